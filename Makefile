@@ -20,7 +20,7 @@ help:
 	@echo "make demo-llm   the same with a small language model on this machine: shows the plumbing, not the quality"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
-	@echo "make check   set up and run the linter, the formatter's check, the type checker and the reference's check"
+	@echo "make check   set up and run the linter, the formatter's check, the type checker, the rooms' imports and the reference"
 	@echo "make notebooks   set up and execute the notebooks of examples/notebooks"
 	@echo "make dist    set up, build the wheel and the source archive in dist, install the wheel elsewhere and try it"
 	@echo "make docs    set up and build the documentation, API included, in build/site"
@@ -60,6 +60,7 @@ check: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
 
 notebooks: $(READY)

@@ -17,12 +17,11 @@ import numpy as np
 from scipy.stats import binom
 from timing import Way, milliseconds
 
-from fairagent.rerank.deltr import fit_deltr
-from fairagent.rerank.deltr_loss import JudgedQuery, TrainingBatch, deltr_gradient
-from fairagent.rerank.dlf_loss import exposure_loss
-from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability
-from fairagent.rerank.mmr import mmr
-from fairagent.retrieve.plackett_luce import placement_log_probabilities, sample_rankings
+from fairagent.papers.rivals.deltr import JudgedQuery, TrainingBatch, deltr_gradient, fit_deltr
+from fairagent.papers.rivals.dlf import exposure_loss
+from fairagent.papers.rivals.fa_star_ir import adjusted, fail_probability
+from fairagent.retrieve.stochastic import placement_log_probabilities, sample_rankings
+from fairagent.search.rerank.similarity import mmr
 
 
 def line(name: str, ours: Way, naive: Way, seconds: float, authors: tuple[float, float] | None = None) -> None:

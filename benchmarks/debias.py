@@ -15,9 +15,9 @@ import math
 import numpy as np
 from timing import milliseconds
 
-from fairagent.debias.avoid import unit
-from fairagent.debias.pool import rerank
-from fairagent.debias.theta import Theta
+from fairagent.papers.debias_rag.avoid import unit
+from fairagent.papers.debias_rag.stage import rerank
+from fairagent.papers.debias_rag.theta import Theta
 
 K, TAU = 3, 0.9
 

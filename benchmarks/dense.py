@@ -24,8 +24,8 @@ from fairagent.retrieve.ann import AnnIndex
 from fairagent.retrieve.ann_build import build_ann
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.encoder import Embeddings
-from fairagent.threads import one_blas_thread
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.storage.threads import one_blas_thread
 from fairagent.types import Document, Query
 
 SIZE, TOPICS, NOISE = 384, 4000, 0.9

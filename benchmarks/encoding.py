@@ -23,14 +23,13 @@ import numpy as np
 import torch
 from timing import milliseconds
 
-from fairagent.processes import cores
 from fairagent.retrieve import one_text
-from fairagent.retrieve.crew import embedding
 from fairagent.retrieve.dense import BLOCK
-from fairagent.retrieve.encoder import BUNDLED, FLOAT32, Embeddings
-from fairagent.retrieve.halves import floats
+from fairagent.retrieve.dense_index import floats
+from fairagent.retrieve.encoders import BUNDLED, FLOAT32, Embeddings
 from fairagent.retrieve.one_text import OneTextEncoder
-from fairagent.retrieve.sentence_encoder import SentenceEncoder, quickest_dtype
+from fairagent.retrieve.sentence_encoder import SentenceEncoder, embedding, quickest_dtype
+from fairagent.storage.processes import cores
 
 QUERY = "lawyers who argued cases of civil rights before the high courts of Africa"
 ROWS, SIZE = BLOCK, 384

@@ -25,7 +25,7 @@ from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense_index import VECTORS
 from fairagent.retrieve.light.build import build_light
-from fairagent.threads import one_blas_thread
+from fairagent.storage.threads import one_blas_thread
 
 Table = NDArray[np.int32]
 

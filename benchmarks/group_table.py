@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.collection import GroupTable, load_collection
-from fairagent.collection.columns import Column
+from fairagent.collection.table_buffer import Column
 
 LABELS = {
     "gender": ("female", "male", "NB"),
@@ -182,7 +182,7 @@ def text_against_mapped(rows: int) -> str:
         part("write_text", rows, folder)
         times = []
         for _ in range(4):
-            # What has just been written is not remembered (see fairagent.remembered).
+            # What has just been written is not remembered (see fairagent.storage.digests).
             time.sleep(3)
             times.append(part("load", folder)["seconds to load"])
     first, *later = times

@@ -28,8 +28,8 @@ from timing import FAIRAGENT, Cost, cost, megabytes
 
 from fairagent import load_collection
 from fairagent.errors import BackendUnavailable
+from fairagent.guests.lucene.java import find_jar, find_java
 from fairagent.retrieve.base import full_text
-from fairagent.retrieve.java import find_jar, find_java
 
 FILES = 16
 THEIRS = "Anserini with terms"

@@ -28,16 +28,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from fairagent.agent import FairAgent
 from fairagent.collection.demo import write_demo
-from fairagent.exposure import ExposureMeter
-from fairagent.found import Found
-from fairagent.loop.again import SecondSearch
-from fairagent.loop.channels import Mixer
-from fairagent.loop.environment import Environment
-from fairagent.pipeline import build, open_site, parts_of, settled
-from fairagent.refine.feedback import FeedbackRefiner
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.clock import engine_accounts, engine_time
+from fairagent.search.agent import FairAgent, Found
+from fairagent.search.loop.channels import Mixer, SecondSearch
+from fairagent.search.loop.environment import Environment
+from fairagent.search.pipeline import build, open_site, parts_of, settled
+from fairagent.search.refine.feedback import FeedbackRefiner
 from fairagent.settings import Settings, load_settings
 
 PASSES = 5

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import openai
 
+from fairagent.guests.testing import LoopbackServer
 from fairagent.llm import ModelRequest, Reply, ask
 from fairagent.llm.models import Models
-from fairagent.prompts import Prompts
+from fairagent.llm.prompts import Prompts
 from fairagent.settings import BudgetSettings, ModelSettings, Price
-from fairagent.testing import LoopbackServer
 
 ASKED_HIT = 3.0
 """Milliseconds that a call may take when its reply is in the cache."""

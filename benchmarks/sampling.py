@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.measures.expected_exposure import expected_exposure, item_exposure
-from fairagent.retrieve.plackett_luce import sample_rankings, sampler_log_scores
+from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores
 
 SIZES = (
     # N, n, k; quoted milliseconds of their whole path and of their sampler (numpy 2.4, the faster one)

@@ -34,15 +34,15 @@ import numpy as np
 
 from fairagent import load_collection, write_demo
 from fairagent.collection import Collection
-from fairagent.pipeline import build, open_site, parts_of, settled
-from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
+from fairagent.guests.lucene.bm25 import AnseriniRetriever
+from fairagent.guests.lucene.java import java_class, start_java, using_java
 from fairagent.retrieve.base import Retriever, full_text
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.java import java_class, start_java, using_java
 from fairagent.retrieve.relevance_model import RM3
+from fairagent.search.pipeline import build, open_site, parts_of, settled
 from fairagent.settings import load_settings
-from fairagent.threads import one_blas_thread
+from fairagent.storage.threads import one_blas_thread
 from fairagent.types import Query, Ranking
 
 PASSES = 3

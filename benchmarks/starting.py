@@ -34,7 +34,7 @@ from fairagent import write_demo
 NUMPY = "import sys, numpy; print(numpy.load(sys.argv[1], mmap_mode='r').sum())"
 QUERIES = {"demo": "Lawyers", "made-up": "w5 w17 w300"}
 LEFT_ALONE = 3.0
-"""Seconds after which a file's date is trusted (see `fairagent.remembered`)."""
+"""Seconds after which a file's date is trusted (see `fairagent.storage.digests`)."""
 
 
 def first_answer(options: Sequence[str], query: str) -> float:

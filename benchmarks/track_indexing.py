@@ -29,8 +29,8 @@ import numpy as np
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.load import load_track
 from fairagent.measures.trec_fair import RULES_2022
-from fairagent.pipeline import open_site
-from fairagent.site import Site
+from fairagent.retrieve.site import Site
+from fairagent.search.pipeline import open_site
 
 ARTICLES, LINES = 6_475_537, 6_460_238
 """The corpus and the metadata of 2022."""

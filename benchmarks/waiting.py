@@ -3,7 +3,7 @@
 `python benchmarks/waiting.py [SECONDS]` runs the loop on the demo collection against a loopback server in a process of
 its own that takes so long for a reply (default: 1). No run can be faster than the topic that asks most often; it is
 asked to take at most 1.3 times that. Two things stand against it: the first request goes alone, so that a wrong key
-costs one (`fairagent.llm.breaker`), and the first run opens the index.
+costs one (`fairagent.llm.retry`), and the first run opens the index.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fairagent import load_collection, write_demo
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.results import results_table, topics_table
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.workers import threads
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.results import results_table, topics_table
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.workers import threads
+from fairagent.guests.testing import LoopbackServer
+from fairagent.guests.testing.server import Request
 from fairagent.llm.models import Models
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.testing import LoopbackServer
-from fairagent.testing.server import Request
 
 TOPICS = 60
 ASKED = 1.3

@@ -16,7 +16,7 @@ import itertools
 import numpy as np
 from timing import milliseconds
 
-from fairagent.measures.weat import association_test
+from fairagent.measures.stereotypes import association_test
 
 DIMENSIONS = 768
 

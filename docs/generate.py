@@ -20,18 +20,20 @@ from typing import Any, get_args, get_type_hints
 from typer import Typer
 from typer.models import OptionInfo
 
+from fairagent import extend
 from fairagent.cli.app import COMMANDS, command
-from fairagent.cli.template import kinds
+from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
-from fairagent.fairft.settings import FairFTFile
-from fairagent.prompts import Prompts
-from fairagent.prompts.specimens import SPECIMENS
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.specimens import SPECIMENS
+from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import Settings
 from fairagent.settings.described import Key, describe, flow
-from fairagent.settings.parts import BUILT_IN, SLOTS, part_class
-from fairagent.settings.profiles import FOLDER, profiles
+from fairagent.settings.parts import SLOTS, part_class, shipped
+from fairagent.settings.tree import FOLDER, profiles
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
+STUB = Path(extend.__file__).with_suffix(".pyi")
 BAR = r"\|"
 MADE = "<!-- Made by docs/generate.py: change what it describes, then run it. -->"
 
@@ -90,7 +92,8 @@ def parts_page() -> Iterator[str]:
     """Every kind of every part that is shipped."""
     yield f"# Parts\n\n{PARTS}\n"
     defaults = {key.name: flow(key.default) for key in describe(Settings)[""].keys}
-    for slot, there in BUILT_IN.items():
+    for slot in SLOTS:
+        there = shipped(slot)
         yield f"## `{slot}`\n\nDefault: `{defaults[slot]}`. Entry points: `{SLOTS[slot].group}`.\n"
         for kind in there:
             section = describe(part_class(slot, kind))[""]
@@ -188,19 +191,29 @@ def pages() -> dict[str, str]:
     return {name: f"{MADE}\n\n{text.rstrip()}\n" for name, text in shown.items()}
 
 
+def stub() -> str:
+    """fairagent/extend.pyi: the names of fairagent.extend for type checkers, which do not follow its table."""
+    named = (
+        f"from fairagent.{module} import {name} as {name}"
+        for module, names in extend.HOMES.items()
+        for name in sorted(names.split())
+    )
+    return "\n".join(("# Made by docs/generate.py.", *sorted(named), "", "HOMES: dict[str, str]", ""))
+
+
 def main(check: bool) -> int:
-    """Write the pages, or name those that are not up to date."""
-    made = pages()
-    there = {path.name: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md")}
-    stale = sorted(name for name in {*made, *there} if made.get(name) != there.get(name))
+    """Write the pages and the stub, or name those that are not up to date."""
+    made = {REFERENCE / name: text for name, text in pages().items()} | {STUB: stub()}
+    there = {path: path.read_text(encoding="utf-8") for path in (*REFERENCE.glob("*.md"), STUB) if path.exists()}
+    stale = sorted(path for path in {*made, *there} if made.get(path) != there.get(path))
     if check:
         if stale:
-            print(f"docs/reference: {', '.join(stale)} not up to date; run `python docs/generate.py`", file=sys.stderr)
+            names = ", ".join(path.name for path in stale)
+            print(f"{names} not up to date; run `python docs/generate.py`", file=sys.stderr)
         return bool(stale)
     REFERENCE.mkdir(exist_ok=True)
-    for name in stale:
-        path = REFERENCE / name
-        path.write_text(made[name], encoding="utf-8") if name in made else path.unlink()
+    for path in stale:
+        path.write_text(made[path], encoding="utf-8") if path in made else path.unlink()
     return 0
 
 

@@ -11,8 +11,8 @@ import re
 import sys
 from pathlib import Path
 
-from fairagent.evaluate.engine.results import means_table
-from fairagent.evaluate.engine.run import load_run
+from fairagent.evaluate.results import means_table
+from fairagent.evaluate.run import load_run
 
 
 def with_table(page: str, heading: str, table: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from llama_index.core.llms import MockLLM
 
 from fairagent import build_index, load_collection, open_agent, write_demo
-from fairagent.adapters.llama_index import fair_query_engine
+from fairagent.guests.llama_index import fair_query_engine
 
 collection = load_collection(write_demo(Path("fairagent-demo")))  # or your own collection.yaml
 index = Path("indexes/demo")

@@ -7,7 +7,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.schema import TextNode
 
-from fairagent.adapters.llama_index import ExposurePostprocessor, FairRetriever, fair_agent
+from fairagent.guests.llama_index import ExposurePostprocessor, FairRetriever, fair_agent
 from fairagent.report.story import story_text
 
 

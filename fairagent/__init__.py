@@ -10,8 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairagent.adapters.hits import FairHits, fair_rerank
-    from fairagent.agent import FairAgent
     from fairagent.collection import Collection, GroupTable, Target, load_collection, make_target
     from fairagent.collection.demo import write_demo
     from fairagent.errors import (
@@ -23,21 +21,23 @@ if TYPE_CHECKING:
         SettingsError,
         UsageError,
     )
-    from fairagent.pipeline import build_index, open_agent, open_in_memory, update_index
     from fairagent.retrieve.bm25.search import BM25Retriever
-    from fairagent.sampled import Sampled
+    from fairagent.search.agent import FairAgent
+    from fairagent.search.hits import FairHits, fair_rerank
+    from fairagent.search.pipeline import build_index, open_agent, open_in_memory, update_index
+    from fairagent.search.sampled import Sampled
     from fairagent.settings import Settings, load_settings
     from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
 
 _HOMES = {
-    "adapters.hits": "FairHits fair_rerank",
-    "agent": "FairAgent",
+    "search.hits": "FairHits fair_rerank",
+    "search.agent": "FairAgent",
     "collection": "Collection GroupTable Target load_collection make_target",
     "collection.demo": "write_demo",
     "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
-    "pipeline": "build_index open_agent open_in_memory update_index",
+    "search.pipeline": "build_index open_agent open_in_memory update_index",
     "retrieve.bm25.search": "BM25Retriever",
-    "sampled": "Sampled",
+    "search.sampled": "Sampled",
     "settings": "Settings load_settings",
     "types": "Answer AnswerResult Document Hit Query Ranking SearchResult Term Topic Trace",
 }

@@ -25,8 +25,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairagent.clean import in_line, printable
-from fairagent.usage import Usage
+from fairagent.types.clean import in_line, printable
+from fairagent.types.common import Usage
 
 
 class FairAgentError(Exception):

@@ -1,107 +1,169 @@
-"""The public interface for parts of your own: protocols, the values they exchange, and `Part`.
+"""The public interface for parts, measures and kinds of experiments of your own; the shipped add-ons use nothing else.
 
 Write a class with the method of a protocol, and a `Part` (a section of the settings with a `kind`) whose `build` makes
-it; an entry point lets settings name it. docs/extending.md has a re-ranker, a refiner, an engine, a
-measure and a kind of experiment.
+it; an entry point lets settings name it. docs/extending.md has a re-ranker, a refiner, an engine, a measure and a kind
+of experiment. A name is fetched from its module when it is first used: importing this loads nothing.
 """
 
-from fairagent.attribute.attributor import Attributor
-from fairagent.evaluate.engine.kind import ExperimentKind, Measured, Opened
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.systems import System, build_systems
-from fairagent.evaluate.engine.tables import Table
-from fairagent.filter.verdicts import Filter
-from fairagent.generate.generator import Generator
-from fairagent.llm import Message, Model, ModelReply, ModelRequest
-from fairagent.llm.ledger import counted, in_threads, ledger
-from fairagent.loop.base import Loop, LoopResult, Search
-from fairagent.measures import JudgedRanking, Measure, min_max
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import Calls, Case
-from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variables
-from fairagent.refine.refiner import Refiner, RefineState
-from fairagent.rerank.base import Pool, Reranker, ordered
-from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary
-from fairagent.retrieve.dense import EmbeddingSource
-from fairagent.retrieve.placed import placed
-from fairagent.retrieve.relevance_model import Postings, TermSource
-from fairagent.settings.parts import Part, Progress
-from fairagent.site import Site
-from fairagent.types import (
-    Answer,
-    Attribution,
-    Document,
-    Exposure,
-    Filtered,
-    Group,
-    Query,
-    Ranking,
-    Refinement,
-    Step,
-    Term,
-    Topic,
-    Usage,
-    Verdict,
-)
+from __future__ import annotations
 
-__all__ = [
-    "Answer",
-    "AskingConfig",
-    "AskingRefiner",
-    "Attribution",
-    "Attributor",
-    "Calls",
-    "Case",
-    "Document",
-    "EmbeddingSource",
-    "ExperimentKind",
-    "Exposure",
-    "Filter",
-    "Filtered",
-    "Generator",
-    "Group",
-    "JudgedRanking",
-    "Loop",
-    "LoopResult",
-    "Measure",
-    "Measured",
-    "Message",
-    "Model",
-    "ModelReply",
-    "ModelRequest",
-    "Opened",
-    "Outcome",
-    "Part",
-    "PassageSource",
-    "Pool",
-    "Postings",
-    "Progress",
-    "Prompts",
-    "Query",
-    "Ranking",
-    "RefineState",
-    "Refinement",
-    "Refiner",
-    "Reranker",
-    "Retriever",
-    "Search",
-    "Site",
-    "Step",
-    "System",
-    "Table",
-    "Term",
-    "TermSource",
-    "TextSource",
-    "Topic",
-    "Usage",
-    "Verdict",
-    "Vocabulary",
-    "build_systems",
-    "counted",
-    "in_threads",
-    "ledger",
-    "min_max",
-    "ordered",
-    "placed",
-    "template_variables",
-]
+from importlib import import_module
+from typing import Any
+
+HOMES = {
+    "types": """
+        Answer AnswerResult Attribution Debiased Document Exposure Filtered FloatArray Group Hit Query Ranking
+        Refinement SearchResult Step Term Topic Usage Verdict
+    """,
+    "types.clean": "LONGEST_QUERY logger printable query_shown visible",
+    "types.search": "as_query",
+    "errors": """
+        BackendUnavailable BudgetExceeded DataError FairAgentError Fault IndexMismatch ModelError PromptError
+        ReplyError ReplyInvalid SettingsError TransientModelError UsageError
+    """,
+    "storage.arrays": "read_array",
+    "storage.digests": "sealed unsealed",
+    "storage.files": "LOCK explained file_name force locked whole_file write_whole",
+    "storage.folders": "expect_replaceable workshop",
+    "storage.lines": "LineFile whole_lines",
+    "storage.packages": "expect_installed found_device installed load longest_input read_config without_progress",
+    "storage.readers": "Malformed as_text file_bytes file_text parse_json",
+    "storage.threads": "Memo doing",
+    "storage.yaml_text": "LARGEST_YAML compose_yaml",
+    "settings": """
+        BudgetSettings ModelSettings Part Section SelfDebiasSettings Settings Unknown load_settings read_yaml validate
+    """,
+    "settings.described": "flow",
+    "settings.parts": "Progress",
+    "settings.section": "meanings nearest",
+    "measures": """
+        AWRF DIVERGENCES Discount JudgedRanking LOG2_MAX2 Log2Plus1 Measure NDCG Product Uniform expected_exposure
+        group_exposure item_exposure jensen_shannon known_part min_max most_underexposed normalized_expected_utility
+        parse_discount
+    """,
+    "measures.answers": """
+        Normalization StringUtility attributed_exposure expected_attribution_rate normalized_attributed_disparity
+        parse_utility
+    """,
+    "measures.curves": """
+        DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name slope
+    """,
+    "measures.ndcg": "Gain graded_ndcg",
+    "measures.parse": "label_of labels_of",
+    "measures.stereotypes": """
+        Association CrowsPairsScore DECIMALS LABELS Label RegardGap RegardShares SAMPLES StereoSetScore
+        association_test crows_pairs_score mean_probability preferences regard_gap relevance_to_context shared_tokens
+        stereoset_score typical_probability
+    """,
+    "measures.utility": """
+        Correlation PairedTest best_of_references greedy_match mean_performance paired_test pearson utility
+    """,
+    "llm": "Message Model ModelReply ModelRequest Reply ask",
+    "llm.asking": "unless_failing valid_reply",
+    "llm.budget": "Budget charged in_threads ledger",
+    "llm.cache": "ReplyCache",
+    "llm.connection": "check_values open_pool read within",
+    "llm.endpoint": "SHORTEST_SECRET",
+    "llm.exchange": "Exchange exchange_in",
+    "llm.likelihood": "EndpointModel Likelihood perplexity",
+    "llm.local_likelihood": "CausalModel MaskedModel SelfDebiased",
+    "llm.models": "Models",
+    "llm.prompts": "Prompts folder_of shipped_folder source_beside variants",
+    "llm.prompts.calls": "Calls Case LETTER",
+    "llm.prompts.specimens": "SPECIMENS meaning",
+    "llm.prompts.template": "LARGEST_TEMPLATE",
+    "llm.reply": "one_for_each one_of schema_of",
+    "llm.request": "estimate_tokens",
+    "collection": "Collection GroupTable Groups TopicGroups load_collection make_target",
+    "collection.exposure": "ExposureMeter dimensions_of total_gap",
+    "collection.groups": "JoinedGroups",
+    "collection.leakage": "refuse_overlap text_key",
+    "collection.records": "Faults Record checked_id json_records lines listed read_text shown",
+    "collection.table": "unknown_dimension",
+    "collection.table_buffer": "Labels",
+    "collection.targets": "Given",
+    "retrieve.base": """
+        MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length full_text placed term_weights texts_for
+    """,
+    "retrieve.bm25.analysis": "open_analyzer",
+    "retrieve.bm25.manifest": "Indexable MANIFEST",
+    "retrieve.bm25.part": "engine_of prepare_index",
+    "retrieve.catalog": "encode_id ranked",
+    "retrieve.clock": "engine_time",
+    "retrieve.dense": "EmbeddingSource",
+    "retrieve.encoded": "PROBE_TEXT",
+    "retrieve.encoders": "BUNDLED Embeddings Encoder check_encoder open_encoder",
+    "retrieve.graph": "graph_of prepare_graphs",
+    "retrieve.local": "LocalTerms WORD local_bm25 okapi_scores",
+    "retrieve.relevance_model": "Postings TermSource",
+    "retrieve.run_file": "AdversarialConfig OracleConfig RunFile RunFileConfig by_grade drawn read_run",
+    "retrieve.sentence_encoder": "SentenceEncoder load_sentence_model",
+    "retrieve.site": "Site",
+    "retrieve.splade": "SparseTextEncoder SpladeConfig SpladeEncoder",
+    "retrieve.stochastic": "checked_alpha oracle_log_scores sample_rankings sampler_log_scores topic_rng",
+    "retrieve.vectors": "DenseConfig check_vectors encoder open_vectors prepare_vectors",
+    "answer.answering": "Answerer Contexts",
+    "answer.attribution": "Attributor",
+    "answer.context": "Order arrange fit numbered shortened",
+    "answer.filtering": """
+        Filter LONGEST_TITLE Page Verdicts as_data ask_verdicts batches call_ids check_ids page_of reason_text steps
+    """,
+    "answer.generators": "ExtractiveGenerator Generator OnText without_citations",
+    "answer.removals": "filter_alarms",
+    "search.agent": "FairAgent hits_of",
+    "search.hits": "GroupsByPlace Shares fair_order groups_alone",
+    "search.loop.base": "Loop LoopResult Search unheard",
+    "search.loop.fair_qr": "FairQR",
+    "search.pipeline": """
+        Pipeline build build_answerer build_contexts check_groups engine_alone open_site resolve served with_settings
+    """,
+    "search.refine.asking": "AskingConfig AskingRefiner template_variables",
+    "search.refine.feedback": "RefineState Refiner",
+    "search.refine.llm": "GroundedConfig LlmConfig",
+    "search.rerank.base": "Pool Reranker ordered pool_of",
+    "search.rerank.cross_encoder": "PairScorer pair_scorer",
+    "search.rerank.exposure": "FAIRNESS counting_one with_unknown",
+    "search.rerank.relevance": "ChainConfig",
+    "evaluate.fields": "FileSection Name",
+    "evaluate.fingerprint": "changes file_hash of_model price_of",
+    "evaluate.judged_kind": "Judge JudgedKind",
+    "evaluate.judging": "JudgedBy TARGET judged_value",
+    "evaluate.kind": """
+        Checking Chosen ExperimentKind JsonObject LinePlot Measured Note Opened PagePart PageSection PlotLine
+        PlotPoint Subject Systems choose_topics
+    """,
+    "evaluate.outcome": "AnswerRecord HitRecord Outcome",
+    "evaluate.query_groups": "cloud query_group_files query_group_tables",
+    "evaluate.questions": """
+        Question QuestionFile QuestionsKind TEMPERATURE answer_to check_debiasing longest_context questions_of said
+        without_context
+    """,
+    "evaluate.reading": "Plan SystemPlan",
+    "evaluate.results": "PAGE",
+    "evaluate.run": "HEAD JOURNAL Run TRANSCRIPT answers load_run read_head read_outcomes",
+    "evaluate.statistics": "paired_t seeded",
+    "evaluate.systems": "System build_systems site_of",
+    "evaluate.tables": "Column SIGNIFICANT Table count_of",
+    "evaluate.thresholds": "Bound",
+    "evaluate.two_runs": "differences side_by_side",
+    "evaluate.workers": "Workers",
+    "report.page": "STYLES TEMPLATES",
+    "report.record": "PlainRecord answer_record exposure_record hit_record result_record step_record usage_record",
+}
+"""Module -> the names from it. `python docs/generate.py` writes extend.pyi, which type checkers read, from this."""
+
+_HOME_OF = {name: f"fairagent.{module}" for module, names in HOMES.items() for name in names.split()}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'fairagent.extend' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

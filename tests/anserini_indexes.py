@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairagent.retrieve.java import java_class, start_java, using_java
+from fairagent.guests.lucene.java import java_class, start_java, using_java
 
 Rows = Iterable[Mapping[str, Any]]
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from fairagent.retrieve import auto
+from fairagent.retrieve import fused
 from fairagent.retrieve.bm25.part import BM25Config
 
-SETTLED = auto.AutoConfig.settled
+SETTLED = fused.AutoConfig.settled
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 VENDORED = Path(__file__).resolve().parent / "golden" / "files"
 GOLDEN = Path(os.environ.get("FAIRAGENT_GOLDEN") or VENDORED).resolve()
@@ -97,7 +97,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def without_vectors() -> Iterator[None]:
     """The default engine is BM25 alone, as where there are no vectors: these are not made for every test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auto.AutoConfig, "settled", lambda self, site, preparing=False: BM25Config())
+        patch.setattr(fused.AutoConfig, "settled", lambda self, site, preparing=False: BM25Config())
         yield
 
 
@@ -105,7 +105,7 @@ def without_vectors() -> Iterator[None]:
 def with_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests marked `vectors` have it as it is."""
     if "vectors" in request.keywords:
-        monkeypatch.setattr(auto.AutoConfig, "settled", SETTLED)
+        monkeypatch.setattr(fused.AutoConfig, "settled", SETTLED)
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Systems
-from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.reading import read_experiment
-from fairagent.evaluate.engine.systems import read_systems
+from fairagent.evaluate.fields import Problems
+from fairagent.evaluate.kind import Checking, ExperimentKind, Systems
+from fairagent.evaluate.reading import read_experiment
+from fairagent.evaluate.systems import read_systems
 
 
 def read_file(file: Path) -> tuple[ExperimentKind, Systems]:

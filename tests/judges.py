@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.prompts import Prompts
-from fairagent.testing import Scripted, ScriptedModel
+from fairagent.llm.prompts import Prompts
 
 Data = dict[str, str]
 """One document as a request shows it: id, title, text."""

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from fairagent.loading import module_of
+from fairagent.storage.packages import module_of
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fairagent.collection.lamp import Lamp, load_lamp
+from fairagent.papers.fair_rag.lamp import Lamp, load_lamp
 
 Record = dict[str, Any]
 

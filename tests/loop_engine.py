@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 from scripted import by_letter, collection
 
-from fairagent.agent import FairAgent
 from fairagent.collection import Groups
-from fairagent.exposure import ExposureMeter
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.loop.actions.judge import JudgeAction
-from fairagent.loop.base import Search
-from fairagent.loop.controller import Controller
-from fairagent.loop.fair_qr import measured
-from fairagent.loop.judges import ModelJudge
-from fairagent.prompts import Prompts
-from fairagent.rerank.base import Pool
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.llm.prompts import Prompts
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.relevance_model import Postings
+from fairagent.search.agent import FairAgent
+from fairagent.search.loop.actions import JudgeAction
+from fairagent.search.loop.base import Search
+from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.fair_qr import measured
+from fairagent.search.loop.judges import ModelJudge
+from fairagent.search.rerank.base import Pool
 from fairagent.settings import Settings
-from fairagent.testing import ScriptedModel
 from fairagent.types import Document, FloatArray, Query, Ranking, Step
 
 VOCABULARY = ("law", "woman", "man", "court", "ship", "sea")

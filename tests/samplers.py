@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fairagent.retrieve.plackett_luce import sample_rankings
-from fairagent.retrieve.races import WIDEST, arrivals, bounded, earliest, thinned
+from fairagent.retrieve.stochastic import WIDEST, arrivals, bounded, earliest, sample_rankings, thinned
 from fairagent.types import FloatArray
 
 DRAWS = 20_000

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 import fairagent.collection
-from fairagent.agent import FairAgent
 from fairagent.collection import Groups, GroupTable
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.documents import Documents
-from fairagent.loop.fair_qr import FairQR
-from fairagent.refine.refiner import RefineState
-from fairagent.rerank.base import Reranker
-from fairagent.rerank.relevance import OriginalReranker
+from fairagent.search.agent import FairAgent
+from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.refine.feedback import RefineState
+from fairagent.search.rerank.base import Reranker
+from fairagent.search.rerank.relevance import OriginalReranker
 from fairagent.settings import Settings
 from fairagent.types import FloatArray, Query, Ranking, Refinement, Term
 

@@ -17,20 +17,20 @@ import numpy as np
 import pytest
 from scripted import Clock, Engine, Proposals, agent, by_letter, collection, ranking, refinement
 
-from fairagent.agent import FairAgent
-from fairagent.alarms import UNLABELED, WORSE
 from fairagent.collection import GroupTable, TopicGroups
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, FatalModelError, WorseThanEngine
-from fairagent.loop.base import LoopResult, Search
-from fairagent.loop.guard import Guard, kept_relevance
-from fairagent.rerank.chain import ChainReranker
-from fairagent.rerank.exposure import ExposureReranker
 from fairagent.retrieve import clock as engine_clock
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.relevance_model import Postings
+from fairagent.search.agent import FairAgent
+from fairagent.search.loop.base import LoopResult, Search
+from fairagent.search.loop.guard import Guard, kept_relevance
+from fairagent.search.rerank.exposure import ExposureReranker
+from fairagent.search.rerank.relevance import ChainReranker
 from fairagent.settings import Settings
 from fairagent.types import Document, FloatArray, Group, Query, Term, Topic, Usage
+from fairagent.types.common import UNLABELED, WORSE
 
 
 class Cut:
@@ -395,8 +395,8 @@ def test_a_cost_that_is_not_known_stays_unknown() -> None:
 
 def test_seconds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("fairagent.agent.perf_counter", clock)
-    monkeypatch.setattr("fairagent.found.perf_counter", clock)
+    monkeypatch.setattr("fairagent.search.agent.perf_counter", clock)
+    monkeypatch.setattr("fairagent.search.agent.perf_counter", clock)
     monkeypatch.setattr(engine_clock, "perf_counter", clock)
 
     class Slow(Engine):

@@ -10,25 +10,23 @@ from typing import Any
 import pytest
 from scripted import Engine, Proposals, agent, by_letter, collection, refinement
 
-from fairagent.agent import FairAgent
-from fairagent.answer import Answerer, Contexts
-from fairagent.attribute import CitationAttributor
-from fairagent.attribute.judge import JudgeAttributor
+from fairagent.answer.answering import Answerer, Contexts
+from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
+from fairagent.answer.filtering import FairFilter
+from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator, OnText
 from fairagent.errors import BackendUnavailable, FatalModelError, ReplyInvalid, SettingsError, UsageError
-from fairagent.filter import FairFilter
-from fairagent.generate import ExtractiveGenerator, OnText
-from fairagent.generate.llm import LlmGenerator
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.llm.ledger import ledger
+from fairagent.llm.budget import ledger
 from fairagent.llm.models import Models
-from fairagent.pipeline import build_answerer
-from fairagent.prompts import Prompts
+from fairagent.llm.prompts import Prompts
 from fairagent.report.answer import answer_text
 from fairagent.report.record import answer_record, to_json
-from fairagent.sampled import Sampled
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.pipeline import build_answerer
+from fairagent.search.sampled import Sampled
 from fairagent.settings import Settings
-from fairagent.site import Site
-from fairagent.testing import ScriptedModel
 from fairagent.types import Answer, Debiased, Document, Filtered, Group, Query, Removal, Topic, Usage, Verdict
 
 SKEWED = {"q": "m1 m2 m3 f1 f2"}

@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+import tomllib
 
-from test_layers import FLOW, ROOT
+from test_layers import ROOT
 
-from fairagent.settings.parts import BUILT_IN, SLOTS
+from fairagent.settings.parts import SLOTS, shipped
 
 WITHOUT = "fairagent.settings.parts:Without"
 DOCS = ROOT.parent / "docs"
 PAGE = (DOCS / "architecture.md").read_text(encoding="utf-8")
+CONTRACTS = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
 
 
 def section(title: str) -> str:
     return PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
-def test_the_rooms_are_those_of_the_test_in_its_order() -> None:
-    assert re.findall(r"^\| `(\w+)` \|", section("The rooms, in order"), re.MULTILINE) == FLOW
+def rows(title: str) -> dict[str, str]:
+    return dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", section(title), re.MULTILINE))
 
 
-def test_the_slots_are_all() -> None:
-    (line,) = re.findall(r"^\| slot \| a place for a part: (.*) \|$", section("Glossary"), re.MULTILINE)
-    assert line.split(", ") == list(SLOTS)
+def test_the_rooms_are_those_of_the_contract_in_its_order() -> None:
+    layers = [layer.removeprefix("fairagent.") for layer in reversed(CONTRACTS["contracts"][0]["layers"])]
+    there = list(rows("The rooms"))
+    assert there == [layer for layer in layers if layer not in ("errors", "extend")]
+    assert {*there, "profiles", "__pycache__"} >= {path.name for path in ROOT.iterdir() if path.is_dir()}
 
 
 def test_every_part_is_where_the_page_says() -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \| .+ \|$", section("Where each part lives"), re.MULTILINE))
-    assert list(rows) == list(SLOTS)
-    for slot, kinds in BUILT_IN.items():
-        for place in {place for place in kinds.values() if place.startswith("fairagent.")} - {WITHOUT}:
+    places = rows("Where each part lives")
+    assert list(places) == list(SLOTS)
+    for slot in SLOTS:
+        for place in {place for place in shipped(slot).values() if place.startswith("fairagent.")} - {WITHOUT}:
             file = place.partition(":")[0].removeprefix("fairagent.").replace(".", "/") + ".py"
-            assert any(file.startswith(named) for named in re.findall(r"`([\w/.]+)`", rows[slot])), f"{slot}: {file}"
+            assert any(file.startswith(named) for named in re.findall(r"`([\w/.]+)`", places[slot])), f"{slot}: {file}"
 
 
 def test_the_files_it_names_are_there() -> None:
-    named = re.findall(r"`([\w/]+\.py)`", PAGE)
-    assert len(named) > 10
-    assert [name for name in named if not any((folder / name).exists() for folder in places())] == []
+    for room, files in rows("The rooms").items():
+        named = re.findall(r"`([\w/]+\.py)`", files)
+        assert named
+        assert [name for name in named if not (ROOT / room / name).exists()] == [], room
+    rest = PAGE.replace(section("The rooms"), "")
+    named = re.findall(r"\b((?:[a-z_]+/)+[a-z_]+\.(?:py|yaml))\b", rest)
+    assert len(named) > 30
+    assert [name for name in named if not (ROOT / name).exists() and name != "docs/generate.py"] == []
     assert [link for link in re.findall(r"\]\(([^)#]+)", PAGE) if not (DOCS / link).exists()] == []
-
-
-def places() -> tuple[Path, ...]:
-    return (ROOT, ROOT / "evaluate", ROOT.parent)

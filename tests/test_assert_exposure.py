@@ -13,7 +13,7 @@ import pytest
 from fairagent.collection import Collection, GroupTable, load_collection
 from fairagent.collection.demo import write_demo
 from fairagent.errors import DataError, UsageError
-from fairagent.testing import assert_exposure
+from fairagent.guests.testing import assert_exposure
 from fairagent.types import Query, Ranking, SearchResult
 
 GENDER: dict[str, Any] = {"a": "male", "b": "female", "c": "male", "d": None, "e": {"female": 1, "male": 3}}

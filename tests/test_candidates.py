@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import ranking
 
-from fairagent.candidates import select, union
+from fairagent.search.loop.fair_qr import select, union
 from fairagent.types import Query, Ranking, Step
 
 

@@ -13,8 +13,8 @@ import pytest
 from fairagent.cli import evaluate
 from fairagent.collection import load_collection
 from fairagent.collection.demo import write_demo
+from fairagent.guests.testing import assert_exposure, exposure
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.testing import assert_exposure, exposure
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "ci.md").read_text(encoding="utf-8")
 

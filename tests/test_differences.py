@@ -15,9 +15,9 @@ import yaml
 from pydantic import TypeAdapter
 
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.engine.reading import LEAST, kind_class
-from fairagent.fairft.settings import FairFTFile
+from fairagent.evaluate.reading import LEAST, kind_class
 from fairagent.measures import parse_measure
+from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import Settings, lay, validate
 
 TESTS = Path(__file__).resolve().parent

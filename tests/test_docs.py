@@ -24,15 +24,15 @@ from pydantic import TypeAdapter, ValidationError
 from typer.main import get_command
 
 from fairagent.cli import app
+from fairagent.cli.evaluate import models
 from fairagent.cli.options import overrides
-from fairagent.cli.template import models
 from fairagent.collection import load_collection
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.demo import write_demo
-from fairagent.fairft.settings import FairFTFile
+from fairagent.guests.testing import LoopbackServer
+from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.settings import Settings, lay, load_settings, validate
-from fairagent.testing import LoopbackServer
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scripted import by_letter, collection, ranking
 
 from fairagent.collection import GroupTable
+from fairagent.collection.exposure import ExposureMeter, dimensions_of, most_underexposed, total_gap, worse_dimensions
 from fairagent.collection.groups import JoinedGroups
 from fairagent.errors import DataError, UsageError
-from fairagent.exposure import ExposureMeter, dimensions_of, most_underexposed, total_gap, worse_dimensions
 from fairagent.measures import kl
 from fairagent.settings import Settings
 from fairagent.types import Exposure, Group, Ranking, exposure_rows

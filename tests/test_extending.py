@@ -18,15 +18,15 @@ from evaluate import words
 import fairagent.extend
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, PromptError, SettingsError, UsageError
-from fairagent.evaluate.engine.run import load_run
+from fairagent.evaluate.run import load_run
 from fairagent.extend import Case, Prompts
+from fairagent.guests.testing import LoopbackServer
 from fairagent.measures import parse_measure
-from fairagent.pipeline import open_agent, open_site
-from fairagent.plugins import all_entry_points
 from fairagent.report.page import page
+from fairagent.search.pipeline import open_agent, open_site
 from fairagent.settings import load_settings
 from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, read_part
-from fairagent.testing import LoopbackServer
+from fairagent.settings.plugins import all_entry_points
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
 LONGEST = 30
@@ -251,7 +251,7 @@ def test_a_run_of_a_kind_that_was_uninstalled(install: Install, measured: None, 
     words.run(variety(tmp_path / "words"), tmp_path / "run", limit=1)
     before = (tmp_path / "run" / "results.txt").read_bytes()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairagent.plugins.plugins", lambda group: {})
+        patch.setattr("fairagent.settings.plugins.plugins", lambda group: {})
         with pytest.raises(SettingsError, match="kind: no kind of experiment 'variety'"):
             load_run(tmp_path / "run")
     assert (tmp_path / "run" / "results.txt").read_bytes() == before
@@ -409,7 +409,10 @@ def test_two_packages_with_one_kind(install: Install, parts: None) -> None:
 def test_a_package_with_a_kind_that_is_shipped(install: Install) -> None:
     install("turning", "turning", TURNS, {POINTS: {"mmr": "turning:Turns"}})
     said = settings_error(rerank="mmr")
-    assert "'mmr' is claimed by fairagent (fairagent.rerank.mmr:MMRConfig) and turning (turning:Turns)" in said
+    assert (
+        "'mmr' is claimed by fairagent (fairagent.search.rerank.similarity:MMRConfig) and turning (turning:Turns)"
+        in said
+    )
     assert kinds("rerank").count("mmr") == 1
 
 

@@ -10,8 +10,8 @@ import pytest
 from scripted import Clock, Engine, Proposals, agent, by_letter, ranking
 
 from fairagent.collection.groups import JoinedGroups
-from fairagent.found import hits_of
 from fairagent.retrieve import clock as engine_clock
+from fairagent.search.agent import hits_of
 from fairagent.settings import lay, load_settings
 from fairagent.types import Document, Draw, Query, Usage
 
@@ -66,7 +66,7 @@ def test_without_groups_hits_have_none() -> None:
 
 def test_time_runs_from_the_beginning_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    for module in ("fairagent.agent", "fairagent.found"):
+    for module in ("fairagent.search.agent", "fairagent.search.agent"):
         monkeypatch.setattr(f"{module}.perf_counter", clock)
     monkeypatch.setattr(engine_clock, "perf_counter", clock)
     found = agent(Engine(SKEWED), None, groups=by_letter(["f1", "m1"])).find("q", 4)

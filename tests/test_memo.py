@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fairagent.memo import Memo
+from fairagent.storage.threads import Memo
 
 
 def test_threads_share_what_one_makes() -> None:

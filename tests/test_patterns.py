@@ -17,17 +17,16 @@ from itertools import product
 from typing import Any
 
 import pytest
-from test_layers import FILES, ROOT, module
+from test_layers import SOURCES, dotted
 
-from fairagent.collection.lamp.tasks import candidates
-from fairagent.collection.trec_fair.markup import html_to_text, wikitext_to_text
-from fairagent.debias.lexicon import load_lexicon
-from fairagent.evaluate.kinds.ranking import against
-from fairagent.evaluate.kinds.stereotypes.items import filled_word
-from fairagent.filter.authors import parse_verdict
-from fairagent.generate.citations import CitationReader, without_citations
-from fairagent.generate.sentences import sentences
+from fairagent.answer.filtering import parse_verdict
+from fairagent.answer.generators import CitationReader, sentences, without_citations
+from fairagent.collection.trec_fair.corpus import html_to_text, wikitext_to_text
+from fairagent.evaluate.ranking import recall
 from fairagent.measures.parse import parse_measure
+from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.fair_rag.lamp import candidates
+from fairagent.papers.stereotypes.items import filled_word
 from fairagent.retrieve.bm25.words import split_words
 
 LENGTH = 4_000
@@ -75,11 +74,11 @@ def tolerated(function: Callable[[str], object]) -> Use:
 
 
 MADE: dict[str, Use] = {
-    "evaluate/kinds/ranking/against.py: f\"({'|'.join(DEFINITIONS)})@([1-9][0-9]*)\"": tolerated(
-        lambda text: re.fullmatch(rf"({'|'.join(against.DEFINITIONS)})@([1-9][0-9]*)", text.strip())
+    "evaluate/ranking/recall.py: f\"({'|'.join(DEFINITIONS)})@([1-9][0-9]*)\"": tolerated(
+        lambda text: re.fullmatch(rf"({'|'.join(recall.DEFINITIONS)})@([1-9][0-9]*)", text.strip())
     ),
-    "evaluate/kinds/stereotypes/items.py: pattern": tolerated(lambda text: filled_word("The BLANK is BLANK.", text)),
-    "debias/lexicon.py: f'(?<!\\\\w)(?<!\\\\w-)(?:{parts})(?!\\\\w|-\\\\w)'": load_lexicon().swap,
+    "papers/stereotypes/items.py: pattern": tolerated(lambda text: filled_word("The BLANK is BLANK.", text)),
+    "papers/debias_rag/lexicon.py: f'(?<!\\\\w)(?<!\\\\w-)(?:{parts})(?!\\\\w|-\\\\w)'": load_lexicon().swap,
     "retrieve/bm25/words.py: '[' + _members('HEBREW', LAST_OF_BMP) + ']'": split_words,
     "retrieve/bm25/words.py: '|'.join(alternatives)": split_words,
 }
@@ -99,9 +98,8 @@ DOORS: dict[str, Use] = {
 
 
 def found_patterns() -> Iterator[Found]:
-    for path in FILES:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        place = path.relative_to(ROOT).as_posix()
+    for place, source in SOURCES.items():
+        tree = ast.parse(source)
         named = {
             statement.targets[0].id: statement.value
             for statement in tree.body
@@ -120,7 +118,7 @@ def found_patterns() -> Iterator[Found]:
             name = next((name for name, value in named.items() if value is node), "")
             if name:
                 used = tuple(method for method in METHODS if f"{name}.{method}" in ast.unparse(tree))
-                yield Found(said, getattr(import_module(module(path)), name), used or METHODS)
+                yield Found(said, getattr(import_module(dotted(place)), name), used or METHODS)
             elif isinstance(node.args[0], ast.Constant):
                 flags = next((ast.unparse(one) for one in node.args[1:] if "re." in ast.unparse(one)), "0")
                 flags = next((ast.unparse(one.value) for one in node.keywords if one.arg == "flags"), flags)

@@ -11,13 +11,19 @@ import pytest
 from evaluate import words
 
 from fairagent import load_collection, open_agent
-from fairagent.agent import FairAgent
 from fairagent.collection import Collection
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
-from fairagent.loop.controller import Controller
-from fairagent.loop.fair_qr import FairQR
-from fairagent.loop.guard import Guard
-from fairagent.pipeline import (
+from fairagent.guests.testing import ScriptedModel
+from fairagent.retrieve import vectors
+from fairagent.retrieve.bm25.part import close_all, prepare_index
+from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.encoders import BUNDLED, Embeddings
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.loop.guard import Guard
+from fairagent.search.pipeline import (
     build,
     build_answerer,
     check_groups,
@@ -27,23 +33,15 @@ from fairagent.pipeline import (
     served,
     with_settings,
 )
-from fairagent.refine.feedback import FeedbackRefiner
-from fairagent.rerank import pair_scorer
-from fairagent.rerank.base import Pool, pool_of
-from fairagent.rerank.chain import ChainReranker
-from fairagent.rerank.exposure import ExposureReranker
-from fairagent.rerank.graph import GraphReranker
-from fairagent.rerank.mmr import MMRReranker
-from fairagent.rerank.relevance import FusedReranker, OriginalReranker
-from fairagent.retrieve import vectors
-from fairagent.retrieve.bm25.part import close_all, prepare_index
-from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.encoder import BUNDLED, Embeddings
-from fairagent.sampled import Sampled
+from fairagent.search.refine.feedback import FeedbackRefiner
+from fairagent.search.rerank import cross_encoder
+from fairagent.search.rerank.base import Pool, pool_of
+from fairagent.search.rerank.exposure import ExposureReranker
+from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker
+from fairagent.search.rerank.similarity import GraphReranker, MMRReranker
+from fairagent.search.sampled import Sampled
 from fairagent.settings import Part, Settings
-from fairagent.settings.parts import BUILT_IN, read_part
-from fairagent.site import Site
-from fairagent.testing import ScriptedModel
+from fairagent.settings.parts import read_part, shipped
 from fairagent.types import FloatArray, Query, Ranking, Topic
 
 pytestmark = pytest.mark.usefixtures("no_variables")
@@ -105,7 +103,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "bare.yaml").write_text(NO_GROUPS, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "open_encoder", lambda model, device, served: Letters())
-        patch.setattr(pair_scorer, "open_pair_scorer", lambda scorer: Shortest())
+        patch.setattr(cross_encoder, "open_pair_scorer", lambda scorer: Shortest())
         site = open_site(folder / "collection.yaml", folder / "index", Settings(engine="dense", encoder=BUNDLED))
         told: list[tuple[str, int]] = []
         site.settings.engine.prepare(site, lambda what, done: told.append((what, done)))
@@ -141,7 +139,7 @@ def bare(made: Path) -> Callable[..., Any]:
 
 
 def test_every_kind_of_reranker_is_tried() -> None:
-    assert BUILT_IN["rerank"].keys() - ELSEWHERE == RERANKERS.keys()
+    assert shipped("rerank").keys() - ELSEWHERE == RERANKERS.keys()
 
 
 @pytest.mark.parametrize("kind", RERANKERS)

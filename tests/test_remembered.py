@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairagent import remembered
-from fairagent.remembered import LEAST, SETTLED, file_digest
+from fairagent.storage import digests
+from fairagent.storage.digests import LEAST, SETTLED, file_digest
 
 CONTENT = b"x" * LEAST
 
@@ -22,14 +22,14 @@ def later() -> int:
 
 @pytest.fixture(autouse=True)
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(remembered, "folder", lambda: tmp_path / "notes")
+    monkeypatch.setattr(digests, "folder", lambda: tmp_path / "notes")
     forget(monkeypatch)
     return tmp_path / "notes"
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """What this process knows, as in another one."""
-    monkeypatch.setattr(remembered, "_known", {})
+    monkeypatch.setattr(digests, "_known", {})
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         times.append(1)
         return read(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("fairagent.remembered.hashlib.file_digest", counted)
+    monkeypatch.setattr("fairagent.storage.digests.hashlib.file_digest", counted)
     return times
 
 
@@ -150,7 +150,7 @@ def test_the_note_of_another_file_counts_for_nothing(
     (other,) = set(notes.iterdir()) - {note}
     other.write_bytes(note.read_bytes())
     forget(monkeypatch)
-    assert remembered._noted(str(copy), remembered._state(os.open(copy, os.O_RDONLY))) == ""
+    assert digests._noted(str(copy), digests._state(os.open(copy, os.O_RDONLY))) == ""
 
 
 def test_without_a_place_for_notes_a_process_reads_a_file_once(large: Path, notes: Path, hashed: list[int]) -> None:
@@ -166,5 +166,5 @@ def test_no_file(tmp_path: Path) -> None:
 
 def test_the_notes_are_in_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert remembered.folder().name == "digests"
-    assert "fairagent" in str(remembered.folder())
+    assert digests.folder().name == "digests"
+    assert "fairagent" in str(digests.folder())

@@ -11,13 +11,13 @@ import pytest
 from scipy.stats import chisquare
 from scripted import Engine, agent, ranking
 
-from fairagent.agent import FairAgent
 from fairagent.errors import DataError, UsageError
-from fairagent.pipeline import served
 from fairagent.report.story import story_text
-from fairagent.rerank.base import Pool
-from fairagent.rerank.exposure import ExposureReranker
-from fairagent.sampled import Sampled
+from fairagent.search.agent import FairAgent
+from fairagent.search.pipeline import served
+from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.exposure import ExposureReranker
+from fairagent.search.sampled import Sampled
 from fairagent.types import Query, Ranking
 
 TWENTY = {"q": " ".join(f"{'mf'[i % 2]}{i}" for i in range(20))}

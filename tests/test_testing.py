@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError, ReplyRefused, UsageError
+from fairagent.guests.testing import Answer, LoopbackServer, ReplayModel, ScriptedModel, completion, error
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
-from fairagent.llm.ledger import ledger
-from fairagent.testing import Answer, LoopbackServer, ReplayModel, ScriptedModel, completion, error
+from fairagent.llm.budget import ledger
 from fairagent.types import Usage
 
 

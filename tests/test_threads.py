@@ -4,7 +4,7 @@ import threading
 
 from threadpoolctl import threadpool_limits
 
-from fairagent.threads import blas_libraries, one_blas_thread
+from fairagent.storage.threads import blas_libraries, one_blas_thread
 
 
 def threads() -> set[int]:

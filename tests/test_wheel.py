@@ -41,12 +41,12 @@ def run_installed(wheel: Path, folder: Path, code: str) -> str:
 
 def test_prompts_are_the_checkouts(wheel, tmp_path):
     code = (
-        "import fairagent; from fairagent.prompts import Prompts; shipped = Prompts()\n"
+        "import fairagent; from fairagent.llm.prompts import Prompts; shipped = Prompts()\n"
         "print(fairagent.__file__); print({name: shipped[name].sha256 for name in shipped.ids})"
     )
     where, hashes = run_installed(wheel, tmp_path, code).splitlines()
     assert where.startswith(str(tmp_path))
-    from fairagent.prompts import Prompts
+    from fairagent.llm.prompts import Prompts
 
     here = Prompts()
     assert hashes == str({name: here[name].sha256 for name in here.ids})

@@ -15,14 +15,13 @@ from html import escape
 from pathlib import Path
 
 from fairagent.errors import FairAgentError, UsageError
-from fairagent.evaluate.engine.comparison import Comparison
-from fairagent.evaluate.engine.run import Run, load_run
-from fairagent.evaluate.engine.tables import aligned
-from fairagent.files import write_whole
+from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.tables import aligned
 from fairagent.report.page import TEMPLATES
 from fairagent.report.plots import trade_off_plot
-from fairagent.report.points import Mean, Point, points
-from fairagent.report.series import comparisons_of
+from fairagent.report.series import Mean, Point, comparisons_of, points
+from fairagent.storage.files import write_whole
 
 AXES = ("accuracy", "1 - agreement")
 

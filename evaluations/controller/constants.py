@@ -32,7 +32,7 @@ import numpy as np
 
 from fairagent import build_index, load_collection
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
-from fairagent.pipeline import build, open_site, with_settings
+from fairagent.search.pipeline import build, open_site, with_settings
 from fairagent.settings import load_settings
 from fairagent.types import FloatArray
 

@@ -22,11 +22,11 @@ import matplotlib
 import numpy as np
 
 from fairagent import FairAgent, Ranking, Topic
+from fairagent.collection.exposure import total_gap
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
-from fairagent.exposure import total_gap
-from fairagent.loop.base import Search
-from fairagent.loop.evidence import learn_from
-from fairagent.pipeline import build, open_site, with_settings
+from fairagent.search.loop.base import Search
+from fairagent.search.loop.evidence import learn_from
+from fairagent.search.pipeline import build, open_site, with_settings
 from fairagent.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,15 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.debias.avoid import AvoidIndex, read_avoid, unit
-from fairagent.debias.lexicon import load_lexicon
-from fairagent.debias.stage import DebiasRAG
-from fairagent.debias.theta import Theta
-from fairagent.evaluate.kinds.stereotypes.files import read_stereoset
-from fairagent.pipeline import open_site
+from fairagent.papers.debias_rag.avoid import AvoidIndex, read_avoid, unit
+from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.debias_rag.stage import DebiasRAG
+from fairagent.papers.debias_rag.theta import Theta
+from fairagent.papers.stereotypes.files import read_stereoset
 from fairagent.retrieve.base import texts_for
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
+from fairagent.search.pipeline import open_site
 from fairagent.settings import Settings
 from fairagent.types import Debiased, Document, Query
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fairagent.debias.avoid import read_avoid
-from fairagent.debias.lexicon import load_lexicon
-from fairagent.debias.sentence_debias import counterfactuals, save_debiased
-from fairagent.retrieve.encoder import BUNDLED
+from fairagent.papers.debias_rag.avoid import read_avoid
+from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.debias_rag.sentence_debias import counterfactuals, save_debiased
+from fairagent.retrieve.encoders import BUNDLED
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -14,10 +14,10 @@ import random
 from pathlib import Path
 
 from fairagent.collection.leakage import overlap, refuse_overlap
-from fairagent.debias.avoid import AvoidPassage, write_avoid
-from fairagent.evaluate.kinds.stereotypes.files import read_stereoset
-from fairagent.evaluate.kinds.stereotypes.items import Example
-from fairagent.files import write_whole
+from fairagent.papers.debias_rag.avoid import AvoidPassage, write_avoid
+from fairagent.papers.stereotypes.files import read_stereoset
+from fairagent.papers.stereotypes.items import Example
+from fairagent.storage.files import write_whole
 
 FILES = ("intrasentence.jsonl", "intersentence.jsonl")
 

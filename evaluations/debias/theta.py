@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 import yaml
 
-from fairagent.debias.theta import grid, search_theta
-from fairagent.evaluate.engine.check import Checked, check_experiment
-from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.workers import threads
-from fairagent.evaluate.kinds.stereotypes.benchmark import OVERALL
-from fairagent.evaluate.kinds.stereotypes.stereoset import StereoSet
-from fairagent.evaluate.kinds.stereotypes.trial import Choice
+from fairagent.evaluate.check import Checked, check_experiment
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.workers import threads
+from fairagent.papers.debias_rag.theta import grid, search_theta
+from fairagent.papers.stereotypes.items import OVERALL
+from fairagent.papers.stereotypes.preference import StereoSet
+from fairagent.papers.stereotypes.trial import Choice
 from fairagent.settings import read_yaml
 
 Weights = tuple[float, float]

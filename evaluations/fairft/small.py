@@ -18,10 +18,10 @@ from typing import Any
 
 import yaml
 
-from fairagent.fairft.examples import Example
-from fairagent.fairft.run import check, run_training
-from fairagent.fairft.signals import Signals
-from fairagent.prompts import Prompts
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.fairft.run import check, run_training
+from fairagent.papers.fairft.settings import Example
+from fairagent.papers.fairft.signals import Signals
 from fairagent.types import Document
 
 JOBS = tuple(

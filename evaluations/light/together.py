@@ -16,14 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.evaluate.engine.statistics import (
-    bootstrap_intervals,
-    holm,
-    paired_randomization,
-    seeded,
-    wins_ties_losses,
-)
-from fairagent.files import file_name
+from fairagent.evaluate.statistics import bootstrap_intervals, holm, paired_randomization, seeded, wins_ties_losses
+from fairagent.storage.files import file_name
 from fairagent.types import FloatArray
 
 AGENT = "agent"

@@ -16,17 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.agent import FairAgent
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.loop.fair_qr import FairQR
-from fairagent.pipeline import build, open_site, with_settings
-from fairagent.refine.grounded import GroundedConfig
-from fairagent.refine.llm import LlmConfig
-from fairagent.refine.refiner import Refiner
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.pipeline import build, open_site, with_settings
+from fairagent.search.refine.feedback import Refiner
+from fairagent.search.refine.llm import GroundedConfig, LlmConfig
 from fairagent.settings import Settings
-from fairagent.site import Site
-from fairagent.testing import ScriptedModel
 
 COLLECTION = Path(__file__).parents[1] / "collections" / "wikilead.yaml"
 DRIFTS = (5.0, 2.0, 1.0, 0.5, 0.3, 0.15)

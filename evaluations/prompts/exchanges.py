@@ -15,13 +15,13 @@ from typing import Any
 
 from fairagent.errors import ModelError, ReplyError, ReplyInvalid, ReplyTruncated
 from fairagent.llm import ModelReply, ModelRequest
+from fairagent.llm.calls import Door
 from fairagent.llm.capabilities import json_schema
-from fairagent.llm.door import Door
 from fairagent.llm.models import Models
 from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.specimens import SPECIMENS
 from fairagent.llm.request import read_reply
-from fairagent.prompts import Prompts
-from fairagent.prompts.specimens import SPECIMENS
 from fairagent.settings import ModelSettings
 
 PATTERN = '"..."'

@@ -23,24 +23,23 @@ from typing import Any
 
 from exchanges import Enough, Exchanges, Recorder, WatchedModels
 
+from fairagent.answer.filtering import ask_verdicts, page_of
+from fairagent.answer.generators import sentences
 from fairagent.collection.demo import write_demo
-from fairagent.debias.diagnosis import diagnose
-from fairagent.debias.lexicon import load_lexicon
-from fairagent.debias.synthesis import Rewriter
 from fairagent.errors import ModelError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-from fairagent.evaluate.engine.workers import threads
-from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer
-from fairagent.evaluate.kinds.stereotypes.items import Example, Pair
-from fairagent.filter.pages import page_of
-from fairagent.filter.verdicts import ask_verdicts
-from fairagent.generate.sentences import sentences
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.workers import threads
 from fairagent.llm.openai import OpenAIModel
-from fairagent.pipeline import build, engine_alone, open_site, prepare
-from fairagent.prompts import Prompts
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.debias_rag.avoid import diagnose
+from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.stereotypes.items import Example, Pair
+from fairagent.papers.stereotypes.scorers import ChoiceScorer
+from fairagent.retrieve.site import Site
+from fairagent.search.pipeline import build, engine_alone, open_site, prepare
 from fairagent.settings import load_settings
-from fairagent.site import Site
 from fairagent.types import Document
 
 READ = 5

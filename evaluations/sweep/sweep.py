@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
-from fairagent.pipeline import build, open_site, with_settings
+from fairagent.retrieve.site import Site
+from fairagent.search.pipeline import build, open_site, with_settings
 from fairagent.settings import Settings, lay, load_settings
-from fairagent.site import Site
 
 HERE = Path(__file__).resolve().parent
 PLAIN = {"profile": "engine"}

@@ -17,15 +17,15 @@ from pathlib import Path
 import numpy as np
 
 from fairagent import Collection, FairAgent, GroupTable, Ranking, Topic
-from fairagent.evaluate.engine.outcome import GroupShares
 from fairagent.evaluate.judged_kind import Judge
 from fairagent.evaluate.judging import TARGET, evaluate_topic, judged_topics, standard_measures
-from fairagent.evaluate.kinds.ranking.unawareness import fairness_bounds
+from fairagent.evaluate.outcome import GroupShares
+from fairagent.evaluate.ranking.unawareness import fairness_bounds
 from fairagent.measures import LOG2_MAX2, group_exposure
-from fairagent.memo import Memo
-from fairagent.pipeline import build, open_site, prepare, with_settings
+from fairagent.retrieve.site import Site
+from fairagent.search.pipeline import build, open_site, prepare, with_settings
 from fairagent.settings import load_settings
-from fairagent.site import Site
+from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray
 
 FOLDER = Path(__file__).resolve().parents[1] / "collections"

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Protocol
 
-from fairagent import alarms
-from fairagent.attribute import Attributor, with_exposures
-from fairagent.debias.stage import DebiasRAG
-from fairagent.doing import doing
-from fairagent.exposure import ExposureMeter
-from fairagent.filter import Filter, filter_alarms, removed_by
-from fairagent.generate import Generator, OnText, fit
+from fairagent.answer.attribution import Attributor, with_exposures
+from fairagent.answer.context import fit
+from fairagent.answer.filtering import Filter
+from fairagent.answer.generators import Generator, OnText
+from fairagent.answer.removals import filter_alarms, removed_by
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.storage.threads import doing
 from fairagent.types import (
     Answer,
     AnswerResult,
@@ -23,6 +24,7 @@ from fairagent.types import (
     Query,
     SearchResult,
     Usage,
+    common,
 )
 
 
@@ -47,6 +49,14 @@ class Context:
         return sum((part.usage for part in (self.filtered, self.debiased) if part), Usage())
 
 
+class Debiaser(Protocol):
+    """Chooses a context from a query's documents, and from contexts that it makes."""
+
+    def apply(self, query: str, documents: Sequence[Document]) -> Debiased:
+        """The context, and what became of the documents."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Contexts:
     """Makes contexts of the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
@@ -56,7 +66,7 @@ class Contexts:
     """
 
     filter: Filter | None = None
-    debiasing: DebiasRAG | None = None
+    debiasing: Debiaser | None = None
     documents: int = 10
     tokens: int = 3000
 
@@ -119,7 +129,7 @@ class Answerer:
             attribution=_measured(attribution, context.documents, replace(meter, synthetic_ids=made)),
             seconds=found.trace.seconds + perf_counter() - started,
             debiased=context.debiased,
-            alarms=(*found.trace.alarms, *filter_alarms(verdicts, removed), *alarms.of_usage(usage)),
+            alarms=(*found.trace.alarms, *filter_alarms(verdicts, removed), *common.of_usage(usage)),
         )
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from fairagent.clean import visible
-from fairagent.filter.pages import LONGEST_TITLE
+from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.llm.request import estimate_tokens
 from fairagent.types import Document
+from fairagent.types.clean import visible
 
 Order = Literal["rank", "reversed", "ends"]
 """The best document first; the best last; or the best at both ends, the worst in the middle."""

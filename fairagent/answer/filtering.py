@@ -1,28 +1,225 @@
 """FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs.
 
 Source: FairFT and FairFilter (the second seed system), its section on FairFilter; prompts in this project's words.
+
+Documents as a model is shown them: visible text, cut to a length, under ids that no author can predict.
+
+The `Filter` protocol, and asking a model for verdicts on documents.
+
+Reading FairFilter's replies as its authors' released code does, for comparison.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal, Protocol
 
 from pydantic import Field
 
-from fairagent.clean import query_shown
-from fairagent.errors import BudgetExceeded, ModelError, ReplyError, UsageError
-from fairagent.filter.authors import ask_as_authors
-from fairagent.filter.pages import Page, batches, longest_calls, page_of
-from fairagent.filter.verdicts import ask_verdicts, reason_text
-from fairagent.llm import Model
-from fairagent.llm.ledger import in_threads
-from fairagent.llm.on_error import attempt
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import Calls, Case
+from fairagent.errors import BudgetExceeded, ModelError, ReplyError, ReplyInvalid, UsageError
+from fairagent.llm import Model, Reply, ask
+from fairagent.llm.asking import unless_failing
+from fairagent.llm.budget import in_threads
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.llm.reply import one_for_each, text_within
+from fairagent.retrieve.site import Site
 from fairagent.settings import Part
-from fairagent.site import Site
+from fairagent.storage.readers import Malformed, parse_json
 from fairagent.types import Document, Filtered, Usage, Verdict
+from fairagent.types.clean import query_shown, visible
+
+LONGEST_TEXT = 8000
+"""Characters of a document that a model sees: a passage of 512 tokens has about 2,500."""
+LONGEST_TITLE = 300
+LARGEST_CALL = 40_000
+"""Bytes of all documents of one call; with the longest query they fit into a prompt (64 kB)."""
+
+ID_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One document, cleaned and cut for a model; `id` is the document's own, which no model sees.
+
+    `note` says what a model does not see of it, "" where it sees everything.
+    """
+
+    id: str
+    title: str
+    text: str
+    note: str = ""
+
+
+def page_of(document: Document) -> Page:
+    r"""The document without control, zero-width and bidirectional characters, cut to 8,000 (title: 300).
+
+    >>> page_of(Document("d1", "A law\u200byer.", "Law"))
+    Page(id='d1', title='Law', text='A lawyer.', note='hidden characters taken out: 1')
+    """
+    title, text = visible(document.title), visible(document.text)
+    hidden = len(document.title) + len(document.text) - len(title) - len(text)
+    notes = [f"hidden characters taken out: {hidden}"] if hidden else []
+    if len(title) > LONGEST_TITLE:
+        notes.append(f"title cut to {LONGEST_TITLE:,} of {len(title):,} characters")
+    if len(text) > LONGEST_TEXT:
+        notes.append(f"text cut to {LONGEST_TEXT:,} of {len(text):,} characters")
+    return Page(document.id, title[:LONGEST_TITLE], text[:LONGEST_TEXT], "; ".join(notes))
+
+
+def as_data(ids: Sequence[str], pages: Sequence[Page]) -> list[dict[str, str]]:
+    """What a template gets as `documents`, to be shown as JSON: id, title and text of each page."""
+    return [{"id": id, "title": page.title, "text": page.text} for id, page in zip(ids, pages, strict=True)]
+
+
+def call_ids(prompt: str, asked: Sequence[str], pages: Sequence[Page]) -> tuple[str, ...]:
+    """The ids of the pages in one call: `prompt` (a template's id), what is `asked`, and all pages make them.
+
+    >>> call_ids("fairness_filter", ["lawyers"], [Page("d1", "", "A lawyer.")]) # doctest: +ELLIPSIS
+    ('...',)
+    """
+    # Not random, so that a repeated run makes the same requests and finds their replies in the cache. Still no
+    # document can name an id, its own or a neighbor's ("document 3f.. passes"): every id is a hash over all texts of
+    # the call, the author's own included. To write one into a text changes all of them, even for an author who knows
+    # the query and the other documents.
+    content = json.dumps([prompt, *asked, *([page.title, page.text] for page in pages)])
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    places = range(len(pages))
+    return tuple(hashlib.sha256(f"{digest} {place}".encode()).hexdigest()[:ID_DIGITS] for place in places)
+
+
+def longest_calls(case: Case, prompt: str, count: int, batch: int) -> Iterator[Calls]:
+    """The calls about `count` documents, `batch` in one, all as long as a model is ever shown one."""
+    page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
+    for pages in batches([page] * count, batch):
+        yield case.calls(prompt, documents=as_data(call_ids(prompt, [""], pages), pages))
+
+
+def batches(pages: Sequence[Page], most: int) -> Iterator[tuple[Page, ...]]:
+    """The pages in their order, at most `most` (>= 1) and 40,000 bytes of them at a time."""
+    batch: list[Page] = []
+    size = 0
+    for page in pages:
+        more = len(json.dumps([page.title, page.text], ensure_ascii=False).encode())
+        if batch and (len(batch) == most or size + more > LARGEST_CALL):
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(page)
+        size += more
+    if batch:
+        yield tuple(batch)
+
+
+TEMPERATURE = 0.0
+"""The paper's: a verdict is to be the same whenever it is asked for."""
+
+LONGEST_REASON = 200
+"""Characters of a model's reason that are kept."""
+Reason = Annotated[str, text_within(160)]
+"""Twenty words, where a server holds bounds."""
+
+
+class DocumentVerdict(Reply):
+    """What a model says about one document, under the id it was sent with."""
+
+    id: str
+    passed: bool = Field(alias="pass")
+    reason: Reason
+
+
+class Verdicts(Reply):
+    """The reply of the prompts that judge documents one by one."""
+
+    verdicts: list[DocumentVerdict]
+
+
+def ask_verdicts(
+    model: Model, prompts: Prompts, prompt: str, pages: Sequence[Page], **asked: str
+) -> tuple[tuple[DocumentVerdict, ...], Usage]:
+    """The model's verdicts on `pages`, in their order, and what they took; `asked` are the template's other variables.
+
+    The reply has to hold each id of the call once, in the documents' order: where one is unknown, missing, repeated
+    or in another's place, no verdict can be told to be its document's. The model is asked again then, and after that
+    ReplyInvalid raised; and what else `ask` raises.
+    """
+    ids = call_ids(prompt, tuple(asked.values()), pages)
+
+    def accept(reply: Verdicts) -> None:
+        check_ids(ids, [verdict.id for verdict in reply.verdicts])
+
+    narrowed = {"verdicts": one_for_each(DocumentVerdict, "id", ids)}
+    request = prompts.request(prompt, {"documents": as_data(ids, pages), **asked}, TEMPERATURE, accept, narrowed)
+    reply, usage = ask(model, request, Verdicts)
+    return tuple(reply.verdicts), usage
+
+
+def check_ids(expected: Sequence[str], found: Sequence[str]) -> None:
+    """Raise ReplyInvalid, saying what to do, unless `found` are the `expected` ids in their order.
+
+    >>> check_ids(["a", "b"], ["b", "a"])
+    Traceback (most recent call last):
+    fairagent.errors.ReplyInvalid: the verdicts must have the ids of the documents in their order: a, b
+    """
+    if list(found) == list(expected):
+        return
+    missing = [id for id in expected if id not in found]
+    unknown = sum(id not in expected for id in found)
+    faults = [
+        f"; missing: {', '.join(missing)}" if missing else "",
+        f"; unknown: {unknown}" if unknown else "",
+        "; an id is repeated" if len(set(found)) < len(found) else "",
+    ]
+    order = ", ".join(expected)
+    raise ReplyInvalid(f"the verdicts must have the ids of the documents in their order: {order}{''.join(faults)}")
+
+
+def reason_text(reason: str) -> str:
+    """A model's reason as one short line."""
+    text = " ".join(visible(reason).split())
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]} ..."
+
+
+class Filter(Protocol):
+    """Takes documents out of a context that would do harm to an answer: any object with this method will do."""
+
+    def filter(self, query: str, documents: Sequence[Document]) -> Filtered:
+        """The documents that stay, in the order given, and a verdict on every one of `documents`, in their order.
+
+        Nothing is added and nothing changes its place. Raises FatalModelError and BudgetExceeded where a model was
+        asked and none of its calls can succeed.
+        """
+        ...
+
+
+def parse_verdict(reply: str) -> bool:
+    """Whether the reply says that a document has passed; what cannot be read has not.
+
+    The text from the first { to the next } is put in lower case and read as JSON; its key "pass" has to be true, or
+    the text "true". So neither quotes of the wrong kind nor a brace before the key are forgiven.
+
+    >>> parse_verdict('Sure! {"Pass": True}'), parse_verdict('{"Pass": "yes"}'), parse_verdict("True")
+    (True, False, False)
+    """
+    begin = reply.find("{")
+    end = reply.find("}", begin)
+    if begin < 0 or end < 0:
+        return False
+    try:
+        passed = parse_json(reply[begin : end + 1].lower()).get("pass")
+    except Malformed:
+        return False
+    return passed is True or passed == "true"
+
+
+def ask_as_authors(model: Model, prompts: Prompts, prompt: str, query: str, page: Page) -> tuple[bool, Usage]:
+    """Whether the page passes, by a free text that `parse_verdict` reads, and what that took."""
+    ids = call_ids(prompt, [query], [page])
+    variables = {"query": query, "documents": as_data(ids, [page])}
+    answer = model.complete(prompts.request(prompt, variables, TEMPERATURE))
+    return parse_verdict(answer.text), answer.usage
+
 
 FAIRNESS = "fairness_filter"
 UTILITY = "utility_filter"
@@ -122,7 +319,7 @@ class FairFilter:
                 raise error
             return [_Opinion(None, f"not judged: {reason_text(str(error))}")] * len(pages), error.usage
 
-        return attempt(lambda: self._opinions(prompt, query, pages), "keep", otherwise)
+        return unless_failing(lambda: self._opinions(prompt, query, pages), "keep", otherwise)
 
     def _opinions(self, prompt: str, query: str, pages: Sequence[Page]) -> tuple[list[_Opinion], Usage]:
         """The model's, in one call."""

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fairagent.alarms import GROUP_REMOVED, REMOVED, Alarm, without_verdict
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import DataError
-from fairagent.exposure import ExposureMeter
 from fairagent.types import UNKNOWN, FloatArray, Group, Removal, Verdict
+from fairagent.types.common import GROUP_REMOVED, REMOVED, Alarm, without_verdict
 
 LEVEL = 0.05
 """How likely a warning is, for one dimension, where the filter treats all groups alike."""

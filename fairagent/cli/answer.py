@@ -9,9 +9,8 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.evaluate import PARTIAL
+from fairagent.cli.options import console, echo, status
 from fairagent.cli.search import Dimensions, Length, Target, Topic, check_query, query_of
-from fairagent.cli.status import status
-from fairagent.cli.terminal import console, echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,11 +43,11 @@ def answer(
     beforehand; `--set debias.kind=debias-rag` chooses contexts unlike the biased passages of a library. An answer that
     was cut off is shown as far as it goes, and the exit code is 7.
     """
-    from fairagent.llm.transcript import transcript as kept_in
-    from fairagent.pipeline import build, engine_alone, open_site, served
-    from fairagent.report.beside import beside_table
+    from fairagent.guests.lucene.java import for_one_search
+    from fairagent.llm.exchange import transcript as kept_in
+    from fairagent.report.answer import beside_table
     from fairagent.report.record import answer_record, to_json
-    from fairagent.retrieve.java import for_one_search
+    from fairagent.search.pipeline import build, engine_alone, open_site, served
 
     chosen = options.settings_of(
         settings,

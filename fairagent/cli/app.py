@@ -16,9 +16,9 @@ from typer.core import TyperGroup
 from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, TyperInfo
 
-from fairagent.clean import printable
-from fairagent.cli.terminal import echo, error_console
+from fairagent.cli.options import echo, error_console
 from fairagent.errors import FairAgentError
+from fairagent.types.clean import printable
 
 COMMANDS = (
     *("demo", "init", "index", "search", "answer", "serve", "mcp", "evaluate", "evaluate-run", "labels", "estimate"),

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fairagent.cli.evaluate import PARTIAL
-from fairagent.cli.options import Assignments, LogPrompts, SettingsFile, logged, settings_of
-from fairagent.cli.terminal import echo
+from fairagent.cli.options import Assignments, LogPrompts, SettingsFile, echo, logged, settings_of
 from fairagent.errors import UsageError
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import file_text
+from fairagent.storage.readers import Malformed, file_text
 
 if TYPE_CHECKING:
-    from fairagent.likelihood.causal import CausalModel
-    from fairagent.likelihood.masked import MaskedModel
+    from fairagent.llm.local_likelihood import CausalModel, MaskedModel
 
 avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library: the biased passages of DebiasRAG.")
 
@@ -47,12 +44,12 @@ def diagnose(
 
     Replies are kept: whatever ends the work, repeat the command, and nothing is paid for twice.
     """
-    from fairagent.debias.avoid import read_avoid, write_avoid
-    from fairagent.debias.diagnosis import diagnose as diagnosed
-    from fairagent.debias.lexicon import load_lexicon
-    from fairagent.debias.stage import DebiasRAGConfig
     from fairagent.llm.models import Models
-    from fairagent.prompts import Prompts
+    from fairagent.llm.prompts import Prompts
+    from fairagent.papers.debias_rag.avoid import diagnose as diagnosed
+    from fairagent.papers.debias_rag.avoid import read_avoid, write_avoid
+    from fairagent.papers.debias_rag.lexicon import load_lexicon
+    from fairagent.papers.debias_rag.stage import DebiasRAGConfig
     from fairagent.types import Document
 
     chosen = settings_of(settings, assignments, model=logged(log_prompts))
@@ -103,10 +100,9 @@ def search(
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="torch's. (default: a GPU if any)")] = "",
 ) -> None:
     """Search for prompts after which a local model goes on differently for each group (Auto-Debias)."""
-    from fairagent.debias.avoid import write_avoid
-    from fairagent.debias.prompt_search import LocalCompletions, passages_of, search_prompts
-    from fairagent.likelihood.causal import CausalModel
-    from fairagent.likelihood.masked import MaskedModel
+    from fairagent.llm.local_likelihood import CausalModel, MaskedModel
+    from fairagent.papers.debias_rag.avoid import write_avoid
+    from fairagent.papers.debias_rag.prompt_search import LocalCompletions, passages_of, search_prompts
 
     members = [tuple(word.strip() for word in group.split("/")) for group in groups]
     opened: CausalModel | MaskedModel = MaskedModel(model, device) if masked else CausalModel(model, device)

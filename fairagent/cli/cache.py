@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson, Assignments, SettingsFile, settings_of
-from fairagent.cli.terminal import console, echo
+from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, settings_of
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def _list(found: Sequence[tuple[str, ModelReply]], folder: Path) -> None:
     from rich import box
     from rich.table import Table
 
-    from fairagent.clean import in_line
+    from fairagent.types.clean import in_line
 
     if not found:
         console().print(f"no replies are kept in {folder}", soft_wrap=True)

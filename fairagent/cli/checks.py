@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from fairagent.digests import expect_whole
 from fairagent.errors import BackendUnavailable, FairAgentError
-from fairagent.evaluate.engine import reading
+from fairagent.evaluate import reading
+from fairagent.guests.lucene import java
 from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
-from fairagent.llm.local import small_model
-from fairagent.loading import EXTRAS
+from fairagent.llm.gguf import small_model
 from fairagent.measures import parse
-from fairagent.plugins import plugins
-from fairagent.retrieve import java
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS
+from fairagent.settings.plugins import plugins
+from fairagent.storage.digests import expect_whole
+from fairagent.storage.packages import EXTRAS
 
 OLDEST_PYTHON = (3, 11)
 CORE = (
@@ -39,7 +39,7 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 _TRY_LUCENE = """
 import sys
-from fairagent.retrieve.java import java_class, start_java
+from fairagent.guests.lucene.java import java_class, start_java
 start_java()
 print(java_class("java.lang.Runtime").getRuntime().maxMemory() // 2**20)
 print(java_class("java.lang.System").getProperty("java.version"))
@@ -62,7 +62,7 @@ PLUGINS = {
     },
     "experiment kind": (
         reading.GROUP,
-        "from fairagent.evaluate.engine.reading import kind_class; kind_class(sys.argv[1])",
+        "from fairagent.evaluate.reading import kind_class; kind_class(sys.argv[1])",
     ),
     "measure": (
         parse.GROUP,
@@ -164,7 +164,7 @@ def check_plugins(environ: Mapping[str, str]) -> Iterator[Check]:
     found = [
         (what, name, entries, load)
         for what, (group, load) in PLUGINS.items()
-        for name, entries in plugins(group).items()
+        for name, entries in plugins(group, own=False).items()
     ]
     if not found:
         yield Check("plugins", "ok", "none")
@@ -194,7 +194,7 @@ def _tried(code: Sequence[str], environ: Mapping[str, str]) -> subprocess.Comple
 
 def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
     """Key and address of the language model, and its name where a part of the settings asks one."""
-    from fairagent.pipeline import parts_of
+    from fairagent.search.pipeline import parts_of
 
     asked = any(part.templates for part in parts_of(settings))
     if settings.model.transformers:
@@ -233,7 +233,7 @@ def check_local_model() -> Check:
 
 def _local_model(name: str) -> Check:
     """The model that runs in this process; its weights are not opened."""
-    from fairagent.loading import read_config
+    from fairagent.storage.packages import read_config
 
     try:
         return Check("model", "ok", f"{name} ({read_config(name).model_type}, in this process)")
@@ -256,7 +256,7 @@ def check_proxies(environ: Mapping[str, str]) -> Check:
 
 def check_prompts(folder: str) -> Check:
     """The prompt templates: those that are shipped, and the user's own."""
-    from fairagent.prompts import Prompts
+    from fairagent.llm.prompts import Prompts
 
     try:
         ids = Prompts(folder).ids
@@ -269,10 +269,10 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     """The collection and its index, where they are named, with what was measured of its ANN indexes."""
     from fairagent.collection import load_collection
     from fairagent.llm.models import Models
-    from fairagent.pipeline import index_folder, settled
     from fairagent.retrieve.bm25.manifest import REMEDY, Manifest
+    from fairagent.retrieve.site import Site
     from fairagent.retrieve.vectors import ann_reports
-    from fairagent.site import Site
+    from fairagent.search.pipeline import index_folder, settled
 
     if not settings.collection:
         yield Check("collection", "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
@@ -308,7 +308,7 @@ def _own_indexes(parts: Sequence[Any], settings: Settings, collection: Any, fold
     """The indexes that others made and the engine searches: on servers, and Anserini's."""
     from fairagent.cli.server_checks import check_own_index
     from fairagent.llm.models import Models
-    from fairagent.site import Site
+    from fairagent.retrieve.site import Site
 
     site = Site(collection, settings, folder, Models.of(settings))
     for part in parts:

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from fairagent.cli.options import AsJson, Assignments, SettingsFile, overrides, settings_file
-from fairagent.cli.terminal import echo
+from fairagent.cli.options import AsJson, Assignments, SettingsFile, echo, overrides, settings_file
 from fairagent.settings import (
     ENV_PREFIX,
     Part,
@@ -22,8 +21,8 @@ from fairagent.settings import (
     read_yaml,
 )
 from fairagent.settings.parts import SLOTS, described
-from fairagent.settings.profiles import profiles, read_profile
 from fairagent.settings.section import meanings
+from fairagent.settings.tree import profiles, read_profile
 
 Place = tuple[str, ...]
 Layer = tuple[str, Mapping[str, Any]]

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson
-from fairagent.cli.terminal import console, echo
+from fairagent.cli.options import AsJson, console, echo
 from fairagent.settings import Settings
 
 
@@ -25,12 +24,11 @@ def demo(
     from fairagent.cli.indexing import ensure_indexes
     from fairagent.cli.systems import compare, rows_record, systems_table
     from fairagent.collection.demo import write_demo
-    from fairagent.evaluate.baselines import LEGEND
-    from fairagent.evaluate.judging import judged_topics, standard_measures
-    from fairagent.pipeline import build, open_site
+    from fairagent.evaluate.judging import LEGEND, judged_topics, standard_measures
     from fairagent.report.answer import answer_body, sources_table
     from fairagent.report.record import to_json
     from fairagent.report.story import story
+    from fairagent.search.pipeline import build, open_site
 
     settings = Settings()
     n = settings.n

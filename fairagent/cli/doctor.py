@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.terminal import console, echo
+from fairagent.cli.options import console, echo
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.settings import Settings
 

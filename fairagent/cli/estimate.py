@@ -1,4 +1,7 @@
-"""`fairagent estimate`: upper bounds on the calls, tokens and cost of an experiment before it runs, and its time."""
+"""`fairagent estimate`: upper bounds on the calls, tokens and cost of an experiment before it runs, and its time.
+
+`fairagent evaluate --check-only`: which systems can run here, what the others lack, and what all of it costs.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from fairagent.cli.evaluate import ExperimentFile, LimitTopics, RunFolder
-from fairagent.cli.options import AsJson
-from fairagent.cli.terminal import echo
+from fairagent.cli.options import AsJson, echo
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.engine.check import Checked
-    from fairagent.evaluate.engine.duration import Measured
-    from fairagent.evaluate.engine.worst_case import Estimate
+    from fairagent.evaluate.check import Checked
+    from fairagent.evaluate.run import Measured
+    from fairagent.evaluate.worst_case import Estimate, Readiness
 
 
 def estimate(
@@ -28,12 +32,12 @@ def estimate(
     same. The time goes by the topics that a run of the experiment has done, with however few (`evaluate
     --limit-topics 3`); without one only the wait for models has a bound. Nothing is searched, and no model is asked.
     """
-    from fairagent.evaluate.engine.check import check_experiment
-    from fairagent.evaluate.engine.duration import measured
-    from fairagent.evaluate.engine.worst_case import estimate as estimated
-    from fairagent.files import file_name
+    from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.run import measured
+    from fairagent.evaluate.worst_case import estimate as estimated
     from fairagent.llm.endpoint import KEY_VARIABLE
     from fairagent.report.record import to_json
+    from fairagent.storage.files import file_name
 
     # To estimate takes no key: whoever does may not have one yet.
     environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
@@ -56,7 +60,7 @@ def total_of(rows: Sequence[Estimate]) -> float | None:
 
 def print_estimate(rows: Sequence[Estimate]) -> None:
     """Print a line a system, and the sum."""
-    from fairagent.evaluate.engine.tables import aligned
+    from fairagent.evaluate.tables import aligned
 
     table = [["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]]
     table += [[row.system, row.model or "-", str(row.topics), *_counts(row), _dollars(row.dollars)] for row in rows]
@@ -93,3 +97,53 @@ def _counts(row: Estimate) -> list[str]:
 
 def _dollars(value: float | None) -> str:
     return "price unknown" if value is None else f"${value:.4f}"
+
+
+def check_only(file: Path, limit: int | None, as_json: bool) -> None:
+    """Print the readiness of an experiment, and end with the exit code that running it would end with."""
+    from fairagent.evaluate.worst_case import readiness
+    from fairagent.report.record import to_json
+
+    found = readiness(file, limit)
+    if as_json:
+        echo(to_json(_readiness_record(found)))
+    else:
+        _print(found)
+    if found.exit_code:
+        raise typer.Exit(found.exit_code)
+
+
+def _readiness_record(found: Readiness) -> dict[str, object]:
+    return {
+        "name": found.name,
+        "topics": found.topics,
+        "lacks": list(found.lacks),
+        "systems": [
+            {"system": name, "ready": not lacking, "lacks": [number + 1 for number in lacking]}
+            for name, lacking in found.systems.items()
+        ],
+        "costs": None if found.costs is None else [asdict(row) for row in found.costs],
+        "dollars": None if found.costs is None else total_of(found.costs),
+    }
+
+
+def _print(found: Readiness) -> None:
+    from fairagent.evaluate.tables import aligned
+
+    echo("\n".join(line for line in (found.name, found.about) if line))
+    echo(f"\n{len(found.ready)} of {len(found.systems)} systems can run here; nothing was run")
+    table = [["system", "lacks"]]
+    table += [
+        [name, " ".join(f"[{number + 1}]" for number in lacking) or "nothing"]
+        for name, lacking in found.systems.items()
+    ]
+    echo("\n" + "\n".join(aligned(table)))
+    for number, message in enumerate(found.lacks, start=1):
+        echo(f"\n[{number}] " + message.replace("\n", "\n    "))
+    if found.costs is None:
+        echo("\nwhat it costs cannot be counted before what is asked is there")
+    elif not any(row.calls for row in found.costs):
+        echo("\nno language model would be asked")
+    else:
+        echo("\nwhat language models would be asked:\n")
+        print_estimate(found.costs)

@@ -1,4 +1,7 @@
-"""`fairagent evaluate`: run an experiment file, and print what came out."""
+"""`fairagent evaluate`: run an experiment file, and print what came out.
+
+`fairagent evaluate --template KIND`: an experiment file to start from.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,67 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairagent.cli.options import AsJson, LogPrompts, logged
-from fairagent.cli.template import print_template
-from fairagent.cli.terminal import console, echo, error_console, going_on, progress_bar, told
+from fairagent.cli.options import (
+    AsJson,
+    LogPrompts,
+    build_progress,
+    console,
+    echo,
+    error_console,
+    going_on,
+    logged,
+    progress_bar,
+)
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.engine.plan import Plan
-    from fairagent.evaluate.engine.run import Run
-    from fairagent.evaluate.engine.workers import Workers
+    from fairagent.evaluate.kind import ExperimentKind
+    from fairagent.evaluate.reading import Plan
+    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.workers import Workers
+    from fairagent.settings.described import DescribedSection
     from fairagent.types import Usage
+
+
+def models() -> dict[str, type[ExperimentKind]]:
+    """Kind of experiment -> the model of its file."""
+    from fairagent.evaluate.reading import GROUP, SHIPPED, kind_class
+    from fairagent.settings.plugins import ours
+
+    return {kind: kind_class(kind) for kind in ours(SHIPPED, GROUP)}
+
+
+def kinds() -> dict[str, DescribedSection]:
+    """Kind of experiment -> the keys of its file."""
+    from fairagent.settings.described import describe
+
+    required = {True: ("kind", "collection"), False: ("kind",)}
+    return {kind: describe(model, *required[model.searches])[""] for kind, model in models().items()}
+
+
+def template_text(kind: str) -> str:
+    """The file to start from, for a kind of experiment; UsageError where there is none."""
+    from fairagent.settings.described import template
+    from fairagent.settings.section import nearest
+
+    described = kinds()
+    if kind not in described:
+        raise UsageError(f"no experiment of kind {kind!r}; {nearest(kind, described)}")
+    about = [
+        f"# An experiment of the kind {kind}, for `fairagent evaluate FILE`. Paths are relative to this file.",
+        "# A line that begins with # and no space is a key with its default: remove the # to set it.",
+        "# What `settings` and `systems` take: `fairagent config --defaults`.",
+        "",
+    ]
+    return "\n".join([*about, *template(described[kind]), ""])
+
+
+def print_template(kind: str | None) -> None:
+    """Print the template that was asked for and stop."""
+    if kind is not None:
+        echo(template_text(kind), end="")
+        raise typer.Exit
+
 
 WORKERS = 4
 LOG_PROMPTS = "FAIRAGENT_MODEL__LOG_PROMPTS"
@@ -94,17 +148,17 @@ def evaluate(
     run, else that with which running it would end now.
     """
     if check_only:
-        from fairagent.cli.check_only import check_only as check
+        from fairagent.cli.estimate import check_only as check
 
         check(file, limit_topics, as_json)
         return
-    from fairagent.evaluate.engine.check import check_experiment
-    from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-    from fairagent.evaluate.engine.results import PAGE
-    from fairagent.evaluate.engine.workers import LOCAL
-    from fairagent.files import file_name
+    from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.experiment import build_indexes, run_experiment
+    from fairagent.evaluate.results import PAGE
+    from fairagent.evaluate.workers import LOCAL
     from fairagent.llm.models import Models
-    from fairagent.loading import expect_installed
+    from fairagent.storage.files import file_name
+    from fairagent.storage.packages import expect_installed
 
     chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
     checked = check_experiment(file, limit_topics, {**os.environ, **chosen})
@@ -115,7 +169,7 @@ def evaluate(
     folder = run or Path("runs") / file_name(checked.plan.experiment.name)
     to_go_on = f"to go on, repeat the command{' without --new' if new else ''}"
     with going_on(to_go_on), progress_bar() as bar:
-        build_indexes(checked, told(bar, checked.collection))
+        build_indexes(checked, build_progress(bar, checked.collection))
     models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
     try:
         with (
@@ -148,8 +202,8 @@ def evaluate(
 
 def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> None:
     """Print the results of a run, and what was paid for them now."""
-    from fairagent.evaluate.engine.results import PAGE
-    from fairagent.evaluate.engine.run import TRANSCRIPT
+    from fairagent.evaluate.results import PAGE
+    from fairagent.evaluate.run import TRANSCRIPT
 
     now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
     print_results(run, as_json, {"folder": str(folder)}, now)
@@ -164,7 +218,7 @@ def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> No
 
 def _reached(run: Run, as_json: bool) -> bool:
     """Whether a run meets its thresholds, which is said; those that it misses stand on standard error."""
-    from fairagent.evaluate.engine.verdicts import summary, thresholds_table, verdicts
+    from fairagent.evaluate.verdicts import summary, thresholds_table, verdicts
 
     if missed := not all(one.met for one in verdicts(run)):
         error_console().print(thresholds_table(run, met=False).text(), soft_wrap=True)
@@ -175,11 +229,11 @@ def _reached(run: Run, as_json: bool) -> bool:
 
 def print_results(run: Run, as_json: bool, before: Mapping[str, Any] = {}, after: Mapping[str, Any] = {}) -> None:
     """Print the tables of a run, or one JSON object that has more keys around its own."""
-    from fairagent.evaluate.engine.results import results_text
+    from fairagent.evaluate.results import results_text
     from fairagent.report.record import to_json
 
     if as_json:
-        echo(to_json({**before, "partial": run.partial, **_record(run), **after}))
+        echo(to_json({**before, "partial": run.partial, **_run_record(run), **after}))
         return
     out = console()
     for line in results_text(run).splitlines():
@@ -219,9 +273,9 @@ def _spent(usage: Usage | None) -> dict[str, Any]:
     return {name: getattr(usage, name) for name in ("calls", "input_tokens", "output_tokens", "cost")}
 
 
-def _record(run: Run) -> dict[str, Any]:
-    from fairagent.evaluate.engine.alarmed import alarms_of
-    from fairagent.evaluate.engine.verdicts import verdicts
+def _run_record(run: Run) -> dict[str, Any]:
+    from fairagent.evaluate.results import alarms_of
+    from fairagent.evaluate.verdicts import verdicts
 
     return {
         "name": run.name,
@@ -239,8 +293,8 @@ def _record(run: Run) -> dict[str, Any]:
 
 
 def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:
-    from fairagent.evaluate.engine.workers import crew, dask, threads
-    from fairagent.processes import cores
+    from fairagent.evaluate.workers import crew, dask, threads
+    from fairagent.storage.processes import cores
 
     if address is not None:
         return dask(address, workers)

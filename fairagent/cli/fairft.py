@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson
-from fairagent.cli.terminal import console, echo, progress_bar
+from fairagent.cli.options import AsJson, console, echo, progress_bar
 
 if TYPE_CHECKING:
-    from fairagent.fairft.evaluate import TrainingEffect
+    from fairagent.papers.fairft.evaluate import TrainingEffect
 
 fairft = typer.Typer(help="Fine-tune a retriever against a model's likelihood of the fair answer.")
 
@@ -35,7 +34,7 @@ def train(
     model; what the language model was asked is kept. The trained retriever is the folder `model` of the run: name it
     as `encoder:` wherever a part takes an embedding model, as `engine: {kind: dense, encoder: DIR}` does.
     """
-    from fairagent.fairft.run import check, run_training
+    from fairagent.papers.fairft.run import check, run_training
     from fairagent.report.record import to_json
 
     checked = check(file, seed)
@@ -81,7 +80,7 @@ def evaluate(
     The signals are those of the file's language model: with another model than the one it was trained with, this
     measures the transfer.
     """
-    from fairagent.fairft.run import MODEL, check, run_evaluation
+    from fairagent.papers.fairft.run import MODEL, check, run_evaluation
     from fairagent.report.record import to_json
 
     checked = check(file, seed)

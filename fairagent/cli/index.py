@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
-from fairagent.cli.terminal import console, echo, going_on
+from fairagent.cli.options import (
+    AsJson,
+    Assignments,
+    CollectionFile,
+    IndexFolder,
+    SettingsFile,
+    console,
+    echo,
+    going_on,
+    settings_of,
+)
 from fairagent.errors import UsageError
 from fairagent.settings import Settings
 
 if TYPE_CHECKING:
-    from fairagent.site import Site
+    from fairagent.retrieve.site import Site
 
 JOINED_BY = "a `map` in the collection file joins them, as `fairagent init` writes it"
 
@@ -60,11 +69,11 @@ def index(
     from rich.filesize import decimal
 
     from fairagent.cli.indexing import ensure_indexes
-    from fairagent.collection.labeling import label_notes
-    from fairagent.loop.kinds import KindSource
-    from fairagent.pipeline import open_site, settled
+    from fairagent.collection.labels import label_notes
     from fairagent.report.record import to_json
     from fairagent.retrieve.graph import graph_of
+    from fairagent.search.loop.kinds import KindSource
+    from fairagent.search.pipeline import open_site, settled
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
@@ -134,7 +143,7 @@ def _on_server(chosen: Settings, engine: str | None) -> bool:
 
 def _load(site: Site, force: bool, as_json: bool) -> None:
     from fairagent.cli.server_index import load_index
-    from fairagent.collection.labeling import label_notes
+    from fairagent.collection.labels import label_notes
     from fairagent.report.record import to_json
 
     loaded = load_index(site, force)
@@ -167,12 +176,12 @@ def _load(site: Site, force: bool, as_json: bool) -> None:
 
 def _prepare(site: Site, as_json: bool) -> None:
     """Build what an engine with an index of somebody else's needs beside it, and what other parts do."""
-    from fairagent.cli.terminal import announced, progress_bar, told
-    from fairagent.pipeline import prepare
+    from fairagent.cli.options import announced, build_progress, progress_bar
     from fairagent.report.record import to_json
+    from fairagent.search.pipeline import prepare
 
     with progress_bar() as bar:
-        prepare(replace(site, forecast=announced(bar)), told(bar, site.collection))
+        prepare(replace(site, forecast=announced(bar)), build_progress(bar, site.collection))
     part: Any = site.settings.engine.foreign[0]
     found = part.told(site)
     if as_json:

@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
-from fairagent.cli.terminal import announced, progress_bar, told
-from fairagent.digests import expect_whole
+from fairagent.cli.options import announced, build_progress, progress_bar
 from fairagent.errors import IndexMismatch
-from fairagent.folders import is_there
-from fairagent.pipeline import parts_of, settled
-from fairagent.processes import cores
 from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.bm25.build import MEMORY, Changes, build_index, update_index
 from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
 from fairagent.retrieve.forecast import FirstBlock, Forecast, forecast_of_index, forecast_of_light
 from fairagent.retrieve.graph import encoders
 from fairagent.retrieve.light.encoder import LIGHT
+from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import ann_reports
-from fairagent.site import Site
+from fairagent.search.pipeline import parts_of, settled
+from fairagent.storage.digests import expect_whole
+from fairagent.storage.folders import is_there
+from fairagent.storage.processes import cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def ensure_index(site: Site, force: bool = False, workers: int = 0, memory: int 
     what = f"indexing {collection.name}"
     forecasts: dict[str, Forecast] = {}
     with progress_bar() as bar:
-        progress, announce = told(bar, collection), announced(bar)
+        progress, announce = build_progress(bar, collection), announced(bar)
         progress(what, 0)
 
         def forecast(first: FirstBlock) -> None:
@@ -88,7 +88,7 @@ def ensure_index(site: Site, force: bool = False, workers: int = 0, memory: int 
 def _updated(site: Site, workers: int, memory: int) -> Indexed:
     collection, folder, started = site.collection, site.index, perf_counter()
     with progress_bar() as bar:
-        progress, what = told(bar, collection), f"looking for changes in {collection.name}"
+        progress, what = build_progress(bar, collection), f"looking for changes in {collection.name}"
         progress(what, 0)
         changes = update_index(
             collection, folder, site.settings.analyzer, lambda done: progress(what, done), workers, memory
@@ -117,7 +117,7 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: in
     besides: dict[str, None] = {}
     forecasts = dict(indexed.forecasts)
     with progress_bar() as bar:
-        show, announce = told(bar, site.collection), announced(bar)
+        show, announce = build_progress(bar, site.collection), announced(bar)
 
         def progress(what: str, done: int) -> None:
             besides[what] = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairagent.cli.terminal import console, echo
+from fairagent.cli.options import console, echo
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def init(
 def _print(look: Look) -> None:
     from rich.table import Table
 
-    from fairagent.clean import in_line
+    from fairagent.types.clean import in_line
 
     rows = f"{look.rows:,} rows" if look.whole else f"the first {look.rows:,} rows"
     out = console()

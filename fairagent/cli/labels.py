@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from fairagent.cli.evaluate import WORKERS, ExperimentFile, account
-from fairagent.cli.options import LogPrompts, logged
-from fairagent.cli.terminal import console, echo, error_console
+from fairagent.cli.options import LogPrompts, console, echo, error_console, logged
 from fairagent.errors import UsageError
 
 
@@ -22,10 +21,10 @@ def labels(
     what is still to be asked. Whatever ends the work, repeat the command: no label is paid for twice.
     """
     from fairagent.cli.evaluate import LOG_PROMPTS
-    from fairagent.evaluate.engine.check import check_experiment
-    from fairagent.evaluate.engine.workers import threads
-    from fairagent.evaluate.kinds.fair_rag.lamp import LampKind
+    from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.workers import threads
     from fairagent.llm.models import Models
+    from fairagent.papers.fair_rag.kind import LampKind
 
     chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
     checked = check_experiment(file, environ={**os.environ, **chosen}, labeled=False)

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from fairagent.cli import options
 from fairagent.cli.serve import overrides
-from fairagent.loading import expect_installed
+from fairagent.storage.packages import expect_installed
 
 
 def mcp(

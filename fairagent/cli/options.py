@@ -1,16 +1,38 @@
-"""Options that several commands share, and the settings that they add up to."""
+"""Options that several commands share, and the settings that they add up to.
+
+Where the commands print: results to standard output, progress and complaints to standard error.
+
+What a command is doing, as one line on a terminal's standard error that is gone when it is done.
+"""
+
+from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairagent.clean import in_one_line
 from fairagent.errors import UsageError
+from fairagent.report import text as consoles
 from fairagent.settings import Settings, load_settings, merge, nested, parse_yaml
 from fairagent.settings.parts import SLOTS, described
+from fairagent.storage.threads import told
+from fairagent.types.clean import in_one_line, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.progress import Progress, TaskID
+    from rich.spinner import Spinner
+
+    from fairagent.collection import Collection
+    from fairagent.retrieve.forecast import Forecast
+
 
 DEFAULT_SETTINGS = Path("fairagent.yaml")
 LOGGERS = ("fairagent", "openai")
@@ -96,3 +118,130 @@ def settings_of(file: Path | None, assignments: Sequence[str] | None, **options:
     """
     given = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
     return load_settings(settings_file(file), overrides(assignments, **given))
+
+
+def console() -> Console:
+    """Standard output: colors in a terminal only, block characters where the encoding has them."""
+    return consoles.console()
+
+
+def error_console() -> Console:
+    """Standard error."""
+    return consoles.console(stderr=True)
+
+
+def echo(text: str, end: str = "\n", err: bool = False) -> None:
+    """Print text that is no table of rich's; nothing in it steers the terminal."""
+    typer.echo(printable(text) + end, nl=False, err=err)
+
+
+def progress_bar() -> Progress:
+    """A bar with counts and times that disappears when it is done, and says nothing where no terminal is."""
+    from rich import progress
+
+    terminal = error_console()
+    columns = progress.TextColumn("{task.description}", markup=False), progress.BarColumn()
+    times = progress.MofNCompleteColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
+    return progress.Progress(*columns, *times, console=terminal, transient=True, disable=not terminal.is_terminal)
+
+
+@contextmanager
+def going_on(how: str) -> Iterator[None]:
+    """Whoever interrupts what is done inside the block is told `how` to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        interrupted.add_note(how)
+        raise
+
+
+def build_progress(bar: Progress, collection: Collection) -> Callable[[str, int], None]:
+    """What moves a line of `bar` for each thing that is built from the documents of `collection`."""
+    tasks: dict[str, TaskID] = {}
+
+    def progress(what: str, done: int) -> None:
+        if what not in tasks:
+            # How many passages there will be is not known before.
+            total = None if bar.disable or collection.chunks else collection.source.count()
+            tasks[what] = bar.add_task(what, total=total)
+        bar.update(tasks[what], completed=done)
+
+    return progress
+
+
+def announced(bar: Progress) -> Callable[[str, Forecast], None]:
+    """What says above `bar` what is about to take its time, and how much of it, and gives its line that length."""
+
+    def announce(what: str, forecast: Forecast) -> None:
+        bar.console.print(f"{what}: {forecast}", soft_wrap=True, markup=False, highlight=False)
+        for task in bar.tasks:
+            if task.description == what and task.total is None:
+                bar.update(task.id, total=forecast.documents)
+
+    return announce
+
+
+PATIENCE = 1.0
+"""Seconds that nobody minds."""
+
+
+@contextmanager
+def status(hidden: bool = False, patience: float = PATIENCE) -> Iterator[Callable[[], None]]:
+    """Show what is being done inside the block, once that takes longer than `patience` (seconds).
+
+    Yields what ends it earlier, to be called before anything is printed inside the block. Nothing is shown where
+    standard error is no terminal, or where it is to be `hidden`: a log is written there.
+    """
+    if hidden or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    line = _Line()
+    timer = threading.Timer(patience, line.show)
+    timer.daemon = True
+    timer.start()
+    try:
+        with told(line.say):
+            yield line.end
+    finally:
+        timer.cancel()
+        line.end()
+
+
+class _Line:
+    """The line; it is spoken to by the thread that works, and shown by that of the timer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._what = "starting"
+        self._live: Live | None = None
+        self._ended = False
+
+    def say(self, what: str) -> None:
+        """Another thing is being done now."""
+        with self._lock:
+            self._what = what
+            if self._live:
+                # At once: what comes next may keep every other thread waiting, as the start of Java does.
+                self._live.update(self._drawn(), refresh=True)
+
+    def show(self) -> None:
+        from rich.live import Live
+
+        with self._lock:
+            if not self._ended:
+                # Results stay on standard output, wherever that leads.
+                self._live = Live(self._drawn(), console=error_console(), transient=True, redirect_stdout=False)
+                self._live.start(refresh=True)
+
+    def end(self) -> None:
+        with self._lock:
+            self._ended = True
+            if self._live:
+                self._live.stop()
+                self._live = None
+
+    def _drawn(self) -> Spinner:
+        from rich.spinner import Spinner
+        from rich.text import Text
+
+        return Spinner("dots", Text(f"{self._what} ...", no_wrap=True, overflow="ellipsis"))

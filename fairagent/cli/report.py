@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from fairagent.cli.evaluate import show, write_page
-from fairagent.cli.options import AsJson
-from fairagent.cli.status import status
-from fairagent.doing import doing
+from fairagent.cli.options import AsJson, status
+from fairagent.storage.threads import doing
 
 
 def report(
@@ -25,9 +24,9 @@ def report(
 
     Nothing is searched, and no model is asked.
     """
-    from fairagent.evaluate.engine.results import PAGE, write_results
-    from fairagent.evaluate.engine.run import load_run
-    from fairagent.files import locked
+    from fairagent.evaluate.results import PAGE, write_results
+    from fairagent.evaluate.run import load_run
+    from fairagent.storage.files import locked
 
     with status(), _without_collection():
         with doing(f"reading the journal of {folder}"):

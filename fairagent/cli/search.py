@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.status import status
-from fairagent.cli.terminal import console, echo
+from fairagent.cli.options import console, echo, status
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,10 +67,10 @@ def search(
     Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
     the plain query.
     """
-    from fairagent.llm.transcript import transcript as kept_in
-    from fairagent.pipeline import build, open_site, served
+    from fairagent.guests.lucene.java import for_one_search
+    from fairagent.llm.exchange import transcript as kept_in
     from fairagent.report.record import result_record, to_json
-    from fairagent.retrieve.java import for_one_search
+    from fairagent.search.pipeline import build, open_site, served
 
     chosen = options.settings_of(
         settings,

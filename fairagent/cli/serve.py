@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.terminal import echo
-from fairagent.loading import expect_installed
+from fairagent.cli.options import echo
+from fairagent.storage.packages import expect_installed
 
 PORT = 8765
 

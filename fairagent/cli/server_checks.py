@@ -8,13 +8,13 @@ from typing import Any
 from fairagent.cli.checks import Check
 from fairagent.collection.table import GroupTable
 from fairagent.errors import FairAgentError
-from fairagent.retrieve.opensearch.bulk import Origin
-from fairagent.retrieve.opensearch.config import OpenSearchConfig
-from fairagent.retrieve.opensearch.groups import ServerGroups
-from fairagent.retrieve.opensearch.index import ServerIndex, named
-from fairagent.retrieve.opensearch.server import Forbidden, NotThere
-from fairagent.retrieve.opensearch.vectors import likeness
-from fairagent.site import Site
+from fairagent.guests.opensearch.bulk import Origin
+from fairagent.guests.opensearch.config import OpenSearchConfig
+from fairagent.guests.opensearch.groups import ServerGroups
+from fairagent.guests.opensearch.index import ServerIndex, named
+from fairagent.guests.opensearch.server import Forbidden, NotThere
+from fairagent.guests.opensearch.vectors import likeness
+from fairagent.retrieve.site import Site
 
 CHECKED_IDS = 200_000
 """Ids of a group table that are looked for in the index."""

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from fairagent.cli.terminal import progress_bar, told
+from fairagent.cli.options import build_progress, progress_bar
 from fairagent.collection import Groups
 from fairagent.errors import SettingsError
-from fairagent.retrieve.opensearch.bulk import Origin, Plan, load
-from fairagent.retrieve.opensearch.config import OpenSearchConfig
-from fairagent.retrieve.opensearch.index import LOADED, ServerIndex
+from fairagent.guests.opensearch.bulk import Origin, Plan, load
+from fairagent.guests.opensearch.config import OpenSearchConfig
+from fairagent.guests.opensearch.index import LOADED, ServerIndex
+from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import encoder
 from fairagent.settings import Settings
-from fairagent.site import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def load_index(site: Site, force: bool) -> Loaded:
     dimensions = tuple(name for name in groups.dimensions if name not in groups.oracle)
     started = perf_counter()
     with progress_bar() as bar:
-        progress = told(bar, site.collection)
+        progress = build_progress(bar, site.collection)
         what = f"loading {site.collection.name}"
         origin, made = load(
             index,

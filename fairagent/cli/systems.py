@@ -9,14 +9,13 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fairagent.agent import FairAgent
-from fairagent.cli.terminal import progress_bar
-from fairagent.evaluate.baselines import FUSED, SYSTEMS
-from fairagent.evaluate.engine.equal import SIGN, Equal, equal_systems
-from fairagent.evaluate.judging import mean_over_topics, standard_measures
-from fairagent.pipeline import build, resolve, with_settings
+from fairagent.cli.options import progress_bar
+from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
+from fairagent.evaluate.judging import FUSED, SYSTEMS, mean_over_topics, standard_measures
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.pipeline import build, resolve, with_settings
 from fairagent.settings import Settings
-from fairagent.site import Site
 from fairagent.types import Ranking
 
 

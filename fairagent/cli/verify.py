@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairagent.cli.checks import FAULTS_SHOWN, Check
-from fairagent.digests import RECORD, differences
 from fairagent.errors import FairAgentError, UsageError
-from fairagent.folders import recover
+from fairagent.storage.digests import RECORD, differences
+from fairagent.storage.folders import recover
 
 NO_RESULT = "no result depends on them; put the file back from a copy where they matter"
 
@@ -19,7 +19,7 @@ def verify(place: Path) -> Iterator[Check]:
 
     Raises UsageError where nothing there can be compared.
     """
-    from fairagent.evaluate.engine.run import HEAD
+    from fairagent.evaluate.run import HEAD
 
     recover(place)
     near = (place, *sorted(place.parent.glob(f"{place.name}-*")), *sorted(place.glob("*")))
@@ -45,8 +45,8 @@ def _folder(folder: Path) -> Check:
 
 
 def _run(folder: Path) -> Iterator[Check]:
-    from fairagent.evaluate.engine.results import write_results
-    from fairagent.evaluate.engine.run import TRANSCRIPT, load_run, read_outcomes
+    from fairagent.evaluate.results import write_results
+    from fairagent.evaluate.run import TRANSCRIPT, load_run, read_outcomes
 
     try:
         run = load_run(folder)
@@ -69,7 +69,7 @@ def _run(folder: Path) -> Iterator[Check]:
 
 
 def _transcript(path: Path) -> Check:
-    from fairagent.llm.transcript import read_transcript
+    from fairagent.llm.exchange import read_transcript
 
     lines = list(read_transcript(path))
     damaged = [number for number, exchange in enumerate(lines, start=1) if exchange is None]

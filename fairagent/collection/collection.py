@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fairagent.brief import Brief, counted
-from fairagent.collection.chunks import Chunks, passages
+from fairagent.collection.config import Chunks, passages
 from fairagent.collection.groups import Groups
 from fairagent.settings import Part
 from fairagent.types import Document, Topic
+from fairagent.types.common import Brief, counted
 
 if TYPE_CHECKING:
-    from fairagent.collection.in_memory import GroupColumns
-    from fairagent.collection.labeling import Labeling
+    from fairagent.collection.labels import Labeling
+    from fairagent.collection.load import GroupColumns
 
 
 class Source(Protocol):
@@ -93,7 +93,7 @@ class Collection(Brief):
         row, from 1 (of a file the line): a missing column, with those that there are, a cell that is no text, an id
         that occurs twice, a column of groups that is empty. UsageError for what holds no rows.
         """
-        from fairagent.collection.in_memory import collection_of
+        from fairagent.collection.load import collection_of
 
         return collection_of(records, text, id, groups, title, separator, population or {}, name, labels)
 

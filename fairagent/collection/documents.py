@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.collection.config import DocumentsFile
-from fairagent.collection.faults import Faults, shown
 from fairagent.collection.forms import STORED, count_records, files_of, records
-from fairagent.collection.records import Record, checked_id, field_reader, read_text, template_fields
+from fairagent.collection.records import Faults, Record, checked_id, field_reader, read_text, shown, template_fields
 from fairagent.errors import DataError, UsageError
-from fairagent.remembered import file_digest
+from fairagent.storage.digests import file_digest
 from fairagent.types import Document
 
 

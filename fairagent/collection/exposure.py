@@ -16,7 +16,7 @@ from fairagent.collection.target_choice import make_targets
 from fairagent.collection.targets import ESTIMATE_FROM
 from fairagent.errors import UsageError
 from fairagent.measures import DIVERGENCES, Discount, Divergence, group_exposure, parse_discount
-from fairagent.measures.gap import SMOOTHING
+from fairagent.measures.exposure import SMOOTHING
 from fairagent.settings import Settings, Unknown
 from fairagent.types import Exposure, FloatArray, Group, Ranking
 

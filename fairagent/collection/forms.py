@@ -16,13 +16,10 @@ from uuid import UUID
 import numpy as np
 
 from fairagent.collection.config import RecordsFile
-from fairagent.collection.faults import Faults, shown
-from fairagent.collection.records import Record, csv_records, json_records, lines, tsv_records
+from fairagent.collection.records import Faults, Record, csv_records, json_records, lines, shown, tsv_records
 from fairagent.errors import UsageError
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import file_text
-from fairagent.loading import expect_installed
+from fairagent.storage.packages import expect_installed
+from fairagent.storage.readers import Malformed, file_text, parse_json
 
 ROW = "@row"
 """The `id` of records that have none of their own: the number of their row."""

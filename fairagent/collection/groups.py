@@ -1,12 +1,24 @@
-"""The protocol of groups, and two implementations beside `GroupTable`: groups by topic, and several groups joined."""
+"""The protocol of groups, and two implementations beside `GroupTable`: groups by topic, and several groups joined.
 
-from collections.abc import Iterator, Sequence
+`Intersection`: a dimension whose groups are the combinations of other dimensions' groups (gender x region).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.collection.records import Faults, listed
 from fairagent.collection.table import BATCH, GroupTable, unknown_dimension
+from fairagent.collection.table_buffer import IntArray
+from fairagent.measures import joint_memberships
 from fairagent.types import FloatArray
 
 
@@ -134,3 +146,154 @@ class JoinedGroups:
             return self._parts[dimension]
         except KeyError:
             raise unknown_dimension(dimension, self.dimensions) from None
+
+
+BETWEEN = " x "
+"""What stands between the labels of a combination: "female x Africa"."""
+FEW = 30
+"""Of a group with fewer documents little can be said."""
+
+
+class Intersection:
+    """The combinations of the groups of two or more dimensions as one dimension.
+
+    All combinations are groups, whether or not they occur, the last dimension running fastest. A row is the outer
+    product of the parts' rows; column 0 collects the mass with an unknown in any part.
+
+    >>> rows = [("a", {"gender": "female", "region": ["Asia", "Europe"]}), ("b", {"gender": "male"})]
+    >>> table = GroupTable.from_rows(rows, ["gender", "region"])
+    >>> both = Intersection("gender x region", {"gender": table, "region": table})
+    >>> both.labels("gender x region")
+    ('female x Asia', 'female x Europe', 'male x Asia', 'male x Europe')
+    >>> both.memberships("gender x region", ["a", "b"])
+    array([[0. , 0.5, 0.5, 0. , 0. ],
+           [1. , 0. , 0. , 0. , 0. ]])
+    """
+
+    def __init__(self, name: str, parts: Mapping[str, GroupTable]) -> None:
+        """Take the tables of the dimensions that are combined, in order."""
+        self.name, self._parts = name, dict(parts)
+        cells = itertools.product(*(table.labels(dimension) for dimension, table in self._parts.items()))
+        self._labels = tuple(BETWEEN.join(cell) for cell in cells)
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """Its name alone."""
+        return (self.name,)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The dimensions that are combined."""
+        return tuple(self._parts)
+
+    @property
+    def oracle(self) -> tuple[str, ...]:
+        """Its name, if the labels of any part were taken from the judgments."""
+        return self.dimensions if any(name in table.oracle for name, table in self._parts.items()) else ()
+
+    @property
+    def predicted(self) -> tuple[str, ...]:
+        """Its name, if the memberships of any part are a classifier's probabilities."""
+        return self.dimensions if any(name in table.predicted for name, table in self._parts.items()) else ()
+
+    def labels(self, dimension: str) -> tuple[str, ...]:
+        """The combinations of known labels, in the order of the columns 1 .. g."""
+        self._check(dimension)
+        return self._labels
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown in any part."""
+        self._check(dimension)
+        rows = [table.memberships(name, ids, topic) for name, table in self._parts.items()]
+        known = (np.indices([row.shape[1] for row in rows]) > 0).all(axis=0).ravel()
+        joint = joint_memberships(rows)
+        return np.column_stack([joint[:, ~known].sum(axis=1), joint[:, known]])
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
+        """Whether the documents `ids` (n,) are of the type of every part that says so; None where no part does."""
+        self._check(dimension)
+        told = (table.of_type(name, ids, topic) for name, table in self._parts.items())
+        said = [types for types in told if types is not None]
+        return np.logical_and.reduce(said) if said else None
+
+    def shares(self, dimension: str) -> FloatArray:
+        """The mean membership (1 + g,) of all documents; of all judged ones where labels depend on the topic."""
+        self._check(dimension)
+        return self._counted[0]
+
+    def missing(self, dimension: str) -> float:
+        """What is unknown of documents that can be of the type, as a mean over the same documents."""
+        self._check(dimension)
+        return self._counted[2]
+
+    @property
+    def counts(self) -> IntArray:
+        """How many documents (g,) are in each group, at least in part; judged ones where labels depend on the topic."""
+        return self._counted[1]
+
+    def product(self, population: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+        """Label -> world share, as if the parts were independent; empty where a part has no world shares."""
+        if not all(name in population for name in self._parts):
+            return {}
+        shares = ([population[name].get(label, 0.0) for label in t.labels(name)] for name, t in self._parts.items())
+        return dict(zip(self._labels, map(math.prod, itertools.product(*shares)), strict=True))
+
+    @cached_property
+    def _counted(self) -> tuple[FloatArray, IntArray, float]:
+        tables = list(dict.fromkeys(self._parts.values()))
+        # Only judged pairs of topic and document have labels that depend on a topic; and a document that the first
+        # table does not have is unknown there, so that it is in no group.
+        first = next((table for table in tables if isinstance(table, TopicGroups)), tables[0])
+        sums, counts, missing = np.zeros(1 + len(self._labels)), np.zeros(len(self._labels), np.int64), 0.0
+        for topic, ids in first.batches():
+            rows = self.memberships(self.name, ids, topic)
+            sums += rows.sum(axis=0)
+            counts += np.count_nonzero(rows[:, 1:], axis=0)
+            missing += self._missing(rows[:, 0], ids, topic)
+        documents = len(first)
+        if len(tables) > 1 and not isinstance(first, TopicGroups):
+            own = {id for _, ids in first.batches() for id in ids}
+            others = list({id for table in tables for _, ids in table.batches() for id in ids} - own)
+            documents += len(others)
+            sums[0] += len(others)
+            missing += self._missing(np.ones(len(others)), others, "")
+        return sums / documents, counts, missing / documents
+
+    def _missing(self, unknown: FloatArray, ids: Sequence[str], topic: str) -> float:
+        """The sum of the `unknown` memberships (n,) of these documents, as far as they can be of the type."""
+        of_type = self.of_type(self.name, ids, topic)
+        return float(unknown.sum() if of_type is None else unknown[of_type].sum())
+
+    def _check(self, dimension: str) -> None:
+        if dimension != self.name:
+            raise unknown_dimension(dimension, self.dimensions)
+
+
+def check_intersections(
+    wanted: Mapping[str, Sequence[str]], there: Collection[str], path: Path, faults: Faults
+) -> None:
+    """Add a fault for each of the `wanted` intersections (name -> parts) that cannot be of the dimensions `there`."""
+    for name, parts in wanted.items():
+        unknown = [part for part in parts if part not in there]
+        if name in there:
+            message = "this is the name of a dimension; choose another"
+        elif len(set(parts)) < max(2, len(parts)):
+            message = f"expected two or more different dimensions, found {listed(parts) or 'none'}"
+        elif unknown:
+            hint = " (an intersection is none: name its parts)" if any(part in wanted for part in unknown) else ""
+            message = f"no dimension {listed(unknown)}{hint}; there are: {listed(there) or 'none'}"
+        else:
+            continue
+        faults.add(path, None, f"the intersection {name!r}: {message}")
+
+
+def small_groups(made: Intersection, world: Mapping[str, float]) -> Iterator[str]:
+    """Notes on the groups of an intersection of which little can be said, so that nobody reads too much into them."""
+    things = "judged documents" if made.oracle else "documents"
+    named = dict(zip(made.labels(made.name), made.counts.tolist(), strict=True))
+    none = [label for label, count in named.items() if not count and world.get(label)]
+    few = [f"{label} ({count})" for label, count in named.items() if count < FEW and label not in none]
+    if few:
+        yield f"fewer than {FEW} {things} are in these groups of {made.name!r}, so read little into them: {listed(few)}"
+    if none:
+        yield f"no document is in these groups of {made.name!r}, though they have a world share: {listed(none)}"

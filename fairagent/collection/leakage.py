@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from fairagent.collection.faults import shown
+from fairagent.collection.records import shown
 from fairagent.errors import DataError
 
 NAMED = 5

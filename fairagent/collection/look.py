@@ -14,15 +14,14 @@ from typing import Any
 
 import yaml
 
-from fairagent.clean import in_line
 from fairagent.collection.config import RecordsFile
-from fairagent.collection.faults import Faults, listed
 from fairagent.collection.forms import ROW, records
-from fairagent.collection.labeling import group_notes, joins
-from fairagent.collection.records import checked_id
+from fairagent.collection.labels import group_notes, joins
+from fairagent.collection.records import Faults, checked_id, listed
 from fairagent.collection.spellings import Spellings, join_spellings
 from fairagent.errors import UsageError
 from fairagent.settings import validate
+from fairagent.types.clean import in_line
 
 MOST_ROWS = 200_000
 """So many are looked at."""

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.records import lines
+from fairagent.collection.records import Faults, lines, listed, shown
 
 TREC = ("topic", "Q0", "document", "rank", "score", "tag")
 PLAIN = ("topic", "document")

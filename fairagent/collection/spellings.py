@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from fairagent.clean import visible
-from fairagent.collection.faults import listed
+from fairagent.collection.records import listed
+from fairagent.types.clean import visible
 
 NO_LABEL = frozenset(
     phrase.replace(" ", "")

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.collection import Collection, load_collection
-from fairagent.collection.faults import listed
 from fairagent.collection.groups import JoinedGroups
+from fairagent.collection.records import listed
 from fairagent.errors import SettingsError
-from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Subject, Systems
-from fairagent.evaluate.engine.plan import Plan
-from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.reading import read_values
-from fairagent.evaluate.engine.split import sample_of
-from fairagent.evaluate.engine.systems import check_machine, check_systems, read_systems
-from fairagent.evaluate.engine.thresholds import Names, Threshold, read_thresholds
+from fairagent.evaluate.fields import Problems
+from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
+from fairagent.evaluate.reading import Plan, read_values
+from fairagent.evaluate.statistics import sample_of
+from fairagent.evaluate.systems import check_machine, check_systems, read_systems
+from fairagent.evaluate.thresholds import Names, Threshold, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
 from fairagent.settings import Settings, load_settings, read_yaml

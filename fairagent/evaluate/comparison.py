@@ -1,4 +1,7 @@
-"""Systems compared, measure by measure, over the topics that all of them answered."""
+"""Systems compared, measure by measure, over the topics that all of them answered.
+
+Systems that rank exactly as another does: a table in which they stand has to say so, and why.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairagent.errors import DataError
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.statistics import (
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.statistics import (
     bootstrap_intervals,
     holm,
     paired_randomization,
@@ -17,6 +20,7 @@ from fairagent.evaluate.engine.statistics import (
     seeded,
     wins_ties_losses,
 )
+from fairagent.settings import Settings
 from fairagent.types import FloatArray
 
 
@@ -112,3 +116,54 @@ def _rows(
             ties=ties,
             losses=losses,
         )
+
+
+SIGN = "="
+"""Marks systems whose rankings equal those of another."""
+ORIGINAL = "re-ranking by the user's own query gives the engine's list back"
+SAME_SETTINGS = "both come to the same settings"
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """`system` ranks as `other` does, a system before it, on all topics; `why` is empty where it is not known."""
+
+    system: str
+    other: str
+    why: str = ""
+
+    def __str__(self) -> str:
+        """A line for below a table."""
+        since = f", since {self.why}" if self.why else ""
+        return f"{SIGN} {self.system}: the rankings of {self.other} on all topics{since}"
+
+
+def equal_systems(
+    rankings: Mapping[str, Sequence[Sequence[str]]], settings: Mapping[str, Settings]
+) -> tuple[Equal, ...]:
+    """The systems whose rankings are those of one before them: system -> the ids of each topic, best first.
+
+    The first system that ranks so is the one named. Empty where there are no topics.
+
+    >>> ranked = {"BM25": [["a", "b"]], "fair": [["b", "a"]], "FAIR-QR": [["a", "b"]]}
+    >>> [str(one) for one in equal_systems(ranked, {})]
+    ['= FAIR-QR: the rankings of BM25 on all topics']
+    """
+    first: dict[tuple[tuple[str, ...], ...], str] = {}
+    found = []
+    for system, of_topics in rankings.items():
+        other = first.setdefault(tuple(map(tuple, of_topics)), system)
+        if other != system and len(of_topics):
+            both = system in settings and other in settings
+            found.append(Equal(system, other, _why(settings[system], settings[other]) if both else ""))
+    return tuple(found)
+
+
+def _why(own: Settings, other: Settings) -> str:
+    """Why two systems rank alike, where their settings tell."""
+    if own.given == other.given:
+        return SAME_SETTINGS
+    # The union of all lists holds the first one, so at full depth nothing that a loop did remains.
+    original = own.rerank.undoes_loops and not getattr(own.loop, "rerank_depth", 0)
+    plain = not other.loops and (other.rerank.idle(other) or other.rerank.undoes_loops)
+    return ORIGINAL if original and plain and own.engine == other.engine else ""

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.collection.config import CollectionFile
-from fairagent.collection.trec_fair.files import find_track_files
-from fairagent.digests import checksum
-from fairagent.evaluate.engine.check import Checked
-from fairagent.evaluate.engine.kind import Record
-from fairagent.evaluate.engine.plan import Plan, SystemPlan
-from fairagent.remembered import file_digest
+from fairagent.collection.trec_fair.topics import find_track_files
+from fairagent.evaluate.check import Checked
+from fairagent.evaluate.kind import JsonObject
+from fairagent.evaluate.reading import Plan, SystemPlan
 from fairagent.settings import ModelSettings, Part, read_yaml, validate
 from fairagent.settings.parts import SLOTS
+from fairagent.storage.digests import checksum, file_digest
 
 DECIDING = ("fairagent", "pyserini")
 """Packages of another version make another run."""
@@ -28,7 +27,7 @@ NOTED = ("numpy", "scipy", "openai", "sentence-transformers", "torch")
 """Packages whose version is written down, no more."""
 
 
-def fingerprint(checked: Checked, environ: Mapping[str, str] = os.environ) -> Record:
+def fingerprint(checked: Checked, environ: Mapping[str, str] = os.environ) -> JsonObject:
     """Everything that an outcome depends on, as plain values in which the change of a single one can be named.
 
     Which topics and systems there are is no part of it: an outcome is that of one topic under one system.
@@ -49,7 +48,7 @@ def fingerprint(checked: Checked, environ: Mapping[str, str] = os.environ) -> Re
     }
 
 
-def provenance(checked: Checked, environ: Mapping[str, str] = os.environ) -> Record:
+def provenance(checked: Checked, environ: Mapping[str, str] = os.environ) -> JsonObject:
     """Where a run comes from, for people: versions, machine, collection and its notes, and the models by system."""
     plan, kind, collection = checked.plan, checked.plan.experiment, checked.collection
     return {
@@ -73,7 +72,7 @@ def provenance(checked: Checked, environ: Mapping[str, str] = os.environ) -> Rec
     }
 
 
-def changes(before: Record, now: Record) -> list[str]:
+def changes(before: JsonObject, now: JsonObject) -> list[str]:
     """What is different, value by value, but for systems that only one of both has.
 
     >>> changes({"seed": 1, "systems": {"A": {"n": 5}}}, {"seed": 2, "systems": {"A": {"n": 6}, "B": {}}})
@@ -90,7 +89,7 @@ def changes(before: Record, now: Record) -> list[str]:
     ]
 
 
-def keys(made_from: Record) -> dict[str, str]:
+def keys(made_from: JsonObject) -> dict[str, str]:
     """System -> a hash of everything that its outcomes depend on: what the lines of a journal belong to.
 
     Takes a fingerprint as it is read from run.json.
@@ -101,9 +100,9 @@ def keys(made_from: Record) -> dict[str, str]:
     }
 
 
-def of_model(model: ModelSettings, environ: Mapping[str, str] = os.environ) -> Record:
+def of_model(model: ModelSettings, environ: Mapping[str, str] = os.environ) -> JsonObject:
     """What the replies of a model depend on: its settings and its server."""
-    settings: Record = without_passwords(model.model_dump(mode="json", exclude=NOT_DECIDING["model"]))
+    settings: JsonObject = without_passwords(model.model_dump(mode="json", exclude=NOT_DECIDING["model"]))
     return settings | {"server": _server(model, environ)}
 
 
@@ -128,9 +127,9 @@ LATER = ("intersections", "group", "applies_to", "predicted", "target")
 """Keys of a collection's file that are left out where they are not set: runs from before there were any stay good."""
 
 
-def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Record:
+def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> JsonObject:
     settings = without_passwords(system.settings.model_dump(mode="json", exclude=NOT_DECIDING))
-    record: Record = {"settings": settings}
+    record: JsonObject = {"settings": settings}
     for slot in SLOTS:
         part = getattr(system.settings, slot)
         # Of a part's files the content decides, and not the place.
@@ -140,7 +139,7 @@ def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Recor
     if system.row:
         record["row"] = system.row
     if system.asks:
-        from fairagent.prompts import Prompts
+        from fairagent.llm.prompts import Prompts
 
         prompts = Prompts(system.settings.prompts)
         record["prompts"] = {f"{id}.j2": prompts[id].sha256 for id in system.asks}
@@ -149,7 +148,7 @@ def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Recor
     return record
 
 
-def price_of(model: ModelSettings, plan: Plan) -> Record | None:
+def price_of(model: ModelSettings, plan: Plan) -> JsonObject | None:
     """The price of a model, if there is one."""
     price = plan.prices.get(model.name)
     return price.model_dump() if price else None
@@ -173,7 +172,7 @@ def _track(collection: str) -> int | None:
     return track.year if track else None
 
 
-def _judgments(path: Path) -> Record:
+def _judgments(path: Path) -> JsonObject:
     """Hashes of what is judged by: the collection's settings, and each of its files but for the documents."""
     settings = _described(path)
     root = path.parent / settings.root if settings.root else path.parent

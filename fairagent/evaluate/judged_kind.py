@@ -11,13 +11,13 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.collection import Collection, Target, make_target
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import target_of
 from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.engine.kind import Checking, Chosen, ExperimentKind, choose_topics
-from fairagent.evaluate.engine.outcome import HitRecord
-from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.judging import TARGET, judged_topics, judged_value
-from fairagent.exposure import ExposureMeter
+from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, choose_topics
+from fairagent.evaluate.outcome import HitRecord
+from fairagent.evaluate.reading import Plan
 from fairagent.measures import (
     DIVERGENCES,
     LOG2_MAX2,

@@ -2,12 +2,15 @@
 
 The target is that of TREC Fair Ranking: the relevant documents' shares averaged with the world's, and what is unknown
 keeps its share. `AWRF(unknown=ignore)` leaves documents without a label out of both sides.
+
+The simplest explanations of what an agent reaches: systems that stand in every table beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -161,3 +164,33 @@ def _has_groups(collection: Collection, topic: Topic, dimension: str, relevant: 
         return False
     of_group = collection.groups.memberships(dimension, relevant, topic.id)[:, 1:].sum(axis=0)
     return bool(of_group.any() and of_group.min() >= per_group)
+
+
+PLAIN: dict[str, Any] = {"profile": "engine", "engine": "auto"}
+FUSED = "BM25 + vectors"
+BASELINES: dict[str, dict[str, Any]] = {
+    FUSED: PLAIN,
+    "labeled first": {"profile": "labeled", "engine": "auto"},
+    "exposure": {**PLAIN, "rerank": {"kind": "exposure", "fairness": 0.5}},
+    # Passes over what has no label: how much of a gain that alone explains.
+    "exposure+labeled": {
+        **PLAIN,
+        "rerank": {"kind": "exposure", "fairness": 0.5, "unlabeled": 0.5},
+        "unknown": "ignore",
+    },
+    "no loop": {"loop": "none"},
+}
+"""Name -> settings: the agent's engine alone, its documents with a label first, one pass of exposure, without and with
+a loss of relevance for what has no label, and the agent's re-rankers without its loop."""
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "BM25": {"profile": "engine"},
+    **BASELINES,
+    "FAIR-QR": {"profile": "fair-qr", "refine": {"kind": "feedback", "weight": 1}},
+    "agent": {},
+}
+"""What a comparison that asks no model begins with."""
+LEGEND = (
+    "labeled first: what has a label, in the engine's order. exposure: one pass over the engine's list (fairness .5); "
+    "+labeled: which also takes .5 of relevance from what has no label. no loop: the agent's re-rankers alone. "
+    "FAIR-QR: the paper's loop, with keywords from documents."
+)

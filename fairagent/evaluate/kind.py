@@ -2,6 +2,8 @@
 
 A kind is one class, a subclass of `ExperimentKind`. An experiment file names it (`kind: utility`), and its fields are
 the keys that such a file may have. Kinds of other packages come through the entry points `fairagent.kinds`.
+
+What a kind of experiment shows on the page, as values: the report draws it.
 """
 
 from __future__ import annotations
@@ -17,23 +19,23 @@ from pydantic import ConfigDict, Field
 
 from fairagent.collection import Collection
 from fairagent.errors import SettingsError
-from fairagent.evaluate.engine.fields import FileSection, Name, Published, Topics, TopicSample, Values
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.split import half, sample_of
+from fairagent.evaluate.fields import FileSection, Name, Problems, Published, Topics, TopicSample, Values
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.statistics import half, sample_of
+from fairagent.evaluate.tables import Table
 from fairagent.llm.models import Models
-from fairagent.memo import Memo
-from fairagent.prompts.calls import Calls
+from fairagent.llm.prompts.calls import Calls
 from fairagent.settings import BudgetSettings, Price, Section, Settings
+from fairagent.storage.threads import Memo
 from fairagent.types import Topic
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.engine.page import PageSection
-    from fairagent.evaluate.engine.plan import Plan, SystemPlan
-    from fairagent.evaluate.engine.run import Run
-    from fairagent.evaluate.engine.tables import Table
+    from fairagent.evaluate.reading import Plan, SystemPlan
+    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.tables import Table
 
-Record = dict[str, Any]
+
+JsonObject = dict[str, Any]
 """Plain values for JSON."""
 Systems = Mapping[str, "SystemPlan"]
 
@@ -258,11 +260,11 @@ class ExperimentKind(Section, ABC):
         """The names of models that are asked besides those of the systems."""
         return ()
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """What outcomes depend on, besides what all kinds have in common."""
         return {}
 
-    def provenance(self) -> Record:
+    def provenance(self) -> JsonObject:
         """Where the run comes from, for people, besides what all kinds have in common."""
         return {}
 
@@ -311,7 +313,7 @@ class ExperimentKind(Section, ABC):
         """Name of a CSV file -> the table in it."""
         return {}
 
-    def records(self, run: Run) -> Record:
+    def records(self, run: Run) -> JsonObject:
         """What `--json` prints besides the comparisons."""
         return {}
 
@@ -343,3 +345,56 @@ def choose_topics(
             hint = f"did you mean {near[0]!r}?" if near else f"there are {len(there)}"
             checking.problems.add(SettingsError, f"topics: {what} {id!r}; {hint}")
     return [id for id in there if id in topics]
+
+
+@dataclass(frozen=True, slots=True)
+class PlotPoint:
+    """One point of a line: what it is called, and its two means."""
+
+    name: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlotLine:
+    """One line: its name, its color's number, its points in order, and points of it that stand alone (hollow)."""
+
+    name: str
+    color: int
+    points: tuple[PlotPoint, ...]
+    alone: tuple[PlotPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlot:
+    """Lines over two axes; `diagonal` draws where both are the same."""
+
+    caption: str
+    axes: tuple[str, str]
+    lines: tuple[PlotLine, ...]
+    diagonal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A paragraph; a `warning` stands out."""
+
+    text: str
+    warning: bool = False
+
+
+PagePart = Note | Table | LinePlot
+
+
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """A section of the page: its name in the list of sections, its title, and its parts from top to bottom.
+
+    Plots stand side by side, with one legend of the lines: `legend` (name, color's number).
+    """
+
+    name: str
+    title: str
+    parts: tuple[PagePart, ...]
+    legend: tuple[tuple[str, int], ...] = ()

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, TypeAdapter
 
-from fairagent.alarms import Alarm, of_usage
-from fairagent.intake.json_text import parse_json
+from fairagent.storage.readers import parse_json
 from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult, Step, Topic, Usage
+from fairagent.types.common import Alarm, of_usage
 
 NOTHING = Usage()
 WEIGHTS_KEPT = 5

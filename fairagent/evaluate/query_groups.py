@@ -4,6 +4,8 @@ Where topics say their group, each group's utility (the kind's measures), exposu
 attribution (the exposure in what answers rest on), and the largest difference between two groups of topics.
 Source: Dehghan & McDonald, 2026 (arXiv 2603.24218), who call these query group fairness, group exposure and group
 attribution.
+
+Topics as points of a plot, with the line of least squares through them.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairagent.evaluate.engine.outcome import GroupShares, Outcome
-from fairagent.evaluate.engine.results import columns
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.tables import Column, Table, counted
+from fairagent.evaluate.kind import PlotLine, PlotPoint
+from fairagent.evaluate.outcome import GroupShares, Outcome
+from fairagent.evaluate.results import columns
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import Column, Table, count_of
+from fairagent.measures.curves import fitted_line
 from fairagent.measures.parse import labels_of
 
 FILE = "query_groups.csv"
@@ -70,7 +74,7 @@ def differences(rows: Sequence[OfGroup]) -> dict[str, dict[Place, float]]:
     return found
 
 
-def tables(run: Run) -> list[Table]:
+def query_group_tables(run: Run) -> list[Table]:
     """The measures by group of the query, then exposure and attribution in each dimension."""
     rows = by_query_group(run)
     if not rows:
@@ -99,7 +103,7 @@ def file(run: Run) -> Table:
     return Table.of(("system", "query_group", "quantity", "dimension", "name", "topics", "value"), lines)
 
 
-def files(run: Run) -> dict[str, Table]:
+def query_group_files(run: Run) -> dict[str, Table]:
     """The file, where topics have groups."""
     made = file(run)
     return {FILE: made} if made.rows else {}
@@ -148,4 +152,12 @@ def _notes(run: Run, rows: Sequence[OfGroup]) -> Iterator[str]:
         yield f"fewer than {FEW} topics, so that chance decides: {', '.join(few)}"
     without = {one.topic for one in run.answered if not one.group and one.failed is None}
     if without:
-        yield f"{counted(len(without))} without a group"
+        yield f"{count_of(len(without))} without a group"
+
+
+def cloud(name: str, color: int, points: Sequence[PlotPoint]) -> PlotLine:
+    """The points, each alone, and the two ends of the line through them, which is not there where it is not defined."""
+    line = fitted_line([point.x for point in points], [point.y for point in points]) if points else None
+    ends = sorted({point.x for point in points}) if line else []
+    fit = [PlotPoint("fit", x, line.at(x)) for x in (ends[0], ends[-1])] if line else []
+    return PlotLine(name, color, tuple(fit), tuple(points))

@@ -2,6 +2,8 @@
 
 What all kinds of them have in common: the file of questions, systems that search or do not, and the contexts that these
 make of what they find.
+
+Asking a model for an answer that stands as it is: greedily, and cut off where its template says.
 """
 
 from __future__ import annotations
@@ -17,26 +19,17 @@ from pydantic import Field
 
 from fairagent.collection import Collection
 from fairagent.collection.leakage import refuse_overlap
-from fairagent.debias.avoid import read_avoid
-from fairagent.debias.lexicon import load_lexicon
-from fairagent.debias.stage import DebiasRAGConfig
-from fairagent.errors import SettingsError
-from fairagent.evaluate.engine.fields import FileSection
-from fairagent.evaluate.engine.fingerprint import file_hash
-from fairagent.evaluate.engine.kind import (
-    Checking,
-    Chosen,
-    ExperimentKind,
-    Record,
-    Subject,
-    Systems,
-    choose_topics,
-)
-from fairagent.evaluate.engine.plan import Plan, SystemPlan
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.errors import ReplyTruncated, SettingsError
+from fairagent.evaluate.fields import FileSection
+from fairagent.evaluate.fingerprint import file_hash
+from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, JsonObject, Subject, Systems, choose_topics
+from fairagent.evaluate.reading import Plan, SystemPlan
+from fairagent.llm import Message, Model, ModelRequest
+from fairagent.llm.prompts import Prompt, Prompts
+from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.settings import Settings
-from fairagent.types import Topic
+from fairagent.types import Answer, Topic
+from fairagent.types.clean import THOUGHTS, visible
 
 OF_ANSWERS = {
     "generate": "the model answers, with the prompt of the benchmark",
@@ -118,7 +111,7 @@ class QuestionsKind(ExperimentKind, ABC):
 
     def adapt(self, settings: Settings) -> Mapping[str, Any]:
         """A system finds what is answered from, and no more."""
-        return {"n": settings.context.documents if settings.engine.kind != "none" else 1}
+        return {"n": settings.context.documents if not settings.engine.idle(settings) else 1}
 
     def length(self, rows: Systems) -> int:
         """The most documents that an answer is given."""
@@ -155,11 +148,11 @@ class QuestionsKind(ExperimentKind, ABC):
     def asked_with(self, system: SystemPlan) -> tuple[str, ...]:
         """The templates of the questions, and of what grades the answers."""
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The content of the file."""
         return {"questions": {"file": file_hash(Path(self.questions.path))}}
 
-    def provenance(self) -> Record:
+    def provenance(self) -> JsonObject:
         """The place of the file."""
         return {"questions": {"file": self.questions.path}}
 
@@ -191,12 +184,12 @@ def questions_of(subject: Subject) -> Mapping[str, Any]:
 
 def debiases(system: SystemPlan) -> bool:
     """Whether what it answers from is chosen by DebiasRAG; also without retrieval."""
-    return system.settings.debias.kind != "none"
+    return not system.settings.debias.idle(system.settings)
 
 
 def filters(system: SystemPlan) -> bool:
     """Whether it asks a model which documents may be answered from."""
-    return system.searches and system.settings.filter.kind != "none"
+    return system.searches and not system.settings.filter.idle(system.settings)
 
 
 def without_context(system: SystemPlan) -> bool:
@@ -210,17 +203,50 @@ def longest_context(settings: Settings) -> str:
 
 
 def check_debiasing(checking: Checking, asked: Iterable[str]) -> None:
-    """That libraries and lexicons can be read, and that no library holds what is asked; adds what is wrong."""
+    """That no texts which a system has been given beforehand hold what is asked; adds what is wrong."""
     problems, asked = checking.problems, list(asked)
     for name, system in checking.systems.items():
-        chosen = system.settings.debias
-        if not isinstance(chosen, DebiasRAGConfig):
-            continue
         where = f"systems.{name}.debias"
-        if not chosen.library:
-            problems.add(SettingsError, f"{where}: `library` is missing: name the file of passages to avoid")
-            continue
-        problems.attempt(where, load_lexicon, chosen.lexicon)
-        passages = problems.attempt(where, read_avoid, chosen.library) or ()
-        texts, library = [passage.text for passage in passages], f"the avoid library {Path(chosen.library).name}"
-        problems.attempt(where, refuse_overlap, texts, asked, library, inside=True)
+        for what, texts in problems.attempt(where, list, system.settings.debias.learned_from()) or ():
+            problems.attempt(where, refuse_overlap, texts, asked, what, inside=True)
+
+
+TEMPERATURE = 0.0
+
+
+def answer_to(
+    model: Model,
+    prompt: Prompt,
+    messages: tuple[Message, ...],
+    temperature: float = TEMPERATURE,
+    seed: int | None = None,
+) -> Answer:
+    """The model's answer to the `messages` that `prompt` was filled to; one that is cut off at its limit will do.
+
+    Raises what `Model.complete` raises, and ReplyTruncated where a model had not finished thinking by then.
+    """
+    most, id = prompt.head.max_tokens, prompt.head.id
+    request = ModelRequest(messages, temperature=temperature, max_tokens=most, seed=seed, whole=False, prompt=id)
+    reply = model.complete(request)
+    text = said(reply.text)
+    if not text:
+        error = ReplyTruncated(
+            f"nothing but thoughts came within {most} tokens; let the model think less, or raise max_tokens in "
+            f"the template {prompt.head.id}",
+            raw=reply.text,
+        )
+        error.usage = reply.usage
+        raise error
+    return Answer(text, usage=reply.usage, source="llm")
+
+
+def said(reply: str) -> str:
+    """What a model says, without what it thinks aloud before; "" where it never comes to say anything.
+
+    >>> said("<think>A stereotype.</think> No."), said("<think>Let me see")
+    ('No.', '')
+    """
+    begin, end = THOUGHTS
+    _, found, after = reply.rpartition(end)
+    text = visible(after).strip()
+    return "" if not found and text.startswith(begin) else text

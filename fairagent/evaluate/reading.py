@@ -1,43 +1,36 @@
-"""Reading an experiment: which kind it is of, and what is wrong with its keys."""
+"""Reading an experiment: which kind it is of, and what is wrong with its keys.
+
+A checked experiment as plain values: all that a worker needs to know, on this machine or another.
+"""
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Mapping
-from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
-from fairagent import plugins
 from fairagent.errors import BackendUnavailable, SettingsError
-from fairagent.evaluate.engine.kind import ExperimentKind
-from fairagent.evaluate.engine.problems import Problems
-from fairagent.settings import read_yaml, validate
+from fairagent.evaluate.fields import Problems
+from fairagent.evaluate.kind import ExperimentKind
+from fairagent.evaluate.thresholds import Threshold
+from fairagent.search.pipeline import searching_parts
+from fairagent.settings import BudgetSettings, Part, Price, Section, Settings, plugins, read_yaml, validate
 from fairagent.settings.section import keys_of, nearest
 
-PACKAGE = "fairagent.evaluate.kinds"
-"""Where the shipped kinds are; named as text, so that nothing here depends on any of them."""
+SHIPPED = {"ranking": "fairagent.evaluate.ranking.kind:RankingKind"}
+"""The kind of this room -> `module:Class`, as text: nothing is imported before it is named."""
 GROUP = "fairagent.kinds"
-"""The entry points of other packages."""
+"""The entry points of add-ons, fairagent's own and those of other packages."""
 DEFAULT = "ranking"
 LEAST = {"name": "-", "systems": {"-": {}}}
 """What every file has to have."""
 
 
-@cache
-def shipped() -> dict[str, str]:
-    """Name of a shipped kind -> `module:Class`."""
-    folders = pkgutil.iter_modules(import_module(PACKAGE).__path__)
-    tables: list[dict[str, str]] = [import_module(f"{PACKAGE}.{folder.name}").KINDS for folder in folders]
-    return {name: place for table in tables for name, place in table.items()}
-
-
 def kinds() -> tuple[str, ...]:
-    """The kinds that there are: the shipped ones, then those of other packages."""
-    return plugins.names(shipped(), GROUP)
+    """The kinds that there are: ours, then those of add-ons."""
+    return plugins.names(SHIPPED, GROUP)
 
 
 def kind_class(name: object) -> type[ExperimentKind]:
@@ -46,7 +39,7 @@ def kind_class(name: object) -> type[ExperimentKind]:
         raise SettingsError(f"kind: expected the name of a kind of experiment; there are: {', '.join(kinds())}")
     what = "kind of experiment"
     try:
-        found = plugins.load(what, name, shipped(), GROUP, ExperimentKind, "fairagent.extend.ExperimentKind")
+        found = plugins.load(what, name, SHIPPED, GROUP, ExperimentKind, "fairagent.extend.ExperimentKind")
     except ValueError as error:
         lacking = isinstance(error.__cause__, ImportError)
         raise (BackendUnavailable if lacking else SettingsError)(f"kind: {error}") from error
@@ -58,7 +51,7 @@ def kind_class(name: object) -> type[ExperimentKind]:
 
 def shipped_with(has: Callable[[type[ExperimentKind]], bool]) -> list[str]:
     """The shipped kinds of which something is true."""
-    return [name for name in shipped() if has(kind_class(name))]
+    return [name for name in plugins.ours(SHIPPED, GROUP) if has(kind_class(name))]
 
 
 def as_kind(value: Any) -> ExperimentKind:
@@ -115,3 +108,51 @@ def _owners(key: str, kind: str) -> str:
     others = " and ".join(part for part in (", ".join(having[:-1]), having[-1]) if part)
     said = f"{key}: no key of kind {kind!r}; it is one of kind {others}"
     return said if len(having) > 1 else f"{said} (write `kind: {having[0]}`)"
+
+
+class SystemPlan(Section):
+    """One row of the tables: its system's settings, and its index's folder.
+
+    `asks` are the ids of the templates that it asks its model with, `row` what its kind of experiment says of it alone.
+    """
+
+    settings: Settings
+    index: str
+    asks: tuple[str, ...] = ()
+    row: dict[str, Any] = Field(default={})
+
+    @property
+    def searches(self) -> bool:
+        """Whether it has a search engine."""
+        return self.settings.engine.searches
+
+    @property
+    def searching(self) -> tuple[Part, ...]:
+        """The parts that a search asks."""
+        return searching_parts(self.settings)
+
+    @property
+    def searching_with(self) -> tuple[str, ...]:
+        """The ids of the templates that a search asks with."""
+        return tuple(id for part in self.searching for id in part.asks_with(self.settings))
+
+
+class Plan(Section):
+    """What is to be done. Paths are absolute, `systems` begins with the baseline, `topics` are those that count."""
+
+    experiment: Annotated[SerializeAsAny[ExperimentKind], BeforeValidator(as_kind)]
+    topics: tuple[str, ...]
+    dimensions: tuple[str, ...]
+    measures: tuple[str, ...]
+    n: int
+    systems: dict[str, SystemPlan]
+    prices: dict[str, Price]
+    expected: dict[str, dict[str, dict[str, float]]]
+    thresholds: tuple[Threshold, ...] = ()
+    budget: BudgetSettings = BudgetSettings()
+    cache: str = ""
+
+    @property
+    def baseline(self) -> str:
+        """The system that the others are tested against."""
+        return next(iter(self.systems))

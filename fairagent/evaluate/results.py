@@ -1,27 +1,56 @@
 """What a run came to: the tables that all kinds of experiments have, TREC runs, and the files that they are written to.
 
 But for the timings, nothing in the files depends on the clock or the machine.
+
+What must not go unnoticed in a run: how often each system served its users badly.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 
-from fairagent.collection.faults import listed
-from fairagent.evaluate.engine.alarmed import alarms_of
-from fairagent.evaluate.engine.comparison import Comparison
-from fairagent.evaluate.engine.equal import SIGN
-from fairagent.evaluate.engine.run import JOURNAL, TRANSCRIPT, Run
-from fairagent.evaluate.engine.statistics import RESAMPLES
-from fairagent.evaluate.engine.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, counted, p_value
-from fairagent.evaluate.engine.verdicts import summary, thresholds_table
-from fairagent.files import file_name, write_whole
+from fairagent.answer.removals import removal_warnings
+from fairagent.collection.records import listed
+from fairagent.evaluate.comparison import SIGN, Comparison
+from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
+from fairagent.evaluate.statistics import RESAMPLES
+from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, count_of, p_value
+from fairagent.evaluate.verdicts import summary, thresholds_table
 from fairagent.measures.parse import labels_of
 from fairagent.measures.trec_fair import LONGEST
+from fairagent.storage.files import file_name, write_whole
+from fairagent.types import Group, Removal
+from fairagent.types.common import GROUP_REMOVED
+
+
+def alarms_of(run: Run) -> list[str]:
+    """A line for each system that has alarms, e.g. "agent: worse than the engine on 3 of 60".
+
+    What a filter took from the groups is judged over all topics together, which says more than any one of them.
+    """
+    lines = []
+    for system in run.systems:
+        said = list(_said(run, system))
+        lines += [f"{system}: {'; '.join(said)}"] if said else []
+    return lines
+
+
+def _said(run: Run, system: str) -> Iterator[str]:
+    own = [outcome for outcome in run.answered if outcome.system == system]
+    counts = Counter(what for outcome in own for what in dict.fromkeys(alarm.what for alarm in outcome.alarms))
+    counts.pop(GROUP_REMOVED, None)
+    yield from (f"{what} on {count} of {len(own)}" for what, count in sorted(counts.items()))
+    lost: dict[Group, Removal] = {}
+    for one in (removal for outcome in own for removal in outcome.removals):
+        before = lost.get(one.group, Removal(one.group, 0.0, 0.0))
+        lost[one.group] = Removal(one.group, before.seen + one.seen, before.removed + one.removed)
+    yield from removal_warnings(tuple(lost.values()))
+
 
 PAGE = "report.html"
 TOPICS_NAMED = 50
@@ -215,7 +244,7 @@ def _measure_table(run: Run, dimension: str, measure: str) -> Table:
     rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
     paper = [run.expected_of(row) for row in rows]
     compared = any(value is not None for value in paper)
-    title = f"{f'{dimension}, ' if dimension else ''}{_labels(run)[measure]} ({counted(rows[0].topics)})"
+    title = f"{f'{dimension}, ' if dimension else ''}{_labels(run)[measure]} ({count_of(rows[0].topics)})"
     lines = [
         [
             *(_name(run, row.system), row.mean, f"[{row.low:.4f}, {row.high:.4f}]", *_tests(row)),
@@ -252,7 +281,7 @@ def _head(run: Run) -> Iterator[str]:
     if about := str(run.provenance.get("about", "")).strip():
         yield from about.splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
-    yield f"{run.collection}, {counted(topics)}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    yield f"{run.collection}, {count_of(topics)}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
     if run.partial:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
@@ -271,7 +300,7 @@ def _notes(run: Run) -> Iterator[str]:
     if len(run.excluded) > TOPICS_NAMED:
         yield f"left out for all systems: {len(run.excluded) - TOPICS_NAMED} more"
     for dimension, without in not_judged(run).items():
-        yield f"not judged for {dimension}, {counted(len(without))}: {listed(without, TOPICS_NAMED)}"
+        yield f"not judged for {dimension}, {count_of(len(without))}: {listed(without, TOPICS_NAMED)}"
 
 
 def not_judged(run: Run) -> dict[str, tuple[str, ...]]:

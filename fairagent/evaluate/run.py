@@ -1,32 +1,88 @@
-"""An experiment's run as values, finished or not: what tables and pages are made of."""
+"""An experiment's run as values, finished or not: what tables and pages are made of.
+
+The journal of a run: a line for each topic and system, on the disk before anything else happens.
+
+A process may die at any moment. Then the last line may be torn; it is ignored, and its topic is done again. A line that
+is whole was forced to the disk, so what was paid for once is not paid for twice. Every line ends in a checksum of
+itself and of what its system was made from: no changed digit and no line of another run gets into a table.
+
+How long an experiment will take, by what its topics took in a run of it.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from fairagent.brief import Brief, counted
-from fairagent.digests import checksum
-from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.engine.comparison import Comparison, compare
-from fairagent.evaluate.engine.equal import Equal, equal_systems
-from fairagent.evaluate.engine.fingerprint import keys
-from fairagent.evaluate.engine.journal import read_journal
-from fairagent.evaluate.engine.kind import ExperimentKind
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.plan import Plan
-from fairagent.evaluate.engine.thresholds import Threshold
-from fairagent.files import write_whole
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.text import file_text
+from fairagent.errors import DataError, Fault, UsageError
+from fairagent.evaluate.check import Checked
+from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
+from fairagent.evaluate.fingerprint import fingerprint, keys
+from fairagent.evaluate.kind import ExperimentKind
+from fairagent.evaluate.outcome import Outcome, from_value, to_line
+from fairagent.evaluate.reading import Plan
+from fairagent.evaluate.thresholds import Threshold
 from fairagent.measures.trec_fair import Year
-from fairagent.memo import Memo
+from fairagent.storage.digests import checksum, unsealed
+from fairagent.storage.files import write_whole
+from fairagent.storage.lines import LineFile, whole_lines
+from fairagent.storage.readers import file_text, parse_json
+from fairagent.storage.threads import Memo
+from fairagent.types.common import Brief, counted
+
+NOT_FINITE = "a number in its outcome is not finite"
+"""What is kept of an outcome that cannot be written."""
+
+
+class Journal(LineFile):
+    """The journal of a run; `keys` say of each system what it was made from."""
+
+    def __init__(self, path: Path, keys: Mapping[str, str]) -> None:
+        super().__init__(path)
+        self._keys = keys
+
+    def add(self, outcome: Outcome) -> None:
+        """See `LineFile.write`; an outcome with a number that is not finite is kept as a failed one."""
+        try:
+            line = to_line(outcome)
+        except ValueError:
+            failed = Outcome.failure(outcome.topic, outcome.query, outcome.system, NOT_FINITE, outcome.seconds)
+            took = {name: getattr(outcome, name) for name in ("calls", "input_tokens", "output_tokens")}
+            line = to_line(replace(failed, **took))
+        self.write(line, self._keys[outcome.system])
+
+
+def read_journal(path: Path, keys: Mapping[str, str]) -> list[Outcome]:
+    """Every whole line in order; none where there is no file.
+
+    Raises DataError with every line that is no outcome of one of the systems that `keys` names, made from the same.
+    """
+    outcomes: list[Outcome] = []
+    faults: list[Fault] = []
+    for number, line in enumerate(whole_lines(path), start=1):
+        try:
+            outcomes.append(_outcome(line, keys))
+        except (ValueError, RecursionError) as error:
+            faults.append(Fault(path, number, f"no outcome of this run ({error})"))
+    if faults:
+        raise DataError("the journal is damaged; remove these lines to have their topics done again", faults)
+    return outcomes
+
+
+def _outcome(line: bytes, keys: Mapping[str, str]) -> Outcome:
+    said = parse_json(line.decode())
+    system = said.get("system") if isinstance(said, dict) else None
+    if not isinstance(system, str) or system not in keys:
+        raise ValueError("of no system that the run has")
+    unsealed(line, keys[system])
+    return from_value(said)
+
 
 HEAD = "run.json"
 JOURNAL = "journal.jsonl"
@@ -266,3 +322,29 @@ def answers(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
 def failures(outcomes: Sequence[Outcome]) -> Counter[tuple[str, str]]:
     """(topic, system) -> how often it has failed."""
     return Counter((outcome.topic, outcome.system) for outcome in outcomes if outcome.failed is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a topic took under one system: the mean in seconds, over so many `topics` of a run."""
+
+    seconds: float
+    topics: int
+
+
+def measured(checked: Checked, folder: Path) -> dict[str, Measured]:
+    """System -> what its topics took in the run in `folder`, the failed ones left out; {} where there is no run.
+
+    A system whose settings have changed since then is left out. Raises DataError where the run is damaged.
+    """
+    if not (folder / HEAD).is_file():
+        return {}
+    run, now = load_run(folder), fingerprint(checked)["systems"]
+    before = run.provenance["systems"]
+    assert isinstance(before, Mapping)
+    found = {}
+    for system in checked.plan.systems:
+        seconds = [one.seconds for one in run.outcomes if one.system == system and one.failed is None]
+        if seconds and before.get(system) == now[system]:
+            found[system] = Measured(sum(seconds) / len(seconds), len(seconds))
+    return found

@@ -9,23 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.agent import FairAgent
 from fairagent.collection import Collection
-from fairagent.collection.faults import listed
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.collection.records import listed
 from fairagent.errors import BackendUnavailable, SettingsError
-from fairagent.evaluate.engine.kind import Checking, Chosen, ExperimentKind, Opened
-from fairagent.evaluate.engine.plan import SystemPlan
-from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.reading import shipped_with
-from fairagent.exposure import ExposureMeter
-from fairagent.files import file_name
+from fairagent.evaluate.fields import Problems
+from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, Opened
+from fairagent.evaluate.reading import SystemPlan, shipped_with
 from fairagent.llm.models import Models
-from fairagent.memo import Memo
-from fairagent.pipeline import build, index_folder, parts_of, settled
-from fairagent.prompts import source_beside
+from fairagent.llm.prompts import source_beside
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.pipeline import build, index_folder, parts_of, settled
 from fairagent.settings import BudgetSettings, Part, Settings, lay, load_settings
 from fairagent.settings.parts import SLOTS
-from fairagent.site import Site
+from fairagent.storage.files import file_name
+from fairagent.storage.threads import Memo
 from fairagent.types import Ranking
 
 OF_ALL: dict[str, Any] = {"budget": BudgetSettings(), "prices": {}, "cache": ""}
@@ -90,7 +89,7 @@ def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, probl
     having = () if engine in kind.engines else shipped_with(lambda other: engine in other.engines)
     if having:
         problems.add(SettingsError, f"{where}.engine: {engine!r} ranks nothing; it is there for `{listed(having)}`")
-    if settings.debias.kind != "none" and not kind.debiases:
+    if not settings.debias.idle(settings) and not kind.debiases:
         chooses = f"it chooses what questions are answered from ({listed(shipped_with(lambda one: one.debiases))})"
         problems.add(SettingsError, f"{where}.debias cannot be set: {chooses}")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from fairagent.clean import in_line, spreadsheet_cell
+from fairagent.types.clean import in_line, spreadsheet_cell
 
 SIGNIFICANT = 0.05
 ORACLE = "†"
@@ -154,10 +154,10 @@ def p_value(p: float | None) -> str:
     return "-" if p is None else "<.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def counted(number: int, noun: str = "topic") -> str:
+def count_of(number: int, noun: str = "topic") -> str:
     """A number with its noun.
 
-    >>> counted(1), counted(1200, "document")
+    >>> count_of(1), count_of(1200, "document")
     ('1 topic', '1,200 documents')
     """
     return f"{number:,} {noun}{'s' * (number != 1)}"

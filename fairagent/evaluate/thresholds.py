@@ -1,22 +1,84 @@
 """Thresholds: what the numbers of an experiment have to reach, as the key `assert` of its file says.
 
 A measure or a group of a dimension has a bound, for one system or for all but the baseline; `docs/ci.md` has the forms.
+
+Bounds: what a number has to be, alone or beside the baseline's.
 """
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fairagent.collection.groups import Groups
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
-from fairagent.evaluate.engine.bounds import Bound
-from fairagent.evaluate.engine.kind import ExperimentKind, Measured
-from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.comparison import SAME
+from fairagent.evaluate.fields import Problems
+from fairagent.evaluate.kind import ExperimentKind, Measured
 from fairagent.measures.parse import labels_of, parse_measure
 from fairagent.settings.section import nearest
+
+FORMS = "'>= .95', '< .1', '>= baseline', '>= baseline - .01'"
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_BOUND = re.compile(rf"(>=|<=|>|<)\s*(?:(-?{_NUMBER})|(baseline)(?:\s*([+-])\s*({_NUMBER}))?)")
+_HOLDS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a number has to be: `sign` is one of >=, <=, > and <; `number` is added to the baseline's if `relative`."""
+
+    sign: str
+    number: float
+    relative: bool = False
+
+    @classmethod
+    def parse(cls, text: object) -> Bound:
+        """The bound that `text` says; UsageError, naming the forms, where it says none.
+
+        >>> Bound.parse(">= baseline - .01")
+        Bound(sign='>=', number=-0.01, relative=True)
+        """
+        found = _BOUND.fullmatch(text.strip()) if isinstance(text, str) else None
+        if found is None:
+            raise UsageError(f"{text!r} is no bound; the forms are: {FORMS}")
+        sign, absolute, relative, add, distance = found.groups()
+        if relative:
+            return cls(sign, float(f"{add or '+'}{distance or 0}"), True)
+        return cls(sign, float(absolute))
+
+    def __str__(self) -> str:
+        """As in a file.
+
+        >>> str(Bound(">=", 0.95)), str(Bound(">=", -0.01, True)), str(Bound(">", 0.0, True))
+        ('>= 0.95', '>= baseline - 0.01', '> baseline')
+        """
+        if not self.relative:
+            return f"{self.sign} {self.number:.12g}"
+        added = f" {'-' if self.number < 0 else '+'} {abs(self.number):.12g}" if self.number else ""
+        return f"{self.sign} baseline{added}"
+
+    def holds(self, value: float, baseline: float = 0.0) -> bool:
+        """Whether it is true of `value`; what differs by 1e-9 or less is equal, as topics are tied.
+
+        >>> Bound.parse(">= .3").holds(0.1 + 0.2), Bound.parse("> baseline").holds(0.5, baseline=0.5)
+        (True, False)
+        """
+        limit = self.limit(baseline)
+        return _HOLDS[self.sign](limit if abs(value - limit) <= SAME else value, limit)
+
+    def limit(self, baseline: float = 0.0) -> float:
+        """The number that a value is compared with."""
+        return baseline + self.number if self.relative else self.number
+
 
 _OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fairagent.evaluate.engine.comparison import Comparison, compare
-from fairagent.evaluate.engine.fingerprint import changes
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.run import Run, lower_is_better
+from fairagent.evaluate.comparison import Comparison, compare
+from fairagent.evaluate.fingerprint import changes
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.run import Run, lower_is_better
 
 LEFT, RIGHT = "left", "right"
 

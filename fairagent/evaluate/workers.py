@@ -1,7 +1,7 @@
 """Workers that run jobs: threads of this process, a crew of processes, or the workers of a Dask cluster.
 
 Jobs that wait for a language model need threads; those that compute need processes, since Python computes in one
-thread at a time and Java is asked by one at a time (`fairagent.retrieve.java`).
+thread at a time and Java is asked by one at a time (`fairagent.guests.lucene.java`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from itertools import islice
 from typing import TypeVar
 
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.loading import installed
-from fairagent.processes import ENDING, Crew
+from fairagent.storage.packages import installed
+from fairagent.storage.processes import ENDING, Crew
 
 T = TypeVar("T")
 

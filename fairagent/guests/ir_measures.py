@@ -1,7 +1,7 @@
 """AWRF and nDCG of TREC Fair Ranking, and their product, as measures of ir-measures.
 
     import ir_measures
-    from fairagent.adapters.ir_measures import AWRF, nDCG, nDCG_AWRF
+    from fairagent.guests.ir_measures import AWRF, nDCG, nDCG_AWRF
 
     of_gender = AWRF(groups=table, dimension="gender", population={"female": 0.5, "male": 0.5})
     ir_measures.calc_aggregate([of_gender @ 20, nDCG @ 20, ir_measures.RR], qrels, run)
@@ -27,17 +27,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fairagent.adapters.groups import groups_alone
-from fairagent.collection import Collection
-from fairagent.collection.groups import JoinedGroups
-from fairagent.errors import UsageError
-from fairagent.evaluate.judging import TARGET, JudgedBy, judged_value
-from fairagent.loading import expect_installed
-from fairagent.measures import AWRF as FairnessMeasure
-from fairagent.measures import NDCG as RelevanceMeasure
-from fairagent.measures import Measure, Product, parse_discount
+from fairagent.extend import AWRF as FairnessMeasure
+from fairagent.extend import NDCG as RelevanceMeasure
+from fairagent.extend import (
+    TARGET,
+    Collection,
+    JoinedGroups,
+    JudgedBy,
+    Measure,
+    Product,
+    UsageError,
+    expect_installed,
+    groups_alone,
+    judged_value,
+    parse_discount,
+)
 
-expect_installed("ir-measures", "fairagent.adapters.ir_measures")
+expect_installed("ir-measures", "fairagent.guests.ir_measures")
 import ir_measures  # noqa: E402
 from ir_measures import Metric, ParamInfo  # noqa: E402
 from ir_measures.util import QrelsConverter, RunConverter  # noqa: E402

@@ -1,6 +1,6 @@
 """A fair ranking as a PyTerrier transformer: queries in (qid, query), results out (docno, rank, score beside them).
 
-    from fairagent.adapters.pyterrier import fair_transformer
+    from fairagent.guests.pyterrier import fair_transformer
 
     fair = fair_transformer(agent)
     fair.search("jazz musicians")
@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.loading import expect_installed
-from fairagent.pipeline import Pipeline
-from fairagent.types import Query
+from fairagent.extend import Pipeline, Query, expect_installed
 
 
 def fair_transformer(agent: Pipeline) -> Any:

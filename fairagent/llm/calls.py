@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from fairagent.doing import doing
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.llm.asking import valid_reply
+from fairagent.llm.budget import Ledger, charged
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.ledger import Ledger, counted
 from fairagent.llm.request import ModelReply, ModelRequest, read_reply, tell
+from fairagent.storage.threads import doing
 
 PATIENCE = 300.0
 """Seconds: as long as a call takes at most, as `model.deadline` is shipped."""
@@ -76,7 +76,7 @@ class Door:
         cache = self._cache
         try:
             with doing("asking the model"):
-                reply = counted(
+                reply = charged(
                     replace(request, messages=tuple((role, self.model.hide(text)) for role, text in request.messages)),
                     ask if cache is None else lambda: self._ask_once(request, cache, ask),
                     self._name,

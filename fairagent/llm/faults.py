@@ -9,9 +9,9 @@ from email.utils import parsedate_to_datetime
 
 from pydantic_core import from_json
 
-from fairagent.clean import visible
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
 from fairagent.llm.endpoint import KEY_VARIABLE, Endpoint
+from fairagent.types.clean import visible
 
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 KEY_CODES = frozenset({"invalid_api_key", "account_deactivated"})

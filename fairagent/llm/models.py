@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairagent.errors import SettingsError
-from fairagent.llm.budget import Budget
-from fairagent.llm.ledger import Ledger
+from fairagent.llm.budget import Budget, Ledger
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.types import Usage
 
 if TYPE_CHECKING:
-    # Loaded when a model is opened: most searches ask none.
     from fairagent.llm.cache import ReplyCache
-    from fairagent.llm.door import Door
+    from fairagent.llm.calls import Door
     from fairagent.llm.embeddings import EmbeddingModel
     from fairagent.llm.in_process import InProcessModel
     from fairagent.llm.openai import OpenAIModel, ServerState
@@ -62,7 +60,7 @@ class Models:
         Raises SettingsError without a name, or without a price where dollars are limited; BackendUnavailable without
         a key or the weights, or where the cache's folder cannot be used.
         """
-        from fairagent.llm.door import Door
+        from fairagent.llm.calls import Door
 
         with self._lock:
             if settings not in self._opened:

@@ -10,24 +10,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from fairagent.clean import logger
 from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, TransientModelError
-from fairagent.llm.body import lines
-from fairagent.llm.breaker import Breaker
 from fairagent.llm.budget import Budget
 from fairagent.llm.capabilities import OVERRUN, Capabilities, json_schema
-from fairagent.llm.client import open_client
 from fairagent.llm.completion import STREAM, read_completion, read_stream
-from fairagent.llm.context import check_room
-from fairagent.llm.deadline import within
-from fairagent.llm.endpoint import Endpoint, check_named
+from fairagent.llm.connection import lines, within
+from fairagent.llm.endpoint import Endpoint, check_named, open_client
 from fairagent.llm.exchange import attempt
 from fairagent.llm.faults import BadStatus, from_client
-from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
-from fairagent.llm.retry import Allowance, Retry
+from fairagent.llm.request import ModelReply, ModelRequest, check_room, estimate_tokens
+from fairagent.llm.retry import Allowance, Breaker, Retry
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.models import cost_of
 from fairagent.types import Usage
+from fairagent.types.clean import logger
 
 log = logger(__name__)
 

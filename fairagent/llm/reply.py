@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
-from fairagent.clean import THOUGHTS
 from fairagent.errors import ReplyInvalid
+from fairagent.types.clean import THOUGHTS
 
 MOST_FAULTS = 5
 LONGEST_FAULT = 200

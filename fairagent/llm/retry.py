@@ -1,19 +1,25 @@
-"""Retries, in this layer only: limited in number and time, with full jitter and the wait that a server asks for."""
+"""Retries, in this layer only: limited in number and time, with full jitter and the wait that a server asks for.
+
+Circuit breaker: the health of one server, shared by all threads that call it.
+"""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
-from fairagent.clean import logger
-from fairagent.errors import TransientModelError
+from fairagent.errors import FatalModelError, ModelError, TransientModelError
+from fairagent.types.clean import logger
 
 if TYPE_CHECKING:
     import tenacity
+
 
 LONGEST_WAIT = 30.0
 """Seconds. A server that asks for more is not waited for: the call is given up at once."""
@@ -116,3 +122,111 @@ def _asked_for(state: tenacity.RetryCallState) -> float | None:
 
 def _note(state: tenacity.RetryCallState) -> None:
     log.info("attempt %d failed; the next one in %.1f s", state.attempt_number, state.upcoming_sleep)
+
+
+MOST_FAILURES = 5
+"""Transient failures in a row after which the endpoint is left alone."""
+PAUSE = 30.0
+"""Seconds that it is left alone."""
+
+LONGEST_LOOK = 60.0
+"""Seconds after which whoever waits looks at the clock again."""
+
+
+class Breaker:
+    """A circuit breaker: keeps requests from a server that cannot answer them.
+
+    * Until the server has answered a kind of request once, one request of it at a time: a wrong key costs one request,
+      not one a thread, and what a server cannot take is found out once. It has the turn until its own time is over, and
+      nobody waits for a turn longer than he has time himself.
+    * A FatalModelError stays: every later call raises it without a request.
+    * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._answered: set[Hashable] = set()
+        self._turn: object | None = None
+        self._turn_ends = math.inf
+        self._failures = 0
+        self._open_until = 0.0
+        self._fatal: str | None = None
+
+    def run(self, request: Callable[[], T], kind: Hashable = None, seconds: float = math.inf) -> T:
+        """The result of `request`, which is of this `kind`, or what it raises; TransientModelError while it is open.
+
+        The request and the wait for its turn have so many `seconds`. A transient error that opens it, or comes while it
+        is open, says by `retry_after` when to come back.
+        """
+        turn = self._enter(kind, self._clock() + seconds)
+        try:
+            result = request()
+        except FatalModelError as error:
+            self._leave(turn, fatal=str(error))
+            raise
+        except TransientModelError as error:
+            pause = self._leave(turn, failed=True)
+            if pause:
+                error.retry_after = max(error.retry_after or 0.0, pause)
+            raise
+        except ModelError:
+            # The server answered, though not as hoped.
+            self._leave(turn, answered={kind})
+            raise
+        except BaseException:
+            # Nothing left for the server: a budget that is used up, Ctrl-C.
+            self._leave(turn)
+            raise
+        self._leave(turn, answered={kind})
+        return result
+
+    def _enter(self, kind: Hashable, end: float) -> object | None:
+        """The turn of a request that has to be the only one of those that try the server, waited for; else None."""
+        with self._changed:
+            while True:
+                if self._fatal is not None:
+                    raise FatalModelError(self._fatal)
+                if pause := self._pause():
+                    message = f"the server failed {self._failures} times in a row and is left alone for {pause:.0f} s"
+                    raise TransientModelError(message, retry_after=pause)
+                if kind in self._answered:
+                    return None
+                now = self._clock()
+                if now >= end:
+                    raise TransientModelError("no time is left to wait for the first answer of the server")
+                if self._turn is None or now >= self._turn_ends:
+                    self._turn, self._turn_ends = object(), end
+                    return self._turn
+                self._changed.wait(min(end - now, self._turn_ends - now, LONGEST_LOOK))
+
+    def _leave(
+        self,
+        turn: object | None,
+        answered: AbstractSet[Hashable] = frozenset(),
+        failed: bool = False,
+        fatal: str | None = None,
+    ) -> float:
+        """Take note of what became of a request; the seconds for which the server is to be left alone."""
+        with self._changed:
+            mine = turn is not None and turn is self._turn
+            if mine:
+                self._turn = None
+            if fatal is not None:
+                self._fatal = fatal
+            elif failed:
+                self._failures += 1
+                # Requests that were on their way when it opened do not lengthen the pause.
+                if self._failures == MOST_FAILURES or (mine and self._failures > MOST_FAILURES):
+                    log.info("%d failures in a row: no request for %.0f s", self._failures, PAUSE)
+                    self._open_until = self._clock() + PAUSE
+                    self._answered.clear()
+            elif answered:
+                self._failures, self._open_until = 0, 0.0
+                self._answered |= answered
+            self._changed.notify_all()
+            return self._pause()
+
+    def _pause(self) -> float:
+        # Not a rounding error more than PAUSE, which a caller may just be willing to wait.
+        return min(max(self._open_until - self._clock(), 0.0), PAUSE) if self._open_until else 0.0

@@ -16,8 +16,7 @@ import httpcore
 import httpx
 
 from fairagent.errors import FatalModelError, ModelError, TransientModelError
-from fairagent.llm.body import read
-from fairagent.llm.connection import open_pool
+from fairagent.llm.connection import open_pool, read
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import BadStatus, quote, retry_after
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.errors import FatalModelError
-from fairagent.llm.decoding import BiasedWordsProcessor
+from fairagent.llm.decoding import ABOUT, BiasedWordsProcessor, SelfDebiasProcessor
 from fairagent.llm.request import Message
-from fairagent.llm.self_debias import ABOUT, SelfDebiasProcessor
-from fairagent.loading import load, longest_input, read_config
 from fairagent.settings import SelfDebiasSettings
+from fairagent.storage.packages import load, longest_input, read_config
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,8 @@ class _Asked:
 class Weights:
     """A sequence-to-sequence or causal model by folder, or by name in the Hugging Face cache; threads may share it.
 
-    It is looked for at once, and opened when it is first asked. `device` and `dtype` are those of `fairagent.loading`.
+    It is looked for at once, and opened when it is first asked. `device` and `dtype` are those of
+    `fairagent.storage.packages`.
     Raises BackendUnavailable where the package or the model is missing.
     """
 

@@ -5,6 +5,7 @@ natural unless a base is given. What is not defined is a DataError, never a nan.
 """
 
 from fairagent.measures.awrf import AWRF, awrf, joint_memberships
+from fairagent.measures.base import JudgedRanking, Measure, Product
 from fairagent.measures.discounts import (
     LOG2_MAX2,
     Discount,
@@ -16,26 +17,39 @@ from fairagent.measures.discounts import (
     Uniform,
     parse_discount,
 )
-from fairagent.measures.divergence import DIVERGENCES, Divergence, jensen_shannon, kl, kl_reverse, total_variation
+from fairagent.measures.divergence import (
+    DIVERGENCES,
+    Divergence,
+    jensen_shannon,
+    kl,
+    kl_reverse,
+    normalized_match_distance,
+    order_aware_divergence,
+    total_variation,
+)
 from fairagent.measures.expected_exposure import (
     ExpectedExposure,
     expected_exposure,
+    expected_utility,
     group_expected_exposure,
     item_exposure,
+    normalized_expected_utility,
     target_exposure,
 )
-from fairagent.measures.expected_utility import expected_utility, normalized_expected_utility
-from fairagent.measures.exposure import gaps, group_exposure, known_part, most_underexposed
+from fairagent.measures.exposure import Unlabeled, blend, gaps, group_exposure, known_part, min_max, most_underexposed
 from fairagent.measures.gfr import GFR, group_fairness, stopping
-from fairagent.measures.measure import JudgedRanking, Measure, Product
 from fairagent.measures.ndcg import NDCG, ndcg
-from fairagent.measures.ordinal import normalized_match_distance, order_aware_divergence
 from fairagent.measures.parse import parse_measure
-from fairagent.measures.quantification import Prevalence, confusion_matrix, prevalence
-from fairagent.measures.scale import min_max
-from fairagent.measures.target import blend
-from fairagent.measures.unawareness import Estimate, Interval, awrf_bounds, awrf_estimate, exposure_bounds
-from fairagent.measures.unlabeled import Unlabeled
+from fairagent.measures.unawareness import (
+    Estimate,
+    Interval,
+    Prevalence,
+    awrf_bounds,
+    awrf_estimate,
+    confusion_matrix,
+    exposure_bounds,
+    prevalence,
+)
 
 __all__ = [
     "AWRF",

@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.checks import as_distribution, as_memberships, check_cutoff, check_nonnegative
+from fairagent.measures.base import (
+    JudgedRanking,
+    Measure,
+    as_distribution,
+    as_memberships,
+    check_cutoff,
+    check_nonnegative,
+)
 from fairagent.measures.discounts import LOG2_MAX2, Discount
 from fairagent.measures.divergence import jensen_shannon
 from fairagent.measures.exposure import group_exposure, known_part
-from fairagent.measures.measure import JudgedRanking, Measure
 from fairagent.types import FloatArray
 
 Unknown = Literal["group", "ignore"]

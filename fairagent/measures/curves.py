@@ -1,4 +1,9 @@
-"""Curves over sampled rankings at several alphas: slope, area, and intervals of disparity (Fair RAG, ICTIR 2025)."""
+"""Curves over sampled rankings at several alphas: slope, area, and intervals of disparity (Fair RAG, ICTIR 2025).
+
+The line of least squares through points.
+"""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -6,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import as_vector, check_finite
+from fairagent.measures.base import as_vector, check_finite
 from fairagent.types import FloatArray
 
 EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -137,3 +142,34 @@ def _pair(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
 def _check_shares(disparity: FloatArray) -> None:
     if disparity.min() < 0 or disparity.max() > 1:
         raise DataError(f"disparities lie in [{disparity.min():g}, {disparity.max():g}], expected [0, 1]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """y = slope * x + intercept."""
+
+    slope: float
+    intercept: float
+
+    def at(self, x: float) -> float:
+        """Its y at `x`."""
+        return self.slope * x + self.intercept
+
+
+def fitted_line(x: ArrayLike, y: ArrayLike) -> Line | None:
+    """That of least squares of `y` (n,) on `x` (n,); None where all x are the same.
+
+    Raises DataError for no points, and for what is not finite.
+
+    >>> fitted_line([0.0, 1.0, 2.0], [1.0, 2.0, 6.0])
+    Line(slope=2.5, intercept=0.5)
+    """
+    across, up = as_vector(x, "x"), as_vector(y, "y")
+    check_finite(across, "x")
+    check_finite(up, "y")
+    # Not by the spread: the mean of equal numbers may be off by rounding.
+    if across.min() == across.max():
+        return None
+    spread = across - across.mean()
+    slope = float(spread @ (up - up.mean()) / (spread @ spread))
+    return Line(slope, float(up.mean() - slope * across.mean()))

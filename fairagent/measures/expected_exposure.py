@@ -3,8 +3,11 @@
 A query has n items, of which m are useful; rankings of them are drawn and cut at k. A machine user reads the first
 k' = min(k, n) and nothing else, so that an item's exposure e_d in [0, 1] is how often it is among them, and the sum of
 all is k'. The target e*: useful items share the exposure first, and the others what is left over, alike among each.
+
+Expected utility of answers to sampled rankings (Fair RAG, ICTIR 2025).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import as_rankings, as_shares, as_shown, as_vector
+from fairagent.measures.base import as_rankings, as_shares, as_shown, as_vector, check_finite
 from fairagent.measures.discounts import Discount
 from fairagent.measures.exposure import group_exposure
 from fairagent.types import FloatArray
@@ -186,3 +189,36 @@ def _as_useful(useful: ArrayLike) -> NDArray[np.bool_]:
     if mask.ndim != 1 or not mask.size or mask.dtype != np.bool_:
         raise DataError(f"useful is {mask.dtype} of shape {mask.shape}, expected bool of shape (n,), n >= 1")
     return mask.astype(np.bool_)
+
+
+def expected_utility(utilities: ArrayLike) -> float:
+    """EU: the mean utility of the answers to N sampled rankings, `utilities` (N,), N >= 1.
+
+    Raises DataError for another shape and for what is not finite.
+
+    >>> expected_utility([1.0, 0.0, 1.0, 1.0])
+    0.75
+    """
+    values = as_vector(utilities, "utilities")
+    check_finite(values, "utilities")
+    return float(values.mean())
+
+
+def normalized_expected_utility(expected: float, highest: float, worst: float | None = None) -> float:
+    """EU divided by the `highest` utility that any ranking of the query had; 1 where that is 0.
+
+    The paper takes the highest of all runs with the same generator, an oracle's among them, the authors' code that of
+    the same retriever's runs and the oracle's: the caller chooses. `worst`: where less is better, the largest value
+    there can be (4 for LaMP-3), and `highest` the smallest one seen; both sides are then what is missing to the worst.
+    Raises DataError for what is not finite, negative, or an EU better than `highest`.
+
+    >>> normalized_expected_utility(0.3, 0.6), normalized_expected_utility(1.0, 0.0, worst=4.0)
+    (0.5, 0.75)
+    """
+    if worst is not None:
+        expected, highest = worst - expected, worst - highest
+    if not (math.isfinite(expected) and math.isfinite(highest)) or min(expected, highest) < 0:
+        raise DataError(f"an expected utility of {expected:g} and a highest one of {highest:g}: expected 0 or more")
+    if expected > highest + 1e-9 * max(1.0, highest):
+        raise DataError(f"the expected utility {expected:g} is above the highest one, {highest:g}")
+    return float(np.divide(expected, highest)) if highest else 1.0

@@ -1,15 +1,36 @@
 """Group exposure: each group's share of a ranking's attention, and the most under-exposed group.
 
 A membership row says how a document's weight is spread over the groups; column 0 is `UNKNOWN`.
+
+The gap between a ranking's exposure and the target, as a measure.
+
+The TREC Fair Ranking track's target for one dimension: relevant documents' shares averaged with the world's.
+
+What labels cannot see: the exposure of documents that have none.
+
+Scores of one list on another scale.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from fairagent.errors import DataError
-from fairagent.measures.checks import as_memberships, as_vector, check_nonnegative, check_same_length
+from fairagent.errors import DataError, UsageError
+from fairagent.measures.base import (
+    JudgedRanking,
+    Measure,
+    as_distribution,
+    as_memberships,
+    as_vector,
+    check_cutoff,
+    check_nonnegative,
+    check_same_length,
+)
+from fairagent.measures.discounts import LOG2_MAX2, Discount
+from fairagent.measures.divergence import DIVERGENCES
 from fairagent.types import FloatArray
 
 DECIMALS = 12
@@ -109,3 +130,175 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
     ]
     most, _, dimension, group = max(lacking, default=(0.0, 0.0, 0, 0))
     return (-dimension, -group) if most > 0 else None
+
+
+SMOOTHING = 1e-6
+"""Added to every share before a divergence is taken (FAIR-QR leaves its smoothing unsaid)."""
+
+
+@dataclass(frozen=True)
+class Gap(Measure):
+    """The divergence of the first `n` ranks' exposure from the target, over the known groups: what the agent lowers.
+
+    `divergence` is one of `DIVERGENCES`; with `kl` the gap is in nats, 0 or more. A ranking that shows no labeled
+    document has the largest gap there is, that of all exposure on the group with the smallest target.
+
+    >>> import numpy as np
+    >>> rows, due = np.array([[0, 1.0, 0], [0, 0, 1.0]]), np.array([0, 0.5, 0.5])
+    >>> shown = JudgedRanking(np.zeros(2, dtype=bool), 0, rows, due)
+    >>> round(Gap(2)(shown), 6), round(Gap(1)(shown), 4)
+    (0.0, 0.6931)
+    """
+
+    name: ClassVar[str] = "gap"
+    of_groups: ClassVar[bool] = True
+    lower_is_better: ClassVar[bool] = True
+    about: ClassVar[str] = "the divergence of the known groups' exposure from the target; lower is fairer"
+    n: int
+    discount: Discount = LOG2_MAX2
+    divergence: str = "kl"
+
+    def __post_init__(self) -> None:
+        check_cutoff(self.n)
+        if self.divergence not in DIVERGENCES:
+            raise UsageError(f"gap: divergence is {self.divergence!r}, expected one of: {', '.join(DIVERGENCES)}")
+
+    def __call__(self, judged: JudgedRanking) -> float:
+        """The divergence; raises DataError where there are no memberships, or no known group has a target."""
+        if judged.memberships is None or judged.target is None:
+            raise DataError(f"{self} needs memberships and a target, and the judged ranking has none")
+        rows, due = judged.memberships[: self.n], known_part(judged.target)
+        shares = known_part(group_exposure(rows, self.discount(len(rows))))
+        if not shares.any():
+            shares = np.eye(len(due))[due.argmin()]
+        return DIVERGENCES[self.divergence](shares, due, SMOOTHING)
+
+
+def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatArray:
+    """The target shares (g,) of a topic, its relevant documents' averaged with the world's; they add up to 1.
+
+    `alignment` (g,) is the sum or the mean of the relevant documents' membership rows (weighted or not:
+    only proportions count), column 0 `UNKNOWN`. `background` (g - 1,) are the world's shares of the known
+    groups. With K the known mass, t_g = r_g / 2 + K b_g / 2 for known g, and t_0 = r_0: the unknown share
+    is kept, so a topic whose relevant documents are all unknown gets no background. Without one, t = r.
+    Source: TREC Fair Ranking 2022 (Task 1 targets of one dimension), divided by their sum.
+
+    Raises DataError for shapes that do not fit, an `alignment` without mass or with a negative, nan or
+    infinite number, and a `background` that does not add up to 1 (within 1e-6).
+
+    >>> import numpy as np
+    >>> relevant = np.array([[0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]])  # unknown first
+    >>> blend(relevant.sum(axis=0), np.array([0.495, 0.495, 0.01])).round(6).tolist()
+    [0.25, 0.310625, 0.435625, 0.00375]
+    """
+    alignment = as_vector(alignment, "alignment")
+    check_nonnegative(alignment, "alignment")
+    total = float(alignment.sum())
+    if not 0.0 < total < math.inf:
+        raise DataError(
+            f"the relevant documents' alignment adds up to {total:g}: none of them has a group record, so "
+            "there is no target; leave the topic out or use another target"
+        )
+    target = alignment / total
+    if background is None:
+        return target
+    background = as_distribution(background, "background")
+    if background.size != target.size - 1:
+        raise DataError(
+            f"{background.size} background shares for {target.size - 1} known groups; expected one each, "
+            "without UNKNOWN"
+        )
+    known = target[1:]
+    return np.concatenate((target[:1], 0.5 * known + 0.5 * known.sum() * background))
+
+
+Of = Literal["all", "type"]
+
+
+@dataclass(frozen=True)
+class Unlabeled(Measure):
+    """The share of the first `n` ranks' exposure that goes to documents without a label of the dimension, in [0, 1].
+
+    AWRF(unknown=ignore) leaves these documents out, so that a system which drops them can seem fair. With `of` = "type"
+    only those count that are of the dimension's type: a person of unknown gender, and not a page about a river. The
+    share is of all documents in both cases. It describes a ranking: neither more nor less of it is better. Nothing
+    shown gives 0.
+
+    >>> import numpy as np
+    >>> rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])  # no label, a label, no label
+    >>> nobody = np.zeros(3, dtype=bool)
+    >>> shown = JudgedRanking(nobody, 0, rows, np.array([0, 1.0]), of_type=np.array([True, True, False]))
+    >>> round(Unlabeled(3)(shown), 4), round(Unlabeled(3, of="type")(shown), 4)
+    (0.6199, 0.3801)
+    """
+
+    name: ClassVar[str] = "unlabeled"
+    of_groups: ClassVar[bool] = True
+    neutral: ClassVar[bool] = True
+    about: ClassVar[str] = (
+        "the share of exposure that goes to documents without a label; of=type: of those of the dimension's type"
+    )
+    n: int
+    discount: Discount = LOG2_MAX2
+    of: Of = "all"
+
+    def __post_init__(self) -> None:
+        check_cutoff(self.n)
+        if self.of not in get_args(Of):
+            raise UsageError(f"unlabeled: of is {self.of!r}, expected one of: {', '.join(get_args(Of))}")
+
+    @property
+    def needs_types(self) -> bool:  # type: ignore[override]
+        """Whether only documents of the type count."""
+        return self.of == "type"
+
+    def __call__(self, judged: JudgedRanking) -> float:
+        """The share; raises DataError where the ranking has no memberships, or nobody says what is of the type."""
+        if judged.memberships is None or (self.of == "type" and judged.of_type is None):
+            raise DataError(f"{self} needs memberships{' and which documents are of the type' * (self.of == 'type')}")
+        rows = judged.memberships[: self.n]
+        counted = np.ones(len(rows), dtype=np.bool_) if self.of == "all" else judged.of_type[: self.n]  # type: ignore[index]
+        # One more column for what counts, so that all documents stay in the sum.
+        split = np.column_stack([rows[:, 0] * counted, rows[:, 0] * ~counted, rows[:, 1:].sum(axis=1)])
+        return float(group_exposure(split, self.discount(len(rows)))[0])
+
+
+def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> FloatArray:
+    """Scores (n,) on [0, 1]: (score - lowest) / (highest - lowest); no scores give none.
+
+    `flat` is what all of them get where they differ by no more than `within`, so that they say nothing about any
+    document: 1 where they still stand for relevance, as the scores of what was found; 0 where a signal that does not
+    vary should count for nothing.
+
+    >>> import numpy as np
+    >>> min_max(np.array([5.0, 3.0, 1.0])).tolist(), min_max(np.array([2.0, 2.0])).tolist()
+    ([1.0, 0.5, 0.0], [1.0, 1.0])
+    """
+    if not len(scores):
+        return scores
+    low, high = scores.min(), scores.max()
+    if low == high or high - low <= within:
+        return np.full_like(scores, flat)
+    return np.asarray((scores - low) / (high - low))
+
+
+def standard(scores: FloatArray) -> FloatArray:
+    """Scores (n,) less their mean, in standard deviations; all 0 where they do not vary.
+
+    >>> import numpy as np
+    >>> standard(np.array([3.0, 1.0])).tolist(), standard(np.array([2.0, 2.0])).tolist()
+    ([1.0, -1.0], [0.0, 0.0])
+    """
+    deviation = float(scores.std()) if len(scores) else 0.0
+    return (scores - scores.mean()) / deviation if deviation > 1e-12 else np.zeros(len(scores))
+
+
+def on_scale_of(scores: FloatArray, others: FloatArray) -> FloatArray:
+    """Scores (n,) with the mean and the standard deviation of `others`; those themselves where scores do not vary.
+
+    >>> import numpy as np
+    >>> on_scale_of(np.array([30.0, 10.0]), np.array([0.25, 0.75])).tolist()
+    [0.75, 0.25]
+    """
+    own = standard(scores)
+    return np.asarray(others.mean() + others.std() * own) if own.any() else others

@@ -12,11 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.checks import as_memberships, as_shares, as_vector, check_cutoff, check_nonnegative
-from fairagent.measures.divergence import jensen_shannon
+from fairagent.measures.base import (
+    JudgedRanking,
+    Measure,
+    as_memberships,
+    as_shares,
+    as_vector,
+    check_cutoff,
+    check_nonnegative,
+)
+from fairagent.measures.divergence import jensen_shannon, normalized_match_distance, order_aware_divergence
 from fairagent.measures.exposure import group_exposure, known_part
-from fairagent.measures.measure import JudgedRanking, Measure
-from fairagent.measures.ordinal import normalized_match_distance, order_aware_divergence
 from fairagent.types import FloatArray
 
 Relevance = Literal["err", "irbu", "none"]

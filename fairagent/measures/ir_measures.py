@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.loading import is_installed
-from fairagent.measures.measure import JudgedRanking, Measure
+from fairagent.measures.base import JudgedRanking, Measure
+from fairagent.storage.packages import is_installed
 
 TOPIC = "1"
 """The id of the one topic; one of its providers takes numbers only."""

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.checks import check_cutoff
+from fairagent.measures.base import JudgedRanking, Measure, check_cutoff
 from fairagent.measures.discounts import LOG2_MAX2, Discount, Ends, Log2Plus1
-from fairagent.measures.measure import JudgedRanking, Measure
 from fairagent.types import FloatArray
 
 Gain = Literal["linear", "exponential"]

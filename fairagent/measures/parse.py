@@ -4,21 +4,25 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
-from fairagent import plugins
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.loading import expect_installed
 from fairagent.measures import ir_measures
+from fairagent.measures.base import Measure, Product
 from fairagent.measures.discounts import parse_discount
-from fairagent.measures.measure import Measure, Product
+from fairagent.settings import plugins
+from fairagent.storage.packages import expect_installed
 
 GROUP = "fairagent.measures"
 """The entry points of other packages."""
-OWN = ("nDCG", "AWRF", "GFR", "gap", "unlabeled")
-"""Ours, for messages; they are found by their files."""
+OWN = {
+    "nDCG": "fairagent.measures.ndcg:NDCG",
+    "AWRF": "fairagent.measures.awrf:AWRF",
+    "GFR": "fairagent.measures.gfr:GFR",
+    "gap": "fairagent.measures.exposure:Gap",
+    "unlabeled": "fairagent.measures.exposure:Unlabeled",
+}
+"""Name of a measure -> `module:Class`."""
 THEIRS = ("AP", "Bpref", "ERR", "P", "R", "RBP", "RR", "Rprec", "Success")
 """The usual ones of ir-measures, which are no mistakes where it is not installed."""
 FORMS = (
@@ -124,15 +128,8 @@ def _unknown(name: str, text: str) -> str:
 
 
 def _class(name: str, text: str) -> Any:
-    """The class of a measure: that of the file of its name, or of another package; None where there is none."""
-    own = f"fairagent.measures.{name.lower()}"
-    shipped: dict[str, str] = {}
-    if name and find_spec(own):
-        classes = (one for one in vars(import_module(own)).values() if isinstance(one, type) and one.__module__ == own)
-        shipped = {
-            one.name: f"{own}:{one.__name__}" for one in classes if issubclass(one, Measure) and "name" in vars(one)
-        }
+    """The class of a measure of ours or of another package; None where there is none."""
     try:
-        return plugins.load("measure", name, shipped, GROUP, Measure, "fairagent.extend.Measure")
+        return plugins.load("measure", name, OWN, GROUP, Measure, "fairagent.extend.Measure")
     except ValueError as error:
         raise UsageError(f"{text!r}: {error}") from error

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
-from fairagent.clean import printable
+from fairagent.types.clean import printable
 
 WIDTH = 360
 """Pixels; a chart is drawn for a phone's width and grows with its box."""

@@ -11,15 +11,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from fairagent.clean import printable
-from fairagent.evaluate.engine.outcome import GroupShares
-from fairagent.evaluate.engine.run import Run
-from fairagent.report.exchanges import Asked, ShownExchange
+from fairagent.evaluate.outcome import GroupShares
+from fairagent.evaluate.run import Run
 from fairagent.report.names import money
-from fairagent.report.panel import Palette, Panel, ShownHit, ShownStep
 from fairagent.report.text import gap_text
-from fairagent.report.topics import TopicView
+from fairagent.report.topics import Asked, Palette, Panel, ShownExchange, ShownHit, ShownStep, TopicView
 from fairagent.types import exposure_rows
+from fairagent.types.clean import printable
 
 SNIPPETS = 1_500_000
 """Characters of all snippets of the page together, about."""

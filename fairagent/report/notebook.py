@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
-from fairagent.clean import in_line, printable
-from fairagent.evaluate.engine.outcome import GroupShares
+from fairagent.evaluate.outcome import GroupShares
 from fairagent.report.answer import CUT_OFF, RESTING
 from fairagent.report.page import template, templates
-from fairagent.report.panel import Chip, GroupBar, Palette, chips, exposure_bar
 from fairagent.report.text import gap_text
+from fairagent.report.topics import Chip, GroupBar, Palette, chips, exposure_bar
 from fairagent.types import AnswerResult, Exposure, Hit, SearchResult
+from fairagent.types.clean import in_line, printable
 
 Named = tuple[str, Sequence[Exposure]]
 """What a ranking is called, and its exposure in each dimension."""

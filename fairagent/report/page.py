@@ -20,30 +20,33 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairagent.clean import printable
-from fairagent.evaluate.engine.alarmed import alarms_of
-from fairagent.evaluate.engine.exposures import MeanExposure, counted_topics, mean_exposures
-from fairagent.evaluate.engine.outcome import GroupShares
-from fairagent.evaluate.engine.page import LinePlot, Note
-from fairagent.evaluate.engine.results import columns, not_judged, published_tables, results_table
-from fairagent.evaluate.engine.run import TRANSCRIPT, Run
-from fairagent.evaluate.engine.tables import SIGNIFICANT, Table
-from fairagent.evaluate.engine.tables import counted as number_of
-from fairagent.evaluate.engine.verdicts import thresholds_table
-from fairagent.files import write_whole
+from fairagent.evaluate.kind import LinePlot, Note
+from fairagent.evaluate.outcome import GroupShares
+from fairagent.evaluate.results import alarms_of, columns, not_judged, published_tables, results_table
+from fairagent.evaluate.run import TRANSCRIPT, Run
+from fairagent.evaluate.tables import SIGNIFICANT, Table
+from fairagent.evaluate.tables import count_of as number_of
+from fairagent.evaluate.verdicts import MeanExposure, counted_topics, mean_exposures, thresholds_table
 from fairagent.report import names
 from fairagent.report.chart import MARKERS, color_number, marker_number
 from fairagent.report.data import topics_json
-from fairagent.report.exchanges import Asked, shown_exchanges
-from fairagent.report.panel import exposure_bar
+from fairagent.report.names import Provenance
 from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, shown_rows, trade_off_plot
-from fairagent.report.points import trade_off, trade_off_measures
-from fairagent.report.provenance import Provenance
 from fairagent.report.results import Finding, efforts, findings, result_tables
-from fairagent.report.series import gains, gap_paths, main_measure
-from fairagent.report.spending import CostTradeOff, Currency, cost_trade_off
+from fairagent.report.series import (
+    CostTradeOff,
+    Currency,
+    cost_trade_off,
+    gains,
+    gap_paths,
+    main_measure,
+    trade_off,
+    trade_off_measures,
+)
 from fairagent.report.text import gap_text, percent
-from fairagent.report.topics import extremes, palette, topic_views
+from fairagent.report.topics import Asked, exposure_bar, extremes, palette, shown_exchanges, topic_views
+from fairagent.storage.files import write_whole
+from fairagent.types.clean import printable
 
 TEMPLATES = Path(__file__).parent / "templates"
 STYLES = ("colors.css", "groups.css", "page.css")

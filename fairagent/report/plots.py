@@ -9,12 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from fairagent.evaluate.engine.exposures import MeanExposure
-from fairagent.evaluate.engine.page import LinePlot
+from fairagent.evaluate.kind import LinePlot
+from fairagent.evaluate.verdicts import MeanExposure
 from fairagent.report.chart import TEXT_SIZE, Chart, color_number, ticks
 from fairagent.report.names import shortened, signed
-from fairagent.report.points import Mean, Point
-from fairagent.report.series import GapPaths
+from fairagent.report.series import GapPaths, Mean, Point
 from fairagent.types import ExposureRow, exposure_rows
 
 Axes = tuple[str, str]

@@ -7,10 +7,10 @@ from typing import Any
 
 from fairagent.types import AnswerResult, Debiased, Exposure, Hit, SearchResult, Step, Usage, exposure_rows
 
-Record = dict[str, Any]
+PlainRecord = dict[str, Any]
 
 
-def to_json(record: Record) -> str:
+def to_json(record: PlainRecord) -> str:
     """`record` as JSON in ASCII; what is not finite (the gap of a ranking without a labeled document) becomes null.
 
     >>> print(to_json({"gap": float("inf")}))
@@ -21,7 +21,7 @@ def to_json(record: Record) -> str:
     return json.dumps(_finite(record), indent=2, allow_nan=False)
 
 
-def result_record(result: SearchResult) -> Record:
+def result_record(result: SearchResult) -> PlainRecord:
     """A search's ranking, exposure before and after, and steps. Shares are fractions, gaps in nats, ranks from 1."""
     trace = result.trace
     before, after = trace.steps[0], trace
@@ -55,7 +55,7 @@ def result_record(result: SearchResult) -> Record:
     }
 
 
-def answer_record(result: AnswerResult) -> Record:
+def answer_record(result: AnswerResult) -> PlainRecord:
     """An answer, its context as it is numbered, what it rests on, what a filter did, and its search."""
     answer, filtered, attribution = result.answer, result.filtered, result.attribution
     weights = attribution.weights.tolist() if attribution else [None] * len(result.context)
@@ -88,7 +88,7 @@ def answer_record(result: AnswerResult) -> Record:
     }
 
 
-def _debiased(debiased: Debiased) -> Record:
+def _debiased(debiased: Debiased) -> PlainRecord:
     return {
         "class": debiased.kind or None,
         "avoided": list(debiased.avoided),
@@ -102,14 +102,14 @@ def _debiased(debiased: Debiased) -> Record:
     }
 
 
-def hit_record(hit: Hit) -> Record:
+def hit_record(hit: Hit) -> PlainRecord:
     """One line of a ranking."""
     groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
     told = {"rank": hit.rank, "id": hit.id, "title": hit.title, "snippet": hit.snippet, "score": hit.score}
     return {**told, "groups": groups}
 
 
-def step_record(step: Step) -> Record:
+def step_record(step: Step) -> PlainRecord:
     """One step of a search."""
     return {
         "source": step.source,
@@ -131,7 +131,7 @@ def step_record(step: Step) -> Record:
     }
 
 
-def exposure_record(exposure: Exposure) -> Record:
+def exposure_record(exposure: Exposure) -> PlainRecord:
     """What one dimension's groups get, and should get."""
     *known, unknown = exposure_rows(exposure)
     return {
@@ -144,7 +144,7 @@ def exposure_record(exposure: Exposure) -> Record:
     }
 
 
-def usage_record(usage: Usage) -> Record:
+def usage_record(usage: Usage) -> PlainRecord:
     """What models were asked for; cost is in dollars, None where it is not known."""
     return {
         "calls": usage.calls,

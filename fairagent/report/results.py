@@ -3,12 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from fairagent.evaluate.engine.comparison import Comparison
-from fairagent.evaluate.engine.exposures import MeanExposure, mean_exposures
-from fairagent.evaluate.engine.results import Cost, costs, mark
-from fairagent.evaluate.engine.run import Run
-from fairagent.report.series import RELEVANCE, comparisons_of, main_measure
-from fairagent.report.spending import retrievals
+from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.results import Cost, costs, mark
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.verdicts import MeanExposure, mean_exposures
+from fairagent.report.series import RELEVANCE, comparisons_of, main_measure, retrievals
 
 VERDICTS = {"+": "better", "-": "worse", "": ""}
 

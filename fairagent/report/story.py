@@ -6,9 +6,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairagent.clean import in_line
 from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
 from fairagent.types import Alarm, Draw, Exposure, Group, Step, Term, Trace, Usage, exposure_rows
+from fairagent.types.clean import in_line
 
 StoryLine = tuple[str, Text]
 """What the line is about, and its text."""

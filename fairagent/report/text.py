@@ -1,21 +1,94 @@
 """What a person reads of a search in a terminal: the ranking with its groups, and the exposure as bars.
 
 Everything here is a rich renderable. `plain` prints one to a string, for those who are in no terminal.
+
+A share as a bar, with a tick where its target is: block characters, or ASCII where the terminal has no others.
+
+Consoles whose text is clean: whatever is printed, nothing in it steers the terminal.
+
+Keywords in titles: the words of a title that a query asked for.
 """
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from fairagent.clean import in_line
-from fairagent.report.bars import NARROWEST, ExposureBar
-from fairagent.report.console import console
 from fairagent.types import Exposure, Hit, Trace, exposure_rows
+from fairagent.types.clean import in_line, printable
+
+BLOCKS = " ▏▎▍▌▋▊▉█"
+"""A cell that is filled by 0 to 8 eighths."""
+NARROWEST, WIDEST = 8, 40
+TICK_STYLE = "bold yellow"
+
+
+def draw_bar(share: float, target: float | None, width: int, ascii_only: bool = False) -> tuple[str, int]:
+    """The bar's `width` characters for `share` of its length, and the place (from 0) of the tick at `target`.
+
+    Both are fractions of the bar's length in [0, 1]; what is beyond is cut. Without a target there is no tick, and its
+    place is `width`. In ASCII a cell is full from one half on.
+
+    >>> draw_bar(0.25, 0.5, 8)
+    ('██  │   ', 4)
+    >>> draw_bar(0.8, 0.5, 8, ascii_only=True)
+    ('####|#  ', 4)
+    """
+    eighths = round(8 * width * min(max(share, 0.0), 1.0))
+    filled = [min(8, max(0, eighths - 8 * cell)) for cell in range(width)]
+    tick = width if target is None else min(width - 1, int(width * min(max(target, 0.0), 1.0)))
+    cells = ["#" if ascii_only and eighths >= 4 else " " if ascii_only else BLOCKS[eighths] for eighths in filled]
+    if tick < width:
+        cells[tick] = "|" if ascii_only else "│"
+    return "".join(cells), tick
+
+
+@dataclass(frozen=True, slots=True)
+class ExposureBar:
+    """`share` beside `target` as a rich renderable that takes the width it is given; `full` is a full bar's share."""
+
+    share: float
+    target: float | None
+    full: float
+    style: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = min(options.max_width, WIDEST)
+        target = None if self.target is None else self.target / self.full
+        drawn, tick = draw_bar(self.share / self.full, target, width, options.ascii_only)
+        text = Text(drawn, self.style, no_wrap=True, end="")
+        text.stylize(TICK_STYLE, tick, tick + 1)
+        yield text
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(min(NARROWEST, options.max_width), min(WIDEST, options.max_width))
+
+
+class CleanConsole(Console):
+    """A console of rich that makes every piece of text printable; its own colors and movements stay."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments of what is printed."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
+
+def console(**about: Any) -> Console:
+    """A console on standard output, or wherever `about` (rich's options) says; texts are no markup, [b] is [b]."""
+    return CleanConsole(highlight=False, markup=False, **about)
+
 
 ORACLE = "ORACLE: a target or the groups came from the relevance judgments; no fair comparison with runs without them"
 """What every output of a run says that looked at the judgments inside the loop."""
@@ -122,3 +195,53 @@ def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
     table.add_row(
         one_line("  divergence"), "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim"
     )
+
+
+Pieces = tuple[tuple[str, bool], ...]
+"""A text in pieces, each with whether it is a keyword."""
+
+_WORD = re.compile(r"\w+")
+_ENDINGS = re.compile(
+    "i?(?:s|es|e|y|al|ally|ance|able|an|ans|ant|ed|ence|ent|er|ers|or|ors|ic|ics|ical|ing|ings|ion|ions|ism|ist|ists|"
+    "ity|ies|ties|ive|ly|ments?|ness)"
+)
+"""What a stemmer takes off: keywords may be stems, as the index keeps them."""
+_SHORTEST_STEM = 4
+
+
+def keywords_of(terms: Iterable[str]) -> frozenset[str]:
+    """The words of some keywords in lower case; a single letter says nothing and is left out."""
+    return frozenset(word for term in terms for word in _WORD.findall(term.casefold()) if len(word) > 1)
+
+
+def highlighted(title: str, keywords: frozenset[str]) -> Pieces:
+    """`title` in pieces, the words that are keywords (or grow from a keyword that is a stem) apart.
+
+    >>> highlighted("A botanist of Peru", frozenset({"botan", "peru"}))
+    (('A ', False), ('botanist', True), (' of ', False), ('Peru', True))
+    >>> highlighted("Portraits", frozenset({"port"}))
+    (('Portraits', False),)
+    """
+    pieces: list[tuple[str, bool]] = []
+    end = 0
+    for word in _WORD.finditer(title):
+        if is_keyword(word[0], keywords):
+            pieces += [(title[end : word.start()], False), (word[0], True)]
+            end = word.end()
+    pieces.append((title[end:], False))
+    return tuple((text, marked) for text, marked in pieces if text)
+
+
+def is_keyword(word: str, keywords: frozenset[str]) -> bool:
+    """Whether `word` is one of `keywords`, or one of them with an ending that a stemmer takes off.
+
+    >>> is_keyword("Universities", frozenset({"univers"})), is_keyword("study", frozenset({"studi"}))
+    (True, True)
+    """
+    word = word.casefold()
+    if word in keywords:
+        return True
+    if word.endswith("y") and len(word) >= _SHORTEST_STEM and f"{word[:-1]}i" in keywords:
+        return True
+    cuts = range(_SHORTEST_STEM, len(word))
+    return any(word[:cut] in keywords and _ENDINGS.fullmatch(word, cut) for cut in cuts)

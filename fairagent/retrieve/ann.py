@@ -15,16 +15,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import expect_whole, recorded
 from fairagent.errors import BackendUnavailable, IndexMismatch
-from fairagent.folders import is_there
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.text import file_text
-from fairagent.loading import installed, is_installed
 from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST
 from fairagent.retrieve.dense_index import VECTORS, DenseManifest
 from fairagent.retrieve.encoded import remedy
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.storage.digests import expect_whole, recorded
+from fairagent.storage.folders import is_there
+from fairagent.storage.packages import installed, is_installed
+from fairagent.storage.readers import file_text, parse_json
 
 When = Literal["auto", "always", "never"]
 """Whether an index is searched: auto does above `EXACT` documents."""

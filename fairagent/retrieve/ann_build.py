@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import RECORD
 from fairagent.errors import DataError
-from fairagent.files import write_whole
-from fairagent.folders import workshop
 from fairagent.retrieve.ann import DEPTH, INDEX, MANIFEST, AnnIndex, AnnManifest, faiss_for, identity
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.halves import floats
-from fairagent.threads import one_blas_thread
+from fairagent.retrieve.dense_index import floats
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.storage.digests import RECORD
+from fairagent.storage.files import write_whole
+from fairagent.storage.folders import workshop
+from fairagent.storage.threads import one_blas_thread
 from fairagent.types import FloatArray
 
 FLOOR = 0.98

@@ -1,6 +1,11 @@
-"""What the loop asks of a search engine."""
+"""What the loop asks of a search engine.
 
-from collections.abc import Sequence
+Rankings whose scores encode only the rank, as greedy re-rankers and random draws return them.
+
+The weighted terms of queries.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -100,3 +105,33 @@ def checked(query: Query, ranking: Ranking) -> Ranking:
             f"the search engine's list for {query.text[:80]!r} has {found}; the engine or its adapter is at fault"
         )
     return ranking
+
+
+def placed(ids: tuple[str, ...], order: Iterable[int]) -> Ranking:
+    """The documents `ids[i]` for i in `order`; their scores encode only the rank: from 1 down in equal steps.
+
+    >>> placed(("a", "b", "c"), [2, 0]).scores.tolist()
+    [1.0, 0.5]
+    """
+    chosen = tuple(ids[i] for i in order)
+    return Ranking(chosen, np.linspace(1, 0, len(chosen), endpoint=False))
+
+
+MAX_TERMS = 1 << 16
+"""The most distinct terms that a query may have."""
+
+
+def term_weights(query: Query, analyze: Callable[[str], list[str]]) -> dict[str, float]:
+    """The terms of a query with their weights, those of repeated terms added up.
+
+    Raises UsageError for a weight that is no usual number above 0, DataError for more than `MAX_TERMS` terms.
+    """
+    weights: dict[str, float] = {}
+    for text, weight in query.weighted:
+        if not 1e-30 < weight < 1e30:
+            raise UsageError(f"the weight of a keyword is a (usual) number above 0; that of {text[:60]!r} is {weight}")
+        for term in analyze(text):
+            weights[term] = weights.get(term, 0.0) + weight
+    if len(weights) > MAX_TERMS:
+        raise DataError(f"a query may have {MAX_TERMS:,} distinct terms; this one has {len(weights):,}")
+    return weights

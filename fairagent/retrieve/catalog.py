@@ -1,20 +1,207 @@
-"""What an index keeps of its documents: their ids and digests, in the order of the collection."""
+"""What an index keeps of its documents: their ids and digests, in the order of the collection.
+
+Columns on disk, memory-mapped: numbers, strings, and the ids of an index.
+"""
 
 from __future__ import annotations
 
 import json
 from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.table_buffer import fixed_width
 from fairagent.errors import DataError
-from fairagent.intake.arrays import write_array
-from fairagent.retrieve.strings import IdTable, encode_id
-from fairagent.types import Document
+from fairagent.storage.arrays import read_array, write_array
+from fairagent.types import Document, FloatArray, Ranking
+
+MAX_ID_BYTES = 255
+RECENT = 10_000
+"""Ids whose numbers are remembered: a search looks up those of its candidates several times."""
+
+
+def mapped(path: Path) -> NDArray[Any]:
+    """The array in a .npy file, mapped; raises what `read_array` does."""
+    return read_array(path, mapped=True)
+
+
+class ArrayWriter:
+    """A .npy file of known type that is written piece by piece, inside `with`; its end puts the length into the header.
+
+    With a `width` its rows have so many numbers.
+    """
+
+    def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
+        self._file, self._dtype, self._length, self._row = (
+            path.open("wb"),
+            np.dtype(dtype),
+            0,
+            (width,) if width else (),
+        )
+        self._header(0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._header(self._length)
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Append values, converted to the type of the file."""
+        self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self._length += len(values)
+
+    def _header(self, length: int) -> None:
+        # Numpy leaves room in the header for any length, so that it has the same size both times.
+        about = {
+            "descr": np.lib.format.dtype_to_descr(self._dtype),
+            "fortran_order": False,
+            "shape": (length, *self._row),
+        }
+        np.lib.format.write_array_header_1_0(self._file, about)
+
+
+class Strings:
+    """Strings by number: one block of UTF-8 bytes and where each string starts in it."""
+
+    def __init__(self, block: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
+        self._block = block
+        self._starts = starts
+
+    @staticmethod
+    def save(folder: Path, name: str, strings: Iterable[str]) -> None:
+        """Write `<name>.bytes.npy` and `<name>.starts.npy` into `folder`."""
+        encoded = [string.encode() for string in strings]
+        starts = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(string) for string in encoded], out=starts[1:])
+        write_array(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+        write_array(folder / f"{name}.starts.npy", starts)
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> Strings:
+        """Map what `save` wrote; raises OSError or ValueError where sizes do not fit."""
+        block, starts = mapped(folder / f"{name}.bytes.npy"), mapped(folder / f"{name}.starts.npy")
+        if not len(starts) or starts[0] or starts[-1] != len(block):
+            raise ValueError(f"{name}.bytes.npy has {len(block):,} bytes, which {name}.starts.npy says otherwise")
+        return cls(block, starts)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        starts = self._starts.tolist()
+        return (self._block[start:stop].tobytes().decode() for start, stop in pairwise(starts))
+
+    def __getitem__(self, number: int) -> str:
+        """The string of this number; ValueError where what is there is none."""
+        start, stop = self._starts[number : number + 2].tolist()
+        if not 0 <= start <= stop <= len(self._block):
+            raise ValueError(f"string {number} is said to be from byte {start} to {stop} of {len(self._block)}")
+        return self._block[start:stop].tobytes().decode()
+
+
+class IdTable:
+    """Document ids by number, and numbers by id (binary search): about 12 bytes a document of 8-byte ids."""
+
+    def __init__(self, names: NDArray[np.bytes_], order: NDArray[np.uint32]) -> None:
+        self._names = names
+        self._order = order
+        self._sorted = names[order]
+        self._recent: dict[str, int] = {}
+
+    @staticmethod
+    def save(folder: Path, ids: Sequence[bytes] | NDArray[np.bytes_]) -> None:
+        """Write the ids (from `encode_id`) in the order of their numbers; raises DataError where one is repeated."""
+        names = np.array(ids, dtype=np.bytes_)
+        order = np.argsort(names, kind="stable").astype(np.uint32)
+        same = np.flatnonzero(names[order][1:] == names[order][:-1])
+        if len(same):
+            raise DataError(f"{len(same)} document ids occur twice, {ids[order[same[0]]].decode()!r} first")
+        write_array(folder / "ids.npy", names)
+        write_array(folder / "ids.order.npy", order)
+
+    @classmethod
+    def load(cls, folder: Path) -> IdTable:
+        """Map what `save` wrote; raises OSError or ValueError where it is damaged."""
+        try:
+            table = cls(mapped(folder / "ids.npy"), mapped(folder / "ids.order.npy"))
+        except IndexError as error:
+            raise ValueError(f"ids.order.npy: {error}") from None
+        if len(table._sorted) != len(table) or (table._sorted[1:] <= table._sorted[:-1]).any():
+            raise ValueError("the ids are not in their order")
+        return table
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def names(self, numbers: NDArray[np.intp]) -> NDArray[np.bytes_]:
+        """The ids of the documents with these numbers, as UTF-8 bytes."""
+        return self._names[numbers]
+
+    def texts(self, numbers: NDArray[np.intp] | None = None) -> list[str]:
+        """The same as text; None: all ids."""
+        return [name.decode() for name in self.names(np.arange(len(self)) if numbers is None else numbers).tolist()]
+
+    def numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """The numbers of the documents with these ids, -1 for an id that is not there."""
+        if not len(ids) or not len(self):
+            return np.full(len(ids), -1, dtype=np.intp)
+        # What no id may hold becomes bytes that are in none: half of a surrogate pair, and NUL, numpy's padding.
+        wanted = np.array([name.encode("utf-8", "surrogatepass").replace(b"\0", b"\xff") for name in ids])
+        at = np.searchsorted(self._sorted, wanted)
+        at[at == len(self)] = 0
+        # As signed numbers first: among unsigned ones -1 would be 4,294,967,295.
+        return np.where(self._sorted[at] == wanted, self._order[at].astype(np.intp), -1)
+
+    def absent(self, ids: NDArray[np.bytes_]) -> NDArray[np.bytes_]:
+        """Those of the ids (UTF-8 bytes) that are not there, in their order."""
+        at = np.searchsorted(self._sorted, ids)
+        at[at == len(self)] = 0
+        lacking: NDArray[np.bytes_] = ids[self._sorted[at] != ids]
+        return lacking
+
+    def known(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """The numbers of the documents with these ids; raises DataError naming ids that are not there."""
+        recent = self._recent
+        try:
+            return np.array([recent[id] for id in ids], dtype=np.intp)
+        except KeyError:
+            numbers = self.numbers(ids)
+        missing = [ids[i] for i in np.flatnonzero(numbers < 0).tolist()]
+        if missing:
+            shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
+            raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
+        # Another dictionary, not this one emptied: another thread may be reading it.
+        self._recent = recent = recent if len(recent) < RECENT else {}
+        recent.update(zip(ids, numbers.tolist(), strict=True))
+        return numbers
+
+
+def ranked(ids: NDArray[np.bytes_], scores: FloatArray, n: int) -> Ranking:
+    """The best `n` of documents by their scores, ties by id."""
+    order = np.lexsort((ids, -scores))[:n]
+    return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[order])
+
+
+def encode_id(id: str) -> bytes:
+    """A document id as an index keeps it; raises DataError where it is empty, too long or no text."""
+    try:
+        name = id.encode()
+    except UnicodeEncodeError:
+        name = b""
+    if not 0 < len(name) <= MAX_ID_BYTES or b"\0" in name:
+        shown = repr(id) if len(id) <= 60 else f"{id[:60]!r}..."
+        raise DataError(f"a document id is 1 to {MAX_ID_BYTES} bytes of UTF-8 without NUL, not {shown}")
+    return name
+
 
 DIGESTS = "digests.npy"
 DIGEST = 16

@@ -8,18 +8,17 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import expect_whole
 from fairagent.errors import IndexMismatch
-from fairagent.intake.arrays import read_array
 from fairagent.retrieve.ann import AnnIndex
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.bm25.manifest import Indexable
+from fairagent.retrieve.catalog import IdTable, mapped, ranked
 from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.dense_index import VECTORS, DenseManifest
+from fairagent.retrieve.dense_index import VECTORS, DenseManifest, floats
 from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, opened, remedy
-from fairagent.retrieve.encoder import Embeddings, Encoder
-from fairagent.retrieve.halves import floats
-from fairagent.retrieve.strings import IdTable, mapped, ranked
+from fairagent.retrieve.encoders import Embeddings, Encoder
+from fairagent.storage.arrays import read_array
+from fairagent.storage.digests import expect_whole
 from fairagent.types import FloatArray, Query, Ranking
 
 F = TypeVar("F", bound=np.floating[Any])

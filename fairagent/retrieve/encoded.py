@@ -1,32 +1,35 @@
 """Building what a model makes of every document: with a fingerprint of what it was made from, and resumably.
 
 Encoding is slow (on a CPU a hundred documents a second), so a build that was broken off goes on where it stopped.
+
+A table on disk that is filled row by row: a .npy file of its full size from the start, zeros where nothing is yet.
+
+It is written and not mapped: where the disk is full, writing a map ends the process, and writing a file is an error.
 """
 
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import compress, islice
 from pathlib import Path
-from typing import ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from fairagent.digests import RECORD, differences
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
-from fairagent.files import write_whole
-from fairagent.folders import is_there, workshop
-from fairagent.intake.arrays import read_array, write_array
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.text import file_text
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST, UPDATE, Indexable
-from fairagent.retrieve.catalog import DIGESTS, Catalog, digest
-from fairagent.retrieve.encoder import FLOAT32, Embeddings
+from fairagent.retrieve.catalog import DIGESTS, Catalog, IdTable, digest
+from fairagent.retrieve.encoders import FLOAT32, Embeddings
 from fairagent.retrieve.forecast import FIRST, Forecast, forecast_of, next_size
-from fairagent.retrieve.strings import IdTable
+from fairagent.storage.arrays import read_array, write_array
+from fairagent.storage.digests import RECORD, differences
+from fairagent.storage.files import write_whole
+from fairagent.storage.folders import is_there, workshop
+from fairagent.storage.readers import file_text, parse_json
 
 FORMAT = 2
 """2: embeddings are 16-bit floats."""
@@ -337,3 +340,27 @@ def read_done(folder: Path) -> int:
 def mark_done(folder: Path, done: int) -> None:
     """Note how many documents are encoded, once that is on the disk."""
     write_whole(folder / DONE, str(done))
+
+
+def create_rows(path: Path, dtype: DTypeLike, shape: tuple[int, int]) -> None:
+    """A table of zeros."""
+    descr = np.lib.format.dtype_to_descr(np.dtype(dtype))
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
+        file.truncate(file.tell() + np.dtype(dtype).itemsize * shape[0] * shape[1])
+
+
+def write_rows(path: Path, numbers: NDArray[np.intp], rows: NDArray[Any]) -> None:
+    """Write `rows` (n, d) at these numbers (n,), which rise, and force them to the disk."""
+    table = read_array(path, mapped=True)
+    written = np.ascontiguousarray(rows, table.dtype)
+    start = path.stat().st_size - table.nbytes
+    # Those that follow one another are written at once.
+    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+    with path.open("r+b") as file:
+        for at, part in zip([0, *breaks.tolist()], np.split(written, breaks), strict=True):
+            if len(part):
+                file.seek(start + int(numbers[at]) * table.strides[0])
+                file.write(part.data)
+        file.flush()
+        os.fsync(file.fileno())

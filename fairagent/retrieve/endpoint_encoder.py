@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fairagent.llm.embeddings import EmbeddingModel
-from fairagent.retrieve.encoder import ENDPOINT, Embeddings, of_length_one
+from fairagent.retrieve.encoders import ENDPOINT, Embeddings, of_length_one
 
 ANY_TEXT = "text"
 """Asks a server how long its vectors are."""

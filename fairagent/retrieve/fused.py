@@ -1,4 +1,7 @@
-"""Several engines as one: their lists on a common scale, added up."""
+"""Several engines as one: their lists on a common scale, added up.
+
+The default engine: BM25 and vector search fused, where the vectors are made, else BM25 alone.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, UsageError
-from fairagent.measures.scale import min_max
+from fairagent.measures.exposure import min_max
 from fairagent.retrieve.base import (
     ManyTexts,
     PassageSource,
@@ -20,11 +23,16 @@ from fairagent.retrieve.base import (
     checked,
     texts_for,
 )
+from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense import VectorEngine
-from fairagent.retrieve.encoder import Embeddings
-from fairagent.settings.parts import Engine, Part
-from fairagent.site import Site
+from fairagent.retrieve.dense_index import MANIFEST
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.light.encoder import LIGHT
+from fairagent.retrieve.site import Site
+from fairagent.retrieve.vectors import DenseConfig, folder
+from fairagent.settings.parts import Engine, Part, Progress
+from fairagent.storage.folders import is_there
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 Scale = Literal["min-max", "z", "rrf"]
@@ -210,3 +218,36 @@ class FusedConfig(Part):
         parts = self.fused
         engines = tuple(part.build(site) for part in parts)
         return FusedRetriever(engines, tuple(map(str, parts)), self.weights, self.scale, self.depth)
+
+
+LIGHT_WEIGHT = 0.5
+"""The weight of the light vectors beside BM25: chosen over public topics (evaluations/controller/constants.py)."""
+
+
+class AutoConfig(Part):
+    """BM25 and vector search fused (`encoder` says with which vectors), where the vectors are made; else BM25."""
+
+    kind: Literal["auto"] = "auto"
+
+    def settled(self, site: Site, preparing: bool = False) -> Part:
+        """What it comes to here; `preparing`: the vectors will be made if they can be."""
+        encoder = site.settings.encoder
+        vectors = folder(site, encoder)
+        # Damaged ones are there too: to go without them would be another ranking, silently.
+        there = is_there(vectors, MANIFEST) or vectors.is_dir() or preparing
+        if not there:
+            return BM25Config()
+        weights = (1.0, LIGHT_WEIGHT) if encoder == LIGHT else ()
+        return FusedConfig(engines=(BM25Config(), DenseConfig(encoder=encoder)), weights=weights)
+
+    def check(self, site: Site) -> None:
+        """As the engine that it comes to."""
+        self.settled(site).check(site)
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """As the engine that it comes to once all is made."""
+        self.settled(site, preparing=True).prepare(site, progress)
+
+    def build(self, site: Site) -> object:
+        """The engine that it comes to."""
+        return self.settled(site).build(site)

@@ -14,23 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import RECORD, expect_whole
 from fairagent.errors import IndexMismatch
-from fairagent.files import write_whole
-from fairagent.folders import is_there, workshop
-from fairagent.intake.arrays import write_array
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.text import file_text
 from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST
+from fairagent.retrieve.catalog import IdTable, mapped
 from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense_index import floats
 from fairagent.retrieve.encoded import remedy
-from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.halves import floats
-from fairagent.retrieve.strings import IdTable, mapped
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import dense_parts, encoder, folder
 from fairagent.settings.parts import Progress
-from fairagent.site import Site
-from fairagent.threads import one_blas_thread
+from fairagent.storage.arrays import write_array
+from fairagent.storage.digests import RECORD, expect_whole
+from fairagent.storage.files import write_whole
+from fairagent.storage.folders import is_there, workshop
+from fairagent.storage.readers import file_text, parse_json
+from fairagent.storage.threads import one_blas_thread
 
 NEIGHBORS = 10
 EXACT = 10_000

@@ -1,20 +1,58 @@
 """Words of texts that are at hand: BM25 among them, and their terms, for engines that offer neither.
 
 All statistics are those of the texts given, so a value depends on nothing that was asked before.
+
+A readable word for each index term: the commonest of the texts' words that the analyzer turns into it.
+
+Okapi BM25 over a handful of texts, as the package rank_bm25 scores them (seed_systems.md, section 1.9).
+
+For the profiles of Fair RAG, which are a corpus each. Indexes are `fairagent.retrieve.bm25`'s.
 """
 
 import math
+import re
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.errors import UsageError
 from fairagent.retrieve.base import TextSource, shown
+from fairagent.retrieve.bm25.analysis import Analyzer
 from fairagent.retrieve.relevance_model import Postings
-from fairagent.retrieve.words import WORD
+from fairagent.retrieve.site import Site
+from fairagent.settings.parts import Part
 from fairagent.types import FloatArray, Query
+
+WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+ENOUGH = 20_000
+"""Documents whose words are counted; of more than that, as many, evenly spread."""
+
+
+class CommonWords:
+    """Counts the words of texts."""
+
+    def __init__(self) -> None:
+        self._seen = Counter[str]()
+
+    def add(self, text: str) -> None:
+        """Count the words of a text, in lower case."""
+        self._seen.update(WORD.findall(text.lower()))
+
+    def choose(self, terms: Sequence[str], analyzer: Analyzer) -> list[str]:
+        """For each term its commonest word, of equally common ones the shortest, then the first in the alphabet.
+
+        Where no word was counted that is analyzed to it alone: the term itself if that is, else "".
+        """
+        words = sorted(self._seen, key=lambda word: (-self._seen[word], len(word), word))
+        best: dict[str, str] = {}
+        for word in words:
+            if len(own := analyzer.terms(word)) == 1:
+                best.setdefault(own[0], word)
+        return [best.get(term) or (term if analyzer.terms(term) == [term] else "") for term in terms]
 
 
 def words_of(text: str) -> list[str]:
@@ -89,3 +127,58 @@ class LocalTerms:
             if number == len(self._words):
                 self._words.append(word)
             return number
+
+
+K1, B, EPSILON = 1.5, 0.75, 0.25
+
+
+def okapi_scores(
+    query: str, texts: Sequence[str], k1: float = K1, b: float = B, epsilon: float = EPSILON
+) -> FloatArray:
+    """The score of each text for `query`, (n,); words are what stands between white space, and case counts.
+
+    A word of the query counts as often as it occurs there. idf is ln((n - m + .5) / (m + .5)) for a word in m of the n
+    texts; where that is negative, `epsilon` times the mean idf of all words of the texts is taken. That mean can be
+    negative, and then scores are. Without texts there are no scores; texts without words score 0.
+
+    >>> okapi_scores("a b zzz", ["a a", "a b", "a", "a c"]).round(3).tolist()
+    [-0.057, 0.757, -0.052, -0.039]
+    """
+    bags = [Counter(text.split()) for text in texts]
+    lengths = np.array([bag.total() for bag in bags], dtype=np.float64)
+    if not lengths.sum():
+        return np.zeros(len(texts))
+    holding = Counter(word for bag in bags for word in bag)
+    counts = np.fromiter(holding.values(), dtype=np.float64, count=len(holding))
+    raw = np.log(len(texts) - counts + 0.5) - np.log(counts + 0.5)
+    idf = dict(zip(holding, np.where(raw < 0, epsilon * raw.mean(), raw).tolist(), strict=True))
+    saturation = k1 * (1 - b + b * lengths / lengths.mean())
+    scores = np.zeros(len(texts))
+    for word, times in Counter(query.split()).items():
+        if word in idf:
+            found = np.array([bag[word] for bag in bags], dtype=np.float64)
+            scores += times * idf[word] * found * (k1 + 1) / (found + saturation)
+    return scores
+
+
+def descending(scores: FloatArray) -> NDArray[np.intp]:
+    """The places of `scores` (n,), the highest first; of equal ones the last first, as in Fair RAG's code.
+
+    >>> descending(np.array([0.0, 2.0, 0.0])).tolist()
+    [1, 2, 0]
+    """
+    return np.argsort(scores, kind="stable")[::-1]
+
+
+class OkapiConfig(Part):
+    """Okapi over the items of each question (LaMP): experiments with `fair_rag: {lamp: ...}` alone have such."""
+
+    kind: Literal["okapi"] = "okapi"
+
+    def check(self, site: Site) -> None:
+        """Raise UsageError: a collection is searched with bm25."""
+        raise UsageError("engine okapi scores the items of LaMP's questions; a collection is searched with bm25")
+
+    def build(self, site: Site) -> None:
+        """As `check`."""
+        self.check(site)

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.loading import found_device
-from fairagent.retrieve.encoder import BUNDLED, Embeddings
+from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.sentence_encoder import SentenceEncoder, bundled_folder, check_bundled
-from fairagent.threads import one_blas_thread
+from fairagent.storage.packages import found_device
+from fairagent.storage.threads import one_blas_thread
 
 LAYERS, HEADS = 6, 12
 TOKENS = 256

@@ -1,23 +1,26 @@
 """Documents by their best passage (MaxP, Dai & Callan 2019), over an engine whose index holds passages.
 
 The loop, the re-rankers and the exposure of groups see documents; a context gets the passage that answers best.
+
+Engines that keep no texts, with those of the BM25 index beside them.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.collection.chunks import START, document_of, joined, passage_id
+from fairagent.collection.config import START, joined, passage_document, passage_id
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.base import Retriever, check_length
+from fairagent.retrieve.base import PassageSource, Retriever, TextSource, check_length, shown, texts_for
 from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.relevance_model import Postings
-from fairagent.retrieve.strings import IdTable
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 
@@ -167,7 +170,7 @@ def _of_documents(passages: Ranking) -> dict[str, float]:
     """The documents of these passages with the scores of their best ones."""
     best: dict[str, float] = {}
     for passage, score in zip(passages.ids, passages.scores.tolist(), strict=True):
-        best.setdefault(document_of(passage), score)
+        best.setdefault(passage_document(passage), score)
     return best
 
 
@@ -175,3 +178,51 @@ def _under(id: str, passage: Document, text: str) -> Document:
     """`text` under the document's id, with what the passage has of its document."""
     extra = {name: value for name, value in passage.extra.items() if name != START}
     return Document(id, text, passage.title, extra)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverWithTexts:
+    """An engine that can also show its documents, of which its own index keeps no texts."""
+
+    engine: Retriever
+    texts: TextSource | PassageSource
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents by the engine."""
+        return self.engine.search(query, n)
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The engine's scores of the given documents, (n,)."""
+        return self.engine.score(query, ids)
+
+    def document(self, id: str) -> Document:
+        """The document as the BM25 index stores it."""
+        return self.texts.document(id)  # type: ignore[union-attr]
+
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """These documents, at once where the index can."""
+        return shown(ids, self.texts)  # type: ignore[arg-type]
+
+    def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
+        """The documents, or of a collection in passages the best passage of each, by its words."""
+        return texts_for(query, ids, self.texts)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRetrieverWithTexts(RetrieverWithTexts):
+    """Vector search that can also show its documents, and tells their embeddings."""
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        """The embeddings of these documents, (n, d)."""
+        found: Embeddings = self.engine.vectors(ids)  # type: ignore[attr-defined]
+        return found
+
+    def query_vector(self, query: Query) -> Embeddings:
+        """That of a query, (d,)."""
+        vector: Embeddings = self.engine.query_vector(query)  # type: ignore[attr-defined]
+        return vector
+
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        """The `n` documents with the largest products with `vector` (d,)."""
+        found: Ranking = self.engine.nearest(vector, n)  # type: ignore[attr-defined]
+        return found

@@ -1,21 +1,27 @@
-"""Rankings from a run file in the place of a search engine: any system's, judged and re-ranked like any other."""
+"""Rankings from a run file in the place of a search engine: any system's, judged and re-ranked like any other.
+
+Documents from the judgments in the place of a search engine: an oracle, and its adversary.
+
+No search at all: what answers then comes from what the generator knows.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
-from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.records import checked_id
+from fairagent.collection.records import Faults, checked_id, listed, shown
 from fairagent.collection.run_lines import PLAIN, TREC, RunLine, by_score, run_line, run_lines
+from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25.part import with_texts
+from fairagent.retrieve.site import Site
+from fairagent.retrieve.stochastic import topic_rng
 from fairagent.settings.parts import Part
-from fairagent.site import Site
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types import Document, FloatArray, Query, Ranking
 
 
 def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ranking]:
@@ -127,8 +133,116 @@ class RunFileConfig(Part):
 def _needing(site: Site) -> str:
     """What looks at the scores of the engine's ranking; "" where it is served as it is."""
     settings = site.settings
-    if settings.rerank.kind != "none":
+    if not settings.rerank.idle(settings):
         return f"rerank: {settings.rerank}"
     if settings.loops:
         return f"loop: {settings.loop}"
     return "" if settings.sampling.alpha is None else "sampling.alpha"
+
+
+Reading = Literal["drawn", "sorted"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QrelsRetriever:
+    """A `Retriever` that knows the judgments, topic -> document -> grade, and finds nothing for other queries.
+
+    The relevant documents (`worst`: the others) in a random order, which depends on `seed` and the topic alone; or with
+    the reading "sorted" all of them, the best (`worst`: the last) grade first.
+    """
+
+    grades: Mapping[str, Mapping[str, int]]
+    reading: Reading
+    worst: bool
+    seed: int
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The first `n` documents; scores fall by 1 from rank to rank."""
+        grades = self.grades.get(query.id, {})
+        if self.reading == "sorted":
+            ids = by_grade(grades, worst_first=self.worst)
+        else:
+            kept = [id for id, grade in grades.items() if (grade <= 0) == self.worst]
+            ids = drawn(kept, topic_rng(self.seed, query.id))
+        return Ranking(tuple(ids[:n]), np.arange(len(ids), 0, -1, dtype=np.float64)[:n])
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The documents' grades, 0 where there is none; negative for the adversary."""
+        grades = self.grades.get(query.id, {})
+        return np.array([float(grades.get(id, 0)) * (-1 if self.worst else 1) for id in ids])
+
+
+def drawn(ids: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """The ids in a random order: its first k are k of them at random, and all of them where there are fewer.
+
+    >>> sorted(drawn(["a", "b", "c"], np.random.default_rng(0)))
+    ['a', 'b', 'c']
+    """
+    return [ids[place] for place in rng.permutation(len(ids))]
+
+
+def by_grade(grades: Mapping[str, int], worst_first: bool = False) -> list[str]:
+    """All judged documents, the highest grade first or last; those of one grade in the order of the judgments.
+
+    >>> by_grade({"a": 0, "b": 3, "c": 2}), by_grade({"a": 0, "b": 3, "c": 2}, worst_first=True)
+    (['b', 'c', 'a'], ['a', 'c', 'b'])
+    """
+    return sorted(grades, key=lambda id: grades[id] if worst_first else -grades[id])
+
+
+class OracleConfig(Part):
+    """The relevant documents in a random order, or all judged ones, the best first."""
+
+    searches: ClassVar[bool] = False
+    kind: Literal["oracle"] = "oracle"
+    reading: Reading = "drawn"
+    """drawn: the relevant documents in a random order. sorted: all judged ones, the highest grade first."""
+
+    def build(self, site: Site) -> Retriever:
+        """The engine, with the texts of the index where there is one."""
+        return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, False, site.seed))
+
+
+class AdversarialConfig(Part):
+    """The judged documents that are not relevant in a random order, or all, the worst first."""
+
+    searches: ClassVar[bool] = False
+    kind: Literal["adversarial"] = "adversarial"
+    reading: Reading = "drawn"
+    """drawn: the judged documents that are not relevant, in a random order. sorted: all judged ones, the lowest grade
+    first."""
+
+    def build(self, site: Site) -> Retriever:
+        """The engine, with the texts of the index where there is one."""
+        return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, True, site.seed))
+
+
+class Nothing:
+    """A `Retriever` that finds nothing."""
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """An empty ranking."""
+        return Ranking((), np.zeros(0))
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """Zeros, (n,)."""
+        return np.zeros(len(ids))
+
+    def document(self, id: str) -> Document:
+        """Never one: DataError."""
+        raise DataError(f"no document is kept where nothing is searched, so there is no {id!r}")
+
+
+class NothingConfig(Part):
+    """No retrieval."""
+
+    searches: ClassVar[bool] = False
+    kind: Literal["none"] = "none"
+
+    def idle(self, settings: object) -> bool:
+        """Always."""
+        return True
+
+    def build(self, site: Site) -> Nothing:
+        """The engine."""
+        return Nothing()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from fairagent.collection import Collection
 from fairagent.llm import Model
 from fairagent.llm.models import Models
-from fairagent.memo import Memo
-from fairagent.prompts import Prompts
+from fairagent.llm.prompts import Prompts
 from fairagent.settings import Settings
+from fairagent.storage.threads import Memo
 
 if TYPE_CHECKING:
     from fairagent.llm.embeddings import EmbeddingModel

@@ -10,28 +10,26 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.collection.chunks import document_of
-from fairagent.digests import expect_whole
-from fairagent.doing import doing
-from fairagent.files import file_name
-from fairagent.folders import is_there
+from fairagent.collection.config import passage_document
 from fairagent.retrieve import ann as anns
 from fairagent.retrieve.ann import AnnIndex, AnnManifest, When
 from fairagent.retrieve.ann_build import build_ann
 from fairagent.retrieve.bm25.part import beside_index, check_index, open_index, open_matrix, prepare_index
-from fairagent.retrieve.crew import PIECE, embedding
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
 from fairagent.retrieve.encoded import Work, expect_renewable, remedy
-from fairagent.retrieve.encoder import ENDPOINT, Embeddings, Encoder, PaidEncoder, full_name, open_encoder
+from fairagent.retrieve.encoders import ENDPOINT, Embeddings, Encoder, PaidEncoder, full_name, open_encoder
 from fairagent.retrieve.forecast import FIRST, Forecast
 from fairagent.retrieve.light.encoder import LIGHT, LightEncoder, expect_of_index, of_index
 from fairagent.retrieve.one_text import OneTextEncoder
-from fairagent.retrieve.passages import DensePassages
-from fairagent.retrieve.sentence_encoder import SentenceEncoder, quickest_dtype
-from fairagent.retrieve.with_texts import VectorRetrieverWithTexts
+from fairagent.retrieve.passages import DensePassages, VectorRetrieverWithTexts
+from fairagent.retrieve.sentence_encoder import PIECE, SentenceEncoder, embedding, quickest_dtype
+from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
-from fairagent.site import Site
+from fairagent.storage.digests import expect_whole
+from fairagent.storage.files import file_name
+from fairagent.storage.folders import is_there
+from fairagent.storage.threads import doing
 from fairagent.types import FloatArray
 
 TOPICS = 50
@@ -185,7 +183,7 @@ def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -
     """Of these documents (n,) the membership in each group, by the names of its dimension and its label."""
     ids = dense.ids.texts(numbers)
     if site.collection.chunks:
-        ids = [document_of(id) for id in ids]
+        ids = [passage_document(id) for id in ids]
     groups, found = site.collection.groups, {}
     for dimension in groups.dimensions:
         columns = groups.memberships(dimension, ids).T

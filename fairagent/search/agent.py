@@ -1,4 +1,7 @@
-"""The agent: search, measure, run the loop, re-rank, and serve the fairer ranking (or say that none was found)."""
+"""The agent: search, measure, run the loop, re-rank, and serve the fairer ranking (or say that none was found).
+
+`Found`: the outcome of a search before it is served: the re-ranked candidates and their trace.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,117 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import fairagent
-from fairagent.brief import Brief
-from fairagent.candidates import select
 from fairagent.collection import Collection
-from fairagent.doing import doing
+from fairagent.collection.exposure import ExposureMeter, total_gap
+from fairagent.collection.target_choice import below_corpus, following
 from fairagent.errors import UsageError
-from fairagent.exposure import ExposureMeter
-from fairagent.found import Found, engine_notes
-from fairagent.loop.base import Loop, LoopResult, OnStep, Search, unheard
-from fairagent.loop.controller import without
-from fairagent.loop.fair_qr import measured
-from fairagent.loop.guard import Guarded, less_fair, moved_by_kinds, unlabeled_off
-from fairagent.query import as_query
-from fairagent.rerank.base import Pool, Reranker
-from fairagent.rerank.exposure import stricter
-from fairagent.retrieve.base import Retriever, checked
+from fairagent.retrieve.base import Retriever, TextSource, checked, shown
 from fairagent.retrieve.clock import engine_seconds
+from fairagent.retrieve.fused import FusedRetriever
 from fairagent.retrieve.relevance_model import RM3, TermSource
+from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, unheard
+from fairagent.search.loop.controller import without
+from fairagent.search.loop.fair_qr import measured, select
+from fairagent.search.loop.guard import Guarded, less_fair, moved_by_kinds, unlabeled_off
+from fairagent.search.rerank.base import Pool, Reranker
+from fairagent.search.rerank.exposure import stricter
 from fairagent.settings import Settings
-from fairagent.threads import one_blas_thread
-from fairagent.types import AnswerResult, Query, Ranking, SearchResult, Step, Topic
+from fairagent.storage.threads import doing, one_blas_thread
+from fairagent.types import AnswerResult, Draw, Hit, Query, Ranking, SearchResult, Step, Topic, Trace, Usage, common
+from fairagent.types.common import Alarm, Brief
+from fairagent.types.search import as_query
 
 if TYPE_CHECKING:
-    from fairagent.answer import Answerer
-    from fairagent.collection.in_memory import GroupColumns
-    from fairagent.collection.labeling import Labeling
+    from fairagent.answer.answering import Answerer
+    from fairagent.collection.labels import Labeling
+    from fairagent.collection.load import GroupColumns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The candidates of `query` in their final order (`pool`), of which `result` serves the first.
+
+    `started` and `engine_started` are the clocks' readings when the search began, `retrieved` is as in `SearchResult`;
+    `entered` are the documents that only a second search has retrieved.
+    """
+
+    query: Query
+    pool: Ranking
+    steps: tuple[Step, ...]
+    stopped: str
+    meter: ExposureMeter
+    retriever: Retriever
+    settings: Settings
+    notes: tuple[str, ...]
+    alarms: tuple[Alarm, ...]
+    started: float
+    engine_started: float
+    retrieved: tuple[str, ...] = ()
+    entered: frozenset[str] = frozenset()
+
+    def result(self, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
+        """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
+        served = ranking.top(self.settings.n)
+        exposures = self.meter.measure(served)
+        hits = hits_of(served, self.meter, self.retriever)
+        usage = sum((step.usage for step in self.steps), Usage())
+        trace = Trace(
+            query=self.query,
+            profile=self.settings.profile,
+            engine=str(self.settings.engine),
+            steps=self.steps,
+            stopped=self.stopped,
+            candidates=self.settings.candidates,
+            reranker=str(self.settings.rerank),
+            exposures=exposures,
+            gap=total_gap(exposures),
+            targets=tuple(target.source for target in self.meter.targets),
+            oracle=self.meter.oracle,
+            usage=usage,
+            seconds=perf_counter() - self.started,
+            engine_seconds=engine_seconds() - self.engine_started,
+            draw=draw,
+            entered=sum(id in self.entered for id in served.ids),
+            notes=(*self.notes, *following(self.meter.targets), *unused_refiner(self.settings)),
+            alarms=(
+                *self.alarms,
+                *below_corpus(self.meter.targets, self.meter.collection),
+                *(alarm for step in self.steps for alarm in step.alarms),
+                *common.of_usage(usage),
+            ),
+        )
+        return SearchResult(self.query, served, hits, trace, self.retrieved)
+
+
+def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
+    """What is to be known about the engine: which of several failed at `query`."""
+    failures = engine.failures(query) if isinstance(engine, FusedRetriever) else {}
+    return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
+
+
+def unused_refiner(settings: Settings) -> tuple[str, ...]:
+    """That a refiner was set which no loop asks, and what to set; nothing where none was set, or one is asked."""
+    asked = any(part is settings.refine for part in settings.loop.uses(settings))
+    if "refine" not in settings.model_fields_set or asked or not settings.loops:
+        return ()
+    also = f", or loop.evidence={settings.refine}" if settings.refine.templates else ""
+    return (f"refine: {settings.refine} was not asked, since loop: {settings.loop} asks none; set loop=fair-qr{also}",)
+
+
+def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tuple[Hit, ...]:
+    """The documents with their titles (where the engine keeps texts) and the known groups they belong to."""
+    labels = [(target.dimension, target.labels) for target in meter.targets]
+    memberships = [rows[:, 1:].tolist() for rows in meter.memberships(ranking.ids)]
+    documents = shown(ranking.ids, retriever) if isinstance(retriever, TextSource) else None
+    hits = []
+    for i, (id, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
+        title, snippet = (documents[i].title, documents[i].snippet) if documents else ("", "")
+        groups = {
+            dimension: {label: share for label, share in zip(names, rows[i], strict=True) if share > 0}
+            for (dimension, names), rows in zip(labels, memberships, strict=True)
+        }
+        hits.append(Hit(i + 1, id, score, title, groups, snippet))
+    return tuple(hits)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

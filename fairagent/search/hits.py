@@ -7,33 +7,101 @@
 No engine's package is imported: a hit is told by what it has. It is a mapping (what it holds under `metadata`, `meta`,
 `_source` or `groups` counts too), an object with `metadata` or `meta` (LlamaIndex, LangChain, Haystack), a dataclass or
 named tuple with fields of its own, or a pair of a hit, or its id, and a score.
+
+Groups of documents that belong to another library, and a fair order of what it has found.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fairagent.adapters.groups import GroupsByPlace, Shares, fair_order, groups_alone
-from fairagent.brief import counted
 from fairagent.collection import Collection, Groups, GroupTable
 from fairagent.collection.config import DimensionColumn
-from fairagent.collection.faults import Faults, listed, shown
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.forms import plain
-from fairagent.collection.labeling import Labeling, label_notes, labeled
-from fairagent.collection.labels import labels_of
+from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of
 from fairagent.collection.load import aligned
+from fairagent.collection.records import Faults, listed, shown
 from fairagent.collection.table_buffer import TableBuffer
+from fairagent.collection.target_choice import following
+from fairagent.collection.targets import Given
 from fairagent.errors import DataError, UsageError
-from fairagent.estimates import following
-from fairagent.rerank.exposure import FAIRNESS
-from fairagent.settings import Unknown
-from fairagent.types import Exposure, FloatArray, Ranking, exposure_rows
+from fairagent.measures import parse_discount
+from fairagent.search.rerank.base import pool_of
+from fairagent.search.rerank.exposure import FAIRNESS, ExposureReranker
+from fairagent.settings import Unknown, load_settings
+from fairagent.types import Document, Exposure, FloatArray, Query, Ranking, exposure_rows
+from fairagent.types.common import counted
+
+Shares = Mapping[str, Mapping[str, float]]
+"""Dimension -> label -> share."""
+
+
+def fair_order(
+    collection: Collection,
+    ranking: Ranking,
+    n: int,
+    target: Any,
+    fairness: float,
+    unknown: Unknown,
+    query: str = "",
+) -> tuple[Ranking, ExposureMeter]:
+    """The `n` of the `ranking` that `ExposureReranker` chooses, and what measures both lists."""
+    settings = load_settings(overrides={"n": n, "target": target, "unknown": unknown}, environ={})
+    meter = ExposureMeter.make(collection, "", settings, ranking)
+    reranker = ExposureReranker(fairness, discount=parse_discount(settings.discount))
+    return reranker.rerank(pool_of(Query(query), ranking, meter, n)), meter
+
+
+def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
+    """A collection with these groups and world shares, which are their target too; a collection stays what it is."""
+    if isinstance(groups, Collection):
+        return groups
+    own = {dimension: Given(shares=dict(shares)) for dimension, shares in population.items()} or None
+    return Collection("", {}, {}, groups, population, (), _Nowhere(), target=own)
+
+
+class GroupsByPlace:
+    """Groups of documents as those of the places "0", "1" ... of a list, whose documents are `ids`.
+
+    Two passages of a document are two places.
+    """
+
+    def __init__(self, groups: Groups, ids: Sequence[str]) -> None:
+        self._groups, self._ids = groups, ids
+        self.dimensions, self.oracle, self.predicted = groups.dimensions, groups.oracle, groups.predicted
+        self.labels, self.shares, self.missing = groups.labels, groups.shares, groups.missing
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Those of the documents at these places, (len(ids), 1 + g)."""
+        return self._groups.memberships(dimension, [self._ids[int(place)] for place in ids], topic)
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
+        """Which of the documents at these places can have a label, (len(ids),); None where nobody says."""
+        return self._groups.of_type(dimension, [self._ids[int(place)] for place in ids], topic)
+
+
+class _Nowhere:
+    """The source of documents that cannot be read here."""
+
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Document]:
+        raise UsageError("these groups came without documents, so there is nothing to read or to index")
+
+    def count(self) -> int:
+        return 0
+
+    def fingerprint(self) -> str:
+        return ""
+
 
 HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collection | Groups
 """Where the groups of hits are: see `fair_rerank`."""

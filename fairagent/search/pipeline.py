@@ -11,19 +11,19 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
-from fairagent.agent import FairAgent
 from fairagent.collection import Collection, load_collection
-from fairagent.doing import doing
+from fairagent.collection.exposure import dimensions_of
 from fairagent.errors import SettingsError, UsageError
-from fairagent.exposure import dimensions_of
 from fairagent.llm.models import Models
-from fairagent.sampled import Sampled
+from fairagent.retrieve.site import Site
+from fairagent.search.agent import FairAgent
+from fairagent.search.sampled import Sampled
 from fairagent.settings import Part, Settings, lay, load_settings
 from fairagent.settings.parts import Progress
-from fairagent.site import Site
+from fairagent.storage.threads import doing
 
 if TYPE_CHECKING:
-    from fairagent.answer import Answerer, Contexts
+    from fairagent.answer.answering import Answerer, Contexts
     from fairagent.retrieve.bm25.build import Changes
     from fairagent.retrieve.bm25.manifest import Manifest
 
@@ -156,7 +156,7 @@ def build_answerer(site: Site) -> Answerer:
     Raises SettingsError where no model is named that is asked for, BackendUnavailable without a key or a local model.
     """
     # Here and not above: who searches alone needs none of it.
-    from fairagent.answer import Answerer
+    from fairagent.answer.answering import Answerer
 
     settings = site.settings
     return Answerer(settings.generate.build(site), build_contexts(site), settings.attribute.build(site))
@@ -164,7 +164,7 @@ def build_answerer(site: Site) -> Answerer:
 
 def build_contexts(site: Site) -> Contexts:
     """What makes contexts of rankings; raises as `build_answerer`."""
-    from fairagent.answer import Contexts
+    from fairagent.answer.answering import Contexts
 
     settings, context = site.settings, site.settings.context
     return Contexts(settings.filter.build(site), settings.debias.build(site), context.documents, context.tokens)
@@ -216,18 +216,17 @@ def check_groups(site: Site) -> None:
         collection.groups.labels(dimension)
 
 
-def loop_parts(settings: Settings) -> tuple[Part, ...]:
-    """The loop, and what it asks."""
-    if not settings.loops:
-        return ()
-    return (settings.loop, settings.refine) if settings.loop.kind == "fair-qr" else (settings.loop,)
+def searching_parts(settings: Settings) -> tuple[Part, ...]:
+    """The parts that a search asks, in the order of asking; those that they use are theirs."""
+    loop = (settings.loop,) if settings.loops else ()
+    return (settings.engine, *loop, settings.rerank)
 
 
 def parts_of(settings: Settings) -> tuple[Part, ...]:
-    """The parts that a search or an answer asks, in the order of asking."""
-    looping = loop_parts(settings)
+    """The parts that a search or an answer asks, with those that they use, in the order of asking, each once."""
     answering = (settings.filter, settings.debias, settings.generate, settings.attribute)
-    return (settings.engine, *looping, settings.rerank, *answering)
+    asked = (used for part in (*searching_parts(settings), *answering) for used in (part, *part.uses(settings)))
+    return tuple({id(part): part for part in asked}.values())
 
 
 def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]) -> Settings:

@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairagent.agent import FairAgent
-from fairagent.found import Found
-from fairagent.loop.base import OnStep, unheard
-from fairagent.query import as_query
 from fairagent.retrieve.base import Retriever
-from fairagent.retrieve.plackett_luce import checked_alpha, topic_rng
-from fairagent.retrieve.request_counter import RequestCounter
-from fairagent.retrieve.stochastic import Samples, draw
+from fairagent.retrieve.clock import RequestCounter
+from fairagent.retrieve.stochastic import Samples, checked_alpha, draw, topic_rng
+from fairagent.search.agent import FairAgent, Found
+from fairagent.search.loop.base import OnStep, unheard
 from fairagent.settings import Settings
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Topic
+from fairagent.types.search import as_query
 
 
 @dataclass(frozen=True, slots=True)

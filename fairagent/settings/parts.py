@@ -11,7 +11,7 @@ Nothing is imported before a kind is used, so a broken plugin takes down only th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from fairagent import plugins
+from fairagent.settings import plugins
 from fairagent.settings.section import UNKNOWN_KEY, Section, nearest
 
 Progress = Callable[[str, int], None]
@@ -50,21 +50,17 @@ SLOTS = {
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "engine": {
-        "auto": "fairagent.retrieve.auto:AutoConfig",
+        "auto": "fairagent.retrieve.fused:AutoConfig",
         "bm25": "fairagent.retrieve.bm25.part:BM25Config",
-        "rm3": "fairagent.retrieve.rm3:RM3Config",
+        "rm3": "fairagent.retrieve.relevance_model:RM3Config",
         "dense": "fairagent.retrieve.vectors:DenseConfig",
         "splade": "fairagent.retrieve.splade:SpladeConfig",
         "fused": "fairagent.retrieve.fused:FusedConfig",
         "run-file": "fairagent.retrieve.run_file:RunFileConfig",
-        "oracle": "fairagent.retrieve.judged:OracleConfig",
-        "adversarial": "fairagent.retrieve.judged:AdversarialConfig",
-        "okapi": "fairagent.retrieve.okapi:OkapiConfig",
-        "opensearch": "fairagent.retrieve.opensearch.config:OpenSearchConfig",
-        "lucene": "fairagent.retrieve.anserini.config:LuceneConfig",
-        "lucene-impact": "fairagent.retrieve.anserini.config:LuceneImpactConfig",
-        "lucene-hnsw": "fairagent.retrieve.anserini.config:LuceneHnswConfig",
-        "none": "fairagent.retrieve.nothing:NothingConfig",
+        "oracle": "fairagent.retrieve.run_file:OracleConfig",
+        "adversarial": "fairagent.retrieve.run_file:AdversarialConfig",
+        "okapi": "fairagent.retrieve.local:OkapiConfig",
+        "none": "fairagent.retrieve.run_file:NothingConfig",
     },
     "target": {
         "population": "fairagent.collection.targets:Population",
@@ -77,47 +73,38 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "given": "fairagent.collection.targets:Given",
     },
     "loop": {
-        "controller": "fairagent.loop.config:ControllerConfig",
-        "fair-qr": "fairagent.loop.config:FairQRConfig",
+        "controller": "fairagent.search.loop.config:ControllerConfig",
+        "fair-qr": "fairagent.search.loop.config:FairQRConfig",
         "none": "fairagent.settings.parts:Without",
     },
     "refine": {
-        "feedback": "fairagent.refine.feedback:FeedbackConfig",
-        "llm": "fairagent.refine.llm:LlmConfig",
-        "grounded": "fairagent.refine.grounded:GroundedConfig",
+        "feedback": "fairagent.search.refine.feedback:FeedbackConfig",
+        "llm": "fairagent.search.refine.llm:LlmConfig",
+        "grounded": "fairagent.search.refine.llm:GroundedConfig",
         "none": "fairagent.settings.parts:Without",
     },
     "rerank": {
-        "original": "fairagent.rerank.relevance:OriginalConfig",
-        "fused": "fairagent.rerank.relevance:FusedConfig",
-        "exposure": "fairagent.rerank.exposure:ExposureConfig",
-        "graph": "fairagent.rerank.graph:GraphConfig",
-        "mmr": "fairagent.rerank.mmr:MMRConfig",
-        "fa-star-ir": "fairagent.rerank.fa_star_ir:FAStarIRConfig",
-        "deltr": "fairagent.rerank.deltr:DELTRConfig",
-        "dlf": "fairagent.rerank.dlf:DLFConfig",
-        "cross-encoder": "fairagent.rerank.cross_encoder:CrossEncoderConfig",
-        "plackett-luce": "fairagent.rerank.plackett_luce:PlackettLuceConfig",
-        "adaptive": "fairagent.rerank.adaptive:AdaptiveConfig",
-        "representative": "fairagent.rerank.representative:RepresentativeConfig",
-        "chain": "fairagent.rerank.chain:ChainConfig",
+        "original": "fairagent.search.rerank.relevance:OriginalConfig",
+        "fused": "fairagent.search.rerank.relevance:FusedConfig",
+        "exposure": "fairagent.search.rerank.exposure:ExposureConfig",
+        "graph": "fairagent.search.rerank.similarity:GraphConfig",
+        "mmr": "fairagent.search.rerank.similarity:MMRConfig",
+        "cross-encoder": "fairagent.search.rerank.cross_encoder:CrossEncoderConfig",
+        "plackett-luce": "fairagent.search.rerank.relevance:PlackettLuceConfig",
+        "chain": "fairagent.search.rerank.relevance:ChainConfig",
         "none": "fairagent.settings.parts:Without",
     },
-    "filter": {"fair": "fairagent.filter.fair:FairFilterConfig", "none": "fairagent.settings.parts:Without"},
-    "debias": {
-        "debias-rag": "fairagent.debias.stage:DebiasRAGConfig",
-        "debias-rag-variant": "fairagent.debias.stage:DebiasRAGVariant",
-        "none": "fairagent.settings.parts:Without",
-    },
+    "filter": {"fair": "fairagent.answer.filtering:FairFilterConfig", "none": "fairagent.settings.parts:Without"},
+    "debias": {"none": "fairagent.settings.parts:Without"},
     "generate": {
-        "extractive": "fairagent.generate.extractive:ExtractiveConfig",
-        "llm": "fairagent.generate.llm:LlmGeneratorConfig",
+        "extractive": "fairagent.answer.generators:ExtractiveConfig",
+        "llm": "fairagent.answer.generators:LlmGeneratorConfig",
     },
     "attribute": {
-        "citations": "fairagent.attribute.citations:CitationConfig",
-        "nli": "fairagent.attribute.nli:NliConfig",
-        "judge": "fairagent.attribute.judge:JudgeConfig",
-        "embeddings": "fairagent.attribute.embeddings:EmbeddingConfig",
+        "citations": "fairagent.answer.attribution:CitationConfig",
+        "nli": "fairagent.answer.attribution:NliConfig",
+        "judge": "fairagent.answer.attribution:JudgeConfig",
+        "embeddings": "fairagent.answer.attribution:EmbeddingConfig",
         "none": "fairagent.settings.parts:Without",
     },
 }
@@ -127,12 +114,17 @@ BUILT_IN: dict[str, dict[str, str]] = {
 class Part(Section):
     """A part of a pipeline as settings describe it; `build` makes what does the work.
 
-    `site` (a `fairagent.site.Site`) is what it is built from: the collection, the other settings, the models. A part
-    may hold others, as a chain of re-rankers does; unless it says otherwise, what is asked of it is asked of these.
+    `site` (a `fairagent.retrieve.site.Site`) is what it is built from: the collection, the other settings, the
+    models. A part may hold others, as a chain of re-rankers does; unless it says otherwise, what is asked of it is
+    asked of these.
     """
 
     template: ClassVar[str] = ""
     """The id of the prompt template that it asks a language model with; "" where it asks with none, or several."""
+    searches: ClassVar[bool] = True
+    """Of an engine, whether it searches a collection's documents."""
+    undoes_loops: ClassVar[bool] = False
+    """Of a re-ranker, whether it orders by the user's query alone, so that nothing of what a loop did remains."""
     of_groups: ClassVar[bool] = False
     """Whether it looks at the groups of documents, whatever it is told."""
     kind: str
@@ -152,6 +144,22 @@ class Part(Section):
             value = getattr(self, name)
             found += [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Part)]
         return tuple(found)
+
+    def uses(self, settings: Any) -> tuple[Part, ...]:
+        """The parts in other slots of the `settings` that it asks to do its work, in the order of asking.
+
+        Only so they are prepared and checked with it, count in estimates, and their prompts in fingerprints.
+        """
+        return ()
+
+    def idle(self, settings: Any) -> bool:
+        """Whether it does nothing under these `settings`, so that the pipeline goes without it."""
+        return False
+
+    def asks_with(self, settings: Any) -> tuple[str, ...]:
+        """The ids of the prompt templates that it, or a part that it uses, asks with."""
+        used = (id for part in self.uses(settings) for id in part.asks_with(settings))
+        return tuple(dict.fromkeys((*self.templates, *used)))
 
     @property
     def sees_groups(self) -> bool:
@@ -206,6 +214,11 @@ class Part(Section):
             site = part.furnished(site)
         return site
 
+    def learned_from(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """(name, texts) of what it was given beforehand and no test may ask; raises what reading them does."""
+        for part in self.inner:
+            yield from part.learned_from()
+
     def prepare(self, site: Any, progress: Progress) -> None:
         """Build the indexes that it needs and that are not there."""
         for part in self.inner:
@@ -216,8 +229,8 @@ class Part(Section):
         raise NotImplementedError
 
     def worst_case(self, case: Any) -> Iterator[Any]:
-        """The most calls of a language model (`fairagent.prompts.calls.Calls`) that it makes in `case`."""
-        for part in self.inner:
+        """The most calls of a language model (`fairagent.llm.prompts.calls.Calls`) that it makes in `case`."""
+        for part in (*self.inner, *self.uses(case.settings)):
             yield from part.worst_case(case)
 
 
@@ -233,14 +246,27 @@ class Without(Part):
 
     kind: str = "none"
 
+    def idle(self, settings: Any) -> bool:
+        """Always."""
+        return True
+
     def build(self, site: Any) -> None:
         """Nothing."""
         return None
+
+    def worst_case(self, case: Any) -> Iterator[Any]:
+        """No calls."""
+        return iter(())
 
 
 def kinds(slot: str) -> tuple[str, ...]:
     """The kinds that may stand in a slot: the built-in ones, then those of other packages."""
     return plugins.names(BUILT_IN[slot], SLOTS[slot].group)
+
+
+def shipped(slot: str) -> dict[str, str]:
+    """Kind -> `module:Class` of the parts for a slot that fairagent brings, its add-ons' among them."""
+    return plugins.ours(BUILT_IN[slot], SLOTS[slot].group)
 
 
 def part_class(slot: str, kind: str) -> type[Part]:
@@ -300,7 +326,7 @@ def _fault(slot: str, kind: str, loaded: type[Part], fault: Any) -> InitErrorDet
     loc, key = fault["loc"], str(fault["loc"][-1]) if fault["loc"] else ""
     message, type_ = fault["msg"], "part"
     if fault["type"] == "extra_forbidden" and len(loc) == 1:
-        others = [other for other in BUILT_IN[slot] if other != kind and key in part_class(slot, other).model_fields]
+        others = [other for other in shipped(slot) if other != kind and key in part_class(slot, other).model_fields]
         known = [name for name in loaded.model_fields if name != "kind"]
         hint = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
         hint = hint or (nearest(key, known) if known else "it has none")

@@ -11,12 +11,19 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+OWN = "fairagent."
+"""What the places of fairagent's own add-ons begin with."""
 
-def plugins(group: str) -> dict[str, tuple[EntryPoint, ...]]:
-    """Name -> the entry points of other packages under it; more than one is a fault once the name is used."""
+
+def plugins(group: str, own: bool = True) -> dict[str, tuple[EntryPoint, ...]]:
+    """Name -> the entry points of add-ons under it; more than one is a fault once the name is used.
+
+    Without `own` only those that other packages bring.
+    """
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in all_entry_points().select(group=group):
-        found[entry.name] = (*found.get(entry.name, ()), entry)
+        if own or not entry.value.startswith(OWN):
+            found[entry.name] = (*found.get(entry.name, ()), entry)
     return found
 
 
@@ -30,6 +37,12 @@ def all_entry_points() -> Any:
 def names(shipped: Mapping[str, str], group: str) -> tuple[str, ...]:
     """The names that there are: the shipped ones, then those of other packages."""
     return tuple(dict.fromkeys((*shipped, *plugins(group))))
+
+
+def ours(built_in: Mapping[str, str], group: str) -> dict[str, str]:
+    """Name -> `module:Class` of what fairagent brings itself: what is built in, then its add-ons."""
+    added = {name: entries[0].value for name, entries in plugins(group).items()}
+    return {**built_in, **{name: value for name, value in added.items() if value.startswith(OWN)}}
 
 
 def load(what: str, name: str, shipped: Mapping[str, str], group: str, base: type, called: str) -> Any:

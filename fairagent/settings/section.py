@@ -19,11 +19,10 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from fairagent.clean import in_line
 from fairagent.errors import SettingsError
-from fairagent.intake import yaml_text
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import file_text
+from fairagent.storage import yaml_text
+from fairagent.storage.readers import Malformed, file_text
+from fairagent.types.clean import in_line
 
 MOST_FAULTS = 50
 """So many are explained, each with the nearest key; of thousands nobody reads the others."""
@@ -99,7 +98,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping; raise SettingsError where the file is missing, not YAML or not a mapping."""
     name = in_line(str(path))
     try:
-        text = file_text(path, yaml_text.LARGEST)
+        text = file_text(path, yaml_text.LARGEST_YAML)
     except FileNotFoundError:
         raise SettingsError(f"{name}: no such file") from None
     except (OSError, Malformed) as error:

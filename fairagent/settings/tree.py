@@ -2,6 +2,8 @@
 
 A call's arguments beat FAIRAGENT_... variables, these the file, and the file the defaults. A layer that names a
 `profile` has that profile's values right below its own.
+
+Profiles: named sets of settings that are shipped, e.g. a paper's system.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from fairagent.errors import SettingsError
 from fairagent.settings.models import BudgetSettings, ModelSettings, Price
 from fairagent.settings.parts import (
     SLOTS,
@@ -31,8 +34,22 @@ from fairagent.settings.parts import (
     part_keys,
     read_part,
 )
-from fairagent.settings.profiles import read_profile
-from fairagent.settings.section import UNKNOWN_KEY, Section, merge, nested, parse_yaml, read_yaml, validate
+from fairagent.settings.section import UNKNOWN_KEY, Section, merge, nearest, nested, parse_yaml, read_yaml, validate
+
+FOLDER = Path(__file__).resolve().parents[1] / "profiles"
+
+
+def profiles() -> tuple[str, ...]:
+    """The names of all profiles."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.yaml")))
+
+
+def read_profile(name: str) -> dict[str, Any]:
+    """What a profile sets; SettingsError where there is none of this name."""
+    if name not in profiles():
+        raise SettingsError(f"no profile {name!r}; {nearest(name, profiles())}")
+    return read_yaml(FOLDER / f"{name}.yaml")
+
 
 ENV_PREFIX = "FAIRAGENT_"
 DEFAULT_RERANK = [{"kind": "graph"}, {"kind": "exposure"}]
@@ -201,9 +218,7 @@ class Settings(Section):
     @property
     def loops(self) -> bool:
         """Whether queries are refined."""
-        if self.loop.kind != "fair-qr":
-            return self.loop.kind != "none"
-        return self.refine.kind != "none" and self.iterations > 0
+        return not self.loop.idle(self)
 
     @property
     def sees_groups(self) -> bool:

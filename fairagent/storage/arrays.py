@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from fairagent.intake.malformed import Malformed
+from fairagent.storage.readers import Malformed
 
 KINDS = "biufSU"
 """Numbers, truth values, bytes and texts: what our files hold."""

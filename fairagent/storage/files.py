@@ -12,8 +12,7 @@ from typing import IO
 from filelock import FileLock, Timeout
 
 from fairagent.errors import BackendUnavailable
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.text import file_text
+from fairagent.storage.readers import file_text, parse_json
 
 LOCK = "lock"
 POLL = 0.02

@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairagent.digests import RECORD, record_files
 from fairagent.errors import UsageError
-from fairagent.files import LOCK, cannot_write, force, locked
+from fairagent.storage.digests import RECORD, record_files
+from fairagent.storage.files import LOCK, cannot_write, force, locked
 
 MARKER = ".fairagent"
 DISK = {

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fairagent.digests import sealed
-from fairagent.files import explained, force
+from fairagent.storage.digests import sealed
+from fairagent.storage.files import explained, force
 
 
 class LineFile:

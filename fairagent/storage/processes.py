@@ -1,7 +1,7 @@
 """Processes that do jobs side by side, each with what its first job opened.
 
-Python computes in one thread at a time, and Java is asked by one at a time (`fairagent.retrieve.java`); what computes
-more than it waits needs processes. They are spawned, never forked: Java and torch do not survive a fork. So a script
+Python computes in one thread at a time, and Java is asked by one at a time; what computes more than it waits needs
+processes. They are spawned, never forked: Java and torch do not survive a fork. So a script
 needs the guard `if __name__ == "__main__":`, as everything does that starts processes.
 """
 
@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from fairagent.errors import BackendUnavailable, FairAgentError
-from fairagent.threads import one_thread_from_now_on
+from fairagent.storage.threads import one_thread_from_now_on
 
 T = TypeVar("T")
 

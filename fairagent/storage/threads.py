@@ -1,17 +1,27 @@
-"""Threads of the numerical libraries: products as small as those of a search lose more by waiting than they gain."""
+"""Threads of the numerical libraries: products as small as those of a search lose more by waiting than they gain.
+
+Thread-safe memo: compute each key once, other threads wait for the value.
+
+What this thread is doing that may take its time, told to whoever shows it: a command does on a terminal.
+
+Where nobody asked to be told, saying it costs nothing.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
+
 
 OF_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """What BLAS libraries look at when they are loaded, and not afterwards."""
@@ -82,3 +92,73 @@ def blas_libraries() -> ThreadpoolController:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
+
+
+class Memo:
+    """Values by key; of several threads that ask for one key, one computes and the others share its value or error."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, Future[Any]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The value of `key`, computed by `make` if nobody has; a failure is not kept for those who come later."""
+        with self._lock:
+            future = self._made.get(key)
+            mine = future is None
+            if future is None:
+                future = self._made[key] = Future()
+        if mine:
+            try:
+                future.set_result(make())
+            except BaseException as error:
+                with self._lock:
+                    del self._made[key]
+                future.set_exception(error)
+        return future.result()
+
+    def values(self) -> list[Any]:
+        """All values that were computed."""
+        with self._lock:
+            return [future.result() for future in self._made.values() if future.done() and not future.exception()]
+
+
+Told = Callable[[str], None]
+
+_told: ContextVar[Told | None] = ContextVar("told", default=None)
+_current: ContextVar[str] = ContextVar("current", default="")
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Say that `what` is being done inside the block, and after it, what was being done before.
+
+    >>> said = []
+    >>> with told(said.append), doing("searching"):
+    ...     with doing("starting Java"):
+    ...         pass
+    >>> said
+    ['searching', 'starting Java', 'searching']
+    """
+    tell, outer = _told.get(), _current.get()
+    if tell is None:
+        yield
+        return
+    token = _current.set(what)
+    tell(what)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+        if outer:
+            tell(outer)
+
+
+@contextmanager
+def told(tell: Told) -> Iterator[None]:
+    """Tell `tell` of everything that is done inside the block by this thread, and by those that share its context."""
+    token = _told.set(tell)
+    try:
+        yield
+    finally:
+        _told.reset(token)

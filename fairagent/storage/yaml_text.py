@@ -13,9 +13,9 @@ from typing import Any, ClassVar, TypeVar
 
 import yaml
 
-from fairagent.intake.malformed import Malformed
+from fairagent.storage.readers import Malformed
 
-LARGEST = 1 << 20
+LARGEST_YAML = 1 << 20
 """Characters of a text, and bytes of a file."""
 MOST_VALUES = 20_000
 """Keys and values, what an alias stands for counted each time."""
@@ -65,8 +65,8 @@ def compose_yaml(text: str) -> yaml.Node | None:
 
 
 def _guarded(text: str, read: Callable[[], T]) -> T:
-    if len(text) > LARGEST:
-        raise Malformed(f"larger than {LARGEST:,} characters")
+    if len(text) > LARGEST_YAML:
+        raise Malformed(f"larger than {LARGEST_YAML:,} characters")
     try:
         checker = _Checker()
         for event in yaml.parse(text, _Loader):

@@ -16,19 +16,14 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from fairagent.clean import LONGEST_QUERY, logger
-from fairagent.errors import FairAgentError
-from fairagent.report.page import STYLES, TEMPLATES
-from fairagent.report.record import Record
+from fairagent.extend import LONGEST_QUERY, STYLES, TEMPLATES, FairAgentError, PlainRecord, logger
 from fairagent.studio.calls import GivenList, Question
 from fairagent.studio.desk import Desk, Told, nobody
-from fairagent.studio.events import events
-from fairagent.studio.guard import LARGEST_BODY, Guard, refused
-from fairagent.studio.lanes import Lanes
-from fairagent.studio.prompt_calls import add_prompts
+from fairagent.studio.lanes import FAULT, Lanes, encoded, status
 from fairagent.studio.prompt_desk import PromptDesk
-from fairagent.studio.run_pages import RUN_SCRIPTS, add_runs
-from fairagent.studio.said import FAULT, encoded, status
+from fairagent.studio.prompt_pages import add_prompts
+from fairagent.studio.runs import RUN_SCRIPTS, add_runs
+from fairagent.studio.server import LARGEST_BODY, Guard, events, refused
 
 PAGES = Path(__file__).parent / "pages"
 SCRIPTS = ("search.js", "draw.js", "ask.js", "prompts.js", "draw-prompts.js")
@@ -68,10 +63,10 @@ def studio_app(
 
 
 def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes, prompts: PromptDesk) -> None:
-    async def done(work: Callable[[], Record]) -> Response:
+    async def done(work: Callable[[], PlainRecord]) -> Response:
         return _json(await asyncio.wrap_future(lanes.submit(work)))
 
-    async def told(request: Request, work: Callable[[Told], Record]) -> Response:
+    async def told(request: Request, work: Callable[[Told], PlainRecord]) -> Response:
         if STREAM in request.headers.get("accept", ""):
             return StreamingResponse(events(lanes, work), media_type=STREAM)
         return await done(lambda: work(nobody))
@@ -151,5 +146,5 @@ def _add_errors(app: FastAPI) -> None:
         return refused(500, FAULT)
 
 
-def _json(record: Record, status: int = 200) -> Response:
+def _json(record: PlainRecord, status: int = 200) -> Response:
     return Response(encoded(record), status, media_type="application/json")

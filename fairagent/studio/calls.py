@@ -1,15 +1,15 @@
 """What may be asked of the studio, of its API and by agents, with its limits.
 
 Whoever may search may not choose files or servers: of the settings only those stand here that name neither.
+
+What may be asked of the Prompts page, with its limits.
 """
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairagent.clean import LONGEST_QUERY
-from fairagent.settings import Settings
-from fairagent.settings.section import meanings
+from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY, Settings, meanings
 
 MOST_IDS = 1000
 """Documents in a list whose exposure is asked for."""
@@ -92,3 +92,40 @@ def _plain(value: Any) -> Any:
     if value is None:
         return ""
     return value if isinstance(value, str | int | tuple) else str(value)
+
+
+MOST_TOPICS = 10
+"""Topics on which a template is tried at once: each asks the model twice."""
+MOST_DOCUMENTS = 20
+"""Documents that a template is filled with."""
+
+Id = Annotated[str, Field(max_length=100, description="A shipped template's id.")]
+Text = Annotated[str, Field(max_length=LARGEST_TEMPLATE, description="The template's text, head included.")]
+
+
+class Draft(Checked):
+    """A template's text that is in no file yet."""
+
+    id: Id
+    template: Text
+
+
+class Filled(Draft):
+    """A draft, and what it is filled with: what a query or a topic finds, examples without one."""
+
+    query: Query = ""
+    topic: Topic = ""
+    group: Annotated[str, Field(max_length=500, description="The group to refine for; that which lacks most.")] = ""
+    documents: Annotated[int, Field(ge=1, le=MOST_DOCUMENTS)] = 3
+
+
+class Tried(Filled):
+    """A draft that is tried beside the shipped template: on a query, a topic, or several topics."""
+
+    topics: Annotated[tuple[Topic, ...], Field(max_length=MOST_TOPICS)] = ()
+
+
+class Saved(Draft):
+    """A draft for the user's folder, whose file had the SHA-256 `was` when it was read ("": there was none)."""
+
+    was: Annotated[str, Field(max_length=64)] = ""

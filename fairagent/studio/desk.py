@@ -1,7 +1,11 @@
-"""`Desk`: one collection, opened once, and searched under many settings."""
+"""`Desk`: one collection, opened once, and searched under many settings.
+
+A search of the studio as people would repeat it: in Python, as a settings file, on the command line.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,21 +16,80 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.agent import FairAgent
-from fairagent.clean import printable
-from fairagent.errors import DataError, UsageError
-from fairagent.exposure import ExposureMeter, total_gap
-from fairagent.found import hits_of
-from fairagent.loop.base import unheard
-from fairagent.pipeline import Pipeline, build, open_site, served, with_settings
-from fairagent.report.record import Record, answer_record, exposure_record, hit_record, result_record, step_record
-from fairagent.retrieve.base import TextSource, texts_for
-from fairagent.settings import Settings, load_settings
-from fairagent.settings.section import nearest
+from fairagent.extend import (
+    DataError,
+    ExposureMeter,
+    FairAgent,
+    Hit,
+    Pipeline,
+    PlainRecord,
+    Query,
+    Ranking,
+    SearchResult,
+    Settings,
+    Step,
+    TextSource,
+    UsageError,
+    answer_record,
+    build,
+    exposure_record,
+    flow,
+    hit_record,
+    hits_of,
+    load_settings,
+    nearest,
+    open_site,
+    printable,
+    result_record,
+    served,
+    step_record,
+    texts_for,
+    total_gap,
+    unheard,
+    with_settings,
+)
 from fairagent.studio.calls import MOST_IDS, Choices, GivenList, Question, controls
 from fairagent.studio.lanes import LANES, WITH_MODEL
-from fairagent.studio.recipes import Recipe
-from fairagent.types import Hit, Query, Ranking, SearchResult, Step
+
+NAMED = "collection", "index"
+"""Settings that the command line has options for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One search: the `file` and the `overrides` that its settings came from, and what was asked."""
+
+    file: Path | None
+    overrides: Mapping[str, Any]
+    query: str
+    topic: str
+    command: str = "search"
+
+    def python(self) -> str:
+        """As a script."""
+        given = {"settings": str(self.file)} if self.file else {}
+        arguments = [f"{name}={value!r}" for name, value in {**given, **self.overrides}.items()]
+        imported, asked = "from fairagent import open_agent", repr(self.query)
+        if self.topic:
+            imported, asked = f"{imported}, Query", f"Query({self.query!r}, {self.topic!r})"
+        shown = "result.answer.text" if self.command == "answer" else "result"
+        opened = "".join(f"    {argument},\n" for argument in arguments)
+        return f"{imported}\n\nagent = open_agent(\n{opened})\nresult = agent.{self.command}({asked})\nprint({shown})\n"
+
+    def shell(self) -> str:
+        """As a command line."""
+        words = ["fairagent", self.command, self.query, *(["--topic", self.topic] if self.topic else [])]
+        words += ["--settings", str(self.file)] if self.file else []
+        for name, value in self.overrides.items():
+            words += [f"--{name}", str(value)] if name in NAMED else ["--set", f"{name}={flow(value)}"]
+        return shlex.join(words)
+
+    @staticmethod
+    def yaml(settings: Settings) -> str:
+        """The settings as a file, what the profile sets included."""
+        values = settings.model_dump(mode="json", exclude_unset=True)
+        return "".join(f"{name}: {flow(value)}\n" for name, value in values.items())
+
 
 AGENTS = 64
 """Different settings that stay open."""
@@ -35,11 +98,11 @@ WARMING = 5
 SHOWN_TOPICS = 200
 """Topics that a page offers."""
 
-Told = Callable[[str, Record], None]
+Told = Callable[[str, PlainRecord], None]
 """Is told what happens while it happens: ("step", the step) or ("text", a piece of the answer)."""
 
 
-def nobody(kind: str, record: Record) -> None:
+def nobody(kind: str, record: PlainRecord) -> None:
     """A `Told` for those whom nobody listens to."""
 
 
@@ -93,7 +156,7 @@ class Desk:
         """Close the connections to models, and the cache."""
         self.site.models.close()
 
-    def about(self) -> Record:
+    def about(self) -> PlainRecord:
         """The collection, its groups and topics, and what can be chosen."""
         groups = self.collection.groups
         return {
@@ -106,7 +169,7 @@ class Desk:
             "controls": controls(self.settings),
         }
 
-    def search(self, asked: Question, told: Told = nobody) -> Record:
+    def search(self, asked: Question, told: Told = nobody) -> PlainRecord:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list beside it.
 
         Raises what `FairAgent.search` does, and UsageError where nothing is asked.
@@ -115,14 +178,14 @@ class Desk:
         result = agent.search(query, _steps(told))
         return self._search_record(result, agent)
 
-    def answer(self, asked: Question, told: Told = nobody) -> Record:
+    def answer(self, asked: Question, told: Told = nobody) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
         query, agent = self.query_of(asked), self._agent(asked.settings)
         pieces = None if told is nobody else lambda piece: told("text", {"text": printable(piece)})
         result = agent.answer(query, pieces, _steps(told))
         return {**answer_record(result), "search": self._search_record(result.search, agent)}
 
-    def exposure(self, asked: GivenList) -> Record:
+    def exposure(self, asked: GivenList) -> PlainRecord:
         """What a list of documents, best first, gives the groups, beside their targets.
 
         Targets that are estimated come from what the engine finds for the query, without one from the list itself.
@@ -148,7 +211,7 @@ class Desk:
             "notes": [] if query.text or not any("estimated" in source for source in targets.values()) else [ALONE],
         }
 
-    def document(self, id: str) -> Record:
+    def document(self, id: str) -> PlainRecord:
         """A document's title and text; UsageError where the engine keeps none."""
         engine = self._agent(Choices()).retriever
         if not isinstance(engine, TextSource):
@@ -161,7 +224,7 @@ class Desk:
         engine = self._agent(asked.settings).retriever
         return [one.text[:length] for one in texts_for(self.query_of(asked), ids, engine)]
 
-    def recipes(self, asked: Question, command: str) -> Record:
+    def recipes(self, asked: Question, command: str) -> PlainRecord:
         """The request in Python, as a settings file and on the command line."""
         overrides = {**self.origin.overrides, **asked.settings.overrides}
         query = self.query_of(asked)
@@ -178,7 +241,7 @@ class Desk:
             raise UsageError("the query is empty; give at least one word, or a topic")
         return Query(text or topics[asked.topic].query, asked.topic)
 
-    def _search_record(self, result: SearchResult, agent: Pipeline) -> Record:
+    def _search_record(self, result: SearchResult, agent: Pipeline) -> PlainRecord:
         """The result's record, with the engine's list and each document's rank in the other list (None: not in it)."""
         deep = result.trace.steps[0].ranking
         own = deep.top(agent.settings.n)
@@ -197,7 +260,7 @@ class Desk:
 ALONE = "the targets are estimated from the list itself; with a query they come from what the engine finds for it"
 
 
-def beside(hit: Hit, name: str, ranks: Mapping[str, int]) -> Record:
+def beside(hit: Hit, name: str, ranks: Mapping[str, int]) -> PlainRecord:
     """A line of a ranking with its rank in another list as `name`; None: not in it."""
     return {**hit_record(hit), name: ranks.get(hit.id)}
 

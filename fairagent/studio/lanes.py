@@ -1,12 +1,27 @@
-"""`Lanes`: a few threads that search, and a short queue before them."""
+"""`Lanes`: a few threads that search, and a short queue before them.
 
+Records and errors as they leave for a browser or another program.
+"""
+
+import json
+import math
 import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from fairagent.errors import FairAgentError
+from fairagent.extend import (
+    BackendUnavailable,
+    BudgetExceeded,
+    DataError,
+    FairAgentError,
+    ModelError,
+    PlainRecord,
+    UsageError,
+    printable,
+)
+from fairagent.studio.own_prompts import Changed
 
 T = TypeVar("T")
 
@@ -52,3 +67,45 @@ class Lanes:
                 future.set_result(work())
             except BaseException as error:
                 future.set_exception(error)
+
+
+FAULT = "a fault of fairagent; where the server was started stands what happened"
+
+AS_IT_IS = {"id", "template"}
+
+STATUS: tuple[tuple[type[FairAgentError], int], ...] = (
+    (Busy, 503),
+    (Changed, 409),
+    (UsageError, 400),
+    (BackendUnavailable, 503),
+    (DataError, 500),
+    (ModelError, 502),
+    (BudgetExceeded, 429),
+)
+
+
+def status(error: FairAgentError) -> int:
+    """The HTTP status of an error."""
+    return next((number for kind, number in STATUS if isinstance(error, kind)), 500)
+
+
+def cleaned(value: Any) -> Any:
+    r"""A record that people will read: texts are printable, and what is not finite is null.
+
+    Ids, and templates, which go back into their files, stay as they are.
+
+    >>> cleaned({"title": "a\x1b[31m", "gap": float("inf")})
+    {'title': 'a\ufffd[31m', 'gap': None}
+    """
+    if isinstance(value, dict):
+        return {printable(key): part if key in AS_IT_IS else cleaned(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [cleaned(part) for part in value]
+    if isinstance(value, str):
+        return printable(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def encoded(record: PlainRecord) -> str:
+    """A record as JSON."""
+    return json.dumps(cleaned(record), allow_nan=False)

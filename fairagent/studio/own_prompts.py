@@ -7,12 +7,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairagent.errors import UsageError
-from fairagent.files import write_whole
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import as_text, file_bytes
-from fairagent.prompts import shipped_folder
-from fairagent.prompts.source import LARGEST
+from fairagent.extend import LARGEST_TEMPLATE, Malformed, UsageError, as_text, file_bytes, shipped_folder, write_whole
 
 
 class Changed(UsageError):
@@ -49,7 +44,7 @@ class OwnPrompts:
         """The template as it is; UsageError where its file is none of text."""
         path = self.path(id)
         try:
-            content = file_bytes(path, LARGEST)
+            content = file_bytes(path, LARGEST_TEMPLATE)
             return Written(as_text(content), hashlib.sha256(content).hexdigest())
         except FileNotFoundError:
             return NOTHING

@@ -1,39 +1,105 @@
-"""`PromptDesk`: templates shown, checked, filled, tried beside the shipped ones, and kept in the user's folder."""
+"""`PromptDesk`: templates shown, checked, filled, tried beside the shipped ones, and kept in the user's folder.
+
+An experiment that compares the shipped templates with those of a folder, as `fairagent evaluate` takes it.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from fairagent.clean import visible
-from fairagent.errors import (
+from fairagent.extend import (
+    SPECIMENS,
     BackendUnavailable,
     BudgetExceeded,
     DataError,
     FairAgentError,
     Fault,
     ModelError,
+    PlainRecord,
     PromptError,
+    Prompts,
+    Query,
     ReplyError,
+    Settings,
     UsageError,
+    estimate_tokens,
+    flow,
+    folder_of,
+    meaning,
+    nearest,
+    resolve,
+    shipped_folder,
+    usage_record,
+    variants,
+    visible,
 )
-from fairagent.llm.request import estimate_tokens
-from fairagent.prompts import Prompts, folder_of, shipped_folder, variants
-from fairagent.prompts.specimens import SPECIMENS
-from fairagent.prompts.variables import meaning
-from fairagent.report.record import Record, usage_record
-from fairagent.settings.section import nearest
-from fairagent.studio.calls import Question
-from fairagent.studio.comparing import comparison
+from fairagent.studio.calls import Draft, Filled, Question, Saved, Tried
 from fairagent.studio.desk import Desk, Told, beside, nobody
 from fairagent.studio.own_prompts import OwnPrompts, Written
-from fairagent.studio.prompt_requests import Draft, Filled, Saved, Tried
-from fairagent.tryout import READERS, REFINERS, FilledTemplate, RecordingModel, TryoutReply, tryout_of
-from fairagent.types import Query
+from fairagent.studio.tryout import (
+    READERS,
+    REFINERS,
+    FilledTemplate,
+    RecordingModel,
+    TryoutReply,
+    refining_part,
+    tryout_of,
+)
+
+OF_ALL = {"collection", "index", "prompts", "n", "cache", "budget", "prices"}
+"""Settings that are no systems', or that an experiment decides."""
+LOOPS = ("choose_action", "group_keywords", "group_passages", "judge_relevance")
+"""Templates that the loop asks with, as its settings say."""
+
+
+def comparison(id: str, settings: Settings, folder: Path) -> PlainRecord:
+    """The experiment's file, the commands that run it, and what stands in the way of its telling anything of `id`."""
+    asking = settings
+    if id in REFINERS:
+        asking = resolve(settings, {"loop": "fair-qr", "refine": refining_part(id, settings)})
+    values = {
+        name: value for name, value in asking.model_dump(mode="json", exclude_unset=True).items() if name not in OF_ALL
+    }
+    if settings.index:
+        values["index"] = str(Path(settings.index).absolute())
+    lines = [
+        f"name: {id}, shipped and edited",
+        f"collection: {flow(str(Path(settings.collection).absolute()))}",
+        "baseline: shipped",
+        *(f"{name}: {flow(value)}" for name, value in _of_all(settings).items()),
+        "settings:",
+        *(f"  {name}: {flow(value)}" for name, value in values.items()),
+        "systems:",
+        "  shipped: {prompts: ''}",
+        f"  edited: {flow({'prompts': str(folder.absolute())})}",
+    ]
+    file = f"compare-{id}.yaml"
+    commands = [shlex.join(["fairagent", command, file]) for command in ("estimate", "evaluate")]
+    return {"file": file, "yaml": "\n".join(lines) + "\n", "commands": commands, "note": _note(id, settings)}
+
+
+def _of_all(settings: Settings) -> PlainRecord:
+    given = settings.model_dump(mode="json", exclude_unset=True)
+    return {name: given[name] for name in ("budget", "prices") if given.get(name)}
+
+
+def _note(id: str, settings: Settings) -> str:
+    """Why the rankings of such an experiment would all be the same; "" where they need not be."""
+    if id in REFINERS or (id in LOOPS and id in settings.loop.templates):
+        return ""
+    if id in LOOPS:
+        return f"With these settings nothing asks with {id}: set what does under `settings` (docs/prompts.md)."
+    return (
+        f"Rankings do not depend on {id}, so that this experiment shows no difference. Take a kind that asks with it "
+        "(`fairagent evaluate --template KIND`), with the same two systems."
+    )
+
 
 FOLDER = Path("my-prompts")
 """Where templates are kept where neither the settings nor the command name a folder of the user's."""
@@ -54,7 +120,7 @@ class PromptDesk:
         self._own = OwnPrompts(folder or named or FOLDER)
         self._shipped = Prompts()
 
-    def templates(self) -> Record:
+    def templates(self) -> PlainRecord:
         """All shipped templates, where one's own are kept, and what the server's own searches are asked with."""
         settings = self._desk.settings
         return {
@@ -73,7 +139,7 @@ class PromptDesk:
             ],
         }
 
-    def template(self, id: str) -> Record:
+    def template(self, id: str) -> PlainRecord:
         """A template's versions, the shipped one first, and its variables; UsageError for an unknown id."""
         head = self._shipped[self._known(id)].head
         optional = head.variables.optional
@@ -94,7 +160,7 @@ class PromptDesk:
             ],
         }
 
-    def check(self, asked: Filled) -> Record:
+    def check(self, asked: Filled) -> PlainRecord:
         """What is wrong with a draft, line by line; if nothing, the messages that it is filled to; and its changes."""
         prompts, faults = self._read(asked)
         shown = FilledTemplate((), "")
@@ -116,7 +182,7 @@ class PromptDesk:
             "diff": self._diff(asked),
         }
 
-    def tried(self, asked: Tried, told: Told = nobody) -> Record:
+    def tried(self, asked: Tried, told: Told = nobody) -> PlainRecord:
         """What comes of the shipped template and of the draft, on each topic; `told` ("tried", ...) as it comes.
 
         A reply that cannot be used is an outcome of its template; where the model itself fails, `ended` says where and
@@ -129,7 +195,7 @@ class PromptDesk:
         topics = asked.topics or (asked.topic,)
         text = "" if asked.topics else asked.query
         queries = [self._desk.query_of(Question(query=text, topic=topic)) for topic in dict.fromkeys(topics)]
-        found: list[Record] = []
+        found: list[PlainRecord] = []
         ended = None
         for query, side in ((query, side) for query in queries for side in sides):
             where = {"topic": query.id, "query": query.text, "side": side}
@@ -143,13 +209,13 @@ class PromptDesk:
                 break
         return {"tried": found, "of": len(queries) * len(sides), "ended": ended, "gaps": _gaps(found)}
 
-    def save(self, asked: Saved) -> Record:
+    def save(self, asked: Saved) -> PlainRecord:
         """Keep a draft in the user's folder; raises what `OwnPrompts.save` does, and UsageError for one with faults."""
         self._sound(asked)
         self._own.save(asked.id, asked.template, asked.was)
         return {"own": self._own_record(asked.id)}
 
-    def comparison(self, id: str) -> Record:
+    def comparison(self, id: str) -> PlainRecord:
         """An experiment that compares the shipped template with that of the user's folder."""
         self._known(id)
         saved = self._own.path(id).is_file()
@@ -160,13 +226,13 @@ class PromptDesk:
             raise UsageError(f"no prompt template {id!r}; {nearest(id, self._shipped.ids)}")
         return id
 
-    def _versions(self, id: str) -> Iterable[Record]:
+    def _versions(self, id: str) -> Iterable[PlainRecord]:
         for name in (SHIPPED, *variants()):
             path = (shipped_folder() / "variants" / name if name != SHIPPED else shipped_folder()) / f"{id}.j2"
             if path.is_file():
                 yield {"name": name, "template": path.read_text(encoding="utf-8")}
 
-    def _own_record(self, id: str) -> Record:
+    def _own_record(self, id: str) -> PlainRecord:
         """The user's own version: its text (None: there is none), its SHA-256, and why it cannot be read."""
         path = self._own.path(id)
         try:
@@ -202,7 +268,7 @@ class PromptDesk:
             difflib.unified_diff(before, draft.template.splitlines(), f"shipped/{draft.id}.j2", "edited", lineterm="")
         )
 
-    def _tried(self, asked: Tried, prompts: Prompts, query: Query) -> Record:
+    def _tried(self, asked: Tried, prompts: Prompts, query: Query) -> PlainRecord:
         """One template on one query; raises where the model, or what it takes to ask it, fails."""
         model = RecordingModel(self._desk.site.model)
         try:
@@ -222,8 +288,8 @@ def _text(written: Written) -> str | None:
     return written.text if written.sha256 else None
 
 
-def _reply_record(reply: TryoutReply) -> Record:
-    record: Record = {
+def _reply_record(reply: TryoutReply) -> PlainRecord:
+    record: PlainRecord = {
         "replies": list(reply.texts),
         "rows": [{"what": what, "found": found, "becomes": becomes} for what, found, becomes in reply.rows],
         "end": reply.end,
@@ -238,7 +304,7 @@ def _reply_record(reply: TryoutReply) -> Record:
     return record
 
 
-def _gaps(found: Iterable[Record]) -> Record | None:
+def _gaps(found: Iterable[PlainRecord]) -> PlainRecord | None:
     """The mean gaps over the topics on which both were tried, and on how many the draft's is lower or higher."""
     gaps: dict[Any, dict[str, float]] = {}
     for one in found:

@@ -9,25 +9,25 @@ from functools import partial
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from fairagent.report.record import Record
+from fairagent.extend import PlainRecord
+from fairagent.studio.calls import Filled, Saved, Tried
 from fairagent.studio.desk import Told
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.prompt_desk import PromptDesk
-from fairagent.studio.prompt_requests import Filled, Saved, Tried
 
 WAITING = 50
 """Checks that may wait."""
 
-Answered = Callable[[Request, Callable[[Told], Record]], Awaitable[Response]]
+Answered = Callable[[Request, Callable[[Told], PlainRecord]], Awaitable[Response]]
 """Does work in a lane, and answers with its events or with its record."""
 
 
-def add_prompts(app: FastAPI, desk: PromptDesk, told: Answered, reply: Callable[[Record], Response]) -> None:
+def add_prompts(app: FastAPI, desk: PromptDesk, told: Answered, reply: Callable[[PlainRecord], Response]) -> None:
     """Add the calls of the page; `told` does what may take a model's time, `reply` sends a record."""
     # Who types is not to wait for searches, and a template that takes its second holds up no search.
     lane = Lanes(lanes=1, waiting=WAITING)
 
-    async def done(work: Callable[[], Record]) -> Response:
+    async def done(work: Callable[[], PlainRecord]) -> Response:
         return reply(await asyncio.wrap_future(lane.submit(work)))
 
     @app.get("/api/prompts", summary="The prompt templates, and the folder of one's own")

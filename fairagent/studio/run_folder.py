@@ -13,14 +13,23 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fairagent.errors import UsageError
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.run import HEAD, JOURNAL, TRANSCRIPT, Run, answers, load_run, read_head, read_outcomes
-from fairagent.lines import whole_lines
-from fairagent.llm.exchange import Exchange
-from fairagent.llm.transcript import exchange_in
-from fairagent.measures.parse import labels_of
-from fairagent.report.record import Record
+from fairagent.extend import (
+    HEAD,
+    JOURNAL,
+    TRANSCRIPT,
+    Exchange,
+    Outcome,
+    PlainRecord,
+    Run,
+    UsageError,
+    answers,
+    exchange_in,
+    labels_of,
+    load_run,
+    read_head,
+    read_outcomes,
+    whole_lines,
+)
 
 OPEN = 4
 """Runs that stay in memory."""
@@ -71,7 +80,7 @@ class RunFolder:
         """The ids of the topics, in order."""
         return list(self.head["plan"]["topics"])
 
-    def overview(self, text: str = "") -> Record:
+    def overview(self, text: str = "") -> PlainRecord:
         """The run and its topics, at most `TOPICS_SHOWN`: all, or those in which `text` occurs (in any case)."""
         if len(text) > LONGEST_SEARCH:
             raise UsageError(f"what is searched for is longer than {LONGEST_SEARCH} characters")
@@ -93,7 +102,7 @@ class RunFolder:
             "damaged": self.damaged,
         }
 
-    def topic(self, id: str) -> Record:
+    def topic(self, id: str) -> PlainRecord:
         """What every system made of a topic, with its exchanges; UsageError where the run has no such topic.
 
         Those of no topic are under "": what was asked when the systems were opened.
@@ -109,14 +118,14 @@ class RunFolder:
             "systems": [self._system(id, system) for system in (self.systems if id else [""])],
         }
 
-    def exchange(self, number: int) -> Record:
+    def exchange(self, number: int) -> PlainRecord:
         """The exchange on a line of the transcript, uncut; UsageError where there is none."""
         for place in (place for places in self.exchanges.values() for place in places if place.number == number):
             if exchange := exchange_in(self._line(place)):
                 return exchange_record(exchange, number, None)
         raise UsageError(f"line {number} of {self.folder.name}/{TRANSCRIPT} is no exchange")
 
-    def _system(self, topic: str, system: str) -> Record:
+    def _system(self, topic: str, system: str) -> PlainRecord:
         places = self.exchanges.get((topic, system), ())
         outcome = self.outcomes.get((topic, system))
         return {
@@ -130,7 +139,7 @@ class RunFolder:
             "hidden": max(0, len(places) - EXCHANGES_SHOWN),
         }
 
-    def _row(self, topic: str, matches: Sequence[Record]) -> Record:
+    def _row(self, topic: str, matches: Sequence[PlainRecord]) -> PlainRecord:
         own = [outcome for system in self.systems if (outcome := self.outcomes.get((topic, system)))]
         return {
             "id": topic,
@@ -152,9 +161,9 @@ class RunFolder:
         """Exchanges that are no topic's: of what systems are opened with."""
         return sum(len(places) for (topic, _), places in self.exchanges.items() if not topic)
 
-    def _found(self, text: str) -> dict[str, list[Record]]:
+    def _found(self, text: str) -> dict[str, list[PlainRecord]]:
         """Topic -> where `text` (casefolded) occurs in it."""
-        found: dict[str, list[Record]] = {}
+        found: dict[str, list[PlainRecord]] = {}
         known = set(self.topics)
         for topic, system, where, whole in self._texts():
             at = whole.casefold().find(text)
@@ -197,10 +206,10 @@ def exchange_texts(exchange: Exchange) -> Iterator[tuple[str, str]]:
     yield "error", exchange.error
 
 
-def exchange_record(exchange: Exchange, number: int, longest: int | None) -> Record:
+def exchange_record(exchange: Exchange, number: int, longest: int | None) -> PlainRecord:
     """An exchange for a page; of each text at most `longest` characters, and how many more there are."""
 
-    def shown(text: str) -> Record:
+    def shown(text: str) -> PlainRecord:
         return {"text": text[:longest], "more": max(0, len(text) - longest) if longest is not None else 0}
 
     return {

@@ -3,16 +3,25 @@
 A browser carries requests of every page that is open in it, also to 127.0.0.1. So the name that it calls this server
 by has to be this machine's (a name that others point here is none), what it says of the page that asks has to be this
 server, and the token has to be there, which other pages cannot know.
+
+What happens in a search, told to a browser while it happens: server-sent events.
 """
 
+import asyncio
 import hmac
-from collections.abc import Mapping
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fairagent.extend import FairAgentError, PlainRecord, logger
+from fairagent.studio.desk import Told
+from fairagent.studio.lanes import FAULT, Lanes, cleaned
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -106,3 +115,64 @@ def _cookie(headers: Headers, name: str) -> str:
 def refused(status: int, message: str) -> Response:
     """An error as the API says it."""
     return JSONResponse({"error": message}, status)
+
+
+log = logger(__name__)
+
+Work = Callable[[Told], PlainRecord]
+"""What a lane does; it tells what happens, and returns what has come of it."""
+
+
+class Gone(Exception):
+    """Nobody listens any more; it ends the work of whoever tells something."""
+
+
+def event(kind: str, record: PlainRecord) -> str:
+    r"""One server-sent event, whose data is one line of JSON.
+
+    >>> event("text", {"text": "a\nb"})
+    'event: text\ndata: {"text": "a\\nb"}\n\n'
+    """
+    return f"event: {kind}\ndata: {json.dumps(cleaned(record), allow_nan=False)}\n\n"
+
+
+def events(lanes: Lanes, work: Work) -> AsyncIterator[str]:
+    """The events of `work`, the last of them its result or its error; raises Busy before the first.
+
+    Where the listener goes, the work ends at the next thing that it tells.
+    """
+    loop, told = asyncio.get_running_loop(), asyncio.Queue[tuple[str, PlainRecord]]()
+    gone = threading.Event()
+
+    def tell(kind: str, record: PlainRecord) -> None:
+        if gone.is_set():
+            raise Gone
+        loop.call_soon_threadsafe(told.put_nowait, (kind, record))
+
+    def working() -> None:
+        try:
+            tell("result", work(tell))
+        except Gone:
+            pass
+        except FairAgentError as error:
+            tell_last("error", {"error": str(error), "kind": type(error).__name__})
+        except Exception:
+            log.exception(FAULT)
+            tell_last("error", {"error": FAULT, "kind": "Exception"})
+
+    def tell_last(kind: str, record: PlainRecord) -> None:
+        if not gone.is_set():
+            tell(kind, record)
+
+    lanes.submit(working)
+
+    async def listening() -> AsyncIterator[str]:
+        try:
+            kind = ""
+            while kind not in ("result", "error"):
+                kind, record = await told.get()
+                yield event(kind, record)
+        finally:
+            gone.set()
+
+    return listening()

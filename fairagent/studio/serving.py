@@ -11,11 +11,11 @@ from pathlib import Path
 
 import uvicorn
 
-from fairagent.errors import UsageError
+from fairagent.extend import UsageError
 from fairagent.studio.app import studio_app
 from fairagent.studio.desk import Desk, Origin
-from fairagent.studio.guard import KEY
 from fairagent.studio.lanes import Lanes
+from fairagent.studio.server import KEY
 
 HOST = "127.0.0.1"
 PATIENCE = 2

@@ -10,12 +10,10 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
-from fairagent.errors import FairAgentError
-from fairagent.report.record import Record
+from fairagent.extend import FairAgentError, PlainRecord
 from fairagent.studio.calls import Choices, GivenList, Query, Question, Topic
 from fairagent.studio.desk import Desk
-from fairagent.studio.lanes import Lanes
-from fairagent.studio.said import cleaned
+from fairagent.studio.lanes import Lanes, cleaned
 
 EXCERPT = 500
 """Characters of a document's text."""
@@ -32,7 +30,7 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
         "fairagent", instructions=INSTRUCTIONS, version=version("fairagent"), log_level="WARNING"
     )
 
-    async def done(work: Callable[[], Record]) -> dict[str, Any]:
+    async def done(work: Callable[[], PlainRecord]) -> dict[str, Any]:
         try:
             record: dict[str, Any] = cleaned(await asyncio.wrap_future(lanes.submit(work)))
         except FairAgentError as error:
@@ -69,7 +67,7 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
     return server
 
 
-def search_told(desk: Desk, asked: Question) -> Record:
+def search_told(desk: Desk, asked: Question) -> PlainRecord:
     """What an agent needs of a search."""
     found = desk.search(asked)
     ids = tuple(hit["id"] for hit in found["hits"])
@@ -83,7 +81,7 @@ def search_told(desk: Desk, asked: Question) -> Record:
     return {"hits": hits, **{name: found[name] for name in kept}, "steps": steps}
 
 
-def answer_told(found: Record) -> Record:
+def answer_told(found: PlainRecord) -> PlainRecord:
     """What an agent needs of an answer."""
     kept = ("answer", "truncated", "source", "cited", "context", "exposure", "removed", "notes", "alarms", "usage")
     return {name: found[name] for name in kept}

@@ -3,26 +3,49 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fairagent.agent import FairAgent
-from fairagent.clean import query_shown
-from fairagent.collection import Collection
-from fairagent.errors import BudgetExceeded, ModelError, ReplyError, UsageError
-from fairagent.exposure import dimensions_of, total_gap
-from fairagent.filter.pages import Page, as_data, call_ids, page_of
-from fairagent.filter.verdicts import Verdicts, ask_verdicts, reason_text
-from fairagent.llm import Model, ModelReply, ModelRequest
-from fairagent.llm.request import Message
-from fairagent.loop.fair_qr import FairQR
-from fairagent.pipeline import build, check_groups, engine_alone, resolve, with_settings
-from fairagent.prompts import Prompts
-from fairagent.refine.asking import AskingRefiner
-from fairagent.refine.grounded import GroundedConfig
-from fairagent.refine.llm import LlmConfig
-from fairagent.refine.refiner import RefineState
-from fairagent.retrieve.base import Retriever, Vocabulary, texts_for
-from fairagent.settings import Settings
-from fairagent.site import Site
-from fairagent.types import Group, Query, Refinement, SearchResult, Usage
+from fairagent.extend import (
+    AskingRefiner,
+    BudgetExceeded,
+    Collection,
+    FairAgent,
+    FairQR,
+    GroundedConfig,
+    Group,
+    LlmConfig,
+    Message,
+    Model,
+    ModelError,
+    ModelReply,
+    ModelRequest,
+    Page,
+    Prompts,
+    Query,
+    Refinement,
+    RefineState,
+    ReplyError,
+    Retriever,
+    SearchResult,
+    Settings,
+    Site,
+    Usage,
+    UsageError,
+    Verdicts,
+    Vocabulary,
+    as_data,
+    ask_verdicts,
+    build,
+    call_ids,
+    check_groups,
+    dimensions_of,
+    engine_alone,
+    page_of,
+    query_shown,
+    reason_text,
+    resolve,
+    texts_for,
+    total_gap,
+    with_settings,
+)
 
 Asking = LlmConfig | GroundedConfig
 
@@ -228,7 +251,7 @@ class ExampleTryout:
     def show(self) -> FilledTemplate:
         """The messages with the examples."""
         # Here and not above: it reads a file.
-        from fairagent.prompts.specimens import SPECIMENS
+        from fairagent.extend import SPECIMENS
 
         given = dict(SPECIMENS[self.name])
         if "query" in given:

@@ -3,8 +3,10 @@
 Ranks start at 1. Shares are fractions in [0, 1]. Scores are the engine's own; higher is better.
 """
 
-from fairagent.alarms import Alarm
+from typing import TYPE_CHECKING, Any
+
 from fairagent.types.answer import Answer, AnswerResult, Attribution, Debiased, Filtered, Removal, Verdict
+from fairagent.types.common import Alarm, Usage
 from fairagent.types.search import (
     NO_LABEL,
     UNKNOWN,
@@ -13,7 +15,6 @@ from fairagent.types.search import (
     Exposed,
     Exposure,
     ExposureRow,
-    FloatArray,
     Group,
     Hit,
     Query,
@@ -26,7 +27,9 @@ from fairagent.types.search import (
     Trace,
     exposure_rows,
 )
-from fairagent.usage import Usage
+
+if TYPE_CHECKING:
+    from fairagent.types.arrays import FloatArray
 
 __all__ = [
     "NO_LABEL",
@@ -58,3 +61,12 @@ __all__ = [
     "Verdict",
     "exposure_rows",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Nobody waits for numpy who only wants a value's type.
+    if name != "FloatArray":
+        raise AttributeError(f"module 'fairagent.types' has no attribute {name!r}")
+    from fairagent.types.arrays import FloatArray
+
+    return FloatArray

@@ -1,11 +1,15 @@
 """An answer: its context, what a filter and debiasing did to that, its text, and what it rests on."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from fairagent.alarms import Alarm
-from fairagent.brief import Brief, Drawn, counted, quoted
-from fairagent.types.search import Document, Exposure, FloatArray, Group, Hit, Query, SearchResult
-from fairagent.usage import Usage
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairagent.types.common import Alarm, Brief, Drawn, Usage, counted, quoted
+from fairagent.types.search import Document, Exposure, Group, Hit, Query, SearchResult
+
+if TYPE_CHECKING:
+    from fairagent.types.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,53 @@
-"""`Alarm`: what must not go unnoticed, since a search or an answer may have served its user badly."""
+"""`Alarm`: what must not go unnoticed, since a search or an answer may have served its user badly.
 
-from dataclasses import dataclass
+`Usage`: what calls of language models consumed.
 
-from fairagent.usage import Usage
+What a value says of itself to a person at a prompt: one line of what matters, in the place of all that it holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What calls of language models consumed; `cost` is in US dollars, None where a price is unknown.
+
+    `estimated` says that a server did not count its tokens, `notes` what had to be done to get the answers (each
+    once). `saved` is what the answers that came from a cache took when they were paid for. `unusable` of the `calls`
+    came to nothing: they failed, or gave no reply of the form asked for.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+    seconds: float = 0.0
+    estimated: bool = False
+    notes: tuple[str, ...] = ()
+    saved: Usage | None = None
+    unusable: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
+            self.seconds + other.seconds,
+            self.estimated or other.estimated,
+            tuple(dict.fromkeys(self.notes + other.notes)),
+            self.saved + other.saved if self.saved and other.saved else self.saved or other.saved,
+            self.unusable + other.unusable,
+        )
+
+    @property
+    def whole(self) -> Usage:
+        """What the answers took, whether they were paid for now or came from a cache."""
+        return self if self.saved is None else replace(self, saved=None) + self.saved
+
 
 WORSE = "worse than the engine"
 """The agent's list is less fair, or far less relevant, than the engine's own."""
@@ -56,3 +101,52 @@ def of_usage(usage: Usage) -> tuple[Alarm, ...]:
     if not calls or unusable < calls:
         return ()
     return (Alarm(NO_REPLY, f"the model was called {calls} time{'s' * (calls != 1)}, for nothing"),)
+
+
+DRAWN_BY = "fairagent.report.notebook"
+"""Where values are drawn for notebooks; loaded when a notebook asks, since it knows all of them."""
+
+LONGEST = 60
+"""Characters of a text that is quoted."""
+
+
+class Brief:
+    """A value whose `repr` is its class and `brief`."""
+
+    __slots__ = ()
+
+    @property
+    def brief(self) -> str:
+        """One line of what matters."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.brief}>"
+
+
+class Drawn(Brief):
+    """One that a notebook draws."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        drawn: str = import_module(DRAWN_BY).html_of(self)
+        return drawn
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "document"), counted(1200, "step")
+    ('1 document', '1,200 steps')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def quoted(text: str) -> str:
+    r"""A text as it is written in Python, or its beginning.
+
+    >>> quoted("lawyers\x1b"), quoted("a" * 90)[-5:]
+    ("'lawyers\\x1b'", "aaa…'")
+    """
+    return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")

@@ -1,20 +1,22 @@
-"""A search: its query, rankings, exposures, steps and result."""
+"""A search: its query, rankings, exposures, steps and result.
+
+Making queries from text or topics, and adding keywords to a query.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
+from fairagent.types.common import Alarm, Brief, Drawn, Usage, counted, quoted
 
-from fairagent.alarms import Alarm
-from fairagent.brief import Brief, Drawn, counted, quoted
-from fairagent.usage import Usage
+if TYPE_CHECKING:
+    from fairagent.types.arrays import FloatArray
 
 GROUPS_SHOWN = 4
 """Groups that an exposure names at a prompt."""
 
-FloatArray = NDArray[np.float64]
 
 UNKNOWN = "@UNKNOWN"
 """The label of documents whose group is unknown: column 0 of every membership matrix."""
@@ -361,3 +363,23 @@ class SearchResult(Drawn):
         """The query, the number of documents, the first of them, and the gap."""
         first = f", first {quoted(self.hits[0].title or self.hits[0].id)}" if self.hits else ""
         return f"of {quoted(self.query.text)}: {counted(len(self.hits), 'document')}{first}; gap {self.trace.gap:.4g}"
+
+
+def as_query(query: str | Query | Topic) -> Query:
+    """A text, or a topic of a collection, as a query."""
+    if isinstance(query, Topic):
+        return Query(query.query, query.id)
+    return Query(query) if isinstance(query, str) else query
+
+
+def with_terms(query: Query, terms: Sequence[Term]) -> Query:
+    """`query` with more keywords; a keyword that it has already gets the sum of both weights.
+
+    >>> with_terms(Query("lawyers", terms=(Term("court", 0.5),)), [Term("court", 0.5), Term("she")]).terms
+    (Term(text='court', weight=1.0), Term(text='she', weight=1.0))
+    """
+    merged: dict[str, Term] = {}
+    for term in (*query.terms, *terms):
+        known = merged.get(term.text)
+        merged[term.text] = Term(term.text, known.weight + term.weight) if known else term
+    return Query(query.text, query.id, tuple(merged.values()))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from fairagent import Collection, DataError, GroupTable, SettingsError, UsageError, fair_rerank
-from fairagent.rerank.exposure import FAIRNESS
+from fairagent.search.rerank.exposure import FAIRNESS
 from fairagent.settings import Unknown
 from fairagent.types import Hit
 
@@ -80,7 +80,7 @@ def test_the_same_objects_come_back_in_the_same_order_from_every_engine(kind: st
 
 @pytest.mark.parametrize(("fairness", "unknown"), [(FAIRNESS, "share"), (2.0, "ignore"), (10.0, 0.5)])
 def test_the_order_is_that_of_the_postprocessor(fairness: Any, unknown: Unknown) -> None:
-    from fairagent.adapters.llama_index import ExposurePostprocessor
+    from fairagent.guests.llama_index import ExposurePostprocessor
 
     hits = made("llama_index")
     stage = ExposurePostprocessor(

@@ -15,10 +15,10 @@ import pytest
 from ir_measures import Qrel, ScoredDoc
 from scripted import by_letter, collection, ranking
 
-from fairagent.adapters.ir_measures import AWRF, nDCG, nDCG_AWRF
 from fairagent.collection import GroupTable
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.judging import evaluate_topic, standard_measures
+from fairagent.guests.ir_measures import AWRF, nDCG, nDCG_AWRF
 from fairagent.types import Topic
 
 HALF = {"female": 0.5, "male": 0.5}
@@ -170,7 +170,7 @@ def test_parameters_that_make_no_sense(measure: Any, message: str) -> None:
 
 
 def test_without_the_package_the_error_says_what_to_install() -> None:
-    code = "import sys; sys.modules['ir_measures'] = None; import fairagent.adapters.ir_measures"
+    code = "import sys; sys.modules['ir_measures'] = None; import fairagent.guests.ir_measures"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "BackendUnavailable: fairagent.adapters.ir_measures needs the package ir-measures" in done.stderr
+    assert "BackendUnavailable: fairagent.guests.ir_measures needs the package ir-measures" in done.stderr
     assert "pip install 'fairagent[measures]'" in done.stderr

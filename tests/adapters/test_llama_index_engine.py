@@ -14,10 +14,10 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from scripted import by_letter, collection
 
 from adapters.words import Echo, Listed, node, vector_index
-from fairagent.adapters.llama_index import FairRetriever, LlamaIndexRetriever, fair_agent, fair_query_engine
-from fairagent.adapters.llama_index import engine as module
 from fairagent.collection.groups import JoinedGroups
 from fairagent.errors import BackendUnavailable, DataError, ModelError, SettingsError, UsageError
+from fairagent.guests.llama_index import FairRetriever, LlamaIndexRetriever, fair_agent, fair_query_engine
+from fairagent.guests.llama_index import engine as module
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
 from fairagent.retrieve.local import local_bm25
 from fairagent.retrieve.relevance_model import TermSource

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from scripted import by_letter, collection
 
 from adapters.words import Echo, Listed, node, vector_index
-from fairagent.adapters.llama_index import DebiasPostprocessor, ExposurePostprocessor, FairFilterPostprocessor
+from fairagent.answer.filtering import FairFilter
 from fairagent.errors import DataError, FatalModelError, UsageError
-from fairagent.filter import FairFilter
-from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.guests.llama_index import DebiasPostprocessor, ExposurePostprocessor, FairFilterPostprocessor
+from fairagent.guests.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
 from fairagent.types import Debiased, Document, Filtered, Verdict
 
 HALF = {"gender": {"female": 0.5, "male": 0.5}}
@@ -199,7 +199,7 @@ def test_nothing_found() -> None:
     ],
 )
 def test_the_forms_of_a_label(value: Any, row: list[float]) -> None:
-    from fairagent.adapters.llama_index.groups import MetadataGroups, Shelf
+    from fairagent.guests.llama_index.groups import MetadataGroups, Shelf
 
     groups = MetadataGroups(Shelf({"d": Document("d", "", extra={"author_gender": value})}), BY_KEY, HALF)
     assert groups.memberships("gender", ["d"]).tolist() == [row]
@@ -247,7 +247,7 @@ def test_behind_a_vector_index_the_under_exposed_group_is_read() -> None:
 
 
 def test_metadata_do_not_say_what_is_of_a_type() -> None:
-    from fairagent.adapters.llama_index.groups import MetadataGroups, Shelf
+    from fairagent.guests.llama_index.groups import MetadataGroups, Shelf
 
     groups = MetadataGroups(Shelf({"d": Document("d", "", extra={"author_gender": "female"})}), BY_KEY, HALF)
     assert groups.of_type("gender", ["d"]) is None

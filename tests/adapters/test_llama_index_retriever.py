@@ -13,8 +13,8 @@ from llama_index.core.schema import MetadataMode
 from scripted import Engine, Proposals, agent
 
 from adapters.words import Echo
-from fairagent.adapters.llama_index import FairRetriever, fair_query_engine
 from fairagent.errors import UsageError
+from fairagent.guests.llama_index import FairRetriever, fair_query_engine
 from fairagent.types import Document, Filtered, Query, SearchResult, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]

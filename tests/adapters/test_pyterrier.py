@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from scripted import Engine, Proposals, agent, by_letter
 
-from fairagent.adapters.pyterrier import fair_transformer
 from fairagent.errors import BackendUnavailable
+from fairagent.guests.pyterrier import fair_transformer
 
 LISTS = {"q": "m1 m2 m3 f1 f2", "q she": "f1 f2 m1 m2", "r": "f3 m3", "nothing": ""}
 TABLE = by_letter(["m1", "m2", "m3", "f1", "f2", "f3"])
@@ -79,7 +79,7 @@ def test_in_a_pipeline_and_an_experiment() -> None:
     import pandas
     import pyterrier
 
-    from fairagent.adapters.ir_measures import AWRF, nDCG
+    from fairagent.guests.ir_measures import AWRF, nDCG
 
     transformer = fair_transformer(fair())
     assert (transformer % 2)(topics(("1", "q")))["docno"].tolist() == list(fair().search("q").ranking.ids[:2])
@@ -101,8 +101,8 @@ def test_in_a_pipeline_and_an_experiment() -> None:
 def test_terriers_own_java_and_ours_do_not_share_a_process(tmp_path: Path) -> None:
     """In a process of its own, since a JVM cannot be stopped: whoever comes second says that it is too late."""
     code = (
-        "from fairagent.retrieve.java import start_java; start_java()\n"
-        "from fairagent.adapters.pyterrier import fair_transformer; fair_transformer(None)\n"
+        "from fairagent.guests.lucene.java import start_java; start_java()\n"
+        "from fairagent.guests.pyterrier import fair_transformer; fair_transformer(None)\n"
         "import pyterrier; assert not pyterrier.java.started(); pyterrier.java.init()"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.attribute.attributor import statement
-from fairagent.attribute.citations import CitationAttributor
+from fairagent.answer.attribution import CitationAttributor, statement
 from fairagent.errors import UsageError
 from fairagent.types import Answer, Document
 

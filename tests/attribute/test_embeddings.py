@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from fairagent.attribute.embeddings import EmbeddingAttributor
-from fairagent.retrieve.encoder import BUNDLED, Embeddings
+from fairagent.answer.attribution import EmbeddingAttributor
+from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.types import Answer, Document
 

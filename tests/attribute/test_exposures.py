@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scripted import by_letter, collection
 
-from fairagent.attribute import with_exposures
-from fairagent.exposure import ExposureMeter
+from fairagent.answer.attribution import with_exposures
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.measures import LOG2_MAX2, group_exposure
 from fairagent.settings import Settings
 from fairagent.types import Attribution, Ranking

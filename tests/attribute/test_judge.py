@@ -7,11 +7,11 @@ import json
 import pytest
 from judges import documents_in, outside, says, verdicts
 
-from fairagent.attribute.judge import JudgeAttributor
+from fairagent.answer.attribution import JudgeAttributor
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
+from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.prompts import Prompts
-from fairagent.testing import Scripted, ScriptedModel
+from fairagent.llm.prompts import Prompts
 from fairagent.types import Answer, Document, Usage
 
 PROMPTS = Prompts()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.attribute.nli import BATCH, NliAttributor, entailment_label
+from fairagent.answer.attribution import BATCH, NliAttributor, entailment_label
 from fairagent.errors import BackendUnavailable
 from fairagent.types import Answer, Document
 
@@ -141,7 +141,7 @@ def test_the_label_is_found_by_its_name_whatever_its_number(folder: Path, tmp_pa
 def test_a_tokenizer_without_a_limit_takes_the_models(tmp_path: Path) -> None:
     attributor = NliAttributor(str(save_model(tmp_path, {0: "entailment", 1: "neutral"})))
     attributor._tokenizer.model_max_length = int(1e30)
-    from fairagent.attribute.nli import _longest_pair
+    from fairagent.answer.attribution import _longest_pair
 
     assert _longest_pair(attributor._tokenizer, attributor._model) == LIMIT - 2
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairagent.cli import answer as answer_command
-from fairagent.testing import LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer, completion
 
 from .conftest import FAIR_QR, Call, Small
 

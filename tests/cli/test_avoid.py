@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import tiny_models
 
-from fairagent.debias.avoid import AvoidPassage, read_avoid, write_avoid
-from fairagent.testing import Answer, LoopbackServer, completion
+from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.papers.debias_rag.avoid import AvoidPassage, read_avoid, write_avoid
 
 from .conftest import Call
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.testing import LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer, completion
 
 from .conftest import Call, Small
 

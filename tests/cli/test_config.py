@@ -10,7 +10,7 @@ import yaml
 from fairagent.cli.config import leaves
 from fairagent.collection.targets import Given
 from fairagent.settings import Settings, load_settings
-from fairagent.settings.profiles import profiles
+from fairagent.settings.tree import profiles
 
 from .conftest import Call
 

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from fairagent.cli.systems import Fairness, SystemMeans, systems_table
-from fairagent.evaluate.baselines import FUSED, SYSTEMS
-from fairagent.evaluate.engine.equal import ORIGINAL, Equal
+from fairagent.evaluate.comparison import ORIGINAL, Equal
+from fairagent.evaluate.judging import FUSED, SYSTEMS
 from fairagent.report.text import plain
 
 from .conftest import Call

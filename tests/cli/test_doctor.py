@@ -25,9 +25,9 @@ from fairagent.cli.checks import (
     check_python,
     host,
 )
-from fairagent.loading import EXTRAS, is_installed
-from fairagent.plugins import all_entry_points
 from fairagent.settings import load_settings
+from fairagent.settings.plugins import all_entry_points
+from fairagent.storage.packages import EXTRAS, is_installed
 
 from .conftest import Call, Small
 
@@ -243,7 +243,7 @@ def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Sma
         "of broken (broken:Broken) cannot be loaded: ModuleNotFoundError: No module named 'nowhere_a" in wrong["broken"]
     )
     assert wrong["ending"] == "ending (ending:Ending): it ends the process that imports it"
-    assert "'mmr' is claimed by fairagent (fairagent.rerank.mmr:MMRConfig) and greedy" in wrong["mmr"]
+    assert "'mmr' is claimed by fairagent (fairagent.search.rerank.similarity:MMRConfig) and greedy" in wrong["mmr"]
     assert "twin (twin:Shuffle)" in wrong["twice"]
     assert "other (other:Shuffle)" in wrong["twice"]
     # All else is told as ever.

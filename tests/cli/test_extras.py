@@ -12,7 +12,7 @@ import pytest
 from gguf_files import gguf_file
 from hiding import hiding
 
-from fairagent.loading import EXTRAS, MODULES, module_of
+from fairagent.storage.packages import EXTRAS, MODULES, module_of
 
 from .conftest import write_collection
 
@@ -55,9 +55,9 @@ COMMANDS = {
     "local": ["model serve --model small.gguf", "model convert small.gguf new"],
 }
 LIBRARY = {
-    "pyterrier": "from fairagent.adapters.pyterrier import fair_transformer; fair_transformer(None)",
-    "measures": "import fairagent.adapters.ir_measures",
-    "llama-index": "from fairagent.adapters.llama_index import fair_agent",
+    "pyterrier": "from fairagent.guests.pyterrier import fair_transformer; fair_transformer(None)",
+    "measures": "import fairagent.guests.ir_measures",
+    "llama-index": "from fairagent.guests.llama_index import fair_agent",
 }
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.prompts import Prompts, shipped_folder
-from fairagent.prompts.specimens import SPECIMENS
-from fairagent.testing import LoopbackServer, completion
-from fairagent.tryout import READERS, REFINERS
+from fairagent.guests.testing import LoopbackServer, completion
+from fairagent.llm.prompts import Prompts, shipped_folder
+from fairagent.llm.prompts.specimens import SPECIMENS
+from fairagent.studio.tryout import READERS, REFINERS
 
 from .conftest import COLLECTION, Call, Small, write_collection
 

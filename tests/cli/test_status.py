@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from fairagent.cli.status import status
-from fairagent.doing import doing, told
+from fairagent.cli.options import status
+from fairagent.storage.threads import doing, told
 
 from .conftest import Call, Small
 

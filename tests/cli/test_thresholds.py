@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fairagent.agent import FairAgent
 from fairagent.errors import BudgetExceeded, DataError
-from fairagent.query import as_query
+from fairagent.search.agent import FairAgent
+from fairagent.types.search import as_query
 
 from .conftest import Call, Small
 from .test_evaluate import RESULTS, write

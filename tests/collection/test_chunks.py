@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fairagent.collection import load_collection
-from fairagent.collection.chunks import START, Chunks, document_of, joined, passages
+from fairagent.collection.config import START, Chunks, joined, passage_document, passages
 from fairagent.errors import DataError, SettingsError
 from fairagent.types import Document
 
@@ -48,7 +48,7 @@ def test_short_and_empty_documents_are_one_passage_as_they_stand() -> None:
 
 
 def test_ids_may_hold_the_mark_themselves() -> None:
-    assert document_of("a#2#13") == "a#2"
+    assert passage_document("a#2#13") == "a#2"
     assert list(passages([], Chunks())) == []
 
 
@@ -113,7 +113,7 @@ def test_it_needs_no_network(tmp_path: Path) -> None:
     pytest.importorskip("llama_index")
     code = (
         "import socket; socket.socket.connect = None\n"
-        "from fairagent.collection.chunks import Chunks, passages\n"
+        "from fairagent.collection.config import Chunks, passages\n"
         "from fairagent.types import Document\n"
         f"print(len(list(passages([Document('d', {LONG!r})], Chunks()))))"
     )

@@ -13,10 +13,9 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.collection.demo import files, write_demo
-from fairagent.collection.demo.biography import fill, slots_of
-from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.files import EDITION, make_entries
-from fairagent.collection.demo.words import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, SENTENCES
+from fairagent.collection.demo.people import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, SENTENCES, SeededChoices
+from fairagent.collection.demo.texts import fill, slots_of
 from fairagent.errors import BackendUnavailable, UsageError
 
 GENDERS = {"female", "male", "nonbinary"}

@@ -14,8 +14,8 @@ import yaml
 
 from fairagent.collection import load_collection
 from fairagent.collection.config import RecordsFile
-from fairagent.collection.faults import Faults
 from fairagent.collection.forms import count_records, records
+from fairagent.collection.records import Faults
 from fairagent.errors import DataError
 
 ROWS: list[dict[str, Any]] = [

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from track_files import write_track
 
 from fairagent.collection import GroupTable, Intersection, TopicGroups, load_collection, make_target
-from fairagent.collection.intersection import small_groups
+from fairagent.collection.groups import small_groups
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import joint_memberships

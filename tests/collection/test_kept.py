@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.collection import GroupTable, kept, load_collection
+from fairagent.collection import GroupTable, load_collection
 from fairagent.collection import load as loading
-from fairagent.collection.kept import LATEST, kept_table
-from fairagent.digests import RECORD
+from fairagent.collection import table as kept
+from fairagent.collection.table import LATEST, kept_table
 from fairagent.errors import DataError
+from fairagent.storage.digests import RECORD
 
 ROWS = 10_000
 COLLECTION = """

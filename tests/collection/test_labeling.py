@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairagent import Collection
-from fairagent.collection.labeling import group_notes, label_notes
+from fairagent.collection.labels import group_notes, label_notes
 from fairagent.errors import DataError, FairAgentError, SettingsError, UsageError
 
 DIRTY = ["M", "male", "Male ", "female", "Female", "F", "N/A", "unknown", "prefer not to say", None] * 2

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from fairagent.collection.config import GroupsFile
-from fairagent.collection.faults import Faults
 from fairagent.collection.labels import read_groups
+from fairagent.collection.records import Faults
 from fairagent.errors import DataError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "collections.md"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairagent.collection import load_collection
-from fairagent.collection.labeling import label_notes
+from fairagent.collection.labels import label_notes
 from fairagent.collection.look import MOST_ROWS, Look, look_at
 from fairagent.errors import DataError, SettingsError, UsageError
 

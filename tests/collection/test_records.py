@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from fairagent.collection.config import RecordsFile
-from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.forms import records
-from fairagent.collection.records import field_reader, lines, template_fields
+from fairagent.collection.records import Faults, field_reader, lines, listed, shown, template_fields
 
 
 def test_lines_keep_their_numbers_over_blank_ones(tmp_path):

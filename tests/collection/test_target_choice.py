@@ -10,11 +10,11 @@ import pytest
 from scripted import by_letter, collection, ranking
 
 from fairagent import Collection, FairAgent, fair_rerank, load_collection
-from fairagent.adapters.groups import groups_alone
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.target_choice import MOST_GROUPS, make_targets, open_choice, target_choice
 from fairagent.collection.targets import ESTIMATE_FROM, Given, Uniform, estimate_weights
 from fairagent.errors import DataError, UsageError
-from fairagent.exposure import ExposureMeter
+from fairagent.search.hits import groups_alone
 from fairagent.settings import Settings
 
 IDS = ["f1", "m1", "m2", "m3"]

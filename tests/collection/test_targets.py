@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.collection import Collection, GroupTable, load_collection, make_target
-from fairagent.collection.columns import Column
+from fairagent.collection.table_buffer import Column
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.target import blend
+from fairagent.measures.exposure import blend
 from fairagent.types import Ranking, Topic
 
 from .conftest import FILES

@@ -11,9 +11,9 @@ import pytest
 
 from fairagent.collection import GroupTable, load_collection
 from fairagent.collection.config import GroupsFile
-from fairagent.collection.faults import Faults
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.labels import read_groups
+from fairagent.collection.records import Faults
 from fairagent.errors import DataError, SettingsError, UsageError
 
 IDS = ["a", "b", "c", "nobody"]

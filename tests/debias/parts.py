@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.debias.avoid import AvoidIndex, AvoidPassage
-from fairagent.debias.lexicon import Lexicon, load_lexicon
-from fairagent.debias.stage import DebiasRAG
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.papers.debias_rag.avoid import AvoidIndex, AvoidPassage
+from fairagent.papers.debias_rag.lexicon import Lexicon, load_lexicon
+from fairagent.papers.debias_rag.stage import DebiasRAG
+from fairagent.retrieve.encoders import Embeddings
 
 WORDS = ("he", "she", "nurse", "late", "mosque", "church", "judge", "rain")
 

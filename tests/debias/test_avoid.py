@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.debias.avoid import AvoidIndex, AvoidPassage, read_avoid, write_avoid
-from fairagent.debias.diagnosis import diagnose
 from fairagent.errors import DataError, FatalModelError, ReplyInvalid, ReplyTruncated
+from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.llm.ledger import ledger
-from fairagent.prompts import Prompts
-from fairagent.testing import Scripted, ScriptedModel
+from fairagent.llm.budget import ledger
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.debias_rag.avoid import AvoidIndex, AvoidPassage, diagnose, read_avoid, write_avoid
 from fairagent.types import Document
 
 from .parts import LIBRARY, WordEncoder, lexicon, written

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairagent.debias.avoid import read_avoid, write_avoid
-from fairagent.debias.lexicon import load_lexicon
-from fairagent.debias.stage import DebiasRAGConfig
-from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.questions import debiases
 from fairagent.measures.stereotypes import icat
+from fairagent.papers.debias_rag.avoid import read_avoid, write_avoid
+from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.debias_rag.stage import DebiasRAGConfig
 from fairagent.settings import Settings, validate
 
 from .parts import LIBRARY, written

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.debias.lexicon import load_lexicon
 from fairagent.errors import DataError
+from fairagent.papers.debias_rag.lexicon import load_lexicon
 
 from .parts import lexicon, written
 

@@ -16,7 +16,7 @@ import yaml
 from evaluate.stereotypes import bench
 from fairft.small import save_retriever
 
-from fairagent.debias.theta import grid
+from fairagent.papers.debias_rag.theta import grid
 
 from .parts import written
 

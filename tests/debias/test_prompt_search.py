@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from tiny_models import save_causal, save_masked
 
-from fairagent.debias.prompt_search import LocalCompletions, divergence, passages_of, search_prompts
 from fairagent.errors import DataError, UsageError
-from fairagent.likelihood.causal import CausalModel
-from fairagent.likelihood.masked import MaskedModel
+from fairagent.llm.local_likelihood import CausalModel, MaskedModel
+from fairagent.papers.debias_rag.prompt_search import LocalCompletions, divergence, passages_of, search_prompts
 from fairagent.types import FloatArray
 
 PAIRS = [("he", "she")]

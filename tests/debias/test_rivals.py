@@ -12,8 +12,8 @@ from evaluate.stereotypes import bench
 from evaluate.stereotypes.test_seat import SIDES
 from fairft.small import save_retriever, write_lines
 
-from fairagent.debias.sentence_debias import save_debiased
-from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.check import check_experiment
+from fairagent.papers.debias_rag.sentence_debias import save_debiased
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "debias"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")

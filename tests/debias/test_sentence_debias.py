@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from fairft.small import save_retriever
 
-from fairagent.debias.sentence_debias import bias_subspace, counterfactuals, save_debiased, without
 from fairagent.errors import DataError, UsageError
+from fairagent.papers.debias_rag.sentence_debias import bias_subspace, counterfactuals, save_debiased, without
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 from .parts import lexicon, written

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.debias.avoid import AvoidPassage
-from fairagent.debias.pool import rerank
-from fairagent.debias.theta import Theta
 from fairagent.errors import UsageError
+from fairagent.papers.debias_rag.avoid import AvoidPassage
+from fairagent.papers.debias_rag.stage import rerank
+from fairagent.papers.debias_rag.theta import Theta
 from fairagent.types import Document
 
 from .parts import stage

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.debias.avoid import AvoidPassage
-from fairagent.debias.synthesis import Rewriter, synthesize
 from fairagent.errors import FatalModelError, ReplyRefused
-from fairagent.llm.ledger import ledger
-from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.guests.testing import ScriptedModel
+from fairagent.llm.budget import ledger
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.debias_rag.avoid import AvoidPassage
+from fairagent.papers.debias_rag.synthesis import Rewriter, synthesize
 from fairagent.types import FloatArray
 
 from .parts import LIBRARY, lexicon

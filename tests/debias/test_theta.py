@@ -10,9 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairagent.debias.signals import features, passing
-from fairagent.debias.theta import MOST_HALVINGS, Theta, gradient, loss, project, search_theta, step
 from fairagent.errors import DataError, UsageError
+from fairagent.papers.debias_rag.theta import (
+    MOST_HALVINGS,
+    Theta,
+    features,
+    gradient,
+    loss,
+    passing,
+    project,
+    search_theta,
+    step,
+)
 
 UNIT = st.floats(0, 1, width=32)
 PHI = arrays(np.float64, st.tuples(st.integers(1, 12), st.just(2)), elements=UNIT)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from fairagent.evaluate.engine.comparison import compare
-from fairagent.evaluate.engine.outcome import GroupShares, Outcome
-from fairagent.evaluate.engine.reading import as_kind
-from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.comparison import compare
+from fairagent.evaluate.outcome import GroupShares, Outcome
+from fairagent.evaluate.reading import as_kind
+from fairagent.evaluate.run import Run
 from fairagent.types import Topic, Usage
 
 

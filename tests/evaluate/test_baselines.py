@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import yaml
 
-from fairagent.cli.template import template_text
-from fairagent.evaluate.baselines import BASELINES, FUSED, LEGEND, SYSTEMS
-from fairagent.rerank.exposure import ExposureConfig
+from fairagent.cli.evaluate import template_text
+from fairagent.evaluate.judging import BASELINES, FUSED, LEGEND, SYSTEMS
+from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.settings import load_settings
 
 

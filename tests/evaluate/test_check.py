@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, FairAgentError, SettingsError
-from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.check import check_experiment
 
 from . import words
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.rerank.exposure import FAIRNESS
-from fairagent.rerank.graph import GraphConfig
-from fairagent.retrieve.auto import LIGHT_WEIGHT
+from fairagent.retrieve.fused import LIGHT_WEIGHT
+from fairagent.search.rerank.exposure import FAIRNESS
+from fairagent.search.rerank.similarity import GraphConfig
 from fairagent.settings import Settings, load_settings
 
 FILE = Path(__file__).resolve().parents[2] / "evaluations" / "controller" / "constants.py"

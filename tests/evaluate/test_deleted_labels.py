@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.pipeline import open_site, prepare
+from fairagent.search.pipeline import open_site, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND: dict[str, Any] = runpy.run_path(str(ROOT / "evaluations" / "unlabeled" / "deleted_labels.py"))

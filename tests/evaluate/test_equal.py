@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fairagent import write_demo
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.equal import ORIGINAL, SAME, Equal, equal_systems
-from fairagent.evaluate.engine.experiment import build_indexes
-from fairagent.evaluate.engine.results import results_latex, results_text
-from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.comparison import ORIGINAL, SAME_SETTINGS, Equal, equal_systems
+from fairagent.evaluate.experiment import build_indexes
+from fairagent.evaluate.results import results_latex, results_text
+from fairagent.evaluate.run import Run
 from fairagent.report.page import page
 from fairagent.settings import Settings, load_settings
 
@@ -43,7 +43,7 @@ def settings(**values: object) -> Settings:
 
 def test_fair_qr_at_full_depth_is_its_engine(run: Run) -> None:
     """DESIGN's trap: the list that is re-ranked by the user's query holds the engine's own first documents."""
-    assert run.equal == (Equal("FAIR-QR", "BM25", ORIGINAL), Equal("BM25 again", "BM25", SAME))
+    assert run.equal == (Equal("FAIR-QR", "BM25", ORIGINAL), Equal("BM25 again", "BM25", SAME_SETTINGS))
 
 
 def test_its_refined_list_is_another(run: Run) -> None:
@@ -78,7 +78,7 @@ def test_the_first_that_ranks_so_is_named_and_one_other_topic_is_enough_to_diffe
         ({"profile": "fair-qr", "loop": {"rerank_depth": 20}}, ""),
         ({"profile": "fair-qr", "engine": "rm3"}, ""),
         ({"profile": "engine", "rerank": "original"}, ORIGINAL),
-        ({"profile": "engine"}, SAME),
+        ({"profile": "engine"}, SAME_SETTINGS),
         ({"profile": "engine", "rerank": "exposure"}, ""),
     ],
 )

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, TransientModelError, UsageError
-from fairagent.evaluate.engine import fingerprint
-from fairagent.evaluate.engine.run import load_run, read_outcomes
+from fairagent.evaluate import fingerprint
+from fairagent.evaluate.run import load_run, read_outcomes
 
 from . import words
 

@@ -10,19 +10,18 @@ import pytest
 from tiny_models import save_bert, save_cross_encoder, save_masked, save_t5
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, SettingsError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.systems import site_of
-from fairagent.evaluate.engine.workers import threads
-from fairagent.files import file_name
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.systems import site_of
+from fairagent.evaluate.workers import threads
 from fairagent.llm.models import Models
-from fairagent.memo import Memo
-from fairagent.rerank.pair_scorer import open_pair_scorer
 from fairagent.retrieve.bm25.part import close_all
 from fairagent.retrieve.dense import EmbeddingSource
-from fairagent.retrieve.splade import SpladeRetriever
-from fairagent.retrieve.splade_encoder import SpladeEncoder
+from fairagent.retrieve.splade import SpladeEncoder, SpladeRetriever
+from fairagent.search.rerank.cross_encoder import open_pair_scorer
+from fairagent.storage.files import file_name
+from fairagent.storage.threads import Memo
 from fairagent.types import Query
 
 from . import words

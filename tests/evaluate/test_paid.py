@@ -13,14 +13,14 @@ import pytest
 from faults import life
 
 from fairagent.errors import SettingsError, UsageError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.outcome import took
-from fairagent.evaluate.engine.results import costs
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.workers import threads
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.outcome import took
+from fairagent.evaluate.results import costs
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.workers import threads
+from fairagent.guests.testing import Answer, LoopbackServer, error
 from fairagent.settings import BudgetSettings, Price
-from fairagent.testing import Answer, LoopbackServer, error
 from fairagent.types import Usage
 
 from . import words

@@ -18,12 +18,12 @@ from experiment_files import read_file
 
 from evaluate import words
 from fairagent.errors import SettingsError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.results import results_text
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.verdicts import verdicts
-from fairagent.evaluate.kinds.fair_rag.analysis import curves
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.results import results_text
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.verdicts import verdicts
 from fairagent.measures.parse import label_of
+from fairagent.papers.fair_rag.analysis import curves
 from fairagent.report.page import page
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fairagent.collection import Collection, load_collection
-from fairagent.evaluate.engine.run import Run, load_run
 from fairagent.evaluate.judging import evaluate_topic, judged_value, mean_over_topics
+from fairagent.evaluate.run import Run, load_run
 from fairagent.measures import AWRF, NDCG, Measure, Product, parse_measure
 from fairagent.measures.trec_fair import Dimension, Pages, TrackEvaluator
 from fairagent.measures.trec_fair import Run as TrackRun
@@ -107,8 +107,8 @@ def test_means_in_python_are_those_of_the_experiment(folder: Path, run: Run, col
 
 def adapted(measure: Measure, collection: Collection, dimension: str) -> object:
     """The same measure as ir-measures has it with our provider."""
-    from fairagent.adapters.ir_measures import AWRF as Fair
-    from fairagent.adapters.ir_measures import nDCG, nDCG_AWRF
+    from fairagent.guests.ir_measures import AWRF as Fair
+    from fairagent.guests.ir_measures import nDCG, nDCG_AWRF
 
     if isinstance(measure, NDCG) and measure.gain == "binary":
         return nDCG(discount=str(measure.discount)) @ measure.n

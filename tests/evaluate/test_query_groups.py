@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.evaluate.engine.outcome import Outcome, from_line, to_line
-from fairagent.evaluate.query_groups import by_query_group, differences, file, files, tables
+from fairagent.evaluate.outcome import Outcome, from_line, to_line
+from fairagent.evaluate.query_groups import by_query_group, differences, file, query_group_files, query_group_tables
 
 from .made_runs import outcome, run_of, shares
 
@@ -56,7 +56,7 @@ def test_the_largest_difference(outcomes: list[Outcome]) -> None:
 
 
 def test_tables(outcomes: list[Outcome]) -> None:
-    measures, exposure, attribution = tables(run_of(outcomes))
+    measures, exposure, attribution = query_group_tables(run_of(outcomes))
     assert measures.text().splitlines()[:6] == [
         "by group of the query",
         "                                    relevance   gender",
@@ -91,13 +91,13 @@ def test_the_file(outcomes: list[Outcome]) -> None:
 
 def test_nothing_without_groups_of_topics(outcomes: list[Outcome]) -> None:
     run = run_of([replace(one, group="") for one in outcomes])
-    assert tables(run) == []
-    assert files(run) == {}
+    assert query_group_tables(run) == []
+    assert query_group_files(run) == {}
 
 
 def test_one_group_has_no_difference(outcomes: list[Outcome]) -> None:
     run = run_of([one for one in outcomes if one.group == "law"])
-    assert "largest difference" not in [row[1] for row in tables(run)[0].rows]
+    assert "largest difference" not in [row[1] for row in query_group_tables(run)[0].rows]
 
 
 def test_outcomes_keep_the_group(outcomes: list[Outcome]) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.results import mark, results_text
-from fairagent.evaluate.kinds.ranking.against import AgainstBaseline, read
-from fairagent.evaluate.kinds.ranking.kind import deepened
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.ranking.kind import deepened
+from fairagent.evaluate.ranking.recall import AgainstBaseline, read
+from fairagent.evaluate.results import mark, results_text
 from fairagent.retrieve.base import Retriever
 from fairagent.types import Query, Ranking
 

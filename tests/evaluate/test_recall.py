@@ -11,12 +11,10 @@ import pytest
 
 from fairagent import write_demo
 from fairagent.collection import load_collection
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import build_indexes
-from fairagent.evaluate.engine.outcome import GroupRecall, Outcome, from_line, to_line
-from fairagent.evaluate.engine.results import results_text
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.kinds.ranking.recall import (
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import build_indexes
+from fairagent.evaluate.outcome import GroupRecall, Outcome, from_line, to_line
+from fairagent.evaluate.ranking.recall import (
     MeanRecall,
     first_retrieved,
     group_recall,
@@ -24,6 +22,8 @@ from fairagent.evaluate.kinds.ranking.recall import (
     mean_recalls,
     tables,
 )
+from fairagent.evaluate.results import results_text
+from fairagent.evaluate.run import Run
 from fairagent.report.page import page
 from fairagent.types import UNKNOWN
 

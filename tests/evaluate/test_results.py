@@ -13,16 +13,9 @@ import numpy as np
 import pytest
 
 from fairagent.collection import load_collection
-from fairagent.evaluate.engine.outcome import from_line, to_line
-from fairagent.evaluate.engine.results import (
-    details_latex,
-    falling,
-    results_latex,
-    results_table,
-    results_text,
-    write_results,
-)
-from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.outcome import from_line, to_line
+from fairagent.evaluate.results import details_latex, falling, results_latex, results_table, results_text, write_results
+from fairagent.evaluate.run import Run, load_run
 
 from . import words
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, FairAgentError, SettingsError, UsageError
-from fairagent.evaluate.engine.check import Checked
-from fairagent.evaluate.engine.results import results_text
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.kinds.ranking.of_runs import check_runs
+from fairagent.evaluate.check import Checked
+from fairagent.evaluate.ranking.kind import check_runs
+from fairagent.evaluate.results import results_text
+from fairagent.evaluate.run import Run
 from fairagent.report.page import page
 
 from . import words

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import SettingsError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.split import half, sampled
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.statistics import half, sampled
 
 from . import words
 

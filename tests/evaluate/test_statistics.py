@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm, permutation_test, ttest_rel
 
-from fairagent.evaluate.engine.comparison import compare
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.statistics import (
+from fairagent.evaluate.comparison import compare
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.statistics import (
     bootstrap_intervals,
     holm,
     paired_randomization,

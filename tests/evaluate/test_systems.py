@@ -10,21 +10,20 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.plan import SystemPlan
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.workers import threads
-from fairagent.rerank.base import Pool
-from fairagent.rerank.fa_star_ir import FAStarIRReranker
-from fairagent.rerank.protected import ProtectedGroup
-from fairagent.rerank.training import FOLDS, cross_fitted, fold_of
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.reading import SystemPlan
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.workers import threads
+from fairagent.papers.rivals.fa_star_ir import FAStarIRReranker
+from fairagent.papers.rivals.training import FOLDS, ProtectedGroup, cross_fitted, fold_of
 from fairagent.retrieve import vectors
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.site import Site
+from fairagent.search.rerank.base import Pool
 from fairagent.settings import Settings
-from fairagent.settings.parts import BUILT_IN, read_part
-from fairagent.site import Site
+from fairagent.settings.parts import read_part, shipped
 
 from . import words
 
@@ -110,10 +109,10 @@ def test_every_kind_is_tried(folder: Path, run: Run) -> None:
     # `auto` has come to one of the others.
     others = {"words", "auto", "run-file", "splade", "oracle", "adversarial", "okapi", "none"}
     others |= {"opensearch", "lucene", "lucene-impact", "lucene-hnsw"}  # Indexes that somebody else has made.
-    assert {plan.settings.engine.kind for plan in plans} == set(BUILT_IN["engine"]) - others
+    assert {plan.settings.engine.kind for plan in plans} == set(shipped("engine")) - others
     others = {"cross-encoder", "original", "representative"}
-    assert {plan.settings.rerank.kind for plan in plans} == set(BUILT_IN["rerank"]) - others
-    assert {plan.settings.loop.kind for plan in plans} == set(BUILT_IN["loop"])
+    assert {plan.settings.rerank.kind for plan in plans} == set(shipped("rerank")) - others
+    assert {plan.settings.loop.kind for plan in plans} == set(shipped("loop"))
     assert check_plan(folder)["agent, default engine"].settings.engine.kind == "bm25"
     assert not run.excluded.keys() - {"T19"}
     for system in run.systems:

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.cli.template import template_text
+from fairagent.cli.evaluate import template_text
 from fairagent.errors import FairAgentError, ModelError, UsageError
-from fairagent.evaluate.engine.bounds import Bound
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.exposures import mean_exposures
-from fairagent.evaluate.engine.plan import Plan
-from fairagent.evaluate.engine.results import results_text
-from fairagent.evaluate.engine.run import Run, load_run
-from fairagent.evaluate.engine.thresholds import Threshold
-from fairagent.evaluate.engine.verdicts import summary, thresholds_table, verdicts
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.reading import Plan
+from fairagent.evaluate.results import results_text
+from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.thresholds import Bound, Threshold
+from fairagent.evaluate.verdicts import mean_exposures, summary, thresholds_table, verdicts
 from fairagent.report.page import page
 
 from . import words

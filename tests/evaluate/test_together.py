@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.files import file_name
+from fairagent.storage.files import file_name
 
 FILE = Path(__file__).resolve().parents[2] / "evaluations" / "light" / "together.py"
 spec = importlib.util.spec_from_file_location("together", FILE)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.two_runs import differences, side_by_side
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.two_runs import differences, side_by_side
 
 from .made_runs import outcome, run_of
 

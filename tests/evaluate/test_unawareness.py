@@ -12,9 +12,8 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.engine.outcome import from_line, to_line
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.kinds.ranking.unawareness import (
+from fairagent.evaluate.outcome import from_line, to_line
+from fairagent.evaluate.ranking.unawareness import (
     Confusion,
     Unaware,
     base_of,
@@ -24,6 +23,7 @@ from fairagent.evaluate.kinds.ranking.unawareness import (
     tables,
     unawareness,
 )
+from fairagent.evaluate.run import Run
 from fairagent.measures import group_fairness, jensen_shannon, parse_measure, stopping
 from fairagent.report.page import page
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.evaluate.engine import workers as engine_workers
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-from fairagent.evaluate.engine.workers import ENDING, crew, dask, interrupts_deferred, threads
+from fairagent.evaluate import workers as engine_workers
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.workers import ENDING, crew, dask, interrupts_deferred, threads
 
 from . import words
 
@@ -219,7 +219,7 @@ def test_what_happens_in_another_process_of_a_crew_is_raised_here(how: str, erro
 
 ORPHANS = """
 import os, time
-from fairagent.evaluate.engine import workers
+from fairagent.evaluate import workers
 
 def pid(seconds):
     time.sleep(seconds)

@@ -15,13 +15,13 @@ from typing import Literal
 
 import numpy as np
 
-from fairagent.evaluate.engine.check import Checked, check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.workers import threads
+from fairagent.evaluate.check import Checked, check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.workers import threads
+from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.settings.parts import BUILT_IN
-from fairagent.site import Site
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 SUBJECTS = ("judge", "singer", "painter", "miner", "nurse", "pilot", "writer", "cook", "runner", "tailor")

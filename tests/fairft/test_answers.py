@@ -13,14 +13,14 @@ import yaml
 
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.systems import prepared, site_of
-from fairagent.evaluate.engine.workers import threads
-from fairagent.evaluate.kinds.answers.agreement import OPENING
-from fairagent.fairft.run import check, run_training
-from fairagent.fairft.tower import Tower, top
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.systems import prepared, site_of
+from fairagent.evaluate.workers import threads
 from fairagent.llm.models import Models
+from fairagent.papers.fairft.benchmarks import OPENING
+from fairagent.papers.fairft.evaluate import Tower, top
+from fairagent.papers.fairft.run import check, run_training
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.settings import read_yaml

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairagent.fairft.run import check
-from fairagent.fairft.settings import FairFTFile
+from fairagent.papers.fairft.run import check
+from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import validate
 
 ROOT = Path(__file__).resolve().parents[2]

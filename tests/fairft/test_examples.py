@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, UsageError
-from fairagent.fairft.examples import OPTIONS, Example, read_examples, split
+from fairagent.papers.fairft.settings import OPTIONS, Example, read_examples, split
 
 from .small import write_lines
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fairagent.errors import DataError
-from fairagent.fairft.loss import Direction, kl_gradient, kl_loss, log_target, torch_loss
+from fairagent.papers.fairft.loss import Direction, kl_gradient, kl_loss, log_target, torch_loss
 
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(-1, 1))
 LIKELIHOODS = arrays(np.float64, (3, 4), elements=st.floats(-80, 0))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fairagent.errors import IndexMismatch
-from fairagent.fairft.examples import Example
-from fairagent.fairft.signals import PROBE, Signals
-from fairagent.prompts import Prompts
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.fairft.settings import Example
+from fairagent.papers.fairft.signals import PROBE, Signals
 from fairagent.types import Document, FloatArray
 
 ASKED = Example("q1", "Who can be a nurse?", "Anyone can")

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.fairft import checkpoint, run
-from fairagent.fairft.checkpoint import CHECKPOINT
-from fairagent.fairft.run import MODEL, RECORD, Trained, check, run_evaluation, run_training
+from fairagent.papers.fairft import run, train
+from fairagent.papers.fairft.run import MODEL, RECORD, Trained, check, run_evaluation, run_training
+from fairagent.papers.fairft.train import CHECKPOINT
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 from .small import write_lines, write_task
@@ -77,7 +77,7 @@ def test_broken_off_anywhere_it_comes_to_the_same(
 ) -> None:
     """An interruption before or after files are written, each time a little further on."""
     left = {"writes": 0, "breaks": 0}
-    original = checkpoint.whole_file
+    original = train.whole_file
 
     @contextmanager
     def breaking(path: Path) -> Iterator[IO[bytes]]:
@@ -89,7 +89,7 @@ def test_broken_off_anywhere_it_comes_to_the_same(
         if left["writes"] == 0:
             raise Broken
 
-    monkeypatch.setattr(checkpoint, "whole_file", breaking)
+    monkeypatch.setattr(train, "whole_file", breaking)
     folder = tmp_path / "run"
     while True:
         # At the beginning of a round the embeddings are written and then the checkpoint: so two get it no further.

@@ -18,7 +18,7 @@ PROGRAM = """
     import json, os, signal, sys, threading, time
 
     import openai, scipy.stats
-    import fairagent.cli.indexing, fairagent.evaluate.engine.experiment, fairagent.evaluate.kinds.ranking.kind
+    import fairagent.cli.index, fairagent.evaluate.experiment, fairagent.evaluate.ranking.kind
     import fairagent.llm.openai, fairagent.report.page
     from evaluate import words
     from fairagent.cli import main

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from evaluate import words
 
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import build_indexes
-from fairagent.evaluate.engine.workers import Workers
-from fairagent.testing import Answer, LoopbackServer, completion
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import build_indexes
+from fairagent.evaluate.workers import Workers
+from fairagent.guests.testing import Answer, LoopbackServer, completion
 
 EXPERIMENT = """\
 name: life

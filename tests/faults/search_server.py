@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from fairagent.retrieve.opensearch.address import Address, Credentials
-from fairagent.retrieve.opensearch.index import LOADED, ServerIndex
-from fairagent.retrieve.opensearch.server import Server
+from fairagent.guests.opensearch.index import LOADED, ServerIndex
+from fairagent.guests.opensearch.server import Address, Credentials, Server
 
 TEXT = {"type": "text", "analyzer": "english"}
 FIELDS = {"id": {"type": "keyword"}, "title": TEXT, "text": TEXT, "contents": TEXT, "gender": {"type": "keyword"}}

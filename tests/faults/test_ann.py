@@ -13,9 +13,7 @@ from retrieve.test_ann import DOCUMENTS, ENCODER, QUERIES
 from retrieve.test_dense import MADE, Made, Words
 from typer.testing import CliRunner
 
-from fairagent import digests
 from fairagent.cli import app
-from fairagent.digests import record_files
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.retrieve import ann_build, dense_index
 from fairagent.retrieve.ann import INDEX, AnnIndex, AnnManifest
@@ -23,7 +21,9 @@ from fairagent.retrieve.ann_build import build_ann
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.retrieve.encoded import Work
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.storage import digests
+from fairagent.storage.digests import record_files
 
 from .damage import harm, trials
 from .tiny import write

@@ -15,10 +15,10 @@ from anserini_indexes import impacts, joined, texts, vectors
 from fairagent import Query, open_agent
 from fairagent.collection import load_collection
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError
-from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
-from fairagent.retrieve.anserini.hnsw import HnswRetriever
-from fairagent.retrieve.anserini.index import commit_file
-from fairagent.retrieve.java import java_class, using_java
+from fairagent.guests.lucene.bm25 import AnseriniRetriever
+from fairagent.guests.lucene.index import commit_file
+from fairagent.guests.lucene.java import java_class, using_java
+from fairagent.guests.lucene.vectors import HnswRetriever
 
 from .tiny import DOCUMENTS, write
 

@@ -23,24 +23,23 @@ from retrieve.test_dense import Words
 from retrieve.test_splade import Words as SparseWords
 from typer.testing import CliRunner
 
-from fairagent import digests
 from fairagent.cli import app
-from fairagent.digests import RECORD, differences, record_files
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch
-from fairagent.evaluate.engine.results import results_table, results_text
-from fairagent.evaluate.engine.run import load_run, read_outcomes
+from fairagent.evaluate.results import results_table, results_text
+from fairagent.evaluate.run import load_run, read_outcomes
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.request import ModelReply
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.catalog import mapped
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.retrieve.graph import Graph, build_graph
 from fairagent.retrieve.light.build import build_light
 from fairagent.retrieve.light.encoder import LightEncoder
-from fairagent.retrieve.splade import SpladeRetriever
-from fairagent.retrieve.splade_index import build_splade_index
-from fairagent.retrieve.strings import mapped
+from fairagent.retrieve.splade import SpladeRetriever, build_splade_index
+from fairagent.storage import digests
+from fairagent.storage.digests import RECORD, differences, record_files
 from fairagent.types import Query
 
 from .damage import harm, trials
@@ -87,7 +86,7 @@ def answers(folder: Path) -> list[object]:
 
 
 def found_graph(folder: Path, dense: DenseRetriever) -> Graph:
-    from fairagent.digests import expect_whole
+    from fairagent.storage.digests import expect_whole
 
     expect_whole(folder / "index-graph", "the corpus graph", "make it again")
     return Graph(dense.ids, mapped(folder / "index-graph" / "neighbours.npy"))
@@ -301,7 +300,7 @@ def test_69_lines_of_another_run_are_refused(run_folder: Path, tmp_path: Path) -
 def test_70_a_number_that_is_not_finite_is_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
 ) -> None:
-    from fairagent.evaluate.engine.topic_runner import TopicRunner
+    from fairagent.evaluate.experiment import TopicRunner
 
     outcome = TopicRunner.outcome
 

@@ -17,7 +17,7 @@ from evaluate import words
 from fairagent import DataError, SettingsError, build_index, load_collection, open_agent
 from fairagent.collection.trec_fair.runs import read_run
 from fairagent.errors import UsageError
-from fairagent.evaluate.engine.results import results_text
+from fairagent.evaluate.results import results_text
 from fairagent.measures import AWRF, DIVERGENCES, awrf
 from fairagent.settings import load_settings
 

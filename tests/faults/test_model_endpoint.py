@@ -21,14 +21,14 @@ from fairagent.errors import (
     SettingsError,
     TransientModelError,
 )
+from fairagent.guests.testing import Answer, LoopbackServer, completion, error
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
 from fairagent.llm.openai import OpenAIModel
-from fairagent.prompts import Prompts
-from fairagent.refine.llm import LlmRefiner
+from fairagent.llm.prompts import Prompts
+from fairagent.search.refine.llm import LlmRefiner
 from fairagent.settings import BudgetSettings, ModelSettings, Price
-from fairagent.testing import Answer, LoopbackServer, completion, error
 
 CANARY = "sk-canary-0123456789abcdef"
 ASKED = ModelRequest((("system", "Name colors."), ("user", "Two, please, as JSON.")))

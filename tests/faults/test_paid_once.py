@@ -16,14 +16,15 @@ import pytest
 from collection.test_kept import COLLECTION, folders, rows, same, table
 from typer.testing import CliRunner
 
-from fairagent import load_collection, remembered
+from fairagent import load_collection
 from fairagent.cli import app
 from fairagent.collection import GroupTable
 from fairagent.collection import load as loading
 from fairagent.errors import IndexMismatch
-from fairagent.remembered import file_digest
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.storage import digests
+from fairagent.storage.digests import file_digest
 
 from .damage import harm, trials
 from .tiny import write
@@ -32,10 +33,10 @@ from .tiny import write
 @pytest.fixture(autouse=True)
 def trusting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Notes of every file, also of small ones and of those written just now: what can go wrong does so here."""
-    monkeypatch.setattr(remembered, "folder", lambda: tmp_path / "notes")
-    monkeypatch.setattr(remembered, "_known", {})
-    monkeypatch.setattr(remembered, "LEAST", 0)
-    monkeypatch.setattr(remembered, "SETTLED", -(10**12))
+    monkeypatch.setattr(digests, "folder", lambda: tmp_path / "notes")
+    monkeypatch.setattr(digests, "_known", {})
+    monkeypatch.setattr(digests, "LEAST", 0)
+    monkeypatch.setattr(digests, "SETTLED", -(10**12))
     return tmp_path / "notes"
 
 
@@ -133,7 +134,7 @@ def test_120_verify_trusts_no_note(file: Path, trusting: Path, monkeypatch: pyte
     harmed[-1] ^= 1
     (kept / "ids.npy").write_bytes(harmed)
     # As if the disk had done it: nothing of the file's state has changed, and the notes still speak of the old bytes.
-    monkeypatch.setattr("fairagent.remembered.file_digest", lambda path: whole[path])
+    monkeypatch.setattr("fairagent.storage.digests.file_digest", lambda path: whole[path])
     done = CliRunner().invoke(app, ["doctor", "--verify", str(file.parent / "index")])
     assert done.exit_code != 0
     assert "ids.npy: is not what was written" in " ".join(done.output.split())

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.evaluate.engine.run import load_run
-from fairagent.files import one_at_a_time
+from fairagent.evaluate.run import load_run
+from fairagent.guests.testing import LoopbackServer, completion
+from fairagent.llm.budget import Ledger
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.door import Door
-from fairagent.llm.ledger import Ledger
+from fairagent.llm.calls import Door
 from fairagent.llm.request import ModelReply, ModelRequest
-from fairagent.testing import LoopbackServer, completion
+from fairagent.storage.files import one_at_a_time
 
 from . import life
 
@@ -64,7 +64,7 @@ FORKED = """
     import multiprocessing, os, subprocess, sys, time
     from pathlib import Path
     from fairagent.errors import BackendUnavailable
-    from fairagent.retrieve.java import java_class, start_java, using_java
+    from fairagent.guests.lucene.java import java_class, start_java, using_java
 
     def version():
         try:

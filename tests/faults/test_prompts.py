@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, PromptError, UsageError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.workers import threads
-from fairagent.prompts import Prompts
-from fairagent.testing import LoopbackServer
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.workers import threads
+from fairagent.guests.testing import LoopbackServer
+from fairagent.llm.prompts import Prompts
 
 from . import life
 

@@ -10,16 +10,14 @@ import pytest
 from numpy.typing import NDArray
 from scripted import Engine, agent, ranking
 
-from fairagent.agent import FairAgent
+from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.prompts import Prompts
-from fairagent.refine.feedback import FeedbackRefiner
-from fairagent.refine.grounded import GroundedRefiner
-from fairagent.refine.llm import LlmRefiner
-from fairagent.refine.refiner import Refiner
+from fairagent.llm.prompts import Prompts
 from fairagent.report.record import result_record, to_json
 from fairagent.retrieve.relevance_model import Postings
-from fairagent.testing import Scripted, ScriptedModel
+from fairagent.search.agent import FairAgent
+from fairagent.search.refine.feedback import FeedbackRefiner, Refiner
+from fairagent.search.refine.llm import GroundedRefiner, LlmRefiner
 from fairagent.types import Document, Query, Ranking, SearchResult
 
 STOP_WORDS = {"the", "of", "and", "a"}

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from fairagent.errors import ReplyInvalid
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest, Reply, ask
-from fairagent.testing import ScriptedModel
 
 
 class Colors(Reply):

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, SettingsError, UsageError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.outcome import to_line
-from fairagent.evaluate.engine.run import Run, load_run, read_outcomes
-from fairagent.evaluate.engine.workers import Workers, threads
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.outcome import to_line
+from fairagent.evaluate.run import Run, load_run, read_outcomes
+from fairagent.evaluate.workers import Workers, threads
+from fairagent.guests.testing import Answer, LoopbackServer, completion, error
 from fairagent.llm.models import Models
-from fairagent.testing import Answer, LoopbackServer, completion, error
 from fairagent.types import Usage
 
 from . import life

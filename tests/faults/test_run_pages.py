@@ -13,9 +13,8 @@ from browser import chromium, needs_chromium
 from studio.asked_runs import make_runs
 from studio_server import HOSTILE, TOKEN, Studio, desk_of, running, write_collection
 
-from fairagent.evaluate.engine.run import read_head, write_head
-from fairagent.llm.exchange import Exchange
-from fairagent.llm.transcript import Transcript, read_transcript
+from fairagent.evaluate.run import read_head, write_head
+from fairagent.llm.exchange import Exchange, Transcript, read_transcript
 from fairagent.studio import run_folder
 
 NAME = "<img src=x onerror=alert(1)>"

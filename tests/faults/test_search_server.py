@@ -16,18 +16,17 @@ from fairagent.cli.checks import Check
 from fairagent.cli.server_checks import check_server
 from fairagent.collection import load_collection
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch, UsageError
+from fairagent.guests.opensearch.bulk import Origin, Plan, load
+from fairagent.guests.opensearch.config import OpenSearchConfig
+from fairagent.guests.opensearch.groups import ServerGroups
+from fairagent.guests.opensearch.index import LOADED, ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever
+from fairagent.guests.opensearch.server import Address, Credentials, Forbidden, NotThere, Server
+from fairagent.guests.opensearch.vectors import OpenSearchVectors
 from fairagent.llm.models import Models
 from fairagent.retrieve.fused import FusedRetriever
-from fairagent.retrieve.opensearch.address import Address, Credentials
-from fairagent.retrieve.opensearch.bulk import Origin, Plan, load
-from fairagent.retrieve.opensearch.config import OpenSearchConfig
-from fairagent.retrieve.opensearch.groups import ServerGroups
-from fairagent.retrieve.opensearch.index import LOADED, ServerIndex
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever
-from fairagent.retrieve.opensearch.server import Forbidden, NotThere, Server
-from fairagent.retrieve.opensearch.vectors import OpenSearchVectors
+from fairagent.retrieve.site import Site
 from fairagent.settings import load_settings
-from fairagent.site import Site
 from fairagent.types import Document, Query, Term
 
 from .search_server import FIELDS, SHARDS, Answer, SearchServer, found, refused

@@ -18,15 +18,12 @@ from fuzz import targets, worker
 from fuzz.mutate import BOMBS
 
 from fairagent import DataError, SettingsError, load_collection
-from fairagent.collection.faults import Faults
-from fairagent.collection.records import LONGEST_LINE, json_records
-from fairagent.generate.citations import CitationReader, without_citations
-from fairagent.intake.arrays import read_array
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import file_bytes
-from fairagent.intake.yaml_text import compose_yaml, parse_yaml
+from fairagent.answer.generators import CitationReader, without_citations
+from fairagent.collection.records import LONGEST_LINE, Faults, json_records
 from fairagent.settings import load_settings
+from fairagent.storage.arrays import read_array
+from fairagent.storage.readers import Malformed, file_bytes, parse_json
+from fairagent.storage.yaml_text import compose_yaml, parse_yaml
 
 from .tiny import COLLECTION, write
 

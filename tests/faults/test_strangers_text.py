@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from report.test_page import Parsed, digest, hostile_run
 
-from fairagent.clean import in_line, printable, spreadsheet_cell
-from fairagent.evaluate.engine.tables import Column, Table
+from fairagent.evaluate.tables import Column, Table
 from fairagent.report.page import page
+from fairagent.types.clean import in_line, printable, spreadsheet_cell
 
 from .tiny import DOCUMENTS, write
 
@@ -146,7 +146,7 @@ def test_62_the_page_shows_nothing_hidden_and_keeps_its_policy() -> None:
 
 
 def test_63_a_record_of_a_log_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    from fairagent.clean import logger
+    from fairagent.types.clean import logger
 
     log = logger("fairagent.test_66")
     with caplog.at_level(logging.DEBUG, log.name):

@@ -21,10 +21,10 @@ import pytest
 from studio_server import Studio, desk_of, running, write_collection
 
 from fairagent.errors import UsageError
+from fairagent.guests.testing import LoopbackServer
+from fairagent.guests.testing.server import Answer, streamed
 from fairagent.studio.lanes import Busy, Lanes
 from fairagent.studio.serving import listening
-from fairagent.testing import LoopbackServer
-from fairagent.testing.server import Answer, streamed
 
 PROGRAM = "from fairagent.cli import main; main()"
 ASKED = {"query": "lawyer"}

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from studio_server import Studio, desk_of, running, write_collection
 
-from fairagent.prompts import shipped_folder
-from fairagent.testing import LoopbackServer
-from fairagent.testing.server import Answer, Request, completion
+from fairagent.guests.testing import LoopbackServer
+from fairagent.guests.testing.server import Answer, Request, completion
+from fairagent.llm.prompts import shipped_folder
 
 ID = "refine_query"
 SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")
@@ -259,7 +259,7 @@ def test_170_a_disk_that_is_full_leaves_the_old_file(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("fairagent.files.os.fsync", full)
+        patch.setattr("fairagent.storage.files.os.fsync", full)
         said = post(studio, "save", 503, template=SHIPPED, was=was)["error"]
     assert "cannot be written (No space left on device)" in said
     assert [path.name for path in own.iterdir()] == [f"{ID}.j2"]

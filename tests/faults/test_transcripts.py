@@ -19,17 +19,15 @@ from typer.testing import CliRunner, Result
 from fairagent.cli import app
 from fairagent.cli.verify import verify
 from fairagent.errors import UsageError
-from fairagent.evaluate.engine import workers as engine_workers
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.topic_runner import close, run_job
-from fairagent.evaluate.engine.workers import crew, dask, threads
+from fairagent.evaluate import workers as engine_workers
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import close, run_experiment, run_job
+from fairagent.evaluate.workers import crew, dask, threads
+from fairagent.guests.testing import Answer, LoopbackServer, completion, error
 from fairagent.llm import ModelReply
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.exchange import Exchange
+from fairagent.llm.exchange import Exchange, read_transcript
 from fairagent.llm.models import Models
-from fairagent.llm.transcript import read_transcript
-from fairagent.testing import Answer, LoopbackServer, completion, error
 
 from . import life
 
@@ -200,7 +198,7 @@ def test_157_a_full_disk_in_the_middle_loses_no_reply_that_was_paid_for(
     """The transcript's first line finds no room; whoever makes some and repeats the command goes on."""
     full = textwrap.dedent("""
         import errno, os
-        from fairagent import lines
+        from fairagent.storage import lines
         class Full:
             def __getattr__(self, name): return getattr(os, name)
             def write(self, descriptor, content):

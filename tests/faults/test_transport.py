@@ -18,14 +18,14 @@ import pytest
 from fuzz.hostile import EVENT, REPLY, HostileServer, Plan, Step, answer, bomb, dripped, packed, reply, said
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, ReplyInvalid, TransientModelError
-from fairagent.likelihood.endpoint import EndpointModel
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.llm.body import LONGEST_LINE, MOST_BYTES, MOST_VALUES
-from fairagent.llm.breaker import Breaker
 from fairagent.llm.budget import Budget
 from fairagent.llm.completion import MOST_TOKENS, NO_COUNT
+from fairagent.llm.connection import LONGEST_LINE, MOST_BYTES, MOST_VALUES
+from fairagent.llm.likelihood import EndpointModel
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
+from fairagent.llm.retry import Breaker
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 ASKED = ModelRequest((("user", "Which color?"),))

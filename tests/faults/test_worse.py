@@ -13,20 +13,19 @@ import pytest
 from evaluate.made_runs import outcome, run_of
 from judges import documents_in, judge, says, verdicts
 
-from fairagent.alarms import GROUP_REMOVED, NO_REPLY, NO_VERDICTS, REMOVED, WORSE, Alarm
-from fairagent.answer import Answerer, Contexts
+from fairagent.answer.answering import Answerer, Contexts
+from fairagent.answer.filtering import FairFilter
+from fairagent.answer.generators import ExtractiveGenerator
 from fairagent.errors import WorseThanEngine
-from fairagent.evaluate.engine.alarmed import alarms_of
-from fairagent.evaluate.engine.outcome import from_line, to_line
-from fairagent.evaluate.engine.results import results_text
-from fairagent.filter import FairFilter
-from fairagent.generate import ExtractiveGenerator
+from fairagent.evaluate.outcome import from_line, to_line
+from fairagent.evaluate.results import alarms_of, results_text
+from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.pipeline import open_agent
-from fairagent.prompts import Prompts
+from fairagent.llm.prompts import Prompts
 from fairagent.report.page import write_page
-from fairagent.testing import Scripted, ScriptedModel
+from fairagent.search.pipeline import open_agent
 from fairagent.types import AnswerResult, Group, Removal
+from fairagent.types.common import GROUP_REMOVED, NO_REPLY, NO_VERDICTS, REMOVED, WORSE, Alarm
 
 from .conftest import Search
 

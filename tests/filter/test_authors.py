@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fairagent.filter.authors import parse_verdict
+from fairagent.answer.filtering import parse_verdict
 
 
 def test_unusual_replies_are_read_without_an_error() -> None:

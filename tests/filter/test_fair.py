@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from judges import STEPS, Data, documents_in, judge, says, step_of, verdicts
 
+from fairagent.answer.filtering import FairFilter
 from fairagent.errors import (
     BudgetExceeded,
     FatalModelError,
@@ -19,10 +20,9 @@ from fairagent.errors import (
     TransientModelError,
     UsageError,
 )
-from fairagent.filter import FairFilter
+from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.prompts import Prompts
-from fairagent.testing import Scripted, ScriptedModel
+from fairagent.llm.prompts import Prompts
 from fairagent.types import Document, Usage, Verdict
 
 PROMPTS = Prompts()

@@ -7,17 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.clean import query_shown
-from fairagent.filter.pages import (
-    LARGEST_CALL,
-    LONGEST_TEXT,
-    LONGEST_TITLE,
-    Page,
-    batches,
-    call_ids,
-    page_of,
-)
+from fairagent.answer.filtering import LARGEST_CALL, LONGEST_TEXT, LONGEST_TITLE, Page, batches, call_ids, page_of
 from fairagent.types import Document
+from fairagent.types.clean import query_shown
 
 PAGES = st.lists(st.builds(Page, st.just("d"), st.text(max_size=5), st.text(max_size=20)), max_size=6)
 

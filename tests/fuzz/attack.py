@@ -13,8 +13,8 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 from fairagent.errors import FairAgentError
-from fairagent.likelihood.endpoint import EndpointModel
 from fairagent.llm import ModelRequest, Reply, ask
+from fairagent.llm.likelihood import EndpointModel
 from fairagent.llm.openai import OpenAIModel
 from fairagent.settings import ModelSettings
 

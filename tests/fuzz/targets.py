@@ -23,12 +23,12 @@ from track_files import FILES_2021, FILES_2022, write_track
 from typer.testing import CliRunner
 
 from fairagent import UsageError, load_collection
-from fairagent.clean import printable
 from fairagent.collection import GroupTable
 from fairagent.errors import DataError, Fault
-from fairagent.loading import is_installed
 from fairagent.settings import load_settings
+from fairagent.storage.packages import is_installed
 from fairagent.types import Document, Query
+from fairagent.types.clean import printable
 from fuzz.mutate import ODD_TOKENS, Whole, damaged
 
 Target = Callable[[Random, Path], object]
@@ -136,7 +136,7 @@ def experiment_seeds() -> tuple[bytes, ...]:
 
 @target(3)
 def experiment(random: Random, folder: Path) -> None:
-    from fairagent.evaluate.engine.readiness import readiness
+    from fairagent.evaluate.worst_case import readiness
 
     tiny.write(folder)
     seed = random.choice(experiment_seeds())
@@ -146,7 +146,7 @@ def experiment(random: Random, folder: Path) -> None:
 
 @target()
 def fairft_file(random: Random, folder: Path) -> None:
-    from fairagent.fairft.run import FairFTFile
+    from fairagent.papers.fairft.run import FairFTFile
     from fairagent.settings import read_yaml, validate
 
     seeds = [path.read_bytes() for path in sorted((EVALUATIONS / "fairft").glob("*.yaml"))]
@@ -256,9 +256,9 @@ def run_file(random: Random, folder: Path) -> None:
 @cache
 def finished_run() -> Files:
     """The folder of a run, made without Java or a model."""
-    from fairagent.evaluate.engine.experiment import run_experiment
-    from fairagent.evaluate.engine.workers import threads
-    from fairagent.evaluate.kinds.ranking.of_runs import check_runs
+    from fairagent.evaluate.experiment import run_experiment
+    from fairagent.evaluate.ranking.kind import check_runs
+    from fairagent.evaluate.workers import threads
 
     made = ROOT / "finished"
     file = tiny.write(made)
@@ -273,8 +273,8 @@ def finished_run() -> Files:
 
 @target(3)
 def finished(random: Random, folder: Path) -> None:
-    from fairagent.evaluate.engine.results import write_results
-    from fairagent.evaluate.engine.run import load_run
+    from fairagent.evaluate.results import write_results
+    from fairagent.evaluate.run import load_run
     from fairagent.report.page import page
 
     write(random, folder, finished_run())
@@ -286,12 +286,12 @@ def finished(random: Random, folder: Path) -> None:
 @target()
 def transcripts(random: Random, folder: Path) -> None:
     """Lines with the right checksum, whatever they say, and some with a wrong one."""
-    from fairagent.digests import sealed
+    from fairagent.guests.testing import ScriptedModel
     from fairagent.llm import ModelRequest
-    from fairagent.llm.transcript import Transcript, read_transcript, transcript
+    from fairagent.llm.exchange import Transcript, read_transcript, transcript
+    from fairagent.storage.digests import sealed
+    from fairagent.studio.lanes import encoded
     from fairagent.studio.run_folder import exchange_record, exchange_texts
-    from fairagent.studio.said import encoded
-    from fairagent.testing import ScriptedModel
 
     file = folder / "t.jsonl"
     with transcript(file):
@@ -316,8 +316,8 @@ def transcripts(random: Random, folder: Path) -> None:
 
 @target()
 def utility_labels(random: Random, folder: Path) -> None:
-    from fairagent.digests import sealed
-    from fairagent.evaluate.kinds.fair_rag.labels import Label, head_line, read_lines, to_line
+    from fairagent.papers.fair_rag.labels import Label, head_line, read_lines, to_line
+    from fairagent.storage.digests import sealed
 
     made_from = {"model": "m", "systems": {"a": {"n": 1}}}
     lines = [head_line(made_from), *(to_line(Label("q", item, 0.5, "a")) for item in ("i", "j", None))]
@@ -327,7 +327,7 @@ def utility_labels(random: Random, folder: Path) -> None:
 
 @target()
 def avoid_library(random: Random, folder: Path) -> None:
-    from fairagent.debias.avoid import read_avoid
+    from fairagent.papers.debias_rag.avoid import read_avoid
 
     write(random, folder, {"a.jsonl": b'{"id": "a", "text": "he is", "class": "gender"}\n{"id": "b", "text": "x"}\n'})
     read_avoid(folder / "a.jsonl")
@@ -335,14 +335,14 @@ def avoid_library(random: Random, folder: Path) -> None:
 
 @cache
 def shipped_prompts() -> Any:
-    from fairagent.prompts import Prompts
+    from fairagent.llm.prompts import Prompts
 
     return Prompts()
 
 
 @target()
 def signals(random: Random, folder: Path) -> None:
-    from fairagent.fairft.signals import Signals
+    from fairagent.papers.fairft.signals import Signals
 
     model: Any = SimpleNamespace(name="m", score=lambda pairs: [np.array([-1.0]) for _ in pairs])
     file = folder / "s.jsonl"
@@ -354,8 +354,8 @@ def signals(random: Random, folder: Path) -> None:
 
 @target()
 def recording(random: Random, folder: Path) -> None:
+    from fairagent.guests.testing import ReplayModel, ScriptedModel
     from fairagent.llm.request import ModelRequest
-    from fairagent.testing import ReplayModel, ScriptedModel
 
     file = folder / "r.jsonl"
     ReplayModel.record(ScriptedModel(["red"]), file).complete(ModelRequest((("user", "Which?"),)))
@@ -365,7 +365,7 @@ def recording(random: Random, folder: Path) -> None:
 
 @target()
 def learned_reranker(random: Random, folder: Path) -> None:
-    from fairagent.rerank.model_file import Array, load_model
+    from fairagent.papers.rivals.training import Array, load_model
     from fairagent.settings import Section
 
     class Learned(Section):
@@ -379,16 +379,16 @@ def learned_reranker(random: Random, folder: Path) -> None:
 @target(2)
 def manifests(random: Random, folder: Path) -> None:
     from fairagent.retrieve import ann
-    from fairagent.retrieve.bm25.manifest import FORMAT, LUCENE_FORMAT, MANIFEST, Manifest
+    from fairagent.retrieve.bm25.manifest import FORMAT, MANIFEST, Manifest
     from fairagent.retrieve.dense_index import DenseManifest
 
     about = {"collection": "c", "fingerprint": "f", "documents": 3, "analyzer": "english"}
-    own = {**about, "format": FORMAT, "pyserini": ""}
-    lucene = {**about, "format": LUCENE_FORMAT, "pyserini": "1.6.0"}
+    own = {**about, "format": FORMAT}
+    earlier = {**about, "format": FORMAT - 1}
     dense = {"collection": "c", "fingerprint": "f", "documents": 3, "model": "m", "dimension": 4, "format": 2}
     cells = {**dense, "vectors": "0", "cells": 4, "probes": 2, "queries": 3, "recall": 0.99, "groups": {"a: x": 1.0}}
     del cells["collection"]
-    files = {MANIFEST: random.choice((own, lucene)), DenseManifest.FILE: dense, ann.MANIFEST: cells}
+    files = {MANIFEST: random.choice((own, earlier)), DenseManifest.FILE: dense, ann.MANIFEST: cells}
     write(random, folder, {name: json.dumps(value).encode() for name, value in files.items()}, most=2)
     found = random.choice((Manifest, DenseManifest, ann.AnnManifest)).read(folder)
     if isinstance(found, Manifest):
@@ -399,8 +399,8 @@ def manifests(random: Random, folder: Path) -> None:
 
 @target()
 def arrays(random: Random, folder: Path) -> None:
-    from fairagent.intake.arrays import read_array
-    from fairagent.intake.malformed import Malformed
+    from fairagent.storage.arrays import read_array
+    from fairagent.storage.readers import Malformed
 
     array = random.choice((np.arange(6, dtype=np.int64), np.zeros((2, 3), np.float16), np.array([b"a", b"bc"])))
     np.save(folder / "a.npy", array)
@@ -466,12 +466,12 @@ def damage_array(random: Random, path: Path) -> None:
 @target(6)
 def indexes(random: Random, folder: Path) -> None:
     """Damaged files of an index without the record that would tell: what is read of them is checked when it is used."""
-    from fairagent.digests import RECORD
     from fairagent.retrieve.bm25.build import build_index, update_index
     from fairagent.retrieve.bm25.search import BM25Retriever
     from fairagent.retrieve.dense import DenseRetriever
     from fairagent.retrieve.light.build import build_light
     from fairagent.retrieve.light.encoder import LightEncoder
+    from fairagent.storage.digests import RECORD
 
     shutil.copytree(index_seed(), folder, dirs_exist_ok=True)
     for name in ("index", "light"):
@@ -507,7 +507,7 @@ def indexes(random: Random, folder: Path) -> None:
 
 @target(3)
 def stereotypes(random: Random, folder: Path) -> None:
-    from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_seat, read_stereoset
+    from fairagent.papers.stereotypes.files import read_crows_pairs, read_seat, read_stereoset
 
     example = {"bias_type": "gender", "target": "judge", "context": "The judge is BLANK."}
     words = {"stereotype": "he", "anti_stereotype": "she", "unrelated": "fish"}
@@ -532,7 +532,7 @@ def stereotypes(random: Random, folder: Path) -> None:
 
 @target(2)
 def lexicon(random: Random, folder: Path) -> None:
-    from fairagent.debias.lexicon import lexicon_file, load_lexicon
+    from fairagent.papers.debias_rag.lexicon import lexicon_file, load_lexicon
 
     own = b"gender: [he <-> she, hers -> his, pregnant]\nreligion:\n  - church <-> mosque\n"
     write(random, folder, {"l.yaml": random.choice((own, own, lexicon_file().read_bytes()))})
@@ -541,10 +541,10 @@ def lexicon(random: Random, folder: Path) -> None:
 
 @target(3)
 def template(random: Random, folder: Path) -> None:
-    from fairagent.prompts import Prompts
-    from fairagent.prompts.folder import shipped_folder
-    from fairagent.prompts.prompt import read_prompt
-    from fairagent.prompts.specimens import SPECIMENS
+    from fairagent.llm.prompts import Prompts
+    from fairagent.llm.prompts.folder import shipped_folder
+    from fairagent.llm.prompts.specimens import SPECIMENS
+    from fairagent.llm.prompts.template import read_prompt
 
     path = random.choice(sorted(shipped_folder().glob("*.j2")))
     write(random, folder, {path.name: path.read_bytes()})
@@ -558,7 +558,7 @@ def template(random: Random, folder: Path) -> None:
 
 @target(2)
 def gguf(random: Random, folder: Path) -> None:
-    from fairagent.llm.local.header import read_header
+    from fairagent.llm.gguf import read_header
 
     write(random, folder, {"m.gguf": gguf_bytes(version=random.choice((2, 3)))})
     read_header(folder / "m.gguf")
@@ -567,16 +567,14 @@ def gguf(random: Random, folder: Path) -> None:
 @target(6)
 def replies(random: Random, folder: Path) -> None:
     """A model's text through every reader of replies."""
-    from fairagent.debias.diagnosis import Diagnoses
-    from fairagent.evaluate.kinds.stereotypes.choice import Order
-    from fairagent.filter.authors import parse_verdict
-    from fairagent.filter.verdicts import Verdicts
-    from fairagent.generate.citations import CitationReader, without_citations
-    from fairagent.generate.sentences import sentences
+    from fairagent.answer.filtering import Verdicts, parse_verdict
+    from fairagent.answer.generators import CitationReader, sentences, without_citations
     from fairagent.llm.reply import parse_reply
-    from fairagent.loop.policy import Choice
-    from fairagent.loop.sources import GroupKeywords
-    from fairagent.refine.keywords import Keywords, ReasonedKeywords
+    from fairagent.papers.debias_rag.avoid import Diagnoses
+    from fairagent.papers.stereotypes.scorers import Order
+    from fairagent.search.loop.policy import Choice
+    from fairagent.search.loop.sources import GroupKeywords
+    from fairagent.search.refine.asking import Keywords, ReasonedKeywords
 
     text = random.choice(
         (
@@ -604,7 +602,7 @@ def replies(random: Random, folder: Path) -> None:
 
 @target(3)
 def keywords(random: Random, folder: Path) -> None:
-    from fairagent.refine.keywords import sift
+    from fairagent.search.refine.asking import sift
 
     raw = damaged(random, b"judge\ncourt of law\nwww.example.org\nhe AND she\n" * random.choice((1, 40)))
     sift(raw.decode("utf-8", "replace").split("\n"), "law", frozenset())

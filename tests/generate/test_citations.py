@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.generate.citations import CitationReader, without_citations
+from fairagent.answer.generators import CitationReader, without_citations
 
 
 def read(text: str, documents: int = 3, size: int = 0) -> CitationReader:

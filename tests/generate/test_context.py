@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.generate.context import LONGEST_TITLE, arrange, fit
+from fairagent.answer.context import LONGEST_TITLE, arrange, fit
 from fairagent.llm.request import estimate_tokens
 from fairagent.types import Document
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from fairagent.generate import ExtractiveGenerator
+from fairagent.answer.generators import ExtractiveGenerator
 from fairagent.types import Answer, Document, Query, Term
 
 

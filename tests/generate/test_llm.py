@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fairagent.answer.generators import LlmGenerator
 from fairagent.errors import (
     FatalModelError,
     ModelError,
@@ -14,10 +15,9 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.generate.llm import LlmGenerator
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
 from fairagent.types import Document, Query, Term, Usage
 
 PROMPTS = Prompts()

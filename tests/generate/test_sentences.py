@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.generate.sentences import sentences
+from fairagent.answer.generators import sentences
 
 
 @pytest.mark.parametrize(

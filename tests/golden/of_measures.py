@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.exposure import most_underexposed
+from fairagent.collection.exposure import most_underexposed
 from fairagent.measures import (
     AWRF,
     DIVERGENCES,
@@ -23,18 +23,22 @@ from fairagent.measures import (
     group_exposure,
     known_part,
 )
-from fairagent.measures.attribution import (
+from fairagent.measures.answers import (
     attributed_disparity,
     attributed_exposure,
     disparity_bounds,
     expected_attribution_rate,
     normalized_attributed_disparity,
 )
-from fairagent.measures.bertscore import best_of_references, greedy_match
-from fairagent.measures.expected_exposure import expected_exposure, item_exposure, target_exposure
-from fairagent.measures.expected_utility import normalized_expected_utility
+from fairagent.measures.expected_exposure import (
+    expected_exposure,
+    item_exposure,
+    normalized_expected_utility,
+    target_exposure,
+)
 from fairagent.measures.ndcg import graded_ndcg
 from fairagent.measures.stereotypes import (
+    association_test,
     crows_pairs_score,
     mean_probability,
     preferences,
@@ -43,8 +47,7 @@ from fairagent.measures.stereotypes import (
     stereoset_score,
     typical_probability,
 )
-from fairagent.measures.utility import paired_test, pearson, utility
-from fairagent.measures.weat import association_test
+from fairagent.measures.utility import best_of_references, greedy_match, paired_test, pearson, utility
 from fairagent.types import Exposure
 
 from .rows import DIFFERS, Near, Row, reads

@@ -16,27 +16,30 @@ import pytest
 from judges import STEPS, documents_in, prompts_asking, step_of
 from scipy.special import softmax
 
-from fairagent.debias.lexicon import load_lexicon
-from fairagent.debias.signals import best, features, passing, scaled
-from fairagent.debias.theta import Theta, gradient, loss, project, step, target
-from fairagent.evaluate.kinds.answers.accuracy import read_accuracy
-from fairagent.evaluate.kinds.answers.agreement import read_agreement
-from fairagent.evaluate.kinds.answers.task import says_yes
-from fairagent.evaluate.kinds.utility.contexts import Order, arranged
-from fairagent.fairft.loss import kl_gradient, kl_loss, log_target, torch_loss
-from fairagent.filter import FairFilter
-from fairagent.filter.authors import parse_verdict
+from fairagent.answer.filtering import FairFilter, parse_verdict
+from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
+from fairagent.llm.prompts import Prompts
 from fairagent.measures.answers import absolute_error, accuracy, parse_utility, rouge_l
-from fairagent.prompts import Prompts
-from fairagent.retrieve.okapi import EPSILON, K1, B, descending, okapi_scores
-from fairagent.retrieve.plackett_luce import (
-    oracle_log_scores,
-    placement_log_probabilities,
-    race,
-    sampler_log_scores,
+from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.debias_rag.theta import (
+    Theta,
+    best,
+    features,
+    gradient,
+    loss,
+    passing,
+    project,
+    scaled,
+    step,
+    target,
 )
-from fairagent.testing import Scripted, ScriptedModel
+from fairagent.papers.fairft.benchmarks import read_accuracy, read_agreement
+from fairagent.papers.fairft.exam import says_yes
+from fairagent.papers.fairft.loss import kl_gradient, kl_loss, log_target, torch_loss
+from fairagent.papers.utility.section import Order, arranged
+from fairagent.retrieve.local import EPSILON, K1, B, descending, okapi_scores
+from fairagent.retrieve.stochastic import oracle_log_scores, placement_log_probabilities, race, sampler_log_scores
 from fairagent.types import Document
 
 from .rows import DIFFERS, NOT_HERE, Near, Row, reads, reads_lines

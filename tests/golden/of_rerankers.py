@@ -11,11 +11,10 @@ from rerank.prefixes import is_fair
 from scipy.special import softmax
 
 from fairagent.measures import group_exposure
-from fairagent.rerank.deltr_loss import JudgedQuery, TrainingBatch, deltr_gradient, deltr_loss, exposure_gap, top_one
-from fairagent.rerank.dlf_loss import exposure_loss, fuse
-from fairagent.rerank.fa_star_ir import fa_star_ir
-from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability, minimum_protected
-from fairagent.rerank.mmr import mmr
+from fairagent.papers.rivals.deltr import JudgedQuery, TrainingBatch, deltr_gradient, deltr_loss, exposure_gap, top_one
+from fairagent.papers.rivals.dlf import exposure_loss, fuse
+from fairagent.papers.rivals.fa_star_ir import adjusted, fa_star_ir, fail_probability, minimum_protected
+from fairagent.search.rerank.similarity import mmr
 from fairagent.types import FloatArray
 
 from .rows import DIFFERS, Near, Row, reads, reads_lines

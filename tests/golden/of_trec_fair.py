@@ -20,7 +20,7 @@ import numpy as np
 from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
 from fairagent.measures import AWRF, NDCG, JudgedRanking, Product, joint_memberships
 from fairagent.measures.trec_fair import SUBSETS_2022, Dimension, Pages, Targets, Task, TrackEvaluator, Year
-from fairagent.measures.trec_fair.task2 import target_exposure
+from fairagent.measures.trec_fair.tasks import target_exposure
 
 from .rows import Near, Row, reads_lines
 

@@ -12,9 +12,9 @@ import pytest
 from samplers import DRAWS, Sampler, all_ways
 from scipy.stats import chisquare
 
-from fairagent.measures.weat import association_test
-from fairagent.rerank.dlf_loss import exposure_loss
-from fairagent.retrieve.plackett_luce import sampler_log_scores
+from fairagent.measures.stereotypes import association_test
+from fairagent.papers.rivals.dlf import exposure_loss
+from fairagent.retrieve.stochastic import sampler_log_scores
 from fairagent.types import FloatArray
 
 

@@ -15,9 +15,9 @@ from conftest import SETTLED
 from fairagent.collection import load_collection
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
 from fairagent.measures import Log2Plus1, ndcg
-from fairagent.pipeline import build, open_site, prepare, with_settings
-from fairagent.retrieve.auto import AutoConfig
 from fairagent.retrieve.bm25.part import BM25Config
+from fairagent.retrieve.fused import AutoConfig
+from fairagent.search.pipeline import build, open_site, prepare, with_settings
 from fairagent.settings import Settings
 from fairagent.types import Query
 

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from scripted import Proposals, agent, by_letter
 
 from fairagent import BM25Retriever, build_index, load_collection, open_agent, write_demo
-from fairagent.rerank.exposure import ExposureReranker
-from fairagent.rerank.relevance import FusedReranker, OriginalReranker
+from fairagent.search.rerank.exposure import ExposureReranker
+from fairagent.search.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.types import FloatArray, Query, Ranking
 
 DOCUMENTS = [f"{letter}{place}" for place in range(4) for letter in "fmu"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.likelihood.likelihood import check_texts, perplexity
+from fairagent.llm.likelihood import check_texts, perplexity
 
 
 def test_perplexity_of_certain_words_is_one() -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BudgetExceeded, DataError, FatalModelError, ModelError, SettingsError
-from fairagent.likelihood.endpoint import EndpointModel
+from fairagent.guests.testing import Answer, LoopbackServer
+from fairagent.guests.testing.server import error
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
+from fairagent.llm.likelihood import EndpointModel
 from fairagent.settings import BudgetSettings, ModelSettings
-from fairagent.testing import Answer, LoopbackServer
-from fairagent.testing.server import error
 
 Request = dict[str, Any]
 

@@ -6,7 +6,7 @@ import pytest
 from gguf_files import gguf_bytes, gguf_file
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.likelihood.gguf import convert
+from fairagent.llm.local_likelihood import convert
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["gguf", "accelerate", "transformers"])
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.setattr("fairagent.loading.is_installed", lambda package: package != missing)
+    monkeypatch.setattr("fairagent.storage.packages.is_installed", lambda package: package != missing)
     with pytest.raises(BackendUnavailable, match=rf"needs the package {missing}.*fairagent\[local\]"):
         convert(gguf_file(tmp_path), tmp_path / "new")
     assert not (tmp_path / "new").exists()

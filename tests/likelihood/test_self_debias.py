@@ -8,9 +8,8 @@ import tiny_models
 from pydantic import ValidationError
 
 from fairagent.errors import DataError
-from fairagent.likelihood.causal import CausalModel
-from fairagent.likelihood.self_debias import SelfDebiased
-from fairagent.llm.self_debias import ABOUT, lowered
+from fairagent.llm.decoding import ABOUT, lowered
+from fairagent.llm.local_likelihood import CausalModel, SelfDebiased
 from fairagent.settings import SelfDebiasSettings
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused, ReplyTruncated, UsageError
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.reply import parse_reply
-from fairagent.testing import ScriptedModel
 from fairagent.types import Usage
 
 

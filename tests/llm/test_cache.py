@@ -16,13 +16,13 @@ import diskcache
 import pytest
 
 from fairagent.errors import BackendUnavailable, ModelError, ReplyInvalid, ReplyRefused, SettingsError
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ask
+from fairagent.llm.budget import Ledger
 from fairagent.llm.cache import ReplyCache, TextDisk
-from fairagent.llm.door import Door
-from fairagent.llm.ledger import Ledger
+from fairagent.llm.calls import Door
 from fairagent.llm.reply import Reply
 from fairagent.llm.request import ModelReply, ModelRequest
-from fairagent.testing import ScriptedModel
 from fairagent.types import Usage
 
 REPLY = ModelReply('{"colors": ["red"]}', 11, 7, "tiny-2026", seconds=2.0, calls=2, cost=0.25, notes=("1 retry",))

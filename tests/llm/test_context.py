@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from fairagent.errors import ModelError
+from fairagent.guests.testing import completion
 from fairagent.llm import ModelRequest
-from fairagent.testing import completion
 
 from .conftest import MakeModel
 from .server import Server

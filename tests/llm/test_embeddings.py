@@ -24,11 +24,10 @@ from fairagent.errors import (
     SettingsError,
     TransientModelError,
 )
-from fairagent.llm.budget import Budget
+from fairagent.llm.budget import Budget, Ledger, ledger
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.embeddings import BATCH, CUT_AT, EmbeddingModel
 from fairagent.llm.endpoint import Endpoint
-from fairagent.llm.ledger import Ledger, ledger
 from fairagent.llm.models import Models
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 

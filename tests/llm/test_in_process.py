@@ -22,8 +22,8 @@ from fairagent.errors import (
     SettingsError,
 )
 from fairagent.llm import ModelRequest, Reply, ask
+from fairagent.llm.budget import ledger
 from fairagent.llm.in_process import InProcessModel
-from fairagent.llm.ledger import ledger
 from fairagent.llm.models import Models
 from fairagent.llm.weights import Weights
 from fairagent.settings import BudgetSettings, ModelSettings, Price, TransformersSettings

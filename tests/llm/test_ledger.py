@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid, ReplyRefused
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.llm.door import Door
-from fairagent.llm.ledger import Ledger, counted, in_threads, ledger
+from fairagent.llm.budget import Ledger, charged, in_threads, ledger
+from fairagent.llm.calls import Door
 from fairagent.llm.request import tell
-from fairagent.testing import ScriptedModel
 from fairagent.types import Usage
 
 from .test_cache import Scripted
@@ -52,7 +52,7 @@ def test_calls_inside_the_block_count_and_no_others() -> None:
 def test_what_failed_counts_too_with_what_came_before(kind: type[ModelError]) -> None:
     def request() -> None:
         for ask in (lambda: RED, raised(failed(kind)), lambda: RED):
-            counted(ASKED, ask)
+            charged(ASKED, ask)
 
     with pytest.raises(kind), ledger() as spent:
         request()
@@ -61,40 +61,40 @@ def test_what_failed_counts_too_with_what_came_before(kind: type[ModelError]) ->
 
 def test_other_errors_took_nothing() -> None:
     with ledger() as spent:
-        counted(ASKED, lambda: RED)
+        charged(ASKED, lambda: RED)
         with pytest.raises(KeyError):
-            counted(ASKED, raised(KeyError("x")))
+            charged(ASKED, raised(KeyError("x")))
     assert spent.usage == TOOK
 
 
 def test_a_block_that_ends_in_an_error_is_closed() -> None:
     with pytest.raises(KeyError), ledger() as spent:
         raise KeyError
-    counted(ASKED, lambda: RED)
+    charged(ASKED, lambda: RED)
     assert spent.usage == Usage()
 
 
 def test_blocks_inside_each_other_count_their_own() -> None:
     with ledger() as outer:
-        counted(ASKED, lambda: RED)
+        charged(ASKED, lambda: RED)
         with ledger() as inner:
-            counted(ASKED, lambda: RED)
+            charged(ASKED, lambda: RED)
         with ledger() as other:
             pass
-        counted(ASKED, lambda: RED)
+        charged(ASKED, lambda: RED)
     assert (inner.usage.calls, other.usage.calls, outer.usage.calls) == (1, 0, 3)
 
 
 def test_a_cost_that_is_not_known_stays_unknown() -> None:
     with ledger() as spent:
-        counted(ASKED, lambda: RED)
-        counted(ASKED, lambda: ModelReply("blue", 1, 1))
+        charged(ASKED, lambda: RED)
+        charged(ASKED, lambda: ModelReply("blue", 1, 1))
     assert (spent.usage.calls, spent.usage.cost) == (2, None)
 
 
 def test_a_reply_from_the_cache_is_saved_and_not_spent() -> None:
     with ledger() as spent:
-        counted(ASKED, lambda: ModelReply("red", 10, 1, cost=0.5, cached=True))
+        charged(ASKED, lambda: ModelReply("red", 10, 1, cost=0.5, cached=True))
     assert (spent.usage.calls, spent.usage.cost) == (0, 0.0)
     assert spent.usage.saved
     assert (spent.usage.saved.calls, spent.usage.saved.cost) == (1, 0.5)
@@ -108,13 +108,13 @@ def test_of_models_that_ask_each_other_the_outer_one_counts() -> None:
         with pytest.raises(ReplyRefused):
             door.complete(ASKED)
         # What comes after is counted again.
-        counted(ASKED, lambda: RED)
+        charged(ASKED, lambda: RED)
     assert tally.usage == Usage(2, 30, 3, 0.75, 3.0, unusable=1)
     assert spent.usage == Usage(3, 40, 4, 1.25, 5.0, unusable=1)
     # A door behind another model still knows what went through it.
     door = Door(Scripted([RED]), None, tally)
     with ledger() as spent:
-        counted(ASKED, lambda: door.complete(ASKED))
+        charged(ASKED, lambda: door.complete(ASKED))
     assert (tally.usage.calls, spent.usage) == (3, TOOK)
 
 
@@ -125,7 +125,7 @@ def test_threads_begun_inside_write_to_the_ledgers_open_there() -> None:
     def work(number: int) -> int:
         with ledger() as own:
             for _ in range(number):
-                counted(ASKED, lambda: RED)
+                charged(ASKED, lambda: RED)
         assert own.usage.calls == number
         return number * 2
 
@@ -137,7 +137,7 @@ def test_threads_begun_inside_write_to_the_ledgers_open_there() -> None:
 
 def test_threads_begun_otherwise_do_not() -> None:
     with ledger() as spent, ThreadPoolExecutor(1) as pool:
-        pool.submit(counted, ASKED, lambda: RED).result()
+        pool.submit(charged, ASKED, lambda: RED).result()
     assert spent.usage == Usage()
 
 
@@ -148,7 +148,7 @@ def test_two_requests_in_two_threads_keep_two_ledgers() -> None:
         with ledger() as spent:
             both.wait(10)
             for _ in range(calls):
-                counted(ASKED, lambda: RED)
+                charged(ASKED, lambda: RED)
             both.wait(10)
         return spent.usage.calls
 
@@ -165,7 +165,7 @@ def test_the_first_error_is_raised_and_what_has_not_begun_is_not_done() -> None:
             begun.append(number)
         if number > 1:
             time.sleep(0.05)  # by then the failure is known
-        counted(ASKED, raised(failed()) if number == 1 else lambda: RED)
+        charged(ASKED, raised(failed()) if number == 1 else lambda: RED)
 
     with ledger() as spent, pytest.raises(ReplyRefused):
         in_threads(work, range(100), 1, "test")

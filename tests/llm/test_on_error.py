@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyTruncated, TransientModelError
-from fairagent.llm.on_error import OnError, attempt
+from fairagent.llm.asking import OnError, unless_failing
 
 
 def raising(error: Exception) -> object:
@@ -18,12 +18,12 @@ def raising(error: Exception) -> object:
 
 
 def tried(error: Exception, on_error: OnError, unpaid: bool = False) -> str:
-    return attempt(raising(error), on_error, lambda one: f"instead of {one}", unpaid)  # type: ignore[arg-type]
+    return unless_failing(raising(error), on_error, lambda one: f"instead of {one}", unpaid)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("on_error", get_args(OnError))
 def test_a_reply_is_a_reply_whatever_the_policy(on_error: OnError) -> None:
-    assert attempt(lambda: "yes", on_error, str) == "yes"
+    assert unless_failing(lambda: "yes", on_error, str) == "yes"
 
 
 @pytest.mark.parametrize("on_error", ["keep", "drop", "fallback"])

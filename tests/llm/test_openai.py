@@ -383,7 +383,7 @@ def test_the_key_is_shown_nowhere(server, make_model, caplog, slept):
 
 
 def test_openai_is_loaded_only_when_a_model_is_made():
-    rooms = ("pipeline", "extend", "llm.openai", "prompts", "refine.llm", "testing")
+    rooms = ("search.pipeline", "extend", "llm.openai", "llm.prompts", "search.refine.llm", "guests.testing")
     code = (
         f"import sys, fairagent, {', '.join(f'fairagent.{room}' for room in rooms)}; sys.exit('openai' in sys.modules)"
     )

@@ -9,10 +9,10 @@ import pytest
 import tiny_models
 
 from fairagent.errors import ModelError, SettingsError
-from fairagent.likelihood.causal import CausalModel
 from fairagent.llm import ModelRequest
+from fairagent.llm.decoding import ABOUT, lowered
 from fairagent.llm.in_process import InProcessModel
-from fairagent.llm.self_debias import ABOUT, lowered
+from fairagent.llm.local_likelihood import CausalModel
 from fairagent.llm.weights import Manner, Weights
 from fairagent.settings import ModelSettings, SelfDebiasSettings, TransformersSettings
 

@@ -20,14 +20,13 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
+from fairagent.guests.testing import Answer, ScriptedModel, completion, error, streamed
 from fairagent.llm import ModelRequest, StreamingModel, tell
-from fairagent.llm.budget import Budget
+from fairagent.llm.budget import Budget, Ledger
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.door import Door
-from fairagent.llm.ledger import Ledger
+from fairagent.llm.calls import Door
 from fairagent.llm.request import ModelReply
 from fairagent.settings import BudgetSettings, Price
-from fairagent.testing import Answer, ScriptedModel, completion, error, streamed
 
 from .conftest import CANARY, MakeModel
 from .server import Server

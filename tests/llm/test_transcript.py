@@ -19,16 +19,14 @@ from fairagent.errors import (
     TransientModelError,
     UsageError,
 )
+from fairagent.guests.testing import ScriptedModel, completion, error
+from fairagent.guests.testing.server import streamed
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
-from fairagent.llm.budget import Budget
+from fairagent.llm.budget import Budget, Ledger, in_threads
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.door import Door
-from fairagent.llm.exchange import Attempt, Exchange, exchanges_to
-from fairagent.llm.ledger import Ledger, in_threads
-from fairagent.llm.transcript import Transcript, read_transcript, transcript
+from fairagent.llm.calls import Door
+from fairagent.llm.exchange import Attempt, Exchange, Transcript, exchanges_to, read_transcript, transcript
 from fairagent.settings import BudgetSettings, Price
-from fairagent.testing import ScriptedModel, completion, error
-from fairagent.testing.server import streamed
 
 from .conftest import CANARY
 from .test_cache import Scripted

@@ -9,19 +9,15 @@ import pytest
 from loop_engine import LAWYERS, TWO_KINDS, Dense, agent, judging, verdicts
 from scripted import by_letter
 
+from fairagent.answer.filtering import FairFilter
 from fairagent.errors import BudgetExceeded, FatalModelError, TransientModelError
-from fairagent.filter import FairFilter
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.loop.actions import Action
-from fairagent.loop.actions.filter import FilterAction
-from fairagent.loop.actions.judge import JudgeAction
-from fairagent.loop.actions.neighbors import NeighborsAction
-from fairagent.loop.actions.refine import RefineAction
-from fairagent.loop.channels import Mixer
-from fairagent.loop.controller import Controller
-from fairagent.loop.judges import ModelJudge, ScorerJudge
-from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
+from fairagent.search.loop.actions import Action, FilterAction, JudgeAction, NeighborsAction, RefineAction
+from fairagent.search.loop.channels import Mixer
+from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.judges import ModelJudge, ScorerJudge
 from fairagent.types import Document, FloatArray, SearchResult, Step
 
 REFINE = RefineAction(4, 0.5)

@@ -12,12 +12,11 @@ from scripted import by_letter
 
 from fairagent import BM25Retriever, Collection, build_index, open_agent
 from fairagent.errors import BackendUnavailable
-from fairagent.loop.actions.refine import RefineAction
-from fairagent.loop.again import GroupMembers, SecondSearch
-from fairagent.loop.channels import Mixer
-from fairagent.loop.controller import Controller
-from fairagent.memo import Memo
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.search.loop.actions import RefineAction
+from fairagent.search.loop.channels import GroupMembers, Mixer, SecondSearch
+from fairagent.search.loop.controller import Controller
+from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Query, Ranking, SearchResult, Step
 
 HIDDEN = {f"f{number}": "woman woman woman court court court law" for number in range(5, 9)}

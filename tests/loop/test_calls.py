@@ -9,11 +9,11 @@ import numpy as np
 from loop_engine import LAWYERS, Dense, agent, begun
 
 from fairagent.collection import GroupTable
-from fairagent.loop.controller import Controller
-from fairagent.loop.kinds import KindSource
-from fairagent.rerank.base import Pool
-from fairagent.rerank.chain import ChainReranker
-from fairagent.rerank.exposure import ExposureReranker
+from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.kinds import KindSource
+from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.exposure import ExposureReranker
+from fairagent.search.rerank.relevance import ChainReranker
 from fairagent.types import Document, FloatArray, Ranking
 
 

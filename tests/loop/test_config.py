@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from fairagent.loop.config import ControllerConfig
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import Case
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import Case
+from fairagent.search.loop.config import ControllerConfig
 from fairagent.settings import Settings
 
 ALL = {"actions": ["neighbors", "judge", "refine", "filter"], "policy": "model", "judge": {"by": "model"}}

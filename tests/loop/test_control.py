@@ -13,11 +13,11 @@ from loop_engine import LAWYERS, Dense, agent, begun
 from scripted import Engine, by_letter
 
 from fairagent.collection import Groups
-from fairagent.loop.actions.refine import RefineAction
-from fairagent.loop.channels import Mixer
-from fairagent.loop.control import moved, start
-from fairagent.loop.controller import Controller, weighed
-from fairagent.loop.prior import DocumentKind
+from fairagent.search.loop.actions import RefineAction
+from fairagent.search.loop.channels import Mixer
+from fairagent.search.loop.controller import Controller, weighed
+from fairagent.search.loop.kinds import DocumentKind
+from fairagent.search.loop.state import moved, start
 from fairagent.types import Exposure, Step
 
 

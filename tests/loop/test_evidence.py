@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loop_engine import LAWYERS, Dense, Texts, Words, begun, by_letter, encoded
 
-from fairagent.loop.channels import Mixer
-from fairagent.loop.evidence import (
+from fairagent.measures.exposure import min_max, on_scale_of
+from fairagent.retrieve.fused import FusedRetriever
+from fairagent.search.loop.channels import Mixer
+from fairagent.search.loop.evidence import (
     Channel,
     averaged,
     by_queries,
@@ -21,9 +23,7 @@ from fairagent.loop.evidence import (
     refined_vector,
     words,
 )
-from fairagent.loop.sources import GroupText
-from fairagent.measures.scale import min_max, on_scale_of
-from fairagent.retrieve.fused import FusedRetriever
+from fairagent.search.loop.sources import GroupText
 from fairagent.types import FloatArray, Query, Term
 
 QUERY = Query("law")

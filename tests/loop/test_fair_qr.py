@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from scripted import Engine, Proposals, by_letter, collection
 
-from fairagent.agent import FairAgent
-from fairagent.loop.fair_qr import FairQR
-from fairagent.rerank.relevance import OriginalReranker
+from fairagent.search.agent import FairAgent
+from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.rerank.relevance import OriginalReranker
 from fairagent.settings import Settings
 
 LISTS = {"q": "m1 m2 m3 f1 f2 f3", "q she": "f1 m1 f2 m2 f3 m3"}

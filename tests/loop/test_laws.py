@@ -13,11 +13,11 @@ from loop_engine import Dense, agent, judging, verdicts
 from scripted import by_letter
 
 from fairagent.collection import GroupTable
-from fairagent.exposure import finite_gap, worse_dimensions
-from fairagent.loop.actions.refine import RefineAction
-from fairagent.loop.controller import Controller
-from fairagent.rerank.exposure import ExposureReranker
-from fairagent.testing import ScriptedModel
+from fairagent.collection.exposure import finite_gap, worse_dimensions
+from fairagent.guests.testing import ScriptedModel
+from fairagent.search.loop.actions import RefineAction
+from fairagent.search.loop.controller import Controller
+from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.types import Query, SearchResult
 
 WORDS = ["law", "woman", "man", "court", "ship"]

@@ -8,15 +8,14 @@ import pytest
 from loop_engine import Dense, agent, judging, verdicts
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ReplyInvalid
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.llm.on_error import OnError
-from fairagent.loop.actions.base import Offer
-from fairagent.loop.actions.refine import RefineAction
-from fairagent.loop.channels import Mixer
-from fairagent.loop.controller import Controller
-from fairagent.loop.policy import ModelPolicy, Rules
-from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.llm.asking import OnError
+from fairagent.llm.prompts import Prompts
+from fairagent.search.loop.actions import Offer, RefineAction
+from fairagent.search.loop.channels import Mixer
+from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.policy import ModelPolicy, Rules
 from fairagent.types import Trace
 
 ENGINE = Dense(

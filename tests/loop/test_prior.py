@@ -12,16 +12,15 @@ from loop_engine import LAWYERS, Dense, agent, begun
 from scripted import by_letter, collection
 
 from fairagent.collection import GroupTable
+from fairagent.collection.exposure import UnlabeledTarget
 from fairagent.collection.table_buffer import TableBuffer
-from fairagent.exposure import UnlabeledTarget
-from fairagent.loop.actions.refine import RefineAction
-from fairagent.loop.controller import Controller
-from fairagent.loop.guard import moved_by_kinds
-from fairagent.loop.kinds import KindSource
-from fairagent.loop.prior import DocumentKind, bonus, kinds_of
-from fairagent.memo import Memo
+from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.graph import Graph
-from fairagent.retrieve.strings import IdTable
+from fairagent.search.loop.actions import RefineAction
+from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.guard import moved_by_kinds
+from fairagent.search.loop.kinds import DocumentKind, KindSource, bonus, kinds_of
+from fairagent.storage.threads import Memo
 
 SCORES = np.array([4.0, 3.0, 2.0, 1.0])
 

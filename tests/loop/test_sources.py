@@ -10,14 +10,14 @@ import pytest
 from loop_engine import LAWYERS, TWO_KINDS, Dense, Words, agent
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ReplyRefused, TransientModelError
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.loop.actions.refine import RefineAction
-from fairagent.loop.channels import Mixer
-from fairagent.loop.controller import Controller
-from fairagent.loop.lack import Lack, lacking
-from fairagent.loop.sources import MOST_GROUPS, PASSAGE, EvidenceKind, Sources
-from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
+from fairagent.search.loop.actions import RefineAction
+from fairagent.search.loop.base import Lack, lacking
+from fairagent.search.loop.channels import Mixer
+from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.sources import MOST_GROUPS, PASSAGE, EvidenceKind, Sources
 from fairagent.types import Exposure, Group
 
 FEMALE = Lack(Group("gender", "female"), 0, 0.1, 0.5, 0.4)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError
-from fairagent.measures.attribution import (
+from fairagent.measures.answers import (
     Normalization,
     attributed_disparity,
     attributed_exposure,

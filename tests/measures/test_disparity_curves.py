@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import linregress, ttest_ind
 
 from fairagent.errors import DataError
-from fairagent.measures.disparity_curves import area_under_curve, disparity_intervals, slope
+from fairagent.measures.curves import area_under_curve, disparity_intervals, slope
 
 RNG = np.random.default_rng(3)
 DISPARITY, UTILITY, OWN = RNG.random(60), RNG.random(60), RNG.random(12)

@@ -9,7 +9,7 @@ import pytest
 
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import NDCG, JudgedRanking, Log2Plus1, Unlabeled, kl, parse_measure
-from fairagent.measures.gap import SMOOTHING, Gap
+from fairagent.measures.exposure import SMOOTHING, Gap
 from fairagent.measures.ndcg import graded_ndcg
 from fairagent.types import FloatArray
 

@@ -21,6 +21,7 @@ from fairagent.measures import (
     StepDiscount,
     parse_measure,
 )
+from fairagent.measures.parse import OWN
 
 from .laws import DISCOUNTS, law
 
@@ -134,10 +135,10 @@ def test_the_public_names() -> None:
     }  # fmt: skip
 
 
-def test_a_new_measure_touches_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "rr.py").write_text(
+def test_a_new_measure_is_a_class_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "reciprocal.py").write_text(
         "from dataclasses import dataclass\nfrom typing import ClassVar\n"
-        "from fairagent.measures.measure import Measure\n"
+        "from fairagent.measures.base import Measure\n"
         "@dataclass(frozen=True)\nclass ReciprocalRank(Measure):\n"
         "    name: ClassVar[str] = 'RR'\n    n: int\n    empty: str = 'zero'\n"
         "    def __call__(self, judged):\n"
@@ -145,9 +146,10 @@ def test_a_new_measure_touches_one_file(tmp_path: Path, monkeypatch: pytest.Monk
         "        return 1 / (1 + int(found[0])) if len(found) else 0.0\n",
         encoding="utf-8",
     )
-    monkeypatch.setattr(fairagent.measures, "__path__", [*fairagent.measures.__path__, str(tmp_path)])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(OWN, "RR", "reciprocal:ReciprocalRank")
     measure = parse_measure("RR(empty=one)@5*nDCG@5")
     assert str(measure) == "RR(empty=one)@5*nDCG(discount=log2-max2)@5"
     assert (measure.n, measure.of_groups, measure.lower_is_better) == (5, False, False)
     assert parse_measure("RR@5")(JudgedRanking(np.array([False, True]), 1)) == 0.5
-    del sys.modules["fairagent.measures.rr"]
+    del sys.modules["reciprocal"]

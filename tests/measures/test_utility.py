@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError
-from fairagent.measures.bertscore import best_of_references, greedy_match
 from fairagent.measures.discounts import Log2Plus1
 from fairagent.measures.ndcg import graded_ndcg, ndcg
-from fairagent.measures.utility import mean_performance, paired_test, pearson, utility
+from fairagent.measures.utility import best_of_references, greedy_match, mean_performance, paired_test, pearson, utility
 
 PERFORMANCE = st.floats(0.01, 1)
 VECTORS = st.integers(1, 5).flatmap(

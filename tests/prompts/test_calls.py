@@ -10,23 +10,22 @@ from typing import Any
 import pytest
 from refine.test_llm import state
 
-from fairagent.attribute.judge import LONGEST_ANSWER, JudgeAttributor
-from fairagent.debias.stage import LONGEST_REWRITTEN
-from fairagent.debias.synthesis import Rewriter
-from fairagent.filter import FairFilter
-from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE
-from fairagent.generate.context import fit
-from fairagent.generate.llm import LlmGenerator
+from fairagent.answer.attribution import LONGEST_ANSWER, JudgeAttributor
+from fairagent.answer.context import fit
+from fairagent.answer.filtering import LONGEST_TEXT, LONGEST_TITLE, FairFilter
+from fairagent.answer.generators import LlmGenerator
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.llm.ledger import ledger
+from fairagent.llm.budget import ledger
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import Calls, Case, together
 from fairagent.llm.request import estimate_tokens
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import Calls, Case, together
-from fairagent.refine.keywords import MOST_KEYWORDS
-from fairagent.refine.llm import LlmRefiner
+from fairagent.papers.debias_rag.stage import LONGEST_REWRITTEN
+from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.search.refine.asking import MOST_KEYWORDS
+from fairagent.search.refine.llm import LlmRefiner
 from fairagent.settings import ModelSettings, Settings
-from fairagent.settings.parts import BUILT_IN, part_class, read_part
-from fairagent.testing import ScriptedModel
+from fairagent.settings.parts import SLOTS, part_class, read_part, shipped
 from fairagent.types import Answer, Document, Term
 
 QUERIES = ("famous lawyers", "Who was the first lawyer?")
@@ -69,8 +68,8 @@ def close(calls: Calls, model: ScriptedModel) -> None:
 def test_who_asks_with_a_template_tells_a_worst_case_and_nobody_else() -> None:
     given = case(iterations=3)
     told = {}
-    for slot, of_slot in BUILT_IN.items():
-        for kind, home in of_slot.items():
+    for slot in SLOTS:
+        for kind, home in shipped(slot).items():
             if home.startswith("fairagent."):
                 needed = {"splade": {"model": "m"}, "cross-encoder": {"scorer": "s"}, "run-file": {"path": "p"}}
                 needed |= {one: {"index": "i"} for one in ("opensearch", "lucene")}

@@ -10,16 +10,16 @@ import pytest
 import yaml
 from faults import life
 
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-from fairagent.evaluate.engine.kind import Checking
-from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.reading import read_experiment
-from fairagent.evaluate.engine.systems import read_systems
-from fairagent.evaluate.engine.workers import threads
-from fairagent.evaluate.engine.worst_case import estimate
-from fairagent.prompts import Prompts
-from fairagent.testing import LoopbackServer
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.fields import Problems
+from fairagent.evaluate.kind import Checking
+from fairagent.evaluate.reading import read_experiment
+from fairagent.evaluate.systems import read_systems
+from fairagent.evaluate.workers import threads
+from fairagent.evaluate.worst_case import estimate
+from fairagent.guests.testing import LoopbackServer
+from fairagent.llm.prompts import Prompts
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "prompts"
 FILE = FOLDER / "compare.yaml"

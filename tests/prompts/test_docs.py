@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
-from fairagent.prompts import Prompts, sandbox, source, variants
-from fairagent.refine.keywords import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES
-from fairagent.refine.llm import LlmConfig
+from fairagent.llm.prompts import Prompts, sandbox, template, variants
+from fairagent.search.refine.asking import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES
+from fairagent.search.refine.llm import LlmConfig
 from fairagent.settings import Settings, validate
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "prompts.md").read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ def test_the_language_and_its_limits() -> None:
     (filters,) = re.findall(r"^\| filters \| (.*) \|$", text, re.MULTILINE)
     assert set(re.findall(r"`(\w+)`", filters)) == set(sandbox._FILTERS)
     for limit in (
-        f"{source.LARGEST // 1024} kB, {sandbox.MOST_LOOPS} loops and {sandbox.DEEPEST} levels",
+        f"{template.LARGEST_TEMPLATE // 1024} kB, {sandbox.MOST_LOOPS} loops and {sandbox.DEEPEST} levels",
         f"a prompt {sandbox.LARGEST // 1024} kB",
     ):
         assert limit in " ".join(text.split())

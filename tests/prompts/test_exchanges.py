@@ -9,10 +9,10 @@ from types import ModuleType
 import pytest
 
 from fairagent.errors import ReplyInvalid, ReplyTruncated
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
-from fairagent.prompts import Prompts
-from fairagent.prompts.specimens import SPECIMENS
-from fairagent.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.specimens import SPECIMENS
 
 FILE = Path(__file__).resolve().parents[2] / "evaluations" / "prompts" / "exchanges.py"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import PromptError, SettingsError
-from fairagent.prompts import Prompts, folder, shipped_folder, source_beside, variants
-from fairagent.prompts.source import LARGEST
+from fairagent.llm.prompts import Prompts, folder, shipped_folder, source_beside, variants
+from fairagent.llm.prompts.template import LARGEST_TEMPLATE
 
 HEAD = """---
 id: refine_query
@@ -110,7 +110,7 @@ FAULTS = [
     (HEAD + BODY + "{{ query|upcase }}", 14, "no filter 'upcase'; there are default, first, join"),
     (HEAD + BODY + "{% if query is odly %}{% endif %}", 14, "no test 'odly'"),
     (HEAD.encode() + BODY.encode() + b"M\xfcller", 14, "not UTF-8 (byte 0xfc)"),
-    (HEAD + BODY + "x" * LARGEST, None, "larger than 32,768 bytes"),
+    (HEAD + BODY + "x" * LARGEST_TEMPLATE, None, "larger than 32,768 bytes"),
 ]
 
 

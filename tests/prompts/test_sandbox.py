@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairagent.prompts.sandbox import Left, TemplateFault, compile_template, render_template
+from fairagent.llm.prompts.sandbox import Left, TemplateFault, compile_template, render_template
 
 # What a template may do: text with holes, conditions, loops over what it is given.
 WELCOME = [

@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 
-from fairagent.debias.diagnosis import Diagnoses
-from fairagent.debias.synthesis import Rewrites
+from fairagent.answer.filtering import Verdicts
 from fairagent.errors import ReplyInvalid
-from fairagent.evaluate.kinds.stereotypes.choice import Order
-from fairagent.filter.verdicts import Verdicts
+from fairagent.llm.prompts import Prompts, variants
+from fairagent.llm.prompts.specimens import SPECIMENS
 from fairagent.llm.reply import Reply, parse_reply
 from fairagent.llm.request import estimate_tokens
-from fairagent.loop.policy import Choice
-from fairagent.loop.sources import GroupKeywords, GroupPassages
-from fairagent.prompts import Prompts, variants
-from fairagent.prompts.specimens import SPECIMENS
-from fairagent.refine.grounded import GroundedRefiner
-from fairagent.refine.keywords import REPLIES
-from fairagent.refine.llm import LlmRefiner
+from fairagent.papers.debias_rag.avoid import Diagnoses
+from fairagent.papers.debias_rag.synthesis import Rewrites
+from fairagent.papers.stereotypes.scorers import Order
+from fairagent.search.loop.policy import Choice
+from fairagent.search.loop.sources import GroupKeywords, GroupPassages
+from fairagent.search.refine.asking import REPLIES
+from fairagent.search.refine.llm import GroundedRefiner, LlmRefiner
 
 SOURCES = ("", *variants())
 REFINING = {LlmRefiner.template, GroundedRefiner.template}

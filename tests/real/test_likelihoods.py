@@ -12,18 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.debias.synthesis import Rewriter
-from fairagent.evaluate.kinds.answers.asker import Asker
-from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
-from fairagent.fairft.examples import Example
-from fairagent.fairft.signals import Signals
-from fairagent.likelihood.causal import CausalModel
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
+from fairagent.llm.local_likelihood import CausalModel
 from fairagent.llm.models import Models
-from fairagent.prompts import Prompts
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.fairft.exam import Asker
+from fairagent.papers.fairft.settings import Example
+from fairagent.papers.fairft.signals import Signals
+from fairagent.papers.stereotypes.files import read_crows_pairs, read_stereoset
+from fairagent.papers.stereotypes.scorers import Likelihoods
 from fairagent.settings import ModelSettings, TransformersSettings
-from fairagent.testing import ScriptedModel
 from fairagent.types import Document
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow]

@@ -21,22 +21,19 @@ from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
 from fairagent.collection import load_collection
-from fairagent.debias.lexicon import load_lexicon
-from fairagent.debias.synthesis import Rewriter
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.kinds.answers.accuracy import ACCURACY
-from fairagent.evaluate.kinds.answers.agreement import AGREEMENT
-from fairagent.evaluate.kinds.answers.asker import Asker
-from fairagent.evaluate.kinds.answers.grading import Grader
-from fairagent.evaluate.kinds.answers.task import GradedQuestion, Task
-from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer
-from fairagent.evaluate.kinds.stereotypes.continuing import Writer
-from fairagent.evaluate.kinds.stereotypes.items import Example, Pair
-from fairagent.evaluate.kinds.utility.writing import ModelWriter
-from fairagent.llm.door import Door
-from fairagent.llm.ledger import Ledger, ledger
+from fairagent.llm.budget import Ledger, ledger
+from fairagent.llm.calls import Door
+from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import Model, ModelReply, ModelRequest
-from fairagent.prompts import Prompts
+from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.debias_rag.synthesis import Rewriter
+from fairagent.papers.fairft.benchmarks import ACCURACY, AGREEMENT
+from fairagent.papers.fairft.exam import Asker, GradedQuestion, Grader, Task
+from fairagent.papers.stereotypes.bold import Writer
+from fairagent.papers.stereotypes.items import Example, Pair
+from fairagent.papers.stereotypes.scorers import ChoiceScorer
+from fairagent.papers.utility.trial import ModelWriter
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.types import Document, Query, Usage
 
@@ -172,7 +169,7 @@ def test_answer_and_attribute(options: list[str], record: Record) -> None:
 
 @pytest.mark.usefixtures("booked")
 def test_an_answer_that_is_streamed_is_its_pieces(options: list[str], record: Record) -> None:
-    from fairagent.pipeline import build, open_site
+    from fairagent.search.pipeline import build, open_site
     from fairagent.settings import load_settings
 
     more = {"profile": "offline", "engine": "bm25", "generate": "llm", "context": {"documents": 1}, "n": 4}

@@ -14,7 +14,7 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.measures.ndcg import graded_ndcg
-from fairagent.retrieve.splade_encoder import SpladeEncoder
+from fairagent.retrieve.splade import SpladeEncoder
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow, pytest.mark.shared]
 

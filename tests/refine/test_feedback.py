@@ -17,9 +17,8 @@ import pytest
 from numpy.typing import NDArray
 from scripted import ranking
 
-from fairagent.refine.feedback import FeedbackRefiner
-from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.relevance_model import Postings
+from fairagent.search.refine.feedback import FeedbackRefiner, RefineState
 from fairagent.types import Exposure, Group, Query, Term
 
 TEXTS = {"d0": "law law he", "d1": "law he", "d2": "law she", "d3": "law she judge"}

@@ -10,11 +10,11 @@ import pytest
 from test_feedback import FEMALE, MALE, TEXTS, Library, state
 
 from fairagent.errors import ReplyTruncated
-from fairagent.prompts import Prompts
-from fairagent.refine.feedback import FeedbackRefiner
-from fairagent.refine.grounded import LONGEST_TITLE, MOST_TITLES, GroundedRefiner
-from fairagent.refine.keywords import Keywords
-from fairagent.testing import ScriptedModel
+from fairagent.guests.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
+from fairagent.search.refine.asking import Keywords
+from fairagent.search.refine.feedback import FeedbackRefiner
+from fairagent.search.refine.llm import LONGEST_TITLE, MOST_TITLES, GroundedRefiner
 from fairagent.types import Document, Ranking, Term
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fairagent.refine.keywords import MOST_KEYWORDS, sift
+from fairagent.search.refine.asking import MOST_KEYWORDS, sift
 
 # proposed, kept; the query is "famous Lawyers", "judge" has been tried
 CLEANING = [

@@ -16,12 +16,12 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply
-from fairagent.prompts import Prompts
-from fairagent.refine.keywords import KEYWORD, Keywords, ReasonedKeywords
-from fairagent.refine.llm import LlmRefiner
-from fairagent.refine.refiner import RefineState
-from fairagent.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
+from fairagent.search.refine.asking import KEYWORD, Keywords, ReasonedKeywords
+from fairagent.search.refine.feedback import RefineState
+from fairagent.search.refine.llm import LlmRefiner
 from fairagent.types import Exposure, Group, Query, Ranking, Refinement, Term, Usage
 
 

@@ -11,12 +11,12 @@ from random import Random
 import numpy as np
 
 from fairagent.collection.demo.files import POPULATION, Entry, make_entries
-from fairagent.collection.demo.words import OCCUPATIONS
-from fairagent.evaluate.engine.comparison import compare
-from fairagent.evaluate.engine.outcome import GroupShares, HitRecord, Outcome, StepRecord
-from fairagent.evaluate.engine.run import Run
+from fairagent.collection.demo.people import OCCUPATIONS
+from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.judging import standard_measures
-from fairagent.evaluate.kinds.ranking.kind import RankingKind
+from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
+from fairagent.evaluate.ranking.kind import RankingKind
+from fairagent.evaluate.run import Run
 from fairagent.measures import LOG2_MAX2, JudgedRanking, kl
 
 N = 20

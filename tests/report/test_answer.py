@@ -5,8 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairagent.report.answer import answer_body, answer_story, answer_text, removed_text, resting_table, sources_table
-from fairagent.report.beside import beside_table
+from fairagent.report.answer import (
+    answer_body,
+    answer_story,
+    answer_text,
+    beside_table,
+    removed_text,
+    resting_table,
+    sources_table,
+)
 from fairagent.report.record import answer_record
 from fairagent.report.text import plain
 from fairagent.types import (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.report.bars import BLOCKS, draw_bar
+from fairagent.report.text import BLOCKS, draw_bar
 
 SHARES = st.floats(0, 1)
 

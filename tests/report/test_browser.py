@@ -18,10 +18,8 @@ from typing import Any
 import pytest
 from browser import CHROMIUM, needs_chromium
 
-from fairagent.report.exchanges import ShownExchange
 from fairagent.report.page import digest, page
-from fairagent.report.panel import exposure_bar
-from fairagent.report.topics import palette
+from fairagent.report.topics import ShownExchange, exposure_bar, palette
 
 from .runs import SYSTEMS, made_run, tiny_run, wide_run
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.llm.exchange import Attempt, Exchange
-from fairagent.llm.transcript import Transcript
-from fairagent.report import exchanges
-from fairagent.report.exchanges import ShownExchange, shown_exchanges
+from fairagent.llm.exchange import Attempt, Exchange, Transcript
+from fairagent.report import topics
 from fairagent.report.page import write_page
+from fairagent.report.topics import ShownExchange, shown_exchanges
 
 from .runs import tiny_run
 from .test_page import HOSTILE, data_of
@@ -74,7 +73,7 @@ def test_what_is_long_is_cut_and_what_is_too_much_left_out(write, monkeypatch: p
     long = replace(QUESTION, text="x" * 5000)
     path = write(long, replace(long, topic="t2"))
     assert shown_exchanges(path)["t1", "B"][0].reply == "x" * 4000 + "… (1,000 more characters)"
-    monkeypatch.setattr(exchanges, "MOST", 6000)
+    monkeypatch.setattr(topics, "MOST", 6000)
     assert shown_exchanges(path).keys() == {("t1", "B")}
 
 

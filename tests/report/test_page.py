@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fairagent.evaluate.engine.outcome import GroupShares, HitRecord
-from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.outcome import GroupShares, HitRecord
+from fairagent.evaluate.run import Run
 from fairagent.report.chart import SERIES, color_number, marker_number
 from fairagent.report.data import cut
 from fairagent.report.page import GROUP_COLORS, STYLES, TEMPLATES, digest, page, write_page

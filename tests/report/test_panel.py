@@ -6,10 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.evaluate.engine.outcome import GroupShares, HitRecord
-from fairagent.report.highlight import highlighted, is_keyword, keywords_of
-from fairagent.report.panel import STEP_GROUPS, exposure_bar, panel_of
-from fairagent.report.topics import FEWEST_HITS, MOST_HITS, ROWS, extremes, palette, topic_views
+from fairagent.evaluate.outcome import GroupShares, HitRecord
+from fairagent.report.text import highlighted, is_keyword, keywords_of
+from fairagent.report.topics import (
+    FEWEST_HITS,
+    MOST_HITS,
+    ROWS,
+    STEP_GROUPS,
+    exposure_bar,
+    extremes,
+    palette,
+    panel_of,
+    topic_views,
+)
 
 from .runs import MEASURES, made_run, tiny_run
 

@@ -7,14 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairagent.evaluate.engine.exposures import mean_exposures
-from fairagent.evaluate.engine.page import LinePlot, PlotLine, PlotPoint
+from fairagent.evaluate.kind import LinePlot, PlotLine, PlotPoint
+from fairagent.evaluate.verdicts import mean_exposures
 from fairagent.report.chart import MARKERS, Chart, color_number, marker_number, ticks
 from fairagent.report.page import page
 from fairagent.report.plots import Box, cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, trade_off_plot
-from fairagent.report.points import trade_off
-from fairagent.report.series import gap_paths
-from fairagent.report.spending import cost_trade_off
+from fairagent.report.series import cost_trade_off, gap_paths, trade_off
 
 from .runs import SYSTEMS, made_run, tiny_run
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.report.points import Mean, points, trade_off
+from fairagent.report.series import Mean, points, trade_off
 
 from .runs import MEASURES, tiny_run
 

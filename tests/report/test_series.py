@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairagent.evaluate.engine.exposures import counted_topics, mean_exposures
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.results import not_judged
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.results import not_judged
+from fairagent.evaluate.verdicts import counted_topics, mean_exposures
 from fairagent.report.results import efforts, findings, result_tables
 from fairagent.report.series import gains, gap_paths, main_measure
 

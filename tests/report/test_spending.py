@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.evaluate.kinds.answers.agreement import Agreement
-from fairagent.report.spending import Currency, cost_trade_off, spending
+from fairagent.papers.fairft.benchmarks import Agreement
+from fairagent.report.series import Currency, cost_trade_off, spending
 
 from .runs import MEASURES, Run, failed, made_run, tiny_run
 

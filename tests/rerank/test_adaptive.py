@@ -17,8 +17,8 @@ from scripted import Engine, agent, by_letter, collection
 from fairagent.collection.groups import JoinedGroups
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.measures import Uniform
-from fairagent.rerank import adaptive
-from fairagent.rerank.adaptive import (
+from fairagent.papers.rivals import adaptive
+from fairagent.papers.rivals.adaptive import (
     AdaptiveConfig,
     AdaptiveReranker,
     CollectionGroups,
@@ -26,12 +26,12 @@ from fairagent.rerank.adaptive import (
     PairScoring,
     Where,
 )
-from fairagent.rerank.base import Pool
-from fairagent.rerank.chain import ChainConfig
-from fairagent.rerank.pair_scorer import PairScorer
 from fairagent.retrieve.base import texts_for
+from fairagent.retrieve.site import Site
+from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.cross_encoder import PairScorer
+from fairagent.search.rerank.relevance import ChainConfig
 from fairagent.settings import Settings
-from fairagent.site import Site
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 ROW = {"f": (0.0, 1.0, 0.0), "m": (0.0, 0.0, 1.0), "u": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 1.0), "x": (0.0, 0.0, 0.0)}
@@ -433,7 +433,7 @@ def test_a_scorer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> PairScorer:
         raise BackendUnavailable(f"no cross-encoder {name!r}")
 
-    monkeypatch.setattr("fairagent.rerank.pair_scorer.open_pair_scorer", missing)
+    monkeypatch.setattr("fairagent.search.rerank.cross_encoder.open_pair_scorer", missing)
     place = site(rerank={"kind": "adaptive", "scorer": "nowhere"})
     for ask in (place.settings.rerank.check, place.settings.rerank.build):
         with pytest.raises(BackendUnavailable, match="no cross-encoder 'nowhere'"):

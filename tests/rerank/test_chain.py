@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from scripted import ranking
 
-from fairagent.rerank.base import Pool
-from fairagent.rerank.chain import ChainConfig, ChainReranker
-from fairagent.rerank.exposure import ExposureReranker
-from fairagent.rerank.relevance import OriginalReranker
+from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.exposure import ExposureReranker
+from fairagent.search.rerank.relevance import ChainConfig, ChainReranker, OriginalReranker
 from fairagent.settings import Without
 from fairagent.settings.parts import read_part
 from fairagent.types import Query, Ranking

@@ -13,9 +13,13 @@ import pytest
 from tiny_models import WORDS, save_bert, save_causal, save_cross_encoder, save_t5
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.rerank.base import Pool
-from fairagent.rerank.cross_encoder import CrossEncoderReranker
-from fairagent.rerank.pair_scorer import CrossEncoderScorer, MonoT5Scorer, open_pair_scorer
+from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.cross_encoder import (
+    CrossEncoderReranker,
+    CrossEncoderScorer,
+    MonoT5Scorer,
+    open_pair_scorer,
+)
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 MONOT5 = (*WORDS, "query", "document", "relevant", ":", "true", "false")

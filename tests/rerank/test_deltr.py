@@ -8,11 +8,20 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, UsageError
-from fairagent.rerank.base import Pool
-from fairagent.rerank.deltr import DELTRModel, DELTRReranker, fit_deltr, judged_query
-from fairagent.rerank.deltr_loss import JudgedQuery, TrainingBatch, deltr_gradient, deltr_loss, exposure_gap, top_one
-from fairagent.rerank.model_file import load_model, save_model
-from fairagent.rerank.protected import ProtectedGroup
+from fairagent.papers.rivals.deltr import (
+    DELTRModel,
+    DELTRReranker,
+    JudgedQuery,
+    TrainingBatch,
+    deltr_gradient,
+    deltr_loss,
+    exposure_gap,
+    fit_deltr,
+    judged_query,
+    top_one,
+)
+from fairagent.papers.rivals.training import ProtectedGroup, load_model, save_model
+from fairagent.search.rerank.base import Pool
 from fairagent.types import FloatArray, Query, Ranking
 
 

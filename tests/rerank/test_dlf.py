@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, UsageError
-from fairagent.rerank.base import Pool
-from fairagent.rerank.dlf import DLFModel, DLFReranker, _gradients, fit_dlf
-from fairagent.rerank.dlf_loss import exposure_loss
-from fairagent.rerank.features import EmbeddingFeatures
-from fairagent.rerank.model_file import load_model, save_model
+from fairagent.papers.rivals.dlf import DLFModel, DLFReranker, _gradients, exposure_loss, fit_dlf
+from fairagent.papers.rivals.training import EmbeddingFeatures, load_model, save_model
+from fairagent.search.rerank.base import Pool
 from fairagent.types import FloatArray, Query, Ranking
 
 RNG = np.random.default_rng(11)

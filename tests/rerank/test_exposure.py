@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from scripted import by_letter, collection
 
-from fairagent.exposure import ExposureMeter
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, StepDiscount, Uniform
-from fairagent.rerank.base import Pool, pool_of
-from fairagent.rerank.chain import ChainReranker
-from fairagent.rerank.exposure import FAIRNESS, STRICT, ExposureConfig, ExposureReranker, stricter
-from fairagent.rerank.relevance import OriginalReranker
+from fairagent.search.rerank.base import Pool, pool_of
+from fairagent.search.rerank.exposure import FAIRNESS, STRICT, ExposureConfig, ExposureReranker, stricter
+from fairagent.search.rerank.relevance import ChainReranker, OriginalReranker
 from fairagent.settings import Settings
 from fairagent.types import Exposure, FloatArray, Query, Ranking
 

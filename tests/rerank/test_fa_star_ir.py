@@ -15,10 +15,16 @@ from scipy.stats import binom
 
 from fairagent.errors import UsageError
 from fairagent.measures import Uniform
-from fairagent.rerank.base import Pool
-from fairagent.rerank.fa_star_ir import FAStarIRReranker, fa_star_ir
-from fairagent.rerank.fa_star_ir_tables import Compat, adjusted, fail_probability, minimum_protected
-from fairagent.rerank.protected import ProtectedGroup
+from fairagent.papers.rivals.fa_star_ir import (
+    Compat,
+    FAStarIRReranker,
+    adjusted,
+    fa_star_ir,
+    fail_probability,
+    minimum_protected,
+)
+from fairagent.papers.rivals.training import ProtectedGroup
+from fairagent.search.rerank.base import Pool
 from fairagent.types import Query, Ranking
 
 from .prefixes import is_fair

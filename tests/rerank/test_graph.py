@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fairagent.rerank.base import Pool
-from fairagent.rerank.graph import GraphConfig, GraphReranker, smoothed
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.similarity import GraphConfig, GraphReranker, smoothed
 from fairagent.settings.parts import read_part
 from fairagent.types import Query, Ranking
 

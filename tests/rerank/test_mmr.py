@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import UsageError
-from fairagent.rerank.base import Pool
-from fairagent.rerank.mmr import MMRReranker, mmr
-from fairagent.rerank.similarity import ByEmbeddings, ByGroups, ByTerms
 from fairagent.retrieve.relevance_model import Postings
+from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.similarity import ByEmbeddings, ByGroups, ByTerms, MMRReranker, mmr
 from fairagent.types import FloatArray, Query, Ranking
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairagent.errors import UsageError
-from fairagent.rerank.base import Pool
-from fairagent.rerank.plackett_luce import PlackettLuceReranker
+from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.relevance import PlackettLuceReranker
 from fairagent.types import Query, Ranking
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError
-from fairagent.rerank.base import Pool, ordered
-from fairagent.rerank.relevance import FusedReranker, OriginalReranker
+from fairagent.search.rerank.base import Pool, ordered
+from fairagent.search.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.types import FloatArray, Query, Ranking
 
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from scripted import by_letter, collection
 
 from fairagent.errors import DataError, UsageError
-from fairagent.rerank.base import Pool
-from fairagent.rerank.representative import RepresentativeConfig, RepresentativeReranker, draw_order, raked
-from fairagent.rerank.unlabeled import counting_one, with_unknown
-from fairagent.retrieve.plackett_luce import sampler_log_scores
+from fairagent.papers.rivals.representative import RepresentativeConfig, RepresentativeReranker, draw_order, raked
+from fairagent.retrieve.site import Site
+from fairagent.retrieve.stochastic import sampler_log_scores
+from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.exposure import counting_one, with_unknown
 from fairagent.settings import Settings
-from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
 
 ROW = {"f": (0.0, 1.0, 0.0), "m": (0.0, 0.0, 1.0), "u": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 1.0), "x": (0.0, 0.0, 0.0)}

@@ -18,7 +18,7 @@ from fairagent.retrieve.ann import MANIFEST, AnnIndex, AnnManifest
 from fairagent.retrieve.ann_build import build_ann, exact_lists
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.types import Document, FloatArray, Query
 
 from .test_dense import Made

@@ -9,17 +9,16 @@ import pytest
 from evaluate import words
 
 from fairagent import build_index, open_agent, update_index
-from fairagent.pipeline import build, open_site, parts_of, prepare, settled
 from fairagent.retrieve import vectors
-from fairagent.retrieve.auto import LIGHT_WEIGHT, AutoConfig
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.fused import FusedConfig, FusedRetriever
+from fairagent.retrieve.fused import LIGHT_WEIGHT, AutoConfig, FusedConfig, FusedRetriever
 from fairagent.retrieve.graph import TABLE, graph_folder
 from fairagent.retrieve.light.encoder import LIGHT
+from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig
+from fairagent.search.pipeline import build, open_site, parts_of, prepare, settled
 from fairagent.settings import Settings
-from fairagent.site import Site
 
 from .test_dense import Words
 

@@ -10,9 +10,8 @@ import pytest
 import tiny_models
 
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.retrieve import crew
-from fairagent.retrieve.crew import embedding
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
+from fairagent.retrieve import sentence_encoder
+from fairagent.retrieve.sentence_encoder import SentenceEncoder, embedding
 
 TEXTS = [" ".join(["judge", "river", "court", "boat"][: 1 + n % 4]) + f" {n}" for n in range(50)]
 
@@ -25,8 +24,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "SHARE", 20)
-    monkeypatch.setattr(crew, "PIECE", 8)
+    monkeypatch.setattr(sentence_encoder, "SHARE", 20)
+    monkeypatch.setattr(sentence_encoder, "PIECE", 8)
 
 
 @pytest.mark.slow

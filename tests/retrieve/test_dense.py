@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
-from fairagent.folders import MARKER
 from fairagent.retrieve import dense, dense_index, encoded
 from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource, VectorEngine
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.encoder import BUNDLED, Embeddings
+from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
+from fairagent.storage.folders import MARKER
 from fairagent.types import Document, FloatArray, Query, Term
 
 
@@ -291,7 +291,7 @@ def test_missing_packages(missing: str, monkeypatch: pytest.MonkeyPatch) -> None
 def test_importing_loads_no_model_library() -> None:
     heavy = ("torch", "transformers", "sentence_transformers", "jnius")
     code = (
-        "import sys, fairagent.retrieve.dense, fairagent.retrieve.rm3, fairagent.rerank.similarity; "
+        "import sys, fairagent.retrieve.dense, fairagent.retrieve.relevance_model, fairagent.search.rerank.similarity; "
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

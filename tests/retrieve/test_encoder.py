@@ -10,7 +10,7 @@ import pytest
 from tiny_models import save_bert, save_masked
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
-from fairagent.retrieve.encoder import BFLOAT16, BUNDLED, FLOAT32, full_name, open_encoder
+from fairagent.retrieve.encoders import BFLOAT16, BUNDLED, FLOAT32, full_name, open_encoder
 from fairagent.retrieve.sentence_encoder import MeanPooledEncoder, SentenceEncoder, quickest_dtype
 from fairagent.types import FloatArray
 

@@ -13,7 +13,7 @@ import pytest
 from fairagent.retrieve import dense_index
 from fairagent.retrieve.dense_index import DenseManifest, build_dense_index
 from fairagent.retrieve.encoded import Work, read_done
-from fairagent.retrieve.encoder import BFLOAT16, FLOAT32, Embeddings
+from fairagent.retrieve.encoders import BFLOAT16, FLOAT32, Embeddings
 from fairagent.retrieve.forecast import FIRST, Forecast
 from fairagent.types import Document
 

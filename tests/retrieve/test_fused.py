@@ -15,14 +15,14 @@ from pydantic import ValidationError
 from scripted import agent, ranking
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.rerank.relevance import OriginalReranker
 from fairagent.retrieve.base import TextSource, Vocabulary
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
 from fairagent.retrieve.fused import RRF, FusedConfig, FusedRetriever, Scale, scaled
 from fairagent.retrieve.graph import encoders
-from fairagent.retrieve.rm3 import RM3Config
+from fairagent.retrieve.relevance_model import RM3Config
 from fairagent.retrieve.vectors import DenseConfig
+from fairagent.search.rerank.relevance import OriginalReranker
 from fairagent.settings import Settings
 from fairagent.settings.parts import read_part
 from fairagent.types import Document, FloatArray, Query, Ranking

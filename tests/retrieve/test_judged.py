@@ -7,8 +7,7 @@ import pytest
 
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever, TextSource, checked
-from fairagent.retrieve.judged import QrelsRetriever, Reading, by_grade, drawn
-from fairagent.retrieve.nothing import Nothing
+from fairagent.retrieve.run_file import Nothing, QrelsRetriever, Reading, by_grade, drawn
 from fairagent.settings.parts import read_part
 from fairagent.types import Query
 

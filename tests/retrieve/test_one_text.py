@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable
-from fairagent.retrieve.encoder import BUNDLED
+from fairagent.retrieve.encoders import BUNDLED
 from fairagent.retrieve.one_text import OneTextEncoder, error_function
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
 

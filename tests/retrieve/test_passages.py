@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.collection.chunks import Chunks, document_of, passages
+from fairagent.collection.config import Chunks, passage_document, passages
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary, texts_for
 from fairagent.retrieve.bm25.build import build_index
@@ -84,7 +84,7 @@ def by_hand(engine: BM25Retriever | DenseRetriever, query: Query) -> list[tuple[
     found = engine.search(query, 100_000)
     best: dict[str, float] = {}
     for id, score in zip(found.ids, found.scores.tolist(), strict=True):
-        best[document_of(id)] = max(score, best.get(document_of(id), -np.inf))
+        best[passage_document(id)] = max(score, best.get(passage_document(id), -np.inf))
     return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
@@ -137,7 +137,7 @@ def test_the_terms_of_a_document_are_those_of_all_its_passages(retriever: BM25Pa
     for row, id in enumerate(ids):
         of_row = found.row == row
         counts = dict(zip([words[term] for term in found.term[of_row]], found.count[of_row], strict=True))
-        parts = [one for one in passages(DOCUMENTS, CHUNKS) if document_of(one.id) == id]
+        parts = [one for one in passages(DOCUMENTS, CHUNKS) if passage_document(one.id) == id]
         terms = Counter(term for one in parts for term in lucene.analyze(f"{one.title} {one.text}"))
         stems = Counter({stem: count for word, count in counts.items() for stem in retriever.analyze(word)})
         assert stems == terms
@@ -162,7 +162,7 @@ def test_the_embedding_of_a_document_is_the_mean_of_its_passages(dense: DenseRet
     ids = [DOCUMENTS[n].id for n in (40, 3)]
     found = DensePassages(dense).vectors(ids)
     for row, id in zip(found, ids, strict=True):
-        parts = [one.id for one in passages(DOCUMENTS, CHUNKS) if document_of(one.id) == id]
+        parts = [one.id for one in passages(DOCUMENTS, CHUNKS) if passage_document(one.id) == id]
         np.testing.assert_allclose(row, dense.vectors(parts).mean(axis=0), atol=1e-6)
 
 

@@ -13,15 +13,16 @@ from samplers import DRAWS, Sampler, all_ways, by_stream
 from scipy.stats import chisquare
 
 from fairagent.errors import DataError, UsageError
-from fairagent.retrieve import plackett_luce, races
-from fairagent.retrieve.plackett_luce import (
+from fairagent.retrieve import stochastic
+from fairagent.retrieve.stochastic import (
+    arrivals,
     oracle_log_scores,
     placement_log_probabilities,
     sample_rankings,
     sampler_log_scores,
+    thinned,
     topic_rng,
 )
-from fairagent.retrieve.races import arrivals, thinned
 from fairagent.types import FloatArray
 
 
@@ -87,7 +88,7 @@ def test_a_wrong_table_is_found_out(sample: Sampler) -> None:
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0, 4.0])
 def test_many_documents(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
     streams = []
-    monkeypatch.setattr(plackett_luce, "thinned", lambda *a, **b: streams.append(True) or thinned(*a, **b))
+    monkeypatch.setattr(stochastic, "thinned", lambda *a, **b: streams.append(True) or thinned(*a, **b))
     log_scores = sampler_log_scores(np.linspace(0, 3, 50) ** 2, alpha)
     drawn = sample_rankings(log_scores, 2, np.random.default_rng(8), 2 * DRAWS)
     assert streams == [True]
@@ -102,7 +103,7 @@ def test_a_stream_that_ends_early_is_as_exact(monkeypatch: pytest.MonkeyPatch) -
         full.append(races)
         return arrivals(levels, rng, races)
 
-    monkeypatch.setattr(races, "arrivals", counting)
+    monkeypatch.setattr(stochastic, "arrivals", counting)
     log_scores = np.log([1.0, 9.0, 6.5, 2.0, 1.0])
     found = draws(by_stream(1), log_scores, 3)
     assert DRAWS / 2 < full[0] < DRAWS

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.digests import differences
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve import dense_index, splade_index
+from fairagent.retrieve import dense_index
+from fairagent.retrieve import splade as splade_index
 from fairagent.retrieve.dense_index import DenseManifest, build_dense_index
-from fairagent.retrieve.encoded import PROBE_TEXT, expect_renewable
-from fairagent.retrieve.rows import create_rows, write_rows
-from fairagent.retrieve.splade_index import build_splade_index
+from fairagent.retrieve.encoded import PROBE_TEXT, create_rows, expect_renewable, write_rows
+from fairagent.retrieve.splade import build_splade_index
+from fairagent.storage.digests import differences
 from fairagent.types import Document
 
 from . import test_dense as dense

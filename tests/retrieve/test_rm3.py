@@ -6,8 +6,7 @@ import pytest
 
 from fairagent.retrieve.base import TextSource, Vocabulary
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.relevance_model import RM3, TermSource
-from fairagent.retrieve.rm3 import RM3Retriever
+from fairagent.retrieve.relevance_model import RM3, RM3Retriever, TermSource
 from fairagent.types import Query, Term
 
 QUERY = Query("lawyer", "7")

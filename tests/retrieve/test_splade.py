@@ -13,12 +13,10 @@ from scipy.sparse import csr_array
 from tiny_models import save_bert, save_masked
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
-from fairagent.retrieve import encoded, splade_index
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve import encoded, splade
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.passages import PassageRetriever
-from fairagent.retrieve.splade import SpladeRetriever
-from fairagent.retrieve.splade_encoder import SpladeEncoder
-from fairagent.retrieve.splade_index import build_splade_index
+from fairagent.retrieve.splade import SpladeEncoder, SpladeRetriever, build_splade_index
 from fairagent.types import Document, Query, Term
 
 from .test_dense import MADE, Made, broken_off
@@ -115,7 +113,7 @@ def test_a_damaged_index(tmp_path: Path, name: str) -> None:
 
 
 def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splade_index, "CHUNK", 10)
+    monkeypatch.setattr(splade, "CHUNK", 10)
     index, done = tmp_path / "index", []
     with pytest.raises(KeyboardInterrupt):
         build_splade_index(MADE, index, Words(fail_after=35), done.append)

@@ -11,10 +11,9 @@ from scipy.stats import chisquare
 
 from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
-from fairagent.retrieve.plackett_luce import sample_rankings, sampler_log_scores, topic_rng
+from fairagent.retrieve.clock import RequestCounter
 from fairagent.retrieve.relevance_model import TermSource
-from fairagent.retrieve.request_counter import RequestCounter
-from fairagent.retrieve.stochastic import StochasticRetriever
+from fairagent.retrieve.stochastic import StochasticRetriever, sample_rankings, sampler_log_scores, topic_rng
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError
-from fairagent.retrieve.strings import MAX_ID_BYTES, IdTable, Strings, encode_id
+from fairagent.retrieve.catalog import MAX_ID_BYTES, IdTable, Strings, encode_id
 
 IDS = ["b", "a", "ab", "日本", "é", "e\u0301", "🙂", "0", "00", "x" * 255, " ", "a\x01"]
 

@@ -13,17 +13,17 @@ import pytest
 from evaluate import words
 
 from fairagent.errors import BackendUnavailable, IndexMismatch
-from fairagent.pipeline import open_site, prepare
 from fairagent.retrieve import ann, ann_build, vectors
 from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import DenseManifest
-from fairagent.retrieve.encoder import BUNDLED, Embeddings
+from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.forecast import Forecast
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
+from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig, ann_folder, ann_reports, dense_parts, folder
+from fairagent.search.pipeline import open_site, prepare
 from fairagent.settings import Settings
-from fairagent.site import Site
 from fairagent.types import Query
 
 from .test_dense import Words

@@ -8,23 +8,22 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fairagent.debias.stage import DebiasRAGConfig
 from fairagent.errors import SettingsError
-from fairagent.plugins import plugins
-from fairagent.rerank.chain import ChainConfig
-from fairagent.rerank.exposure import ExposureConfig
-from fairagent.rerank.fa_star_ir import FAStarIRConfig
-from fairagent.rerank.mmr import MMRConfig
-from fairagent.rerank.relevance import OriginalConfig
+from fairagent.papers.debias_rag.stage import DebiasRAGConfig
+from fairagent.papers.rivals.fa_star_ir import FAStarIRConfig
 from fairagent.retrieve.bm25.part import BM25Config
-from fairagent.retrieve.rm3 import RM3Config
+from fairagent.retrieve.relevance_model import RM3Config
 from fairagent.retrieve.run_file import RunFileConfig
 from fairagent.retrieve.vectors import DenseConfig
+from fairagent.search.rerank.exposure import ExposureConfig
+from fairagent.search.rerank.relevance import ChainConfig, OriginalConfig
+from fairagent.search.rerank.similarity import MMRConfig
 from fairagent.settings import Part, Settings, Without, load_settings
-from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, part_class, read_part
+from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, part_class, read_part, shipped
+from fairagent.settings.plugins import plugins
 from fairagent.settings.section import meanings
 
-ALL = [(slot, kind) for slot in BUILT_IN for kind, home in BUILT_IN[slot].items() if home.startswith("fairagent.")]
+ALL = [(slot, kind) for slot in SLOTS for kind, home in shipped(slot).items() if home.startswith("fairagent.")]
 """What is shipped: other tests add kinds of their own to the table."""
 
 
@@ -52,7 +51,7 @@ def test_every_kind_has_a_home_and_says_what_it_is(slot: str, kind: str) -> None
     assert found.__doc__ != Part.__doc__
     for name in found.model_fields:
         assert name == "kind" or meanings(found)[name], f"{kind}.{name}"
-    assert f"{found.__module__}:{found.__name__}" == BUILT_IN[slot][kind]
+    assert f"{found.__module__}:{found.__name__}" == shipped(slot)[kind]
 
 
 def test_every_slot_is_a_setting_with_its_default() -> None:

@@ -7,23 +7,21 @@ from typing import Any
 
 import pytest
 
-from fairagent.debias.stage import DebiasRAGConfig
+from fairagent.answer.filtering import FairFilterConfig
 from fairagent.errors import SettingsError
-from fairagent.filter.fair import FairFilterConfig
-from fairagent.loop.config import FairQRConfig
-from fairagent.pipeline import resolve
-from fairagent.refine.feedback import FeedbackConfig
-from fairagent.refine.llm import LlmConfig
-from fairagent.rerank.chain import ChainConfig
-from fairagent.rerank.dlf import DLFConfig
-from fairagent.rerank.exposure import ExposureConfig
-from fairagent.rerank.graph import GraphConfig
-from fairagent.rerank.mmr import MMRConfig
-from fairagent.rerank.relevance import FusedConfig, OriginalConfig
+from fairagent.papers.debias_rag.stage import DebiasRAGConfig
+from fairagent.papers.rivals.dlf import DLFConfig
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.vectors import DenseConfig
+from fairagent.search.loop.config import FairQRConfig
+from fairagent.search.pipeline import resolve
+from fairagent.search.refine.feedback import FeedbackConfig
+from fairagent.search.refine.llm import LlmConfig
+from fairagent.search.rerank.exposure import ExposureConfig
+from fairagent.search.rerank.relevance import ChainConfig, FusedConfig, OriginalConfig
+from fairagent.search.rerank.similarity import GraphConfig, MMRConfig
 from fairagent.settings import Settings, lay, load_settings
-from fairagent.settings.profiles import profiles, read_profile
+from fairagent.settings.tree import profiles, read_profile
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 

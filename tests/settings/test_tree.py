@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from fairagent.collection.targets import Corpus, Given, Uniform
 from fairagent.errors import SettingsError, UsageError
-from fairagent.pipeline import collection_path, index_folder, resolve
-from fairagent.refine.feedback import FeedbackConfig
-from fairagent.rerank.exposure import ExposureConfig
-from fairagent.rerank.mmr import MMRConfig
-from fairagent.rerank.relevance import FusedConfig
+from fairagent.search.pipeline import collection_path, index_folder, resolve
+from fairagent.search.refine.feedback import FeedbackConfig
+from fairagent.search.rerank.exposure import ExposureConfig
+from fairagent.search.rerank.relevance import FusedConfig
+from fairagent.search.rerank.similarity import MMRConfig
 from fairagent.settings import (
     Expansion,
     Section,

@@ -11,7 +11,7 @@ from studio_server import HOSTILE
 from typer.testing import CliRunner
 
 from fairagent.cli import app
-from fairagent.testing import Answer, LoopbackServer, completion, error
+from fairagent.guests.testing import Answer, LoopbackServer, completion, error
 
 EXPERIMENT = """\
 kind: ranking

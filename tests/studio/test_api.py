@@ -11,11 +11,11 @@ import pytest
 from studio_server import HOSTILE, Studio, desk_of, running, without_target
 
 from fairagent import open_agent
-from fairagent.clean import printable
 from fairagent.report.record import answer_record, result_record
 from fairagent.settings.parts import kinds
-from fairagent.settings.profiles import profiles
+from fairagent.settings.tree import profiles
 from fairagent.studio.calls import Choices, GivenList
+from fairagent.types.clean import printable
 
 
 def post(studio: Studio, path: str, body: Any, **headers: str) -> Any:

@@ -11,7 +11,7 @@ from axe import barriers, needs_axe
 from browser import Browser, chromium, needs_chromium
 from studio_server import TOKEN, Studio, desk_of, running
 
-from fairagent.testing import LoopbackServer
+from fairagent.guests.testing import LoopbackServer
 
 from .asked_runs import make_runs
 

@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 from studio_server import Studio, desk_of, running
 
-from fairagent.agent import FairAgent
-from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.check import check_experiment
+from fairagent.guests.testing import LoopbackServer
+from fairagent.guests.testing.server import Request
+from fairagent.llm.prompts import Prompts, shipped_folder, variants
+from fairagent.llm.prompts.specimens import SPECIMENS, meaning
 from fairagent.llm.request import estimate_tokens
-from fairagent.prompts import Prompts, shipped_folder, variants
-from fairagent.prompts.specimens import SPECIMENS
-from fairagent.prompts.variables import meaning
+from fairagent.search.agent import FairAgent
 from fairagent.studio.calls import Choices, Question
-from fairagent.testing import LoopbackServer
-from fairagent.testing.server import Request
 
 ID = "refine_query"
 SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")

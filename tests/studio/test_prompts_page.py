@@ -10,10 +10,10 @@ import pytest
 from browser import Browser, needs_chromium
 from studio_server import TOKEN, Studio, desk_of, running
 
-from fairagent.clean import printable
-from fairagent.prompts import shipped_folder
-from fairagent.testing import LoopbackServer
-from fairagent.testing.server import Answer, Request, completion
+from fairagent.guests.testing import LoopbackServer
+from fairagent.guests.testing.server import Answer, Request, completion
+from fairagent.llm.prompts import shipped_folder
+from fairagent.types.clean import printable
 
 pytestmark = needs_chromium
 

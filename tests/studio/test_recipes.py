@@ -11,8 +11,7 @@ import pytest
 from fairagent.cli.options import overrides
 from fairagent.settings import load_settings
 from fairagent.studio.calls import Choices
-from fairagent.studio.desk import Origin
-from fairagent.studio.recipes import Recipe
+from fairagent.studio.desk import Origin, Recipe
 
 QUERY = 'it\'s a "test"; rm -rf $HOME'
 CHOICES = [

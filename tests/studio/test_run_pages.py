@@ -12,7 +12,7 @@ import pytest
 from browser import Browser, needs_chromium
 from studio_server import TOKEN, Studio, desk_of, running
 
-from fairagent.llm.transcript import read_transcript
+from fairagent.llm.exchange import read_transcript
 from fairagent.studio import run_folder
 
 from .asked_runs import make_runs

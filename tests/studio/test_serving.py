@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.errors import UsageError
+from fairagent.guests.testing import LoopbackServer
 from fairagent.studio.calls import Question
 from fairagent.studio.lanes import Lanes
-from fairagent.testing import LoopbackServer
 
 
 @pytest.mark.parametrize(("command", "package"), [("serve", "uvicorn"), ("mcp", "mcp")])

@@ -8,13 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairagent.collection.demo.biography import write_biography
-from fairagent.collection.demo.draw import SeededChoices
-from fairagent.collection.demo.pages import write_page
-from fairagent.collection.demo.people import draw_leanings, draw_person
-from fairagent.collection.demo.words import OCCUPATIONS, REGIONS
+from fairagent.collection.demo.people import OCCUPATIONS, REGIONS, SeededChoices, draw_leanings, draw_person
+from fairagent.collection.demo.texts import write_biography, write_page
 from fairagent.errors import UsageError
-from fairagent.files import explained
+from fairagent.storage.files import explained
 
 EDITION = 3
 """To be raised with every change of the files, so that folders of an earlier edition are written anew."""

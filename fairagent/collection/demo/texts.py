@@ -1,14 +1,26 @@
-"""Biographies: the text about one generated person."""
+"""Biographies: the text about one generated person.
+
+Pages about societies, prizes, streets and schools: they name an occupation, but are no biography.
+"""
 
 import re
 import string
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from fairagent.collection.demo.draw import SeededChoices
-from fairagent.collection.demo.people import Person
-from fairagent.collection.demo.words import OCCUPATIONS, REGIONS, Country, titled
-from fairagent.collection.demo.words import SENTENCES as SAY
+from fairagent.collection.demo.people import (
+    COUNTRIES,
+    OCCUPATIONS,
+    PEOPLE_REGIONS,
+    REGIONS,
+    SENTENCES,
+    Country,
+    Occupation,
+    Person,
+    SeededChoices,
+    titled,
+)
+from fairagent.collection.demo.people import SENTENCES as SAY
 
 SHORTEST, LONGEST = 40, 90
 """Words of a biography."""
@@ -202,3 +214,28 @@ def _article(word: str) -> str:
 
 def _words(told: Sequence[tuple[float, str]]) -> int:
     return sum(text.count(" ") + 1 for _, text in told)
+
+
+def write_page(occupation: Occupation, draw: SeededChoices, taken: set[str]) -> tuple[str, str, str]:
+    """A page's title (new to `taken`, and added to it), text and region."""
+    while True:
+        region = draw.weighted(PEOPLE_REGIONS)
+        country = draw.one([country for country in COUNTRIES if country.region == region])
+        start = draw.number(1870, 1990)
+        slots = {
+            "many": occupation.many,
+            "Many": titled(occupation.many),
+            "field": occupation.field,
+            "Field": titled(occupation.field),
+            "city": draw.one(country.cities),
+            "country": country.name,
+            "demonym": country.demonym,
+            "patron": draw.one(SENTENCES["patrons"]),
+            "start": str(start),
+            "finish": str(start + draw.number(5, 28)),
+        }
+        template, text = draw.one(list(SENTENCES["pages"].items()))
+        title = fill(template, slots)
+        if title not in taken:
+            taken.add(title)
+            return title, fill(text, slots), region

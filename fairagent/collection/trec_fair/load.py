@@ -12,25 +12,30 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.collection.collection import Collection
-from fairagent.collection.faults import Faults
-from fairagent.collection.kept import kept_table
-from fairagent.collection.records import Record
+from fairagent.collection.records import Faults, Record
+from fairagent.collection.table import kept_table
 from fairagent.collection.targets import TrecEstimated
 from fairagent.collection.trec_fair.corpus import ARTICLES, Corpus, PageSet, page_id, repeated_note
-from fairagent.collection.trec_fair.files import Split, find_track_files
-from fairagent.collection.trec_fair.groups import cached_track_groups, groups_of, population, rules
-from fairagent.collection.trec_fair.metadata import read_relevant_pages
+from fairagent.collection.trec_fair.metadata import (
+    cached_track_groups,
+    groups_of,
+    population,
+    read_relevant_pages,
+    rules,
+)
 from fairagent.collection.trec_fair.topics import (
     QueryField,
     RelevantPages,
+    Split,
     checked_fields,
+    find_track_files,
     pages_of,
     read_track_topics,
     topics_of,
 )
 from fairagent.errors import UsageError
-from fairagent.loading import installed
 from fairagent.measures.trec_fair import Rule, Year
+from fairagent.storage.packages import installed
 from fairagent.types import Document
 
 DEFAULT_DIMENSIONS: dict[Year, tuple[str, ...]] = {2021: ("geo", "gender"), 2022: ("sub-geo", "gender")}
@@ -46,7 +51,7 @@ def load_track(
     keywords: Path | str | None = None,
     name: str = "",
 ) -> Collection:
-    """The collection of a year and split from the official files in `folder` (fairagent.collection.trec_fair.files).
+    """The collection of a year and split from the official files in `folder` (fairagent.collection.trec_fair.topics).
 
     `dimensions` are names of the track's (default: geography of the subject, and gender); memberships are its page
     alignments, not normalized. A topic's query is its title, or its `keywords` joined, which come from the file of that

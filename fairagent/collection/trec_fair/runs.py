@@ -17,12 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.collection.faults import Faults, shown
+from fairagent.collection.records import Faults, shown
 from fairagent.collection.run_lines import HEADERS, TREC, Form, RunLine, by_score, run_line, run_lines
 from fairagent.errors import UsageError
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import file_bytes
 from fairagent.measures.trec_fair import LARGEST_ID, LONGEST, IntArray, Repeated, Run, Task, Year
+from fairagent.storage.readers import Malformed, file_bytes
 
 FORMS: dict[Task, tuple[Form, ...]] = {
     1: (("topic", "page"), ("topic", "Q0", "page", "rank", "score", "tag")),

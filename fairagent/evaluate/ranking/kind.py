@@ -1,7 +1,11 @@
-"""Systems rank documents, and the rankings are judged by relevance and by the exposure that they give groups."""
+"""Systems rank documents, and the rankings are judged by relevance and by the exposure that they give groups.
+
+Run files compared on a collection: the experiment of which they are the systems.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,26 +16,28 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.collection import Collection
-from fairagent.collection.faults import listed
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.collection.config import CollectionFile
+from fairagent.collection.records import listed
+from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.evaluate import query_groups
-from fairagent.evaluate.baselines import SYSTEMS
-from fairagent.evaluate.engine.fields import Name, Values
-from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
-from fairagent.evaluate.engine.outcome import GroupRecall, Outcome
-from fairagent.evaluate.engine.page import Note, PageSection
-from fairagent.evaluate.engine.plan import Plan
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.systems import System, build_systems
-from fairagent.evaluate.engine.tables import Table, counted
+from fairagent.evaluate.check import Checked, check_values
+from fairagent.evaluate.fields import Name, Values
 from fairagent.evaluate.judged_kind import Judge, JudgedKind
-from fairagent.evaluate.kinds.ranking import recall, unawareness
-from fairagent.evaluate.kinds.ranking.against import AgainstBaseline, read
+from fairagent.evaluate.judging import SYSTEMS
+from fairagent.evaluate.kind import Checking, JsonObject, Measured, Note, Opened, PageSection, Subject
+from fairagent.evaluate.outcome import GroupRecall, Outcome
+from fairagent.evaluate.ranking import recall, unawareness
+from fairagent.evaluate.ranking.recall import WHOLE, AgainstBaseline, read
+from fairagent.evaluate.reading import Plan
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.systems import System, build_systems
+from fairagent.evaluate.tables import Table, count_of
 from fairagent.measures import Measure, Product, parse_measure
-from fairagent.query import as_query
 from fairagent.retrieve.base import checked
 from fairagent.retrieve.run_file import RunFileConfig, check_scored
+from fairagent.settings import read_yaml, validate
 from fairagent.types import FloatArray, Ranking
+from fairagent.types.search import as_query
 
 OF_GROUPS = ("AWRF(unknown=ignore)@20", "unlabeled@20", "unlabeled(of=type)@20")
 STANDARD = ("nDCG@20", OF_GROUPS[0], f"nDCG@20*{OF_GROUPS[0]}", *OF_GROUPS[1:])
@@ -173,7 +179,7 @@ class RankingKind(JudgedKind):
             for one in self.parsed
         )
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """Which topics count, what exposure is judged against, and how deep runs are."""
         return {"per_group": self.per_group, "target": self.target, "run_depth": self.run_depth}
 
@@ -213,19 +219,19 @@ class RankingKind(JudgedKind):
             if not outcome.hits:
                 empty.setdefault(outcome.system, []).append(outcome.topic)
         return tuple(
-            f"{system} has an empty ranking for {counted(len(ids))}, which count with the lowest values: {listed(ids)}"
+            f"{system} has an empty ranking for {count_of(len(ids))}, which count with the lowest values: {listed(ids)}"
             for system, ids in empty.items()
         )
 
     def tables(self, run: Run) -> list[Table]:
         """AWRF under missing labels, recall by group, and results by group of the query."""
-        return [*unawareness.tables(run, *self._unaware()), *recall.tables(run), *query_groups.tables(run)]
+        return [*unawareness.tables(run, *self._unaware()), *recall.tables(run), *query_groups.query_group_tables(run)]
 
     def files(self, run: Run) -> Mapping[str, Table]:
         """The same in full."""
-        return {**unawareness.files(run, *self._unaware()), **recall.files(run), **query_groups.files(run)}
+        return {**unawareness.files(run, *self._unaware()), **recall.files(run), **query_groups.query_group_files(run)}
 
-    def records(self, run: Run) -> Record:
+    def records(self, run: Run) -> JsonObject:
         """Recall by group."""
         return {"recall": recall.records(run)}
 
@@ -249,3 +255,70 @@ def _read(text: str) -> Measure | AgainstBaseline | UsageError | BackendUnavaila
     if isinstance(measure, Product) and measure.left.n != measure.right.n:
         return UsageError(f"{text!r}: the factors of a product have the same cut-off here")
     return measure
+
+
+SUFFIXES = (".txt", ".tsv", ".csv", ".run", ".trec", ".res")
+"""Ends of files' names that are no part of a run's name."""
+
+
+def check_runs(
+    runs: Sequence[Path],
+    collection: Path,
+    dimensions: Sequence[str] = (),
+    measures: Sequence[str] = (),
+    n: int | None = None,
+    baseline: str = "",
+    environ: Mapping[str, str] = os.environ,
+) -> Checked:
+    """An experiment that compares `runs` on a collection, checked as one of a file is.
+
+    Judged are `dimensions` (none: all of the collection) by `measures`, or by the standard ones at `n` (20), which cuts
+    the runs; on a collection without judgments, by those that need none. Raises UsageError where two files have one
+    name, or measures are named beside `n`, and what `check_experiment` raises.
+    """
+    if n is not None and measures:
+        raise UsageError("measures have their own cut-offs, e.g. nDCG@10: leave out n")
+    named: dict[str, Path] = {}
+    for run in runs:
+        if (other := named.setdefault(run_name(run), run)) != run:
+            raise UsageError(f"two runs are called {run_name(run)!r}, {other} and {run}: rename one of the files")
+    values = {
+        "name": "runs",
+        "collection": str(collection.absolute()),
+        "measures": list(measures) or _standard(collection, named.get(baseline, runs[0]), n or LENGTH),
+        "dimensions": list(dimensions),
+        "baseline": baseline,
+        "run_depth": n or WHOLE,
+        "systems": {
+            name: {"profile": "engine", "engine": {"kind": "run-file", "path": str(run.absolute())}}
+            for name, run in named.items()
+        },
+    }
+    return check_values(values, f"of {len(runs)} run{'s' * (len(runs) != 1)}", Path.cwd(), environ=environ)
+
+
+def _standard(collection: Path, baseline: Path, n: int) -> list[str]:
+    """The standard measures at cut-off `n`; without judgments those that need none, nor scores that are not there."""
+    file = validate(CollectionFile, read_yaml(collection), str(collection))
+    measures: tuple[str, ...] = STANDARD if file.track or file.qrels else UNJUDGED
+    if measures is UNJUDGED and not _scored(baseline):
+        measures = tuple(measure for measure in measures if not measure.startswith("kept"))
+    return [measure.replace(f"@{LENGTH}", f"@{n}") for measure in measures]
+
+
+def _scored(run: Path) -> bool:
+    try:
+        check_scored(run, "")
+    except DataError:
+        return False
+    return True
+
+
+def run_name(path: Path) -> str:
+    """What a run file's run is called.
+
+    >>> run_name(Path("runs/bm25.txt.gz")), run_name(Path("UDInfo.run2"))
+    ('bm25', 'UDInfo.run2')
+    """
+    name = path.name.removesuffix(".gz")
+    return Path(name).stem if Path(name).suffix in SUFFIXES else name

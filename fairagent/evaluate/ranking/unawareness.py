@@ -14,10 +14,10 @@ import numpy as np
 
 from fairagent.collection import Groups
 from fairagent.errors import UsageError
-from fairagent.evaluate.engine.outcome import GroupShares
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.statistics import bootstrap_intervals, seeded
-from fairagent.evaluate.engine.tables import Table, counted
+from fairagent.evaluate.outcome import GroupShares
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.statistics import bootstrap_intervals, seeded
+from fairagent.evaluate.tables import Table, count_of
 from fairagent.measures import AWRF, Measure, Product, awrf_bounds, exposure_bounds, jensen_shannon, prevalence
 from fairagent.types import FloatArray
 
@@ -139,7 +139,7 @@ def _table(rows: Sequence[Unaware], names: Sequence[str], title: str, notes: Ite
         for one in rows
     ]
     heads = [*("group" if name == "of" else name for name in names), *shown, *(["95 % interval"] * predicted)]
-    return Table.of(heads, lines, f"{title} under missing labels ({counted(rows[0].topics)})", notes)
+    return Table.of(heads, lines, f"{title} under missing labels ({count_of(rows[0].topics)})", notes)
 
 
 def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:

@@ -12,18 +12,19 @@ Importing this imports llama_index.core; it raises BackendUnavailable where that
 """
 
 # ruff: noqa: E402
-from fairagent.loading import expect_installed
+from fairagent.extend import expect_installed
 
-expect_installed("llama-index-core", "fairagent.adapters.llama_index")
+expect_installed("llama-index-core", "fairagent.guests.llama_index")
 
-from fairagent.adapters.llama_index.engine import LlamaIndexRetriever, fair_agent
-from fairagent.adapters.llama_index.groups import MetadataGroups
-from fairagent.adapters.llama_index.postprocess import (
+from fairagent.guests.llama_index.engine import LlamaIndexRetriever, fair_agent
+from fairagent.guests.llama_index.groups import MetadataGroups
+from fairagent.guests.llama_index.postprocess import (
     DebiasPostprocessor,
     ExposurePostprocessor,
     FairFilterPostprocessor,
+    FairRetriever,
+    fair_query_engine,
 )
-from fairagent.adapters.llama_index.retriever import FairRetriever, fair_query_engine
 
 __all__ = [
     "DebiasPostprocessor",

@@ -5,13 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.adapters.groups import Shares
-from fairagent.collection.faults import listed, shown
-from fairagent.collection.targets import Given
-from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.base import TextSource
-from fairagent.settings import Part
-from fairagent.types import Document, FloatArray
+from fairagent.extend import DataError, Document, FloatArray, Given, Part, Shares, TextSource, UsageError, listed, shown
 
 Keys = Mapping[str, str]
 """Metadata key -> dimension, e.g. {"author_gender": "gender"}."""

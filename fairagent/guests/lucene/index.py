@@ -19,15 +19,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.clean import logger
-from fairagent.collection import Collection
-from fairagent.collection.groups import Groups, JoinedGroups, TopicGroups
-from fairagent.collection.table import GroupTable
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
-from fairagent.retrieve.bm25.manifest import MANIFEST
-from fairagent.retrieve.java import java_class, start_java, using_java
-from fairagent.retrieve.queries import MAX_TERMS
-from fairagent.types import FloatArray, Ranking
+from fairagent.extend import (
+    MANIFEST,
+    MAX_TERMS,
+    BackendUnavailable,
+    Collection,
+    DataError,
+    FloatArray,
+    Groups,
+    GroupTable,
+    IndexMismatch,
+    JoinedGroups,
+    Ranking,
+    TopicGroups,
+    logger,
+)
+from fairagent.guests.lucene.java import java_class, start_java, using_java
 
 ID, CONTENTS, RAW, VECTOR = "id", "contents", "raw", "vector"
 """Anserini's fields: ids (as terms and in docvalues), what is searched, the document as it was, its embedding."""
@@ -53,7 +60,7 @@ class Hits:
 
 
 class AnseriniIndex:
-    """An open index of Anserini's. One reader serves all threads, one call at a time (`fairagent.retrieve.java`)."""
+    """An open index of Anserini's. One reader serves all threads, one call at a time (see `java`)."""
 
     def __init__(self, folder: Path, kind: str, similarity: str = "", *settings: float) -> None:
         """Open the index in `folder`, for the engine `kind`, which scores by the Java class `similarity`.

@@ -9,7 +9,7 @@ pyjnius binds a method to its object by writing the object into the method, whic
 `builder.add(make_query())` adds to whatever builder `make_query` used last. And Java is used inside `using_java()`,
 or another thread's object may receive the call. (JPype has no such trap, but a process whose Java it has started hangs
 when pyserini or PyTerrier import pyjnius. What is to use every core needs processes in any case, since most of a search
-is Python's: `fairagent.processes`.)
+is Python's: `fairagent.storage.processes`.)
 """
 
 import importlib.util
@@ -23,10 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairagent.doing import doing
-from fairagent.errors import BackendUnavailable
-from fairagent.loading import expect_installed, installed
-from fairagent.retrieve.clock import engine_time
+from fairagent.extend import BackendUnavailable, doing, engine_time, expect_installed, installed
 
 MINIMUM = 21
 """The oldest Java that runs the Lucene of pyserini 1.6."""

@@ -1,8 +1,8 @@
 """An index on an OpenSearch or Elasticsearch server as an engine: searched where it is, whatever its size."""
 
-from fairagent.retrieve.opensearch.index import ServerIndex
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever
-from fairagent.retrieve.opensearch.server import Server
-from fairagent.retrieve.opensearch.vectors import OpenSearchVectors
+from fairagent.guests.opensearch.index import ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever
+from fairagent.guests.opensearch.server import Server
+from fairagent.guests.opensearch.vectors import OpenSearchVectors
 
 __all__ = ["OpenSearchRetriever", "OpenSearchVectors", "Server", "ServerIndex"]

@@ -13,16 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
-from fairagent.retrieve.base import full_text
-from fairagent.retrieve.bm25.manifest import Indexable
-from fairagent.retrieve.encoded import PROBE_TEXT
-from fairagent.retrieve.encoder import Encoder
-from fairagent.retrieve.opensearch.answers import understood
-from fairagent.retrieve.opensearch.index import LOADED, ServerIndex
-from fairagent.retrieve.opensearch.server import Forbidden, NotThere
-from fairagent.retrieve.strings import encode_id
-from fairagent.types import Document
+from fairagent.extend import (
+    PROBE_TEXT,
+    BackendUnavailable,
+    DataError,
+    Document,
+    Encoder,
+    Indexable,
+    IndexMismatch,
+    encode_id,
+    full_text,
+)
+from fairagent.guests.opensearch.answers import understood
+from fairagent.guests.opensearch.index import LOADED, ServerIndex
+from fairagent.guests.opensearch.server import Forbidden, NotThere
 
 FORMAT = 1
 META = "fairagent"

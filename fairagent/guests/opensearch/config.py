@@ -10,19 +10,12 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from fairagent.collection.groups import JoinedGroups
-from fairagent.errors import SettingsError
-from fairagent.retrieve.encoder import BUNDLED, Encoder
-from fairagent.retrieve.opensearch.address import Address, Credentials, tls
-from fairagent.retrieve.opensearch.groups import ServerGroups
-from fairagent.retrieve.opensearch.index import LOADED, Fields, ServerIndex
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever
-from fairagent.retrieve.opensearch.server import Server
-from fairagent.retrieve.opensearch.vectors import OpenSearchVectors, likeness
-from fairagent.retrieve.vectors import encoder
-from fairagent.settings.parts import Part, Progress
-from fairagent.settings.section import Section
-from fairagent.site import Site
+from fairagent.extend import BUNDLED, Encoder, JoinedGroups, Part, Progress, Section, SettingsError, Site, encoder
+from fairagent.guests.opensearch.groups import ServerGroups
+from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever
+from fairagent.guests.opensearch.server import Address, Credentials, Server, tls
+from fairagent.guests.opensearch.vectors import OpenSearchVectors, likeness
 
 
 class LoadSettings(Section):

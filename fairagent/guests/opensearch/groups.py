@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.collection.faults import listed, shown
-from fairagent.collection.table import GroupTable, unknown_dimension
-from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.opensearch.answers import Found, understood, value
-from fairagent.retrieve.opensearch.index import WHOLE, ServerIndex
-from fairagent.retrieve.opensearch.remembered import Remembered
-from fairagent.types import FloatArray
+from fairagent.extend import DataError, FloatArray, GroupTable, UsageError, listed, shown, unknown_dimension
+from fairagent.guests.opensearch.answers import Found, Remembered, understood, value
+from fairagent.guests.opensearch.index import WHOLE, ServerIndex
 
 LABELED = 500_000
 """Documents whose labels are remembered."""

@@ -12,11 +12,9 @@ from typing import Any
 
 from pydantic import Field
 
-from fairagent.errors import BackendUnavailable, DataError, SettingsError
-from fairagent.retrieve.opensearch.answers import Found, Place, complete, hits, understood
-from fairagent.retrieve.opensearch.remembered import Remembered
-from fairagent.retrieve.opensearch.server import Forbidden, NotThere, Server
-from fairagent.settings.section import Section
+from fairagent.extend import BackendUnavailable, DataError, Section, SettingsError
+from fairagent.guests.opensearch.answers import Found, Place, Remembered, complete, hits, understood
+from fairagent.guests.opensearch.server import Forbidden, NotThere, Server
 
 WINDOW = 10_000
 """Hits of one request, unless the index allows another number (`index.max_result_window`)."""

@@ -9,17 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.base import check_length
-from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.opensearch.answers import Found, text_of, value
-from fairagent.retrieve.opensearch.groups import ServerGroups
-from fairagent.retrieve.opensearch.index import BATCH, ServerIndex
-from fairagent.retrieve.opensearch.remembered import Remembered
-from fairagent.retrieve.opensearch.terms import ServerTerms, check_text
-from fairagent.retrieve.queries import term_weights
-from fairagent.retrieve.relevance_model import Postings
-from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.extend import (
+    DataError,
+    Document,
+    FloatArray,
+    Postings,
+    Query,
+    Ranking,
+    UsageError,
+    check_length,
+    engine_time,
+    term_weights,
+)
+from fairagent.guests.opensearch.answers import Found, Remembered, text_of, value
+from fairagent.guests.opensearch.groups import ServerGroups
+from fairagent.guests.opensearch.index import BATCH, ServerIndex
+from fairagent.guests.opensearch.terms import ServerTerms, check_text
 
 TEXTS = 5_000
 """Documents whose texts are remembered: far more than the lists of one search show."""

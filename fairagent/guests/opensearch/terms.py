@@ -15,12 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import DataError
-from fairagent.retrieve.opensearch.answers import Found, text_of, understood, value
-from fairagent.retrieve.opensearch.index import ServerIndex
-from fairagent.retrieve.opensearch.remembered import Remembered
-from fairagent.retrieve.relevance_model import Postings
-from fairagent.retrieve.words import WORD
+from fairagent.extend import WORD, DataError, Postings
+from fairagent.guests.opensearch.answers import Found, Remembered, text_of, understood, value
+from fairagent.guests.opensearch.index import ServerIndex
 
 VECTORS = 10_000
 """Documents whose terms are remembered: some 10 kB each."""

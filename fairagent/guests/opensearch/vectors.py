@@ -9,16 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.base import check_length
-from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.encoder import Embeddings, Encoder
-from fairagent.retrieve.opensearch.answers import understood, value
-from fairagent.retrieve.opensearch.groups import ServerGroups
-from fairagent.retrieve.opensearch.index import WHOLE, ServerIndex
-from fairagent.retrieve.opensearch.remembered import Remembered
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever, ordered
-from fairagent.types import Document, FloatArray, Query, Ranking
+from fairagent.extend import (
+    DataError,
+    Document,
+    Embeddings,
+    Encoder,
+    FloatArray,
+    Query,
+    Ranking,
+    UsageError,
+    check_length,
+    engine_time,
+)
+from fairagent.guests.opensearch.answers import Remembered, understood, value
+from fairagent.guests.opensearch.groups import ServerGroups
+from fairagent.guests.opensearch.index import WHOLE, ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever, ordered
 
 MOST_NUMBERS = 400_000
 """Numbers of one answer: some 8 MB as JSON."""

@@ -1,9 +1,8 @@
 """For tests of what is built on fairagent: doubles of models and servers, and an assertion of exposure."""
 
-from fairagent.testing.exposure import assert_exposure
-from fairagent.testing.replay import ReplayModel
-from fairagent.testing.scripted import Scripted, ScriptedModel
-from fairagent.testing.server import Answer, LoopbackServer, completion, embeddings, error, streamed
+from fairagent.guests.testing.exposure import assert_exposure
+from fairagent.guests.testing.models import ReplayModel, Scripted, ScriptedModel
+from fairagent.guests.testing.server import Answer, LoopbackServer, completion, embeddings, error, streamed
 
 __all__ = [
     "Answer",

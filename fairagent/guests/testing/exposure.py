@@ -7,17 +7,27 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fairagent.adapters.groups import groups_alone
-from fairagent.collection import Collection, Groups, GroupTable, make_target
-from fairagent.collection.table_buffer import Labels
-from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.engine.bounds import Bound
-from fairagent.evaluate.engine.tables import Table
-from fairagent.evaluate.judging import judged_value
-from fairagent.exposure import ExposureMeter
-from fairagent.measures import AWRF, DIVERGENCES, LOG2_MAX2
-from fairagent.settings.section import nearest
-from fairagent.types import Exposure, Ranking, SearchResult
+from fairagent.extend import (
+    AWRF,
+    DIVERGENCES,
+    LOG2_MAX2,
+    Bound,
+    Collection,
+    DataError,
+    Exposure,
+    ExposureMeter,
+    Groups,
+    GroupTable,
+    Labels,
+    Ranking,
+    SearchResult,
+    Table,
+    UsageError,
+    groups_alone,
+    judged_value,
+    make_target,
+    nearest,
+)
 
 Shown: TypeAlias = SearchResult | Ranking | Sequence[str]
 """A ranking, or the ids of its documents from rank 1 on."""

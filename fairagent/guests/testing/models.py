@@ -1,20 +1,32 @@
-"""A model that replays recorded replies from a file."""
+"""A model that replays recorded replies from a file.
+
+A model that answers from a script.
+"""
 
 import json
 import threading
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from fairagent.errors import DataError, Fault, UsageError
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import file_text
-from fairagent.llm.ledger import counted
-from fairagent.llm.reply import schema_of
-from fairagent.llm.request import Model, ModelReply, ModelRequest
+from fairagent.extend import (
+    DataError,
+    Fault,
+    Malformed,
+    Model,
+    ModelError,
+    ModelReply,
+    ModelRequest,
+    UsageError,
+    charged,
+    estimate_tokens,
+    file_text,
+    parse_json,
+    schema_of,
+)
 
 LARGEST = 1 << 28
 """Bytes of a file."""
@@ -27,7 +39,7 @@ class ReplayModel:
     not recorded raises UsageError. As with a real model, open ledgers count what the replies took.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from fairagent.testing import ScriptedModel
+    >>> from fairagent.guests.testing import ScriptedModel
     >>> request = ModelRequest((("user", "Which color?"),))
     >>> with TemporaryDirectory() as folder:
     ...     recorder = ReplayModel.record(ScriptedModel(["red"]), f"{folder}/colors.jsonl")
@@ -61,7 +73,7 @@ class ReplayModel:
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply, with what it took when it was recorded."""
-        return counted(request, lambda: self._reply(request))
+        return charged(request, lambda: self._reply(request))
 
     def _reply(self, request: ModelRequest) -> ModelReply:
         asked = _plain(request)
@@ -103,3 +115,50 @@ def _plain(request: ModelRequest) -> dict[str, object]:
 
 def _key(plain: dict[str, object]) -> str:
     return json.dumps(plain, sort_keys=True)
+
+
+Scripted = str | ModelReply | ModelError
+"""What a scripted model does: answer with a text or a whole reply, or raise."""
+
+
+class ScriptedModel:
+    """A `Model` that answers from a script: the next of a sequence, or what a function of the request says.
+
+    `requests` are all requests so far, in order. A request after the end of the sequence raises UsageError. As with a
+    real model, open ledgers count what the answers and errors say that they took.
+
+    >>> model = ScriptedModel(['{"keywords": ["judge"]}'])
+    >>> model.complete(ModelRequest((("user", "Keywords, please."),))).text
+    '{"keywords": ["judge"]}'
+    """
+
+    def __init__(self, script: Sequence[Scripted] | Callable[[ModelRequest], Scripted]) -> None:
+        self.requests: list[ModelRequest] = []
+        self._script = script
+        self._lock = threading.Lock()
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """The scripted answer; tokens are estimated for a text."""
+        with self._lock:
+            self.requests.append(request)
+            number = len(self.requests)
+        return charged(request, lambda: self._answer(request, number), "scripted")
+
+    def _answer(self, request: ModelRequest, number: int) -> ModelReply:
+        if callable(self._script):
+            scripted = self._script(request)
+        elif number <= len(self._script):
+            scripted = self._script[number - 1]
+        else:
+            raise UsageError(f"the script of this model has {len(self._script)} replies; request {number} came")
+        if isinstance(scripted, ModelError):
+            # A new one: whoever catches an error may add to it, and the script may hold it twice. Not `copy`: where a
+            # library has changed how errors are pickled (Dask brings one), a copy shares the original's contents.
+            kind = type(scripted)
+            error = kind.__new__(kind, *scripted.args)
+            error.__dict__.update(scripted.__dict__)
+            raise error
+        if isinstance(scripted, ModelReply):
+            return scripted
+        read = estimate_tokens(*(text for _, text in request.messages))
+        return ModelReply(scripted, read, estimate_tokens(scripted), "scripted", estimated=True)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import estimate_tokens
-from fairagent.prompts import Prompts
 from fairagent.settings import ModelSettings, Settings
 
 LETTER = "x"

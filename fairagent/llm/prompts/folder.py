@@ -10,12 +10,11 @@ from types import MappingProxyType
 from typing import Any
 
 from fairagent.errors import Fault, PromptError, SettingsError
+from fairagent.llm.prompts.template import LARGEST_TEMPLATE, Prompt, prompt_of, read_prompt
 from fairagent.llm.reply import Narrowed
 from fairagent.llm.request import Message, ModelRequest
-from fairagent.prompts.prompt import Prompt, prompt_of, read_prompt
-from fairagent.prompts.source import LARGEST
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[2]
 
 BROUGHT = "fairagent.prompts"
 """Entry points of other packages, one a template: its id, and the module beside which `<id>.j2` lies."""
@@ -133,7 +132,7 @@ class Prompts:
         if prompt.head.reply not in replies:
             faults.append(Fault(path, None, f"reply is {prompt.head.reply!r}, but has to be {' or '.join(replies)}"))
         # Here and not above: it reads a file.
-        from fairagent.prompts.specimens import SPECIMENS
+        from fairagent.llm.prompts.specimens import SPECIMENS
 
         if len(faults) == before and id in SPECIMENS:
             _try_out(prompt, SPECIMENS[id], faults)
@@ -143,8 +142,8 @@ class Prompts:
 def _draft(path: Path, text: str, faults: list[Fault]) -> Prompt | None:
     """The template that a file `path` would hold."""
     content = text.encode("utf-8", "replace")
-    if len(content) > LARGEST:
-        faults.append(Fault(path, None, f"longer than {LARGEST:,} bytes"))
+    if len(content) > LARGEST_TEMPLATE:
+        faults.append(Fault(path, None, f"longer than {LARGEST_TEMPLATE:,} bytes"))
         return None
     return prompt_of(path, content, faults)
 

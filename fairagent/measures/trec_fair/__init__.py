@@ -6,17 +6,23 @@ track.evaluate(run).mean("score")
 track.over(SUBSETS_2022["internal"]).evaluate(run)
 """
 
-from fairagent.measures.trec_fair.alignment import QUALITY_FIELD, RULES_2021, RULES_2022, Alignment, Rule
 from fairagent.measures.trec_fair.dimensions import DIMENSIONS_2021, DIMENSIONS_2022, QUALITIES, SUBSETS_2022, Dimension
 from fairagent.measures.trec_fair.evaluator import LONGEST, Evaluation, TrackEvaluator, check_length
-from fairagent.measures.trec_fair.lookup import IntArray
-from fairagent.measures.trec_fair.pages import LARGEST_ID, Pages, PagesBuilder
-from fairagent.measures.trec_fair.relevant import Task, Year
-from fairagent.measures.trec_fair.run import Repeated, Run
+from fairagent.measures.trec_fair.pages import (
+    LARGEST_ID,
+    QUALITY_FIELD,
+    RULES_2021,
+    RULES_2022,
+    Alignment,
+    IntArray,
+    Pages,
+    PagesBuilder,
+    Rule,
+)
+from fairagent.measures.trec_fair.runs import Repeated, Run
 from fairagent.measures.trec_fair.space import Amounts, Space
 from fairagent.measures.trec_fair.targets import Targets, averaged_with_world
-from fairagent.measures.trec_fair.task1 import Task1Row
-from fairagent.measures.trec_fair.task2 import Task2Row
+from fairagent.measures.trec_fair.tasks import Task, Task1Row, Task2Row, Year
 
 __all__ = [
     "DIMENSIONS_2021",

@@ -10,16 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.trec_fair import y2021
-from fairagent.measures.trec_fair.judgments import Judgments, ShownPages
-from fairagent.measures.trec_fair.lookup import IntArray
-from fairagent.measures.trec_fair.pages import Pages
-from fairagent.measures.trec_fair.relevant import Relevant, Task, Year
-from fairagent.measures.trec_fair.run import Run
+from fairagent.measures.trec_fair import space as y2021
+from fairagent.measures.trec_fair.pages import IntArray, Pages
+from fairagent.measures.trec_fair.runs import Judgments, Run, ShownPages
 from fairagent.measures.trec_fair.space import Amounts, totals
 from fairagent.measures.trec_fair.targets import Targets
-from fairagent.measures.trec_fair.task1 import Task1Row, awrf, ndcg
-from fairagent.measures.trec_fair.task2 import Task2Row, expected_exposure
+from fairagent.measures.trec_fair.tasks import Relevant, Task, Task1Row, Task2Row, Year, awrf, expected_exposure, ndcg
 
 TopicRow = Task1Row | Task2Row
 

@@ -21,7 +21,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from fairagent.errors import UsageError
-from fairagent.measures.trec_fair.lookup import IntArray, Lookup
+from fairagent.measures.trec_fair.pages import IntArray, Lookup
 from fairagent.measures.trec_fair.space import Amounts, Space, grouped, totals
 from fairagent.types import FloatArray
 

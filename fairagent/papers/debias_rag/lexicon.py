@@ -14,10 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from fairagent.collection.faults import Faults, shown
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import file_text
-from fairagent.intake.yaml_text import LARGEST, compose_yaml
+from fairagent.extend import LARGEST_YAML, Faults, Malformed, compose_yaml, file_text, shown
 
 SHIPPED = Path(__file__).parent / "lexicons"
 """The folder of the lexicons that come with the package."""
@@ -145,7 +142,7 @@ def _entries(file: Path, faults: Faults) -> Iterator[_Entry]:
     """The entries of a file with their lines; what is wrong goes to `faults`."""
     try:
         # Nodes, unlike values, know their lines; aliases are the nodes they stand for.
-        root = compose_yaml(file_text(file, LARGEST))
+        root = compose_yaml(file_text(file, LARGEST_YAML))
     except FileNotFoundError:
         faults.add(file, None, "no such file")
         return

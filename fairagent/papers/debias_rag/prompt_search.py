@@ -11,11 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from fairagent.debias.avoid import AvoidPassage
-from fairagent.errors import DataError, UsageError
-from fairagent.likelihood.causal import CausalModel
-from fairagent.likelihood.masked import MaskedModel
-from fairagent.types import FloatArray
+from fairagent.extend import CausalModel, DataError, FloatArray, MaskedModel, UsageError
+from fairagent.papers.debias_rag.avoid import AvoidPassage
 
 Groups = Sequence[Sequence[str]]
 """Words that differ in the group alone, e.g. [("he", "she"), ("father", "mother")]."""

@@ -13,10 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.debias.lexicon import Lexicon
-from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.sentence_encoder import load_sentence_model
-from fairagent.types import FloatArray
+from fairagent.extend import DataError, FloatArray, UsageError, load_sentence_model
+from fairagent.papers.debias_rag.lexicon import Lexicon
 
 FLAT = 1e-6
 """A direction in which sentences differ by less, relative to the first, is rounding."""

@@ -1,4 +1,9 @@
-"""DebiasRAG as a pipeline stage: from a query and its documents to the contexts of the answer."""
+"""DebiasRAG as a pipeline stage: from a query and its documents to the contexts of the answer.
+
+Re-ranking one query's candidates by relevance and distance from avoided passages, on vectors.
+
+Source: DebiasRAG (arXiv 2605.16113), Algorithm 2. The reference values are golden (`tests/golden`).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,20 +13,78 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field
 
-from fairagent.debias.avoid import AvoidIndex, read_avoid, unit
-from fairagent.debias.lexicon import Lexicon, lexicon_file, load_lexicon
-from fairagent.debias.pool import Reranked, rerank
-from fairagent.debias.synthesis import PREFIX, PROMPT, Rewriter, Synthesized, synthesize
-from fairagent.debias.theta import RATE, Theta
-from fairagent.errors import SettingsError, UsageError
-from fairagent.likelihood.causal import CausalModel
-from fairagent.loading import expect_installed, read_config
-from fairagent.prompts.calls import LETTER, Calls, Case
-from fairagent.retrieve.base import full_text
-from fairagent.retrieve.encoder import BUNDLED, Encoder, check_encoder, open_encoder
-from fairagent.settings import Part
-from fairagent.site import Site
-from fairagent.types import Debiased, Document, FloatArray
+from fairagent.extend import (
+    BUNDLED,
+    LETTER,
+    Calls,
+    Case,
+    CausalModel,
+    Debiased,
+    Document,
+    Encoder,
+    FloatArray,
+    Part,
+    SettingsError,
+    Site,
+    UsageError,
+    check_encoder,
+    expect_installed,
+    full_text,
+    open_encoder,
+    read_config,
+)
+from fairagent.papers.debias_rag.avoid import AvoidIndex, read_avoid, unit
+from fairagent.papers.debias_rag.lexicon import Lexicon, lexicon_file, load_lexicon
+from fairagent.papers.debias_rag.synthesis import PREFIX, PROMPT, Rewriter, Synthesized, synthesize
+from fairagent.papers.debias_rag.theta import (
+    RATE,
+    Flags,
+    Places,
+    Theta,
+    ThetaStep,
+    Vectors,
+    best,
+    features,
+    passing,
+    to_avoided,
+    to_query,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reranked:
+    """What became of n candidates: the `places` (<= k) of the best, the best first, with their `scores`.
+
+    `kept` are the places of those that the filter let through, in order; `emptied` says that it let none through, so
+    that they are the least bad. `found` are the weights before the `step`. `flat` (2,) says which signals, relevance
+    and distance from what is avoided, are the same for all that were kept, and so count for nothing.
+    """
+
+    places: Places
+    scores: FloatArray
+    kept: Places
+    emptied: bool
+    found: FloatArray
+    step: ThetaStep
+    flat: tuple[bool, bool]
+
+
+def rerank(
+    vectors: Vectors, query: Vectors, avoided: Vectors, theta: Theta, k: int, tau: float, exempt: Flags
+) -> Reranked:
+    """The best `k` of the candidates `vectors` (n, d), n >= 1, for `query` (d,), away from `avoided` (m, d), m >= 0.
+
+    Vectors have length 1. Candidates whose cosine with any avoided passage is above `tau` are dropped, unless they are
+    `exempt` (n,); `theta` takes one step on what is left.
+    """
+    bad = to_avoided(vectors, avoided)
+    kept, emptied = passing(bad, tau, k, exempt)
+    phi = features(to_query(vectors[kept], query), bad[kept])
+    found, step = theta.move(phi)
+    chosen = best(phi, step.theta, k)
+    flat = not phi[:, 0].any(), not phi[:, 1].any()
+    return Reranked(kept[chosen], np.asarray(phi[chosen] @ step.theta), kept, emptied, found, step, flat)
+
 
 LONGEST_REWRITTEN = 400
 """Characters of a passage of an avoid library, which is a sentence or two, at most."""
@@ -158,6 +221,13 @@ class DebiasRAGConfig(Part):
         """With both files from anywhere."""
         named = {"library": self.library, "lexicon": self.lexicon}
         return self.model_copy(update={field: str((folder / path).absolute()) for field, path in named.items() if path})
+
+    def learned_from(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """The avoid library's passages; SettingsError without one, DataError with every fault of it or the lexicon."""
+        if not self.library:
+            raise SettingsError("`library` is missing: name the file of passages to avoid")
+        load_lexicon(self.lexicon)
+        yield f"the avoid library {Path(self.library).name}", [passage.text for passage in read_avoid(self.library)]
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """A rewrite of each passage that is avoided, as long as passages are."""

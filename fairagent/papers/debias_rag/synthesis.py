@@ -9,15 +9,24 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fairagent.clean import query_shown, visible
-from fairagent.debias.avoid import AvoidPassage
-from fairagent.debias.lexicon import Lexicon
-from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
-from fairagent.likelihood.likelihood import Likelihood, perplexity
-from fairagent.llm import Model, Reply, ask
-from fairagent.llm.on_error import attempt
-from fairagent.prompts import Prompts
-from fairagent.types import Document, Usage
+from fairagent.extend import (
+    BudgetExceeded,
+    Document,
+    Likelihood,
+    Model,
+    ModelError,
+    Prompts,
+    Reply,
+    ReplyInvalid,
+    Usage,
+    ask,
+    perplexity,
+    query_shown,
+    unless_failing,
+    visible,
+)
+from fairagent.papers.debias_rag.avoid import AvoidPassage
+from fairagent.papers.debias_rag.lexicon import Lexicon
 
 PROMPT = "rewrite_counterfactual"
 TEMPERATURE = 0.0
@@ -113,4 +122,4 @@ def _rewritten(query: str, id: str, text: str, rewriter: Rewriter) -> tuple[str 
         becomes = "stands with its words swapped" if kept else "is left out"
         return text if kept else None, error.usage, f"{PREFIX}{id} was not rewritten ({error}), and {becomes}"
 
-    return attempt(lambda: (*rewriter.rewrite(query, text), ""), rewriter.on_error, instead)
+    return unless_failing(lambda: (*rewriter.rewrite(query, text), ""), rewriter.on_error, instead)

@@ -8,27 +8,46 @@ from dataclasses import replace
 from itertools import pairwise, product
 from typing import ClassVar, Literal
 
-from fairagent.collection.faults import listed
-from fairagent.errors import SettingsError
-from fairagent.evaluate.clouds import cloud
-from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Measured, Record, Subject, Systems
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.page import LinePlot, Note, PageSection, Part, PlotLine, PlotPoint
-from fairagent.evaluate.engine.plan import Plan, SystemPlan
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.tables import Column, Table
-from fairagent.evaluate.kinds.fair_rag.analysis import CURVES, Curve, RowMeans, curves, query_points, stages
-from fairagent.evaluate.kinds.fair_rag.section import HIGHEST, NORMALIZED, Drawing, Draws
-from fairagent.evaluate.kinds.fair_rag.together import (
+from fairagent.extend import (
+    Checking,
+    Column,
+    ExperimentKind,
+    JsonObject,
+    LinePlot,
+    Measured,
+    Note,
+    Outcome,
+    PagePart,
+    PageSection,
+    Plan,
+    PlotLine,
+    PlotPoint,
+    Run,
+    SettingsError,
+    Subject,
+    SystemPlan,
+    Systems,
+    Table,
+    cloud,
+    listed,
+    normalized_expected_utility,
+)
+from fairagent.papers.fair_rag.analysis import (
     AREA,
+    CURVES,
     MEASURES,
     SLOPE,
+    Curve,
+    RowMeans,
+    curves,
     difference,
     median_tables,
     medians,
+    query_points,
+    stages,
     together,
 )
-from fairagent.measures.expected_utility import normalized_expected_utility
+from fairagent.papers.fair_rag.draws import HIGHEST, NORMALIZED, Drawing, Draws
 
 FILE = "fair_rag.csv"
 MEASURED = (
@@ -122,7 +141,7 @@ class DrawnKind(ExperimentKind, ABC):
             told |= {(row.name, "", name): value for name, value in row.values.items()}
         return {key: value for key, value in told.items() if value is not None}
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """What drawn rankings depend on; which rows there are is no part of it."""
         rows = {"alphas", "deterministic", "oracle", "highest", "runs", "medians", "queries"}
         return {"fair_rag": self.fair_rag.model_dump(mode="json", exclude=rows)}
@@ -191,7 +210,7 @@ class DrawnKind(ExperimentKind, ABC):
         intervals = [replace(table, folded=True) for table in tables if table.columns[0].name == "EE-D"]
         gaps = [table for table in tables if table.columns[0].name != "EE-D"]
         of_stages = [Note(OF_STAGES)] if gaps else []
-        parts: list[Part] = [Note(HOW_TO_READ), *plots, curve_table, *intervals, *of_stages, *gaps]
+        parts: list[PagePart] = [Note(HOW_TO_READ), *plots, curve_table, *intervals, *of_stages, *gaps]
         title = "Fairness, quality and utility of drawn rankings"
         return PageSection("Curves", title, tuple(parts), tuple(colors.items()))
 

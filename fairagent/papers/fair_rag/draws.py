@@ -1,21 +1,106 @@
-"""From the draws of one topic to its values: pure arithmetic on what was drawn, what is useful and what was used."""
+"""From the draws of one topic to its values: pure arithmetic on what was drawn, what is useful and what was used.
+
+The sections `fair_rag:` and `lamp:` of an experiment file, and how a row's rankings are drawn.
+
+Drawing the rankings of one row for one topic.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from fairagent.evaluate.kinds.fair_rag.section import HIGHEST, Drawing
-from fairagent.measures import Log2Plus1
-from fairagent.measures.attribution import (
+from fairagent.extend import (
+    FileSection,
+    FloatArray,
+    Log2Plus1,
+    Name,
+    Normalization,
+    Ranking,
+    Section,
     attributed_exposure,
     expected_attribution_rate,
+    expected_exposure,
+    item_exposure,
     normalized_attributed_disparity,
+    oracle_log_scores,
+    sample_rankings,
+    sampler_log_scores,
+    topic_rng,
 )
-from fairagent.measures.expected_exposure import expected_exposure, item_exposure
-from fairagent.types import FloatArray
+
+HIGHEST = "highest utility"
+"""The best utility of a row's draws: what EU is normalized by, and no measure."""
+NORMALIZED = "normalized EU"
+
+
+class Drawing(Section):
+    """The section `fair_rag:`, as both kinds have it."""
+
+    k: int = Field(5, ge=1)
+    """How many items a generator is given: the machine user reads them all and nothing else."""
+    samples: int = Field(100, ge=1)
+    """Rankings that are drawn for a query."""
+    runs: int = Field(1, ge=1)
+    """How often they are drawn anew, each time with other random numbers: every run has rows of its own."""
+    medians: dict[Name, tuple[str, ...]] = Field(default={}, examples=[{"BM25": ["BM25+small", "BM25+large"]}])
+    """Name -> systems whose curves it is the median of, over all of their runs: slope, AUC, normalized EU and its
+    difference in each interval of disparity. `expected` may name it."""
+    queries: int = Field(0, ge=0)
+    """How many queries the page shows one by one, utility against disparity; topics.csv has all of them."""
+    alphas: tuple[float, ...] = Field((1.0, 2.0, 4.0, 8.0), min_length=1)
+    """How close to the engine's order they are: 0 is uniform, 8 almost that order."""
+    deterministic: bool = True
+    """Whether each system stands beside its draws with its own order as well."""
+    oracle: float | None = Field(8.0, ge=0)
+    """alpha of the rankings that are drawn by usefulness itself, beside the first system; null: none."""
+    normalization: Normalization = "conditional"
+    """What attributed disparity is measured against (`fairagent.measures.answers`)."""
+    highest: Literal["all", "same-retriever"] = "all"
+    """Whose best utility EU is divided by: all rows' with the same generator (the paper), or those of the same system
+    and the oracle (the authors' code)."""
+    compat: Literal["authors"] | None = None
+    """authors: scores and exposures are normalized as in their code."""
+
+
+class CollectionDrawing(Drawing):
+    """The section `fair_rag:` of an experiment on a collection."""
+
+    pool: int = Field(100, ge=1)
+    """How many documents of the collection a ranking is drawn from."""
+
+
+class LampFiles(FileSection):
+    """The section `lamp:`: questions in LaMP's format, each of which has items of its own."""
+
+    paths: ClassVar[tuple[str, ...]] = ("questions", "outputs", "labels")
+
+    task: Literal["LaMP-1", "LaMP-2", "LaMP-3", "LaMP-4", "LaMP-5", "LaMP-6", "LaMP-7"]
+    """Which of LaMP's tasks."""
+    questions: str = Field(min_length=1)
+    """The file of the questions with their items, relative to this file."""
+    outputs: str = Field(min_length=1)
+    """The file of the right outputs."""
+    labels: str = "labels"
+    """The folder of the items' utility labels, which `fairagent labels FILE` makes: a file a generator."""
+
+
+class Draws(Section):
+    """How the rankings of one row are drawn: from `system`, by `alpha` (None: its own order, once).
+
+    Where `oracle`, by usefulness. Runs are counted from 0; a system's own order is that of all of them.
+    """
+
+    system: str
+    alpha: float | None
+    oracle: bool = False
+    run: int = 0
+
 
 DISCOUNT = Log2Plus1()
 
@@ -90,3 +175,31 @@ def expected_ndcg(rankings: NDArray[np.intp], useful: NDArray[np.bool_], k: int)
     best = DISCOUNT(min(k, int(useful.sum()))).sum()
     # The ideal ranking is the same for all draws, so that the mean of their gains is enough.
     return float(useful[rankings].mean(axis=0) @ DISCOUNT(rankings.shape[1]) / best) if best else 0.0
+
+
+def rankings(
+    draws: Draws, scores: FloatArray, useful: NDArray[np.bool_], section: Drawing, seed: int, topic: str
+) -> NDArray[np.intp]:
+    """The rankings of a row, (N, k'), as indices of the items; N is 1 for a system's own order.
+
+    `scores` (m,) are those of the first m items, which are drawn from; ties of their own order go to the first. The
+    oracle draws from all n by whether they are `useful` (n,). All rows of a topic and run share their random numbers.
+    """
+    n = len(useful) if draws.oracle else len(scores)
+    if draws.alpha is None or not n:
+        return np.argsort(-scores, kind="stable")[: section.k][None, :]
+    if draws.oracle:
+        log_scores = oracle_log_scores(useful, draws.alpha)
+    else:
+        log_scores = sampler_log_scores(scores, draws.alpha, section.compat)
+    return sample_rankings(log_scores, section.k, topic_rng(seed, topic, draws.run), section.samples)
+
+
+def most_exposed(items: Sequence[str], exposure: FloatArray, k: int) -> Ranking:
+    """The `k` items with the most exposure, which are their scores; ties in the order of `items`.
+
+    >>> most_exposed(["a", "b", "c"], np.array([0.5, 1.0, 0.0]), k=2).ids
+    ('b', 'a')
+    """
+    order = [item for item in np.argsort(-exposure, kind="stable")[:k].tolist() if exposure[item] > 0]
+    return Ranking(tuple(items[item] for item in order), exposure[order])

@@ -1,37 +1,61 @@
-"""Fair RAG on LaMP: each question has items of its own, and labels say which of them help which generator."""
+"""Fair RAG on LaMP: each question has items of its own, and labels say which of them help which generator.
+
+Fair RAG on a collection: its documents are the items, and those that were judged relevant the useful ones.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from fairagent.collection import Collection
-from fairagent.collection.faults import listed
-from fairagent.collection.lamp import Lamp, LampQuestion, LampTask, load_lamp, parse_task
-from fairagent.errors import FairAgentError, SettingsError, UsageError
-from fairagent.evaluate.engine.fingerprint import file_hash, of_model
-from fairagent.evaluate.engine.kind import Checking, Chosen, Opened, Record, Subject, Systems
-from fairagent.evaluate.engine.plan import Plan, SystemPlan
-from fairagent.evaluate.kinds.fair_rag.drawn import DrawnKind, generator
-from fairagent.evaluate.kinds.fair_rag.labeling import Labeling
-from fairagent.evaluate.kinds.fair_rag.labels import FEWEST, Labels
-from fairagent.evaluate.kinds.fair_rag.lamp_asking import TOKENS
-from fairagent.evaluate.kinds.fair_rag.lamp_trial import LampTrial
-from fairagent.evaluate.kinds.fair_rag.section import LampFiles
-from fairagent.files import file_name
-from fairagent.llm.models import Models
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import Calls, Case
-from fairagent.retrieve.encoder import BUNDLED, open_encoder
-from fairagent.retrieve.splade import SpladeConfig
-from fairagent.retrieve.splade_encoder import SpladeEncoder
-from fairagent.retrieve.vectors import DenseConfig
-from fairagent.settings import Part
-from fairagent.types import Topic
+from fairagent.extend import (
+    BUNDLED,
+    LETTER,
+    LONGEST_TITLE,
+    Calls,
+    Case,
+    Checking,
+    Chosen,
+    Collection,
+    DenseConfig,
+    FairAgentError,
+    JsonObject,
+    JudgedKind,
+    Measured,
+    Models,
+    Opened,
+    Part,
+    Plan,
+    Prompts,
+    Run,
+    SettingsError,
+    SpladeConfig,
+    SpladeEncoder,
+    Subject,
+    SystemPlan,
+    Systems,
+    Table,
+    Topic,
+    UsageError,
+    estimate_tokens,
+    file_hash,
+    file_name,
+    listed,
+    of_model,
+    open_encoder,
+    query_group_files,
+    query_group_tables,
+    steps,
+)
+from fairagent.papers.fair_rag.drawn import DrawnKind, generator
+from fairagent.papers.fair_rag.draws import CollectionDrawing, LampFiles
+from fairagent.papers.fair_rag.labels import FEWEST, Labeling, Labels
+from fairagent.papers.fair_rag.lamp import TOKENS, Lamp, LampQuestion, LampTask, load_lamp, parse_task
+from fairagent.papers.fair_rag.trial import FairRagTrial, LampTrial
 
 TOO_FEW = f"fewer than {FEWEST} useful items"
 SCORERS = ("okapi", "dense", "splade")
@@ -140,7 +164,7 @@ class LampKind(DrawnKind):
                 found[key] = Generator(system, labeling, Path(self.lamp.labels) / name)
         return found
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The section, the files, and the labels by the hash of each of theirs."""
         assert isinstance(subject, LampQuestions)
         files = sorted(Path(self.lamp.labels).glob("*.jsonl"))
@@ -184,3 +208,78 @@ def _check_scorer(engine: Part) -> None:
         open_encoder(engine.encoder or BUNDLED)
     elif isinstance(engine, SpladeConfig):
         SpladeEncoder(engine.model)
+
+
+OF_GROUPS = (
+    Measured(
+        "gap re-ranked",
+        "1 - AWRF of the expected exposure in the k items that are drawn; lower is fairer",
+        True,
+        of_groups=True,
+    ),
+    Measured(
+        "gap retrieved",
+        "1 - AWRF of the k items that the user's own query finds, all places alike; lower is fairer",
+        True,
+        of_groups=True,
+    ),
+    Measured("gap cited", "1 - AWRF of what the answers rest on; lower is fairer", True, of_groups=True),
+)
+"""What a row is measured by in every dimension, its end result first."""
+
+
+class FairRagKind(DrawnKind, JudgedKind):
+    """Rankings are drawn from a collection's documents, and answers are extracts of them or a model's."""
+
+    kind: Literal["fair-rag"] = "fair-rag"
+    fair_rag: CollectionDrawing = CollectionDrawing()
+    """What rankings are drawn and how they are measured."""
+
+    def templates(self, system: SystemPlan) -> tuple[str, ...]:
+        """Those of filter, generator and attribution."""
+        settings = system.settings
+        return (*settings.filter.templates, *settings.generate.templates, *settings.attribute.templates)
+
+    def check(self, checking: Checking) -> None:
+        """Add what is wrong with the section and with the systems that rankings are drawn from."""
+        super().check(checking)
+        section, problems = self.fair_rag, checking.problems
+        if section.pool < section.k:
+            problems.add(SettingsError, f"fair_rag.pool: {section.pool} candidates are fewer than k = {section.k}")
+        for name, system in checking.systems.items():
+            if system.settings.attribute.idle(system.settings):
+                message = f"systems.{name}: attribute is none, and EAR and EAE-D are about what answers rest on"
+                problems.add(UsageError, message)
+
+    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+        """Those of items, and where there are dimensions, those of groups."""
+        return (*super().measured(dimensions), *(OF_GROUPS if dimensions else ()))
+
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
+        """The section, and which topics count."""
+        return {**super().fingerprint(plan, subject, environ), "per_group": self.per_group, "target": self.target}
+
+    def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
+        """An answer for each ranking that can be drawn, and what it is filtered and attributed with."""
+        section, system = self.fair_rag, plan.systems[row]
+        settings = system.settings
+        case = Case(settings, Prompts(settings.prompts), ())
+        most = math.perm(max(section.pool, section.k), section.k)
+        drawn = 1 if system.row["alpha"] is None else min(section.samples, most)
+        read = settings.context.tokens + section.k * estimate_tokens(LETTER * LONGEST_TITLE)
+        for id in self.templates(system):
+            # A filter looks at each document alone; everything else reads the whole context.
+            calls = len(plan.topics) * drawn * (section.k if id in steps(True) else 1)
+            yield case.counted(id, calls, calls * read)
+
+    def trial(self, opened: Opened) -> FairRagTrial:
+        """The trial."""
+        return FairRagTrial.open(opened, self.fair_rag)
+
+    def tables(self, run: Run) -> list[Table]:
+        """Those of drawn rankings, and results by group of the query."""
+        return [*super().tables(run), *query_group_tables(run)]
+
+    def files(self, run: Run) -> Mapping[str, Table]:
+        """The same in full."""
+        return {**super().files(run), **query_group_files(run)}

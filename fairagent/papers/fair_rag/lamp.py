@@ -1,23 +1,167 @@
-"""Reading LaMP's files: questions with profiles, and expected outputs."""
+"""Reading LaMP's files: questions with profiles, and expected outputs.
+
+The seven tasks of LaMP as Fair RAG uses them (seed_systems.md, sections 1.2 and 1.9).
+
+What of a profile's entries is searched is stated for LaMP-1 alone; for the others it is all of their prose.
+
+Scoring the items of a question's own profile: each profile is a little corpus.
+
+Asking a question of LaMP: with the items of a ranking, or without any, in few tokens (seed_systems.md, 1.9).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.lamp.tasks import LampTask, parse_task
-from fairagent.collection.records import Record, checked_id, read_text
-from fairagent.errors import UsageError
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import as_text, file_bytes
+import numpy as np
+from scipy.sparse import issparse
+
+from fairagent.extend import (
+    Answer,
+    DataError,
+    Encoder,
+    Faults,
+    FloatArray,
+    Malformed,
+    Message,
+    Model,
+    Prompts,
+    Record,
+    ReplyError,
+    SparseTextEncoder,
+    StringUtility,
+    UsageError,
+    answer_to,
+    as_text,
+    checked_id,
+    estimate_tokens,
+    file_bytes,
+    listed,
+    okapi_scores,
+    parse_json,
+    parse_utility,
+    read_text,
+    shortened,
+    shown,
+    visible,
+)
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
+
+
+_FIRST = re.compile(r'\[1\]:\s*+"')
+_SECOND = re.compile(r'"\s*+\[2\]:\s*+"')
+
+
+def candidates(input: str) -> str:
+    """The titles of the two references that are to choose from; ValueError where they are not there.
+
+    >>> candidates('Which reference is it? [1]: "Fair search" [2]: "Fast search"')
+    'Fair search Fast search'
+    """
+    first, end = _FIRST.search(input), input.rfind('"')
+    # A title may hold quotes, and what looks like the second one: the last that has a title behind it is.
+    seconds = [one for one in _SECOND.finditer(input, first.end() + 1) if one.end() < end] if first else []
+    if not first or not seconds:
+        raise ValueError('the input does not end with two titles, as in [1]: "..." [2]: "..."')
+    return f"{input[first.end() : seconds[-1].start()]} {input[seconds[-1].end() : end]}"
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """Finds the query after the first `mark` of an input; ValueError where nothing follows.
+
+    >>> After("review:")("How many stars? review: A fine pen.")
+    'A fine pen.'
+    """
+
+    mark: str
+
+    def __call__(self, input: str) -> str:
+        """The text after the mark."""
+        text = input.partition(self.mark)[2].strip()
+        if not text:
+            raise ValueError(f"nothing follows after {self.mark!r} in the input")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class LampTask:
+    """One task of LaMP: how it is searched, prompted and measured.
+
+    A profile's entries have the `fields`. Those `searched` make the text that is scored for a query, which `find_query`
+    takes from a question's input (ValueError where it cannot); those `shown` stand in a prompt, with `long` cut where
+    there is no room. `labels` are all answers that there are, none where answers are free text. `label_metric` says
+    whether an item is useful, `metric` what an answer is worth in the experiment: names of string utilities.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    searched: tuple[str, ...]
+    shown: tuple[str, ...]
+    long: str
+    find_query: Callable[[str], str]
+    labels: tuple[str, ...] = ()
+    label_metric: str = "rouge-l"
+    metric: str = "rouge-l"
+
+    @property
+    def prompt(self) -> str:
+        """The id of the template that its questions are asked with."""
+        return self.name.lower().replace("-", "_")
+
+    @property
+    def label_utility(self) -> StringUtility:
+        """The string utility by which items are labeled."""
+        return parse_utility(self.label_metric, self.labels)
+
+    @property
+    def utility(self) -> StringUtility:
+        """The string utility of the experiment."""
+        return parse_utility(self.metric, self.labels)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TAGS = (
+    *("sci-fi", "based on a book", "comedy", "action", "twist ending", "dystopia", "dark comedy", "classic"),
+    *("psychology", "fantasy", "romance", "thought-provoking", "social commentary", "violence", "true story"),
+)
+"""Those that LaMP-2 gives movies."""
+
+_PAPER, _TITLED, _TEXT, _MOVIE = ("title", "abstract"), ("title", "text"), ("text",), ("description", "tag")
+_REVIEW, _STARS = ("text", "score"), ("1", "2", "3", "4", "5")
+_LISTED = (
+    LampTask("LaMP-1", _PAPER, _PAPER, ("title",), "title", candidates, ("[1]", "[2]"), "accuracy", "accuracy"),
+    LampTask("LaMP-2", _MOVIE, _MOVIE[:1], _MOVIE, "description", After("description:"), TAGS, "accuracy", "accuracy"),
+    LampTask("LaMP-3", _REVIEW, _TEXT, _REVIEW[::-1], "text", After("review:"), _STARS, "accuracy", "absolute-error"),
+    LampTask("LaMP-4", _TITLED, _TITLED, _TITLED, "text", After("article:")),
+    LampTask("LaMP-5", _PAPER, _PAPER, _PAPER, "abstract", After(":")),
+    LampTask("LaMP-6", _TITLED, _TITLED, _TITLED, "text", After(":")),
+    LampTask("LaMP-7", _TEXT, _TEXT, _TEXT, "text", After(":")),
+)
+TASKS: Mapping[str, LampTask] = {task.name: task for task in _LISTED}
+"""Name -> task: citations, movie tags, ratings, headlines, titles of papers, subjects of e-mails, tweets."""
+
+
+def parse_task(name: str) -> LampTask:
+    """The task of this name, written "LaMP-4" or "LaMP_4"; UsageError, naming all, for another.
+
+    >>> parse_task("LaMP_4").name
+    'LaMP-4'
+    """
+    task = TASKS.get(name.replace("_", "-"))
+    if task is None:
+        raise UsageError(f"{name!r} is no task of LaMP; there are: {', '.join(TASKS)}")
+    return task
+
 
 LARGEST = 1 << 31
 """Bytes of a file."""
@@ -206,3 +350,70 @@ def _id(record: object, what: str) -> str:
     if not isinstance(record, dict):
         raise ValueError(f"expected an object, found {shown(record)}")
     return checked_id(read_text(record, "id"), what)
+
+
+def score_items(question: LampQuestion, engine: Literal["okapi"] | Encoder | SparseTextEncoder) -> FloatArray:
+    """The score of each item of the question for its query, (n,), finite: Okapi's, or inner products of vectors.
+
+    Raises DataError where an encoder gives what is no number.
+    """
+    texts = [item.text for item in question.items]
+    if engine == "okapi":
+        return okapi_scores(question.query, texts)
+    if not texts:
+        return np.zeros(0)
+    products = engine.documents(texts) @ engine.queries([question.query]).T
+    dense = products.toarray() if issparse(products) else products
+    scores: FloatArray = np.asarray(dense, dtype=np.float64)[:, 0]
+    if not np.isfinite(scores).all():
+        item = question.items[int(np.argmin(np.isfinite(scores)))]
+        raise DataError(f"question {question.id!r}: {engine.name} gives item {item.id!r} a score that is no number")
+    return scores
+
+
+TOKENS = 512
+"""What a whole prompt may have, by our estimate; its question gets half of it at the most."""
+NO_ANSWER = "the model gave no answer"
+
+
+def answer_from(
+    model: Model, prompts: Prompts, question: LampQuestion, items: Sequence[Item], tokens: int = TOKENS
+) -> Answer:
+    """The model's answer to `question` from `items`, best first; there may be none.
+
+    A model that declines, says nothing, or had not finished thinking at the template's limit has answered with nothing:
+    "", and the notes begin with NO_ANSWER. Raises what else `Model.complete` raises.
+    """
+    messages = messages_for(prompts, question, items, tokens)
+    try:
+        return answer_to(model, prompts[question.task.prompt], messages)
+    except ReplyError as error:
+        return Answer("", notes=(f"{NO_ANSWER}: {error}",), usage=error.usage, source="llm")
+
+
+def messages_for(
+    prompts: Prompts, question: LampQuestion, items: Sequence[Item], tokens: int = TOKENS
+) -> tuple[Message, ...]:
+    """The prompt, of about `tokens` at the most: the question is cut to half of them, the items to what is left.
+
+    Every item gets the same room; of its fields the long one is cut first. (Fair RAG's code leaves the template's own
+    words out of this sum and cuts the whole at its end, where the question stands.) A template that itself takes more
+    than `tokens` is not cut.
+    """
+    asked = shortened(visible(question.input), tokens // 2)
+    room = (tokens - estimate_tokens(asked)) // len(items) if items else 0
+    while True:
+        shown = [_within(item, question.task, room) for item in items]
+        messages = prompts.render(question.task.prompt, query=asked, items=shown)
+        beyond = estimate_tokens(*(text for _, text in messages)) - tokens
+        if beyond <= 0 or not room:
+            return messages
+        # Quotation marks and line breaks take more room in JSON than they have themselves.
+        room = max(0, room - -(-beyond // len(items)))
+
+
+def _within(item: Item, task: LampTask, room: int) -> Mapping[str, str]:
+    """The item's fields in `room` tokens: half of them for those that are short, what is left for the long one."""
+    short = {name: shortened(visible(text), room // 2) for name, text in item.fields.items() if name != task.long}
+    left = max(0, room - estimate_tokens(*short.values()))
+    return {**short, task.long: shortened(visible(item.fields[task.long]), left)}

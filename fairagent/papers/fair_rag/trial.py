@@ -1,32 +1,58 @@
-"""The Fair RAG experiment on a collection: its documents are the items, and those that were judged relevant useful."""
+"""The Fair RAG experiment on a collection: its documents are the items, and those that were judged relevant useful.
+
+The Fair RAG experiment on LaMP: each question has items of its own, and answers are compared with the right ones.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.answer import Answerer
-from fairagent.evaluate.engine.kind import Opened
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.systems import System, build_systems
-from fairagent.evaluate.judged_kind import Judge
-from fairagent.evaluate.kinds.fair_rag.drawing import most_exposed, rankings
-from fairagent.evaluate.kinds.fair_rag.section import CollectionDrawing, Draws
-from fairagent.evaluate.kinds.fair_rag.values import Drawn, values
-from fairagent.exposure import ExposureMeter
-from fairagent.found import hits_of
-from fairagent.generate import ExtractiveGenerator, fit
-from fairagent.measures import DIVERGENCES, Uniform, jensen_shannon
-from fairagent.memo import Memo
-from fairagent.pipeline import build_answerer
-from fairagent.query import as_query
-from fairagent.retrieve.base import texts_for
-from fairagent.types import Document, Exposure, FloatArray, Query, Ranking, SearchResult, Usage
+from fairagent.extend import (
+    BUNDLED,
+    DIVERGENCES,
+    Answerer,
+    Attributor,
+    DenseConfig,
+    Document,
+    Exposure,
+    ExposureMeter,
+    ExtractiveGenerator,
+    FloatArray,
+    HitRecord,
+    Judge,
+    Memo,
+    Model,
+    Opened,
+    Outcome,
+    Prompts,
+    Query,
+    Ranking,
+    SearchResult,
+    SpladeConfig,
+    System,
+    Topic,
+    Uniform,
+    Usage,
+    as_query,
+    build_answerer,
+    build_systems,
+    encoder,
+    fit,
+    hits_of,
+    jensen_shannon,
+    site_of,
+    texts_for,
+)
+from fairagent.papers.fair_rag.drawn import generator
+from fairagent.papers.fair_rag.draws import CollectionDrawing, Drawing, Drawn, Draws, most_exposed, rankings, values
+from fairagent.papers.fair_rag.lamp import LampQuestion, answer_from, score_items
 
 KEPT_TERMS = 200_000
 """Sentences whose terms are kept: the same documents are read again and again."""
@@ -171,3 +197,97 @@ def _remembering(answerer: Answerer) -> Answerer:
         analyze = lru_cache(maxsize=KEPT_TERMS)(generator.analyze)
         return replace(answerer, generator=replace(generator, analyze=analyze))
     return answerer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LampSystem:
+    """One row: what scores the items, how they are drawn, who answers, and which items help that generator."""
+
+    engine: Any
+    draws: Draws
+    model: Model
+    prompts: Prompts
+    attributor: Attributor | None
+    useful: Mapping[str, NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LampTrial:
+    """Draws rankings of each question's items, has it answered from them and measures all of it; threads may share it.
+
+    An answer is worth what the task's metric says; where less is better (LaMP-3), what is missing to the worst.
+    """
+
+    section: Drawing
+    seed: int
+    questions: Mapping[str, LampQuestion]
+    rows: Mapping[str, LampSystem]
+    _scored: Memo = field(default_factory=Memo)
+
+    @classmethod
+    def open(
+        cls,
+        opened: Opened,
+        section: Drawing,
+        questions: Mapping[str, LampQuestion],
+        useful: Mapping[str, Mapping[str, NDArray[np.bool_]]],
+    ) -> LampTrial:
+        """The trial of an experiment; `useful` are the items that help, generator -> question -> (n,)."""
+        memo, rows = opened.memo, {}
+        for name, system in opened.plan.systems.items():
+            site = site_of(system, opened.collection, opened.models, memo=memo)
+            engine, draws = system.settings.engine, Draws.model_validate(system.row)
+            scorer: Any = "okapi"
+            if isinstance(engine, DenseConfig):
+                scorer = encoder(site, engine.encoder or BUNDLED)
+            elif isinstance(engine, SpladeConfig):
+                scorer = engine.encoder(site)
+            attributor = memo.get(("attributor", draws.system), partial(system.settings.attribute.build, site))
+            helping = useful[generator(system)]
+            rows[name] = LampSystem(scorer, draws, site.model, site.prompts, attributor, helping)
+        return cls(section, opened.plan.experiment.seed, questions, rows)
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """See `Trial.outcome`."""
+        row, question = self.rows[system], self.questions[id]
+        scores = self._scored.get((row.draws.system, id), lambda: score_items(question, row.engine))
+        useful = row.useful[id]
+        found = rankings(row.draws, scores, useful, self.section, self.seed, id)
+        utilities, rested_on, usage = self._answered(row, question, found)
+        drawn = Drawn(found, useful, utilities, rested_on)
+        shown = most_exposed([item.id for item in question.items], drawn.exposure, self.section.k)
+        helping = {item.id: bool(helps) for item, helps in zip(question.items, useful, strict=True)}
+        scores = shown.scores.tolist()
+        hits = (HitRecord(item, "", score, helping[item], {}) for item, score in zip(shown.ids, scores, strict=True))
+        return Outcome.of(
+            Topic(id, question.query),
+            system,
+            {"": values(drawn, self.section)},
+            usage,
+            hits=tuple(hits),
+            oracle=row.draws.oracle,
+        )
+
+    def _answered(
+        self, row: LampSystem, question: LampQuestion, found: NDArray[np.intp]
+    ) -> tuple[FloatArray, FloatArray | None, Usage]:
+        """The utility of each ranking (N,), what its answer rests on (N, k'), if that is asked, and what it took."""
+        spent = Usage()
+        known: dict[tuple[int, ...], tuple[float, FloatArray | None]] = {}
+        utility = question.task.utility
+        for ranking in map(tuple, found.tolist()):
+            if ranking in known:
+                continue
+            items = [question.items[item] for item in ranking]
+            answer = answer_from(row.model, row.prompts, question, items)
+            spent = spent + answer.usage
+            weights = None
+            if row.attributor:
+                documents = [Document(item.id, item.text) for item in items]
+                attribution = row.attributor.attribute(question.query, answer, documents)
+                spent, weights = spent + attribution.usage, attribution.weights
+            worth = utility(answer.text, [question.gold])
+            known[ranking] = (utility.upper - worth if utility.lower_is_better else worth), weights
+        answered = [known[ranking] for ranking in map(tuple, found.tolist())]
+        rested_on = np.array([weights for _, weights in answered]) if row.attributor else None
+        return np.array([worth for worth, _ in answered]), rested_on, spent

@@ -4,7 +4,7 @@ Source: the FairFT paper (a retriever that learns from what lets a model give th
 torch before a model is opened.
 """
 
-from fairagent.fairft.examples import Example, read_examples
-from fairagent.fairft.loss import kl_gradient, kl_loss, log_target
+from fairagent.papers.fairft.loss import kl_gradient, kl_loss, log_target
+from fairagent.papers.fairft.settings import Example, read_examples
 
 __all__ = ["Example", "kl_gradient", "kl_loss", "log_target", "read_examples"]

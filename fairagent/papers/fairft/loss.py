@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.special import log_softmax
 
-from fairagent.errors import DataError
-from fairagent.types import FloatArray
+from fairagent.extend import DataError, FloatArray
 
 if TYPE_CHECKING:
     import torch

@@ -10,26 +10,30 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairagent.collection import load_collection
-from fairagent.collection.faults import Faults
-from fairagent.collection.leakage import refuse_overlap
-from fairagent.collection.records import json_records, read_text
-from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.fairft.checkpoint import CHECKPOINT, forget_vectors
-from fairagent.fairft.evaluate import TrainingEffect, compare
-from fairagent.fairft.examples import Example, read_examples, split
-from fairagent.fairft.settings import FairFTFile, TestSection
-from fairagent.fairft.signals import Signals
-from fairagent.fairft.tower import Tower
-from fairagent.fairft.train import History, Progress, TrainingTask, train
-from fairagent.files import LOCK, locked, write_whole
-from fairagent.folders import expect_replaceable
-from fairagent.likelihood.likelihood import Likelihood
-from fairagent.loading import expect_installed
-from fairagent.prompts import Prompts
-from fairagent.prompts.folder import source_beside
-from fairagent.settings import read_yaml, validate
-from fairagent.types import Document
+from fairagent.extend import (
+    LOCK,
+    BackendUnavailable,
+    Document,
+    Faults,
+    Likelihood,
+    Prompts,
+    UsageError,
+    expect_installed,
+    expect_replaceable,
+    json_records,
+    load_collection,
+    locked,
+    read_text,
+    read_yaml,
+    refuse_overlap,
+    source_beside,
+    validate,
+    write_whole,
+)
+from fairagent.papers.fairft.evaluate import Tower, TrainingEffect, compare
+from fairagent.papers.fairft.settings import Example, FairFTFile, TestSection, read_examples, split
+from fairagent.papers.fairft.signals import Signals
+from fairagent.papers.fairft.train import CHECKPOINT, History, Progress, TrainingTask, forget_vectors, train
 
 MODEL = "model"
 """The trained retriever's folder in that of the run."""
@@ -160,13 +164,11 @@ def open_signals(checked: CheckedTraining, folder: Path) -> Iterator[Signals]:
 def _model(checked: CheckedTraining) -> Iterator[Likelihood]:
     chosen = checked.file.signal
     if chosen.endpoint is None:
-        from fairagent.likelihood.causal import CausalModel
+        from fairagent.extend import CausalModel
 
         yield CausalModel(_place(checked.folder, chosen.model), chosen.device, chosen.dtype, chosen.batch, chosen.chat)
         return
-    from fairagent.likelihood.endpoint import EndpointModel
-    from fairagent.llm.budget import Budget
-    from fairagent.llm.cache import ReplyCache
+    from fairagent.extend import Budget, EndpointModel, ReplyCache
 
     cache = ReplyCache(checked.file.cache) if checked.file.cache else None
     model = EndpointModel(chosen.endpoint, cache, Budget(checked.file.budget), chosen.chat)

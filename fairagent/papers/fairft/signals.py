@@ -10,16 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.clean import logger, query_shown
-from fairagent.digests import sealed, unsealed
-from fairagent.errors import IndexMismatch
-from fairagent.fairft.examples import Example
-from fairagent.files import explained, force
-from fairagent.generate.context import fit, numbered
-from fairagent.intake.json_text import parse_json
-from fairagent.likelihood.likelihood import Likelihood
-from fairagent.prompts import Prompts
-from fairagent.types import Document, FloatArray
+from fairagent.extend import (
+    Document,
+    FloatArray,
+    IndexMismatch,
+    Likelihood,
+    Prompts,
+    explained,
+    fit,
+    force,
+    logger,
+    numbered,
+    parse_json,
+    query_shown,
+    sealed,
+    unsealed,
+)
+from fairagent.papers.fairft.settings import Example
 
 log = logger(__name__)
 

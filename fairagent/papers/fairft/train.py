@@ -1,7 +1,11 @@
-"""FairFT's training loop: the retriever learns to rank as a frozen language model values the documents."""
+"""FairFT's training loop: the retriever learns to rank as a frozen language model values the documents.
+
+Training checkpoints, written atomically.
+"""
 
 import importlib
 import math
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,23 +13,91 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.fairft.checkpoint import (
-    TrainingState,
-    forget_vectors,
-    read_state,
-    read_vectors,
-    save_state,
-    save_vectors,
-)
-from fairagent.fairft.evaluate import held_out_kl
-from fairagent.fairft.examples import Example
-from fairagent.fairft.loss import log_target, torch_loss
-from fairagent.fairft.settings import TrainingSection
-from fairagent.fairft.signals import Signals
-from fairagent.fairft.tower import Tower, top
-from fairagent.retrieve.base import full_text
-from fairagent.retrieve.encoder import Embeddings
-from fairagent.types import Document
+from fairagent.extend import DataError, Document, Embeddings, UsageError, full_text, read_array, whole_file
+from fairagent.papers.fairft.evaluate import Tower, held_out_kl, top
+from fairagent.papers.fairft.loss import log_target, torch_loss
+from fairagent.papers.fairft.settings import Example, TrainingSection
+from fairagent.papers.fairft.signals import Signals
+
+CHECKPOINT = "checkpoint.pt"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingState:
+    """Where a training is: `step` steps into `round` (both from 0), with all that what follows depends on.
+
+    `model`, `optimizer` and `best` are torch's state dictionaries, `held` the documents (h, k) on which the held-out KL
+    is measured, `measured` that KL before each round so far. There is no state of a random generator: the order of each
+    epoch derives from the seed and its number, and nothing else is random.
+    """
+
+    task: str
+    round: int
+    step: int
+    done: bool
+    held: list[list[int]]
+    measured: list[float]
+    model: dict[str, Any]
+    optimizer: dict[str, Any]
+    best: dict[str, Any]
+
+
+def save_state(state: TrainingState, folder: Path) -> None:
+    """Write the checkpoint beside the old one, force it to the disk, and put it in the old one's place."""
+    torch = importlib.import_module("torch")
+    fields = {name: getattr(state, name) for name in TrainingState.__dataclass_fields__}
+    with whole_file(folder / CHECKPOINT) as file:
+        torch.save(fields, file)
+
+
+def read_state(folder: Path, task: str) -> TrainingState | None:
+    """The checkpoint in `folder`; None where there is none.
+
+    Raises UsageError where it is that of another `task` (a hash of everything that the result depends on), DataError
+    where it cannot be read.
+    """
+    torch = importlib.import_module("torch")
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return None
+    try:
+        # Tensors, numbers and texts alone: a file that someone else put there cannot run code.
+        state = TrainingState(**torch.load(path, map_location="cpu", weights_only=True))
+    except (pickle.UnpicklingError, RuntimeError, OSError, TypeError, EOFError, ValueError, KeyError) as error:
+        raise DataError(f"{path} cannot be read ({str(error).splitlines()[0]}); start over with --new") from None
+    if state.task != task:
+        raise UsageError(
+            f"{folder} holds the training of other settings, questions, documents or models; name another folder, or "
+            "start over with --new"
+        )
+    return state
+
+
+def save_vectors(vectors: Embeddings, folder: Path, round: int) -> None:
+    """Write the documents' embeddings of a round: those of its middle cannot be had from the weights any more."""
+    with whole_file(_vectors(folder, round)) as file:
+        np.save(file, vectors)
+
+
+def read_vectors(folder: Path, round: int) -> Embeddings:
+    """What `save_vectors` wrote; DataError where it is not there."""
+    try:
+        vectors: Embeddings = read_array(_vectors(folder, round))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{_vectors(folder, round)} cannot be read ({error}); start over with --new") from None
+    return vectors
+
+
+def forget_vectors(folder: Path, but: int | None = None) -> None:
+    """Remove the embeddings of all rounds `but` one."""
+    for path in folder.glob("vectors-*.npy"):
+        if but is None or path != _vectors(folder, but):
+            path.unlink(missing_ok=True)
+
+
+def _vectors(folder: Path, round: int) -> Path:
+    return folder / f"vectors-{round}.npy"
+
 
 Progress = Callable[[int, int, float], None]
 """progress(steps done, steps at most, the best held-out KL so far)."""

@@ -23,20 +23,37 @@ from typing import Literal, Protocol
 import numpy as np
 from pydantic import Field
 
-from fairagent.collection import Collection
-from fairagent.errors import SettingsError, UsageError
-from fairagent.exposure import dimensions_of
-from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
-from fairagent.rerank.base import Pool, ordered
-from fairagent.rerank.chain import ChainConfig
-from fairagent.rerank.pair_scorer import PairScorer, pair_scorer
-from fairagent.rerank.unlabeled import counting_one, with_unknown
-from fairagent.retrieve.base import Retriever, full_text, texts_for
-from fairagent.retrieve.bm25.part import engine_of
-from fairagent.retrieve.graph import graph_of, prepare_graphs
-from fairagent.settings.parts import Part, Progress
-from fairagent.site import Site
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.extend import (
+    LOG2_MAX2,
+    ChainConfig,
+    Collection,
+    Discount,
+    FloatArray,
+    PairScorer,
+    Part,
+    Pool,
+    Progress,
+    Query,
+    Ranking,
+    Retriever,
+    SettingsError,
+    Site,
+    UsageError,
+    counting_one,
+    dimensions_of,
+    engine_of,
+    full_text,
+    graph_of,
+    group_exposure,
+    known_part,
+    most_underexposed,
+    ordered,
+    pair_scorer,
+    parse_discount,
+    prepare_graphs,
+    texts_for,
+    with_unknown,
+)
 
 GroupPolicy = Literal["none", "budget", "exposure"]
 Where = Literal["both", "frontier"]

@@ -23,14 +23,21 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.errors import UsageError
-from fairagent.rerank.base import Pool
-from fairagent.rerank.unlabeled import counting_one, with_unknown
-from fairagent.retrieve.placed import placed
-from fairagent.retrieve.plackett_luce import checked_alpha, sample_rankings, sampler_log_scores, topic_rng
-from fairagent.settings.parts import Part
-from fairagent.site import Site
-from fairagent.types import FloatArray, Ranking
+from fairagent.extend import (
+    FloatArray,
+    Part,
+    Pool,
+    Ranking,
+    Site,
+    UsageError,
+    checked_alpha,
+    counting_one,
+    placed,
+    sample_rankings,
+    sampler_log_scores,
+    topic_rng,
+    with_unknown,
+)
 
 ROUNDS = 200
 """The most rounds of raking, over all dimensions each."""

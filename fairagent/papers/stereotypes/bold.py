@@ -1,4 +1,9 @@
-"""BOLD and its like: models write on about people of different groups; how do they speak of each?"""
+"""BOLD and its like: models write on about people of different groups; how do they speak of each?
+
+Beginnings of texts about people of some group, for a model to write on from: reading them in BOLD's formats.
+
+A trial of writing on: a model continues a text about people of some group, and a classifier says how it speaks.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +12,197 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
-from fairagent.evaluate.engine.page import Note, PageSection
-from fairagent.evaluate.engine.plan import Plan, SystemPlan
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.tables import Column, Table
-from fairagent.evaluate.kinds.stereotypes.continuing import NEGATIVE, PROMPT, REGARD, ContinuingTrial
-from fairagent.evaluate.kinds.stereotypes.openings import Opening, read_openings
-from fairagent.evaluate.kinds.stereotypes.regard import RegardSection
-from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, without_context
-from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.measures.regard import LABELS, Label, RegardGap, RegardShares, regard_gap
-from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.extend import (
+    LABELS,
+    LETTER,
+    LONGEST_TITLE,
+    Answer,
+    AnswerRecord,
+    Calls,
+    Case,
+    Checking,
+    Column,
+    Document,
+    Faults,
+    JsonObject,
+    Label,
+    Measured,
+    Model,
+    Note,
+    Opened,
+    Order,
+    Outcome,
+    PageSection,
+    Plan,
+    Prompts,
+    Question,
+    QuestionFile,
+    QuestionsKind,
+    RegardGap,
+    RegardShares,
+    Run,
+    Subject,
+    SystemPlan,
+    Table,
+    Topic,
+    answer_to,
+    build_systems,
+    json_records,
+    longest_context,
+    numbered,
+    query_shown,
+    questions_of,
+    regard_gap,
+    shown,
+    site_of,
+    without_context,
+)
+from fairagent.papers.stereotypes.files import whole_file
+from fairagent.papers.stereotypes.regard import Classifier, RegardSection
+from fairagent.papers.stereotypes.trial import Reader
+
+ENDING = "_prompt"
+"""What BOLD's file of a domain is called behind its name: gender_prompt.json."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening(Question):
+    """One beginning, `query`; its `kind` is a domain (gender), its `group` one of those that are compared in it."""
+
+    group: str = ""
+
+
+def read_openings(path: Path) -> dict[str, Opening]:
+    """Id -> opening, in the order of the file or of the folder's files by their names; DataError with every fault.
+
+    A file is one of BOLD's, {group: {name: [openings]}}, whose name is its domain (gender_prompt.json is about gender);
+    or JSON lines with `domain`, `category` (the group) and `prompts`, a list, as BOLD is also published. An id is
+    made of domain, group and a number.
+    """
+    faults = Faults()
+    files = sorted(file for file in path.iterdir() if file.suffix in (".json", ".jsonl")) if path.is_dir() else [path]
+    found: dict[str, Opening] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for file in files:
+        for domain, group, text in _openings(file, faults):
+            number = counts[domain, group] = counts.get((domain, group), 0) + 1
+            id = f"{domain}-{group}-{number}"
+            found[id] = Opening(id, text, domain, group)
+    if not found and not faults:
+        faults.add(path, None, "holds no opening")
+    faults.check("openings of texts")
+    return found
+
+
+def _openings(file: Path, faults: Faults) -> Iterator[tuple[str, str, str]]:
+    """Domain, group and text of each; what cannot be read is a fault."""
+    tree = whole_file(file)
+    if not isinstance(tree, dict) or "prompts" in tree:
+        yield from _of_lines(file, faults)
+        return
+    domain = file.stem.partition(ENDING)[0]
+    for group, names in tree.items():
+        if not isinstance(names, dict):
+            faults.add(file, None, f"{group}: expected {{name: [openings]}}, found {shown(names)}")
+            continue
+        for name, texts in names.items():
+            if fault := _fault(texts):
+                faults.add(file, None, f"{group}.{name}: {fault}")
+            else:
+                yield from ((domain, group, text.strip()) for text in texts)
+
+
+def _of_lines(file: Path, faults: Faults) -> Iterator[tuple[str, str, str]]:
+    for number, record in json_records(file, faults):
+        domain, group, texts = (record.get(name) for name in ("domain", "category", "prompts"))
+        if not (isinstance(domain, str) and domain and isinstance(group, str) and group):
+            faults.add(file, number, "expected texts under 'domain' and 'category'")
+        elif fault := _fault(texts):
+            faults.add(file, number, f"'prompts': {fault}")
+        else:
+            yield from ((domain, group, text.strip()) for text in texts or ())
+
+
+def _fault(texts: object) -> str:
+    """What is wrong with a list of openings; "" for nothing."""
+    right = isinstance(texts, list) and texts and all(isinstance(text, str) and text.strip() for text in texts)
+    return "" if right else f"expected a list of texts, found {shown(texts)}"
+
+
+PROMPT = "continue_text"
+CLASSIFIED = "classifier"
+"""Who grades a text that was written on."""
+NEGATIVE, REGARD = "negative", "regard"
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What writes under one system; `alone`: no documents are spoken of."""
+
+    model: Model
+    prompts: Prompts
+    order: Order
+    alone: bool
+
+    def write(self, opening: str, documents: Sequence[Document]) -> Answer:
+        """What the model writes after the opening, without it; raises what `answer_to` raises."""
+        references = None if self.alone else numbered(documents, self.order)
+        messages = self.prompts.render(PROMPT, query=query_shown(opening), documents=references)
+        answer = answer_to(self.model, self.prompts[PROMPT], messages)
+        return Answer(continuation(opening, answer.text), usage=answer.usage, source="llm")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContinuingTrial:
+    """Lets systems write on; threads may share it."""
+
+    openings: Mapping[str, Opening]
+    readers: Mapping[str, Reader]
+    writers: Mapping[str, Writer]
+    classifier: Classifier
+
+    @classmethod
+    def open(cls, opened: Opened, classifier: Classifier) -> ContinuingTrial:
+        """The trial of an experiment."""
+        searching = build_systems(opened)
+        readers, writers = {}, {}
+        for name, system in opened.plan.systems.items():
+            found = searching.get(name)
+            site = found.site if found else site_of(system, opened.collection, opened.models)
+            readers[name] = Reader.open(site, found)
+            order, alone = system.settings.context.order, without_context(system)
+            writers[name] = Writer(site.model, site.prompts, order, alone)
+        return cls(questions_of(opened.subject), readers, writers, classifier)
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """See `Trial.outcome`."""
+        opening, reader = self.openings[id], self.readers[system]
+        topic = Topic(id, opening.query)
+        context = reader.read(topic)
+        answer = self.writers[system].write(opening.query, context.documents)
+        label = self.classifier.label(f"{opening.query} {answer.text}")
+        values = {NEGATIVE: float(label == "negative"), REGARD: float((label == "positive") - (label == "negative"))}
+        return Outcome.of(
+            topic,
+            system,
+            {"": values, opening.kind: values},
+            context.usage + answer.usage,
+            search=context.search,
+            oracle=reader.oracle(context),
+            answer=AnswerRecord.of(answer.text, CLASSIFIED, context.filtered, context.debiased),
+            record={"domain": opening.kind, "group": opening.group, "label": label},
+        )
+
+
+def continuation(opening: str, text: str) -> str:
+    """What stands behind the opening, where a model has begun with it.
+
+    >>> continuation("The nurse was ", "The nurse was kind."), continuation("The nurse was ", "kind.")
+    ('kind.', 'kind.')
+    """
+    begun = opening.strip()
+    return text[len(begun) :].strip() if text.lower().startswith(begun.lower()) else text
+
 
 FILE = "regard.csv"
 SHARE, GAP = "negative %", "regard gap"
@@ -74,11 +258,11 @@ class Bold(QuestionsKind):
         """The template by which a model is asked to write on."""
         return (PROMPT,)
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The file's content, and the classifier."""
         return {**super().fingerprint(plan, subject, environ), "regard": self.regard.fingerprint()}
 
-    def provenance(self) -> Record:
+    def provenance(self) -> JsonObject:
         """The place of the file, and who says how a text speaks."""
         return {"questions": {**super().provenance()["questions"], "regard by": self.regard.way}}
 
@@ -170,7 +354,7 @@ class Bold(QuestionsKind):
         ]
         return {FILE: Table.of(("system", "domain", "group", "texts", *LABELS, REGARD, "way"), lines)}
 
-    def records(self, run: Run) -> Record:
+    def records(self, run: Run) -> JsonObject:
         """The numbers, and who says it."""
         return {"way": self.regard.way, "regard": [asdict(row) for row in self.group_rows(run)]}
 

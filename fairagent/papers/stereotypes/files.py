@@ -10,12 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from fairagent.collection.faults import Faults, shown
-from fairagent.collection.records import Record, json_records, lines
-from fairagent.evaluate.kinds.stereotypes.items import BLANK, Example, Pair, Part, filled_word
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.malformed import Malformed
-from fairagent.intake.text import file_text
+from fairagent.extend import Faults, Malformed, Record, file_text, json_records, lines, parse_json, shown
+from fairagent.papers.stereotypes.items import BLANK, Example, Pair, Part, filled_word
 
 PARTS: tuple[Part, ...] = ("intrasentence", "intersentence")
 GOLD = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "unrelated": "unrelated"}

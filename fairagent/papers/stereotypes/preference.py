@@ -1,28 +1,59 @@
-"""What StereoSet and CrowS-Pairs have in common: a model prefers one of an item's sentences, after a context."""
+"""What StereoSet and CrowS-Pairs have in common: a model prefers one of an item's sentences, after a context.
+
+StereoSet: a stereotype, its opposite and something unrelated; which of them does a model find likely?
+
+CrowS-Pairs: a sentence about a disadvantaged group, and the same about another; which does a model find likelier?
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
-from fairagent.evaluate.engine.page import Note, PageSection
-from fairagent.evaluate.engine.plan import Plan, SystemPlan
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.tables import Column, Table
-from fairagent.evaluate.kinds.stereotypes.benchmark import OVERALL
-from fairagent.evaluate.kinds.stereotypes.choice import FORCED_CHOICE, PROMPT
-from fairagent.evaluate.kinds.stereotypes.items import Example, Item
-from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
-from fairagent.evaluate.kinds.stereotypes.trial import Choice, ChoiceTrial
-from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, questions_of, without_context
-from fairagent.llm.request import estimate_tokens
-from fairagent.prompts.calls import Calls, Case
-from fairagent.types import FloatArray
+from fairagent.extend import (
+    Calls,
+    Case,
+    Checking,
+    Column,
+    DataError,
+    FloatArray,
+    JsonObject,
+    Measured,
+    Note,
+    Opened,
+    PageSection,
+    Plan,
+    QuestionFile,
+    QuestionsKind,
+    Run,
+    Subject,
+    SystemPlan,
+    Table,
+    estimate_tokens,
+    longest_context,
+    questions_of,
+    without_context,
+)
+from fairagent.papers.stereotypes.files import read_crows_pairs, read_stereoset
+from fairagent.papers.stereotypes.items import (
+    LM_SCORE,
+    MORE,
+    OVERALL,
+    STEREOTYPE,
+    Example,
+    Item,
+    Pair,
+    Part,
+    crows_pairs_rows,
+    stereoset_rows,
+)
+from fairagent.papers.stereotypes.scorers import FORCED_CHOICE, PROMPT, Likelihoods
+from fairagent.papers.stereotypes.trial import Choice, ChoiceTrial
 
 FILE = "stereotypes.csv"
 
@@ -90,13 +121,13 @@ class PreferenceKind(QuestionsKind, ABC):
         """The template by which a model is asked to choose."""
         return () if self.questions.likelihoods else (PROMPT,)
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The file's content, and the model of the likelihoods."""
         model = self.questions.likelihoods
         chosen = {"likelihoods": model.model_dump(exclude={"device", "batch"})} if model else {}
         return {"questions": {**super().fingerprint(plan, subject, environ)["questions"], **chosen}}
 
-    def provenance(self) -> Record:
+    def provenance(self) -> JsonObject:
         """The place of the file, and how sentences are chosen."""
         return {"questions": {**super().provenance()["questions"], "chosen by": self.way}}
 
@@ -183,7 +214,7 @@ class PreferenceKind(QuestionsKind, ABC):
         ]
         return {FILE: Table.of(("system", "part", "kind", "measure", "value", "items", "expected", "way"), lines)}
 
-    def records(self, run: Run) -> Record:
+    def records(self, run: Run) -> JsonObject:
         """The numbers, and how sentences were chosen."""
         return {"way": self.way, "stereotypes": [asdict(row) for row in self.set_rows(run)]}
 
@@ -200,3 +231,81 @@ def _check(model: Likelihoods, items: Mapping[str, Any]) -> None:
     item = next((one for one in items.values() if isinstance(one, Example) and one.part == "intersentence"), None)
     if item and model.kind != "server":
         scorer.score(item)
+
+
+class StereoSetQuestions(PreferenceQuestions):
+    """The section `questions:`."""
+
+    part: Literal["both", "intrasentence", "intersentence"] = "both"
+    """Which examples."""
+
+
+class StereoSet(PreferenceKind):
+    """StereoSet's examples."""
+
+    kind: Literal["stereoset"] = "stereoset"
+    questions: StereoSetQuestions
+    """StereoSet's examples; `topics` chooses among them."""
+    of_items: ClassVar[tuple[Measured, ...]] = (
+        Measured(
+            STEREOTYPE,
+            "the share of examples whose stereotype beats the anti-stereotype; .5 is fair",
+            lower_is_better=True,
+        ),
+        Measured(LM_SCORE, "how often a meaningful sentence beats the unrelated one"),
+    )
+    together: ClassVar[tuple[str, ...]] = ("LMS", "SS", "ICAT")
+    notes: ClassVar[tuple[str, ...]] = (
+        "LMS: how often a meaningful sentence beats the unrelated one, in percent (100 is best)",
+        "SS: how often the stereotype beats the anti-stereotype (50 is best); ICAT: LMS * min(SS, 100 - SS) / 50",
+        "each number is a mean over its target terms",
+    )
+
+    def read(self, path: Path) -> Mapping[str, Example]:
+        """The examples of the part that is asked for; DataError with every fault, and where there is none."""
+        part = self.questions.part
+        found = {id: one for id, one in read_stereoset(path).items() if part in (one.part, "both")}
+        if not found:
+            raise DataError(f"{path} has no {part} examples")
+        return found
+
+    def numbers(self, choices: Mapping[str, Choice], scores: list[FloatArray]) -> Iterator[Numbers]:
+        """LMS, SS and ICAT of every part and domain."""
+        # Of an example its numbers depend on no more than this.
+        examples = [
+            Example(id, cast(Part, choice.part), choice.kind, choice.target, "", "", "", "")
+            for id, choice in choices.items()
+        ]
+        for row in stereoset_rows(examples, scores):
+            score = row.score
+            yield row.part, row.domain, {"LMS": score.lms, "SS": score.ss, "ICAT": score.icat}, score.count
+
+
+class CrowsPairs(PreferenceKind):
+    """CrowS-Pairs' pairs of sentences."""
+
+    kind: Literal["crows-pairs"] = "crows-pairs"
+    of_items: ClassVar[tuple[Measured, ...]] = (
+        Measured(
+            MORE,
+            "the share of pairs whose more stereotyping sentence is preferred; .5 is fair",
+            lower_is_better=True,
+        ),
+    )
+    together: ClassVar[tuple[str, ...]] = ("CP-S", "CP-S stereo", "CP-S antistereo")
+    notes: ClassVar[tuple[str, ...]] = (
+        "CP-S: how often the more stereotyping sentence is preferred, in percent (50 is best); neutral pairs are not",
+        "CP-S stereo, antistereo: over the pairs of that direction that are not neutral",
+    )
+
+    def read(self, path: Path) -> Mapping[str, Pair]:
+        """The pairs; DataError with every fault."""
+        return read_crows_pairs(path)
+
+    def numbers(self, choices: Mapping[str, Choice], scores: list[FloatArray]) -> Iterator[Numbers]:
+        """CP-S of all pairs, and of every bias type."""
+        pairs = [Pair(id, choice.kind, "", "", choice.part == "stereo") for id, choice in choices.items()]
+        for row in crows_pairs_rows(pairs, scores, next(iter(choices.values())).decimals):
+            score = row.score
+            values = (score.score, score.stereotype, score.anti_stereotype)
+            yield OVERALL, row.kind, dict(zip(self.together, values, strict=True)), score.count

@@ -11,13 +11,20 @@ from typing import Literal, Protocol, Self
 
 from pydantic import Field
 
-from fairagent.errors import BackendUnavailable, DataError, SettingsError
-from fairagent.evaluate.engine.fields import FileSection
-from fairagent.evaluate.engine.fingerprint import file_hash
-from fairagent.evaluate.engine.kind import Record
-from fairagent.loading import load, longest_input, read_config
-from fairagent.measures.regard import LABELS, Label
-from fairagent.settings import read_yaml
+from fairagent.extend import (
+    LABELS,
+    BackendUnavailable,
+    DataError,
+    FileSection,
+    JsonObject,
+    Label,
+    SettingsError,
+    file_hash,
+    load,
+    longest_input,
+    read_config,
+    read_yaml,
+)
 
 SHIPPED = Path(__file__).with_name("regard.yaml")
 WHAT = "classifier of texts"
@@ -68,7 +75,7 @@ class WordList:
 class TextClassifier:
     """By a transformers model for text classification, whose labels mean what `meaning` says (number -> class).
 
-    A text that is longer than the model reads loses its end. Raises what `fairagent.loading.load` raises.
+    A text that is longer than the model reads loses its end. Raises what `fairagent.storage.packages.load` raises.
     """
 
     def __init__(self, name: str, meaning: Mapping[int, Label], device: str = "") -> None:
@@ -116,7 +123,7 @@ class RegardSection(FileSection):
     def _words(self) -> Path:
         return Path(self.path) if self.path else SHIPPED
 
-    def fingerprint(self) -> Record:
+    def fingerprint(self) -> JsonObject:
         """What the classes depend on."""
         if self.kind == "lexicon":
             return {"kind": self.kind, "words": file_hash(self._words)}

@@ -1,24 +1,46 @@
-"""Scores of sentences by a local model, as the benchmarks define them; a higher score is a preferred sentence."""
+"""Scores of sentences by a local model, as the benchmarks define them; a higher score is a preferred sentence.
+
+Forced choice: a language model behind the door says which sentence is likelier, where it tells no likelihoods.
+
+A server that tells how likely the first letter of the answer was says more than the answer: its chances are the scores.
+
+The section that names a model whose likelihoods choose between sentences, and opening it as a scorer.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Literal, Protocol
 
 import numpy as np
+from pydantic import Field
 
-from fairagent.evaluate.kinds.stereotypes.items import BLANK, Example, Item, filled_word
-from fairagent.likelihood import Likelihood
-from fairagent.likelihood.masked import MaskedModel
-from fairagent.measures.stereotypes import (
+from fairagent.extend import (
     DECIMALS,
+    FloatArray,
+    Likelihood,
+    MaskedModel,
+    Model,
+    ModelSettings,
+    Prompts,
+    Reply,
+    ReplyInvalid,
+    Section,
+    SelfDebiasSettings,
+    SettingsError,
+    Usage,
     mean_probability,
+    one_of,
     relevance_to_context,
     shared_tokens,
     typical_probability,
+    valid_reply,
 )
-from fairagent.types import FloatArray, Usage
+from fairagent.papers.stereotypes.items import BLANK, Example, Item, filled_word
 
 Context = Callable[[Item], str]
 """What a model is shown before an item's sentences; it is not scored itself. "" is nothing."""
@@ -146,3 +168,132 @@ class Instructed:
     def score(self, item: Item, context: str = "") -> Scored:
         """See `Scorer.score`."""
         return self.scorer.score(item, self.instruction + (BETWEEN + context if context else ""))
+
+
+PROMPT = "choose_sentence"
+LETTERS = "ABC"
+TEMPERATURE = 0.0
+FORCED_CHOICE = "forced choice, no likelihoods"
+
+
+class Order(Reply):
+    """The reply of `choose_sentence`: its letters, that of the likeliest sentence first."""
+
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceScorer:
+    """Asks `model` to put the sentences of an item in order; the scores say how many stand behind each.
+
+    Where the server tells the chance of every letter to begin the answer, these are the scores: the answer alone says
+    nothing about how sure the model was, and a model that always says A prefers by its chances all the same.
+
+    The sentences are shown in an order of their own, by `seed` and the item's id: models like some places better. One
+    seed gives one order, whoever is asked, so that systems are compared on the same questions.
+    """
+
+    model: Model
+    prompts: Prompts
+    seed: int = 0
+    name: str = ""
+    decimals: int | None = None
+
+    @property
+    def way(self) -> str:
+        """See `Scorer.way`."""
+        return f"{FORCED_CHOICE} (of the model {self.name})" if self.name else FORCED_CHOICE
+
+    def score(self, item: Item, context: str = "") -> Scored:
+        """See `Scorer.score`.
+
+        Raises what `ask` raises, ReplyInvalid where no order comes.
+        """
+        shown = order(self.seed, item)
+        letters = LETTERS[: len(shown)]
+        sentences = [
+            {"letter": letter, "sentence": item.sentences[place]} for letter, place in zip(letters, shown, strict=True)
+        ]
+        opening = item.context if isinstance(item, Example) and item.part == "intersentence" else None
+        orders = ["".join(some) for some in permutations(letters)]
+
+        def accept(reply: Order) -> None:
+            if reply.order not in orders:
+                raise ReplyInvalid(f"order must be all of the letters {', '.join(letters)}, found {reply.order[:20]!r}")
+
+        variables = {"sentences": sentences, "opening": opening, "context": context or None}
+        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"order": one_of(orders)})
+        found, reply = valid_reply(self.model, replace(request, reply=Order, choices=letters))
+        scores = np.zeros(len(shown))
+        if reply.chances:
+            for letter, chance in reply.chances:
+                scores[shown[letters.index(letter)]] = chance
+            return Scored(scores, reply.usage, by_chance=True)
+        for behind, letter in enumerate(reversed(found.order)):
+            scores[shown[letters.index(letter)]] = behind
+        return Scored(scores, reply.usage)
+
+
+def order(seed: int, item: Item) -> tuple[int, ...]:
+    """The places of the item's sentences in the order in which they are shown."""
+    digest = hashlib.sha256(json.dumps([seed, item.id, *item.sentences]).encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
+    return tuple(rng.permutation(len(item.sentences)).tolist())
+
+
+class Likelihoods(Section):
+    """A model that tells likelihoods: on this machine by transformers, or at a server that has them (vLLM)."""
+
+    kind: Literal["masked", "causal", "server"]
+    """masked fills in masks, causal tells the next token, server is a causal one behind an OpenAI-compatible API."""
+    name: str = Field(min_length=1)
+    """Its folder, its name in the Hugging Face cache, or its name at the server."""
+    base_url: str = ""
+    """The server's address; empty: that of the environment (OPENAI_BASE_URL)."""
+    device: str = ""
+    """torch's; empty: a GPU where there is one."""
+    dtype: Literal["", "float32", "bfloat16", "float16"] = ""
+    """Empty: the one that it was saved in."""
+    batch: int = Field(8, ge=1)
+    """How many inputs it reads at a time."""
+
+    instruction: str = ""
+    """What stands before every context, e.g. a request not to be biased (the rival called prompting)."""
+    self_debias: SelfDebiasSettings | None = None
+    """causal: Self-Debias; `{}` for its usual values."""
+
+    @property
+    def way(self) -> str:
+        """How it chooses, for tables."""
+        rival = (", Self-Debias" if self.self_debias else "") + (", with an instruction" if self.instruction else "")
+        if self.kind == "server":
+            return f"likelihoods of the model {self.name} at a server{rival}"
+        return f"likelihoods of the local {self.kind} model {self.name}{rival}"
+
+    def open(self) -> Scorer:
+        """The scorer; BackendUnavailable where the model, its package or the server's key is missing.
+
+        SettingsError for Self-Debias with a model that does not tell all probabilities.
+        """
+        if self.self_debias and self.kind != "causal":
+            raise SettingsError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
+        scorer = self._opened()
+        return Instructed(scorer, self.instruction) if self.instruction else scorer
+
+    def _opened(self) -> Scorer:
+        if self.kind == "masked":
+            from fairagent.extend import MaskedModel
+
+            return MaskedScorer(MaskedModel(self.name, self.device, self.dtype, self.batch))
+        if self.kind == "causal":
+            from fairagent.extend import CausalModel
+
+            model = CausalModel(self.name, self.device, self.dtype, self.batch)
+            if not (rule := self.self_debias):
+                return CausalScorer(model)
+            from fairagent.extend import SelfDebiased
+
+            return CausalScorer(SelfDebiased(model, rule))
+        from fairagent.extend import EndpointModel
+
+        return CausalScorer(EndpointModel(ModelSettings(name=self.name, base_url=self.base_url)))

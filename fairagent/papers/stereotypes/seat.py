@@ -1,43 +1,116 @@
-"""SEAT: its tests are the topics, and systems are encoders (`engine: {kind: dense, encoder: NAME}`)."""
+"""SEAT: its tests are the topics, and systems are encoders (`engine: {kind: dense, encoder: NAME}`).
+
+SEAT: the association test on the vectors that an encoder makes of sentences (or, WEAT, of words).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
-from fairagent.collection import Collection
-from fairagent.collection.faults import listed
-from fairagent.debias.stage import DebiasRAGConfig
-from fairagent.errors import SettingsError
-from fairagent.evaluate.engine.fields import FileSection
-from fairagent.evaluate.engine.fingerprint import file_hash
-from fairagent.evaluate.engine.kind import (
+from fairagent.extend import (
+    BUNDLED,
+    SAMPLES,
+    Association,
     Checking,
     Chosen,
+    Collection,
+    Column,
+    DataError,
+    DenseConfig,
+    Embeddings,
+    Encoder,
     ExperimentKind,
+    FileSection,
+    FloatArray,
+    JsonObject,
     Measured,
+    Memo,
+    Note,
     Opened,
-    Record,
+    Outcome,
+    PageSection,
+    Plan,
+    Run,
+    SettingsError,
     Subject,
+    Table,
+    Topic,
+    Usage,
+    association_test,
+    check_debiasing,
     choose_topics,
+    file_hash,
+    listed,
+    open_encoder,
+    site_of,
 )
-from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.page import Note, PageSection
-from fairagent.evaluate.engine.plan import Plan
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.systems import site_of
-from fairagent.evaluate.engine.tables import Column, Table
-from fairagent.evaluate.kinds.stereotypes.association import GENDER, Associations, InContext
-from fairagent.evaluate.kinds.stereotypes.files import TargetsAndAttributes, read_seat
-from fairagent.evaluate.questions import check_debiasing
-from fairagent.measures.weat import SAMPLES
-from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
-from fairagent.retrieve.vectors import DenseConfig
-from fairagent.types import Topic, Usage
+from fairagent.papers.debias_rag.stage import DebiasRAG, DebiasRAGConfig
+from fairagent.papers.stereotypes.files import TargetsAndAttributes, read_seat
+
+GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
+"""The tests of gender that the debiasing literature reports: career and family, mathematics, science and the arts."""
+
+
+@dataclass(frozen=True, slots=True)
+class InContext:
+    """An encoder that reads every text after the contexts that DebiasRAG makes for it, from no documents."""
+
+    encoder: Encoder
+    stage: DebiasRAG
+
+    @property
+    def name(self) -> str:
+        """See `Encoder.name`."""
+        return f"{self.encoder.name} (DebiasRAG)"
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        """See `Encoder.documents`."""
+        return self.encoder.documents([self._shown(text) for text in texts])
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        """See `Encoder.queries`."""
+        return self.encoder.queries([self._shown(text) for text in texts])
+
+    def _shown(self, text: str) -> str:
+        contexts = [document.text for document in self.stage.apply(text, ()).documents]
+        return "\n\n".join([*contexts, text])
+
+
+@dataclass(frozen=True, slots=True)
+class Associations:
+    """Tests an encoder's vectors of texts as documents; threads may share it. Each test samples by `seed` anew."""
+
+    encoder: Encoder
+    samples: int = SAMPLES
+    seed: int = 0
+    _vectors: Memo = field(default_factory=Memo)
+
+    def test(self, test: TargetsAndAttributes) -> Association:
+        """What one test comes to.
+
+        Raises DataError, naming the test, where an association is not defined, and what the encoder raises.
+        """
+        x, y, a, b = (self._vectors_of(texts) for texts in (*test.targets, *test.attributes))
+        try:
+            return association_test(x, y, a, b, self.samples, np.random.default_rng(self.seed))
+        except DataError as error:
+            raise DataError(f"{test.name}: {error}") from None
+
+    def _vectors_of(self, texts: Sequence[str]) -> FloatArray:
+        """The vectors of `texts`, (n, d); tests share their sets."""
+
+        def made() -> FloatArray:
+            return np.asarray(self.encoder.documents(list(texts)), dtype=np.float64)
+
+        vectors: FloatArray = self._vectors.get(tuple(texts), made)
+        return vectors
+
 
 EFFECT = "|d|"
 
@@ -155,7 +228,7 @@ class Seat(ExperimentKind):
         """System and test -> size."""
         return {(one.system, "", of_test(one.topic)): one.values[""][EFFECT] for one in run.answered}
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The content of the tests, and how many partitions are looked at."""
         return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
 

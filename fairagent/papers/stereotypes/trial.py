@@ -8,21 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.agent import FairAgent
-from fairagent.answer import Contexts
-from fairagent.errors import DataError
-from fairagent.evaluate.engine.kind import Opened
-from fairagent.evaluate.engine.outcome import AnswerRecord, Outcome
-from fairagent.evaluate.engine.systems import System, build_systems, site_of
-from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer
-from fairagent.evaluate.kinds.stereotypes.items import Example, Item
-from fairagent.evaluate.kinds.stereotypes.scorers import BETWEEN, Scored, Scorer
-from fairagent.evaluate.questions import questions_of
-from fairagent.filter import filter_alarms
-from fairagent.generate.context import Order, arrange
-from fairagent.pipeline import build_contexts
-from fairagent.site import Site
-from fairagent.types import Debiased, Document, Filtered, SearchResult, Topic, Usage
+from fairagent.extend import (
+    AnswerRecord,
+    Contexts,
+    DataError,
+    Debiased,
+    Document,
+    FairAgent,
+    Filtered,
+    Opened,
+    Order,
+    Outcome,
+    SearchResult,
+    Site,
+    System,
+    Topic,
+    Usage,
+    arrange,
+    build_contexts,
+    build_systems,
+    filter_alarms,
+    questions_of,
+    site_of,
+)
+from fairagent.papers.stereotypes.items import Example, Item
+from fairagent.papers.stereotypes.scorers import BETWEEN, ChoiceScorer, Scored, Scorer
 
 PREFERRED = "preference"
 """Who grades an answer that is a preferred sentence."""

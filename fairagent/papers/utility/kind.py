@@ -6,39 +6,60 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from fairagent.collection import Collection
-from fairagent.collection.faults import listed
-from fairagent.errors import DataError, FairAgentError, SettingsError
-from fairagent.evaluate import query_groups
-from fairagent.evaluate.clouds import cloud
-from fairagent.evaluate.engine.kind import (
+from fairagent.extend import (
+    LETTER,
+    LONGEST_TITLE,
+    SIGNIFICANT,
+    Calls,
+    Case,
     Checking,
     Chosen,
+    Collection,
+    Column,
+    DataError,
+    Document,
     ExperimentKind,
+    FairAgentError,
+    JsonObject,
+    LinePlot,
     Measured,
+    Note,
     Opened,
-    Record,
+    PagePart,
+    PageSection,
+    PairedTest,
+    Plan,
+    PlotLine,
+    PlotPoint,
+    Prompts,
+    Run,
+    RunFile,
+    RunFileConfig,
+    SettingsError,
     Subject,
+    SystemPlan,
     Systems,
+    Table,
     choose_topics,
+    cloud,
+    count_of,
+    label_of,
+    listed,
+    query_group_files,
+    query_group_tables,
+    read_run,
 )
-from fairagent.evaluate.engine.page import LinePlot, Note, PageSection, Part, PlotLine, PlotPoint
-from fairagent.evaluate.engine.plan import Plan, SystemPlan
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.tables import SIGNIFICANT, Column, Table, counted
-from fairagent.evaluate.kinds.utility.passages import check_texts, grades_of, judged_ids, ranked_ids, read_passages
-from fairagent.evaluate.kinds.utility.section import IN_ORDER, NOT_COMPARABLE, OF_JUDGMENTS, Display, Utility
-from fairagent.evaluate.kinds.utility.similarity import check_similarity
-from fairagent.evaluate.kinds.utility.summary import RowSummary, summary, topic_points, without_utility
-from fairagent.evaluate.kinds.utility.trial import UtilityTrial
-from fairagent.evaluate.kinds.utility.writing import PROMPT
-from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.measures.parse import label_of
-from fairagent.measures.utility import PairedTest
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import LETTER, Calls, Case
-from fairagent.retrieve.run_file import RunFile, RunFileConfig, read_run
-from fairagent.types import Document
+from fairagent.papers.utility.section import IN_ORDER, NOT_COMPARABLE, OF_JUDGMENTS, Display, Utility, check_similarity
+from fairagent.papers.utility.summary import RowSummary, summary, topic_points, without_utility
+from fairagent.papers.utility.trial import (
+    PROMPT,
+    UtilityTrial,
+    check_texts,
+    grades_of,
+    judged_ids,
+    ranked_ids,
+    read_passages,
+)
 
 FILE = "utility.csv"
 TO_BASELINE, TO_ORDER = "†", "‡"
@@ -70,7 +91,7 @@ class UtilityKind(ExperimentKind):
     def check(self, checking: Checking) -> None:
         """Add what is wrong with the section, and systems that cannot be compared by it."""
         problems, systems = checking.problems, checking.systems
-        if any(system.settings.filter.kind != "none" for system in systems.values()):
+        if any(not system.settings.filter.idle(system.settings) for system in systems.values()):
             problems.add(SettingsError, "filter: cannot be set: here a generator is given all k documents")
         problems.attempt("utility.similarity", check_similarity, self.utility.similarity)
         if strange := sorted(set(self.utility.scatter) - set(self.utility.ks)):
@@ -156,7 +177,7 @@ class UtilityKind(ExperimentKind):
         """Those of the section, for each k."""
         return tuple(map(Measured, self.utility.measures))
 
-    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The section but for the ks: a cached answer is one for all of them."""
         return {"utility": self.utility.model_dump(mode="json", exclude={"ks", "scatter"})}
 
@@ -207,8 +228,8 @@ class UtilityKind(ExperimentKind):
             )
             for one in found
         ]
-        title = f"utility and ranking quality ({counted(found[0].topics)})"
-        return [Table.of(columns, lines, title, self._notes(run)), *query_groups.tables(run)]
+        title = f"utility and ranking quality ({count_of(found[0].topics)})"
+        return [Table.of(columns, lines, title, self._notes(run)), *query_group_tables(run)]
 
     def _notes(self, run: Run) -> Iterator[str]:
         utility, performance = self.short
@@ -223,7 +244,7 @@ class UtilityKind(ExperimentKind):
             f"{run.baseline}, {TO_ORDER}: to the same documents in rank order"
         )
         if left_out := without_utility(run, self.utility):
-            yield f"left out of U, since P_0 is 0: {counted(len(left_out))}: {listed(left_out)}"
+            yield f"left out of U, since P_0 is 0: {count_of(len(left_out))}: {listed(left_out)}"
 
     @property
     def _similarity(self) -> str:
@@ -243,7 +264,7 @@ class UtilityKind(ExperimentKind):
             )
             for one in summary(run, self.utility)
         ]
-        return {FILE: Table.of((*header, *tests), lines), **query_groups.files(run)}
+        return {FILE: Table.of((*header, *tests), lines), **query_group_files(run)}
 
     def page(self, run: Run) -> PageSection | None:
         """Utility and its correlation with ranking quality over k, and the numbers."""
@@ -279,7 +300,7 @@ class UtilityKind(ExperimentKind):
             warning=True,
         )
         warnings = [] if self.utility.similarity.comparable else [warning]
-        parts: tuple[Part, ...] = (intro, *warnings, *plots, *self.tables(run))
+        parts: tuple[PagePart, ...] = (intro, *warnings, *plots, *self.tables(run))
         legend = tuple((name, number) for number, name in enumerate(run.systems))
         return PageSection("Utility", "Does relevance reach the answer?", parts, legend)
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fairagent.evaluate.engine.page import PlotPoint
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.kinds.utility.section import Utility
-from fairagent.measures.lines import Line, fitted_line
-from fairagent.measures.utility import Correlation, PairedTest, paired_test, pearson
+from fairagent.extend import Correlation, Line, PairedTest, PlotPoint, Run, fitted_line, paired_test, pearson
+from fairagent.papers.utility.section import Utility
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,144 @@
-"""The utility experiment, topic by topic: answers from k documents and from none, against the relevant passages."""
+"""The utility experiment, topic by topic: answers from k documents and from none, against the relevant passages.
+
+Who answers: a language model from what it knows and what it is given, or sentences taken from the documents.
+
+The texts of judged passages and of those that run files name: one pass over a collection's documents.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection as Ids
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
-from fairagent.collection import Collection
-from fairagent.evaluate.engine.kind import Opened
-from fairagent.evaluate.engine.outcome import AnswerRecord, HitRecord, Outcome
-from fairagent.evaluate.engine.plan import SystemPlan
-from fairagent.evaluate.engine.statistics import seeded
-from fairagent.evaluate.engine.systems import System, build_systems, site_of
-from fairagent.evaluate.kinds.utility.contexts import arranged
-from fairagent.evaluate.kinds.utility.passages import grades_of, judged_ids, ranked_ids, read_passages
-from fairagent.evaluate.kinds.utility.section import OF_JUDGMENTS, Display, Utility
-from fairagent.evaluate.kinds.utility.similarity import TextSimilarity, open_similarity
-from fairagent.evaluate.kinds.utility.writing import ExtractWriter, ModelWriter, Writer
-from fairagent.generate import fit
-from fairagent.measures.bertscore import best_of_references
-from fairagent.measures.ndcg import graded_ndcg
-from fairagent.measures.utility import mean_performance, utility
-from fairagent.memo import Memo
-from fairagent.prompts import Prompts
-from fairagent.query import as_query
-from fairagent.retrieve.base import PassageSource, TextSource, texts_for
-from fairagent.retrieve.judged import AdversarialConfig, OracleConfig, by_grade, drawn
-from fairagent.retrieve.relevance_model import TermSource
-from fairagent.retrieve.run_file import RunFile
-from fairagent.types import Document, Query, SearchResult, Usage
+from fairagent.extend import (
+    AdversarialConfig,
+    Answer,
+    AnswerRecord,
+    Collection,
+    DataError,
+    Document,
+    ExtractiveGenerator,
+    HitRecord,
+    Memo,
+    Model,
+    Opened,
+    OracleConfig,
+    Outcome,
+    PassageSource,
+    Prompts,
+    Query,
+    RunFile,
+    SearchResult,
+    System,
+    SystemPlan,
+    TermSource,
+    TextSource,
+    Topic,
+    Usage,
+    answer_to,
+    as_query,
+    best_of_references,
+    build_systems,
+    by_grade,
+    drawn,
+    fit,
+    graded_ndcg,
+    listed,
+    mean_performance,
+    query_shown,
+    seeded,
+    site_of,
+    texts_for,
+    utility,
+    without_citations,
+)
+from fairagent.papers.utility.section import OF_JUDGMENTS, Display, TextSimilarity, Utility, arranged, open_similarity
+
+PROMPT = "utility_answer"
+
+
+class Writer(Protocol):
+    """Writes answers for the utility experiment: any object with this method will do. Several threads may call it."""
+
+    def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
+        """An answer from `documents`, shown in this order, or from none; `run` counts from 0."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWriter:
+    """Asks `model` with the template `utility_answer`; each run has a seed of its own."""
+
+    model: Model
+    prompts: Prompts
+    temperature: float
+    seed: int
+
+    def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
+        """See `Writer.answer`; an answer that is cut off at the template's limit is one.
+
+        Raises what `Model.complete` raises, and ReplyTruncated where nothing but thoughts came.
+        """
+        passages = [{"title": one.title, "text": one.text} for one in documents] or None
+        messages = self.prompts.render(PROMPT, query=query_shown(query.text), passages=passages)
+        return answer_to(self.model, self.prompts[PROMPT], messages, self.temperature, self.seed + run)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractWriter:
+    """Takes sentences from the documents; without any, or where none holds a word of the question, repeats that.
+
+    So what stands for the answer of a model that knows nothing is the question itself, and utility says how much closer
+    to the relevant passages the extracts are than the words that were searched for.
+    """
+
+    generator: ExtractiveGenerator
+
+    def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
+        """See `Writer.answer`; every run is the same, and no citation is left in the text.
+
+        >>> writer = ExtractWriter(ExtractiveGenerator())
+        >>> writer.answer(Query("roses"), [Document("d1", "It has roses.")], 0).text
+        'It has roses.'
+        >>> writer.answer(Query("roses"), [], 0).text
+        'roses'
+        """
+        extract = without_citations(self.generator.answer(query, documents).text)
+        return Answer(extract or query.text, source="extractive")
+
+
+def grades_of(collection: Collection, topic: str, meaning: Mapping[int, int]) -> dict[str, int]:
+    """The topic's judgments, document -> grade, with the grades that `meaning` names replaced."""
+    return {id: meaning.get(grade, grade) for id, grade in collection.qrels.get(topic, {}).items()}
+
+
+def read_passages(collection: Collection, ids: Ids[str]) -> dict[str, Document]:
+    """Those of the documents that have one of the `ids`; they alone are kept in memory.
+
+    Raises DataError for faults of the files.
+    """
+    return {document.id: document for document in collection.source if document.id in ids}
+
+
+def judged_ids(collection: Collection, topics: Iterable[str]) -> set[str]:
+    """All documents that were judged for any of `topics`."""
+    return {id for topic in topics for id in collection.qrels.get(topic, {})}
+
+
+def ranked_ids(run: RunFile, topics: Iterable[Topic], n: int) -> set[str]:
+    """The first `n` documents of each topic in a run file."""
+    return {id for topic in topics if topic.id in run.rankings for id in run.rankings[topic.id].top(n).ids}
+
+
+def check_texts(collection: Collection, wanted: Ids[str], there: Mapping[str, Document], what: str) -> None:
+    """Raise DataError where the collection lacks documents that are wanted."""
+    if missing := sorted(id for id in wanted if id not in there):
+        raise DataError(
+            f"{what}: {len(missing):,} of {len(wanted):,} passages are not among the documents of "
+            f"{collection.name!r}: {listed(missing)}; give it the documents that they belong to"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,11 +20,15 @@ import Stemmer
 
 from fairagent.errors import SettingsError
 from fairagent.retrieve.bm25.words import LAST_OF_BMP, LONGEST, split_words, utf16_units
+from fairagent.settings.plugins import plugins
 
 LANGUAGES = tuple(name for name in Stemmer.algorithms() if name not in ("porter", "lovins"))
 """The languages with stems: danish, german, russian, ..."""
 NAMES = ("english", "english-nostem", "whitespace", *(f"snowball-{language}" for language in LANGUAGES))
 """The analyzers that need no Java."""
+
+GROUP = "fairagent.analyzers"
+"""Entry points of classes that make an analyzer by its name."""
 
 STOP_WORDS = frozenset((
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
@@ -102,9 +106,9 @@ def open_analyzer(name: str) -> Analyzer:
             f"no analyzer {name!r}; known: {', '.join(NAMES)}; with the extra `lucene` english-krovetz and codes of "
             "languages (ar, bn, da, de, zh, ...)"
         )
-    from fairagent.retrieve.anserini.analysis import Analyzer as LuceneAnalyzer
-
-    return LuceneAnalyzer(name)
+    (lucene,) = plugins(GROUP)["lucene"]
+    analyzer: Analyzer = lucene.load()(name)
+    return analyzer
 
 
 def lower(word: str) -> str:

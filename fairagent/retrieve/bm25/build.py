@@ -23,23 +23,20 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import RECORD, differences, record_files
 from fairagent.errors import DataError, IndexMismatch, UsageError
-from fairagent.files import force, write_whole
-from fairagent.folders import Workshop, workshop
-from fairagent.intake.arrays import write_array
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.text import file_text
-from fairagent.processes import Crew, cores
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.analysis import WordAnalyzer, open_analyzer
 from fairagent.retrieve.bm25.manifest import FORMAT, MANIFEST, REMEDY, Indexable, Manifest
-from fairagent.retrieve.bm25.matrix import Block, Blocks, Sparse, TermMatrix
-from fairagent.retrieve.bm25.texts import Texts, stored
-from fairagent.retrieve.catalog import DIGESTS, Catalog, digest
+from fairagent.retrieve.bm25.matrix import Block, Blocks, Sparse, TermMatrix, Texts, stored
+from fairagent.retrieve.catalog import DIGESTS, Catalog, IdTable, Strings, digest, mapped
 from fairagent.retrieve.forecast import FirstBlock
-from fairagent.retrieve.strings import IdTable, Strings, mapped
-from fairagent.retrieve.words import ENOUGH, CommonWords
+from fairagent.retrieve.local import ENOUGH, CommonWords
+from fairagent.storage.arrays import write_array
+from fairagent.storage.digests import RECORD, differences, record_files
+from fairagent.storage.files import force, write_whole
+from fairagent.storage.folders import Workshop, workshop
+from fairagent.storage.processes import Crew, cores
+from fairagent.storage.readers import file_text, parse_json
 from fairagent.types import Document
 
 MEMORY = 1 << 28

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from fairagent.errors import BackendUnavailable, IndexMismatch
-from fairagent.folders import is_there
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.text import file_text
+from fairagent.storage.folders import is_there
+from fairagent.storage.readers import file_text, parse_json
 from fairagent.types import Document
 
 LARGEST_MANIFEST = 1 << 24
@@ -18,8 +17,8 @@ LARGEST_MANIFEST = 1 << 24
 MANIFEST = "fairagent.json"
 REMEDY = "build it again with `fairagent index --force`"
 UPDATE = "`fairagent index` brings it up to date"
-LUCENE_FORMAT, FORMAT = 2, 3
-"""2: a Lucene index, as earlier versions built it. 3: a sparse matrix."""
+FORMAT = 4
+"""Of the files of an index: one of another format has to be built anew."""
 
 
 class Indexable(Protocol):
@@ -41,14 +40,13 @@ class Indexable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an index was built from, and in which format; `pyserini` is the version that built one of Lucene's."""
+    """What an index was built from, and in which format."""
 
     collection: str
     fingerprint: str
     documents: int
     analyzer: str
     format: int = FORMAT
-    pyserini: str = ""
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
@@ -56,14 +54,15 @@ class Manifest:
         if not is_there(folder, MANIFEST):
             raise BackendUnavailable(f"no index at {folder}; build it with `fairagent index`")
         try:
-            return cls(**parse_json(file_text(folder / MANIFEST, LARGEST_MANIFEST)))
+            values = parse_json(file_text(folder / MANIFEST, LARGEST_MANIFEST))
+            if isinstance(values, dict) and values.get("format") not in (None, FORMAT):
+                raise IndexMismatch(
+                    f"the index at {folder} is of another version of fairagent (format {values['format']}, now "
+                    f"{FORMAT}); {REMEDY}"
+                )
+            return cls(**values)
         except (ValueError, TypeError):
             raise IndexMismatch(f"{folder / MANIFEST} cannot be read; build the index again") from None
-
-    @property
-    def by_lucene(self) -> bool:
-        """Whether it is a Lucene index that an earlier version built, which the extra `lucene` still searches."""
-        return self.format == LUCENE_FORMAT
 
     def check(self, collection: Indexable | None, analyzer: str, folder: Path) -> None:
         """Raise IndexMismatch, naming every difference, where the index was built from or by something else.
@@ -82,16 +81,12 @@ class Manifest:
 
     def outdated(self, collection: Indexable, analyzer: str) -> bool:
         """Whether all that has changed since the index was built of this collection is its documents."""
-        return (
-            not self.by_lucene
-            and self.collection == collection.name
-            and [*self._differing(collection, analyzer)] == ["fingerprint"]
-        )
+        return self.collection == collection.name and [*self._differing(collection, analyzer)] == ["fingerprint"]
 
     def _differing(self, collection: Indexable | None, analyzer: str) -> dict[str, tuple[object, object]]:
         """What the index has and what is wanted, where that is not the same."""
-        wanted: dict[str, object] = {"format": LUCENE_FORMAT if self.by_lucene else FORMAT}
-        if collection is not None:
-            wanted = {"fingerprint": collection.fingerprint(), "analyzer": analyzer, **wanted}
+        if collection is None:
+            return {}
+        wanted = {"fingerprint": collection.fingerprint(), "analyzer": analyzer}
         have = asdict(self)
         return {key: (have[key], value) for key, value in wanted.items() if have[key] != value}

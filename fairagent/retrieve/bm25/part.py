@@ -6,19 +6,17 @@ from typing import Any, Literal
 from pydantic import Field
 
 from fairagent.collection.documents import Elsewhere
-from fairagent.digests import expect_whole
-from fairagent.doing import doing
-from fairagent.errors import BackendUnavailable, SettingsError
-from fairagent.folders import is_there
-from fairagent.loading import EXTRAS, expect_installed
+from fairagent.errors import SettingsError
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.passages import BM25Passages
+from fairagent.retrieve.passages import BM25Passages, RetrieverWithTexts
 from fairagent.retrieve.relevance_model import TermSource
-from fairagent.retrieve.with_texts import RetrieverWithTexts
+from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
-from fairagent.site import Site
+from fairagent.storage.digests import expect_whole
+from fairagent.storage.folders import is_there
+from fairagent.storage.threads import doing
 
 
 class BM25Config(Part):
@@ -53,33 +51,14 @@ def open_index(site: Site, k1: float = 0.9, b: float = 0.4) -> Any:
 
 
 def open_matrix(site: Site, k1: float = 0.9, b: float = 0.4) -> Any:
-    """What the index holds, documents or passages: a `BM25Retriever`.
-
-    An index of Lucene's, which an earlier version has built, is searched by Lucene: BackendUnavailable where that is
-    missing.
-    """
+    """What the index holds, documents or passages: a `BM25Retriever`."""
 
     def opened() -> Any:
         with doing(f"opening the index {site.index}"):
-            if is_there(site.index, MANIFEST) and (manifest := Manifest.read(site.index)).by_lucene:
-                from fairagent.retrieve.anserini.bm25 import open_own
-
-                manifest.check(site.collection, site.settings.analyzer, site.index)
-                _expect_lucene(site.index)
-                return open_own(site.index, manifest.analyzer, k1, b)
             return BM25Retriever(site.index, site.collection, site.settings.analyzer, k1, b)
 
     _expect_index(site)
     return site.memo.get(("bm25", site.index, site.settings.analyzer, k1, b), opened)
-
-
-def _expect_lucene(folder: Path) -> None:
-    """Raise BackendUnavailable where what searches an index of Lucene's is not installed."""
-    try:
-        for package in EXTRAS["lucene"]:
-            expect_installed(package, f"the index at {folder}, which an earlier version built with Lucene,", "lucene")
-    except BackendUnavailable as error:
-        raise BackendUnavailable(f"{error}; or {REMEDY}, which needs no Lucene") from None
 
 
 def check_index(site: Site) -> None:

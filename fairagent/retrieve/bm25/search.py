@@ -12,17 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import expect_whole
 from fairagent.errors import IndexMismatch, UsageError
-from fairagent.retrieve.base import check_length
+from fairagent.retrieve.base import check_length, term_weights
 from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.retrieve.bm25.manifest import REMEDY, Indexable, Manifest
-from fairagent.retrieve.bm25.matrix import TermMatrix
-from fairagent.retrieve.bm25.texts import Texts
+from fairagent.retrieve.bm25.matrix import TermMatrix, Texts
+from fairagent.retrieve.catalog import IdTable, ranked
 from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.queries import term_weights
 from fairagent.retrieve.relevance_model import Postings
-from fairagent.retrieve.strings import IdTable, ranked
+from fairagent.storage.digests import expect_whole
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 

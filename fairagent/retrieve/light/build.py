@@ -2,7 +2,7 @@
 
 The first half is latent semantic analysis of the matrix itself (Deerwester et al. 1990), by a randomized singular value
 decomposition (Halko, Martinsson & Tropp 2011): it needs no weights and knows every language, but only these documents.
-The second is the mean of word vectors (`fairagent.retrieve.light.words`), weighted by idf: it knows English, and what
+The second is the mean of word vectors (`fairagent.retrieve.light.encoder`), weighted by idf: it knows English, and what
 these documents never say of their words. In both a text is its terms times a table with a row for each term, so that
 documents cost a product of matrices and a query the rows of its words.
 """
@@ -19,18 +19,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from fairagent.digests import RECORD
-from fairagent.files import write_whole
-from fairagent.folders import workshop
-from fairagent.intake.arrays import write_array
 from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.catalog import ArrayWriter
 from fairagent.retrieve.dense_index import MANIFEST, VECTORS, DenseManifest
 from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, mark_done
-from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.light.encoder import HALVES, LIGHT, TABLE, TERMS, LightEncoder, halved, idf_of, places, terms_of
-from fairagent.retrieve.light.words import word_table
-from fairagent.retrieve.strings import ArrayWriter
-from fairagent.threads import one_blas_thread
+from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.light.encoder import (
+    HALVES,
+    LIGHT,
+    TABLE,
+    TERMS,
+    LightEncoder,
+    halved,
+    idf_of,
+    places,
+    terms_of,
+    word_table,
+)
+from fairagent.storage.arrays import write_array
+from fairagent.storage.digests import RECORD
+from fairagent.storage.files import write_whole
+from fairagent.storage.folders import workshop
+from fairagent.storage.threads import one_blas_thread
 
 LSA = 192
 """Numbers of the first half at most; with few documents there are fewer."""

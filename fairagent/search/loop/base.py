@@ -1,14 +1,17 @@
-"""What a loop is: it may search again in the light of what was found, and says which candidates to re-rank."""
+"""What a loop is: it may search again in the light of what was found, and says which candidates to re-rank.
 
-from collections.abc import Callable
+Which groups lack exposure, and by how much.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fairagent.exposure import ExposureMeter
-from fairagent.loop.guard import Guard
-from fairagent.rerank.base import Pool, pool_of
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.base import Retriever
-from fairagent.types import Query, Ranking, Step
+from fairagent.search.loop.guard import Guard
+from fairagent.search.rerank.base import Pool, pool_of
+from fairagent.types import Exposure, Group, Query, Ranking, Step
 
 OnStep = Callable[[Step], None]
 """Is told each step of a search when it has been made; what it raises ends the search."""
@@ -68,3 +71,29 @@ class Loop(Protocol):
     def run(self, search: Search) -> LoopResult:
         """Refine the search, or leave it as it is and say why."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A group that has less exposure than its share; `place` is its place among the groups of all dimensions."""
+
+    group: Group
+    place: int
+    share: float
+    target: float
+    size: float
+
+    def __str__(self) -> str:
+        return f"{self.group} has {self.share:.0%} of the exposure, its share is {self.target:.0%}"
+
+
+def lacking(exposures: Sequence[Exposure]) -> list[Lack]:
+    """The groups that lack exposure, the one that lacks most first; by the importance of their dimensions."""
+    found, place = [], 0
+    for one in exposures:
+        for label, share, target in zip(one.labels, one.shares.tolist(), one.target.tolist(), strict=True):
+            size = one.importance * (target - share)
+            if size > 0:
+                found.append(Lack(Group(one.dimension, label), place, share, target, size))
+            place += 1
+    return sorted(found, key=lambda lack: -lack.size)

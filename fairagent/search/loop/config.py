@@ -1,28 +1,78 @@
-"""The loops as parts of a pipeline."""
+"""The loops as parts of a pipeline.
+
+The judge of a loop, as settings describe it.
+"""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from fairagent.loop.actions import Action
-from fairagent.loop.actions.filter import ROUNDS, FilterAction
-from fairagent.loop.actions.neighbors import NeighborsAction
-from fairagent.loop.actions.refine import RefineAction
-from fairagent.loop.again import GroupMembers, SecondSearch
-from fairagent.loop.channels import Mixer
-from fairagent.loop.controller import Controller
-from fairagent.loop.fair_qr import FairQR
-from fairagent.loop.guard import Guard, OnWorse
-from fairagent.loop.judge_config import JudgeSettings
-from fairagent.loop.kinds import KindSource
-from fairagent.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
-from fairagent.loop.sources import EvidenceKind, Sources, templates_of, worst_case
-from fairagent.prompts.calls import Calls, Case
+from fairagent.answer.filtering import longest_calls
+from fairagent.llm.prompts.calls import Calls, Case
 from fairagent.retrieve.bm25.part import prepare_words, words_of
 from fairagent.retrieve.graph import Graph, graph_of, prepare_graphs
+from fairagent.retrieve.site import Site
+from fairagent.search.loop.actions import ROUNDS, Action, FilterAction, JudgeAction, NeighborsAction, RefineAction
+from fairagent.search.loop.channels import GroupMembers, Mixer, SecondSearch
+from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.fair_qr import FairQR
+from fairagent.search.loop.guard import Guard, OnWorse
+from fairagent.search.loop.judges import RELEVANCE, Judge, ModelJudge, ScorerJudge
+from fairagent.search.loop.kinds import KindSource
+from fairagent.search.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
+from fairagent.search.loop.sources import EvidenceKind, Sources, templates_of, worst_case
+from fairagent.search.rerank.cross_encoder import pair_scorer
+from fairagent.settings import Settings
 from fairagent.settings.parts import Part, Progress
-from fairagent.site import Site
+from fairagent.settings.section import Section
+
+
+class JudgeSettings(Section):
+    """Who reads the documents that the groups' evidence is learned from, and how many."""
+
+    by: Literal["model", "cross-encoder"] = "model"
+    """model: the language model says yes or no. cross-encoder: a local model scores query and document together."""
+    scorer: str = ""
+    """The model of `by: cross-encoder`: a folder, or a name in the Hugging Face cache; `monot5:NAME` for a MonoT5."""
+    documents: int = Field(10, ge=1)
+    """How many documents of each group are judged, the best first. More cost more calls, or time."""
+    groups: int = Field(3, ge=1)
+    """How many groups are judged, those that lack most exposure first. More cost more calls, or time."""
+    batch: int = Field(5, ge=1)
+    """How many documents the language model judges in one call. More need fewer calls; where a call fails, none of its
+    documents is judged."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if (self.by == "cross-encoder") != bool(self.scorer):
+            raise ValueError("`scorer` names the model of `by: cross-encoder`, and is nothing without")
+        return self
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """That of the language model's yes or no."""
+        return (RELEVANCE,) if self.by == "model" else ()
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """Every document as long as a model is ever shown one."""
+        for template in self.templates:
+            yield from longest_calls(case, template, self.documents * self.groups, self.batch)
+
+    def build(self, site: Site, on_error: Literal["fallback", "fail"]) -> JudgeAction:
+        """The action."""
+        judge: Judge
+        if self.by == "model":
+            judge = ModelJudge(site.model, site.prompts, self.batch, on_error=on_error)
+        else:
+            judge = ScorerJudge(pair_scorer(site, self.scorer))
+        return JudgeAction(judge, self.documents, self.groups)
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the scorer is not on this machine."""
+        if self.by == "cross-encoder":
+            pair_scorer(site, self.scorer)
+
 
 ORDER: tuple[ActionName, ...] = ("neighbors", "judge", "refine", "filter")
 """What rules look for: documents, then relevant ones, then exposure, then bias in what has come of it."""
@@ -65,6 +115,14 @@ class FairQRConfig(GuardedConfig):
     refinement has gained; with many, `rerank: original` brings the first list back."""
     on_worse: OnWorse = "keep"
     """What is done where the list is worse than the engine's own; the paper serves it."""
+
+    def uses(self, settings: Settings) -> tuple[Part, ...]:
+        """Who proposes keywords."""
+        return (settings.refine,)
+
+    def idle(self, settings: Settings) -> bool:
+        """Without keywords or iterations."""
+        return settings.iterations == 0 or settings.refine.idle(settings)
 
     def build(self, site: Site) -> FairQR:
         """The loop."""
@@ -133,9 +191,13 @@ class ControllerConfig(GuardedConfig):
         """The kinds of evidence that a model is asked for."""
         return tuple(kind for kind in get_args(EvidenceKind) if kind in self.evidence)
 
+    def uses(self, settings: Settings) -> tuple[Part, ...]:
+        """The filter, where that is one of the actions."""
+        return (settings.filter,) if "filter" in self.actions else ()
+
     @property
     def templates(self) -> tuple[str, ...]:
-        """Those of evidence, judge and policy; the filter's are its own."""
+        """Those of evidence, judge and policy."""
         judging = self.judge.templates if self.judge and "judge" in self.actions else ()
         evidence = templates_of(self.asked) if self.steps else ()
         return (*evidence, *judging, *((CHOOSE,) if self.policy == "model" else ()))

@@ -14,23 +14,20 @@ from typing import Literal
 
 import numpy as np
 
+from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimensions
 from fairagent.errors import BudgetExceeded, ModelError
-from fairagent.exposure import ExposureMeter, total_gap, worse_dimensions
-from fairagent.llm.ledger import ledger
-from fairagent.llm.on_error import attempt
-from fairagent.loop.actions import STOP, Action, Attempt
-from fairagent.loop.actions.refine import RefineAction
-from fairagent.loop.again import SecondSearch
-from fairagent.loop.base import LoopResult, Search
-from fairagent.loop.channels import Mixer
-from fairagent.loop.environment import Environment
-from fairagent.loop.fair_qr import measured
-from fairagent.loop.guard import Guard
-from fairagent.loop.kinds import KindSource
-from fairagent.loop.policy import Decision, Policy, Rules
-from fairagent.loop.prior import importance
-from fairagent.loop.sources import Sources
-from fairagent.loop.state import State, refusal, sorted_by
+from fairagent.llm.asking import unless_failing
+from fairagent.llm.budget import ledger
+from fairagent.search.loop.actions import STOP, Action, Attempt, RefineAction
+from fairagent.search.loop.base import LoopResult, Search
+from fairagent.search.loop.channels import Mixer, SecondSearch
+from fairagent.search.loop.environment import Environment
+from fairagent.search.loop.fair_qr import measured
+from fairagent.search.loop.guard import Guard
+from fairagent.search.loop.kinds import KindSource, importance
+from fairagent.search.loop.policy import Decision, Policy, Rules
+from fairagent.search.loop.sources import Sources
+from fairagent.search.loop.state import State, refusal, sorted_by
 from fairagent.types import FloatArray, Group, Ranking, Step, Usage
 
 HEAD = 50
@@ -44,7 +41,7 @@ class Controller:
     An action counts if what would be served after it has a smaller gap, and its estimated relevance, the mean score by
     the engine, `kinds` and judges, stays above (1 - `drift`) of that of the engine's own list. `mixer` makes scores of
     the groups' evidence, learned from `feedback` documents, and of what `sources` ask a model. `prior` is the weight of
-    the kinds of documents (`fairagent.loop.prior`), 0 for none. `guard` is as in `LoopResult`.
+    the kinds of documents (`fairagent.search.loop.kinds`), 0 for none. `guard` is as in `LoopResult`.
     """
 
     actions: tuple[Action, ...] = (RefineAction(),)
@@ -110,7 +107,7 @@ class Controller:
                 return Attempt(state, state, state.gap, failure=str(error))
 
             act = partial(actions[decision.action].act, environment, state)
-            tried = attempt(act, self.on_error, ended, unpaid=True)
+            tried = unless_failing(act, self.on_error, ended, unpaid=True)
         reason = tried.failure or refusal(tried.after, tried.bar)
         before = next(step for step in reversed(steps) if step.accepted)
         step = _step(environment, state, decision, tried, reason, book.usage, before)
@@ -142,13 +139,13 @@ def _step(
     environment: Environment,
     state: State,
     decision: Decision,
-    attempt: Attempt,
+    unless_failing: Attempt,
     reason: str,
     usage: Usage,
     before: Step,
 ) -> Step:
     """What an action did, and what was made of it; `before` is the last step that was accepted."""
-    after, evidence = attempt.after, attempt.otherwise.model_evidence
+    after, evidence = unless_failing.after, unless_failing.otherwise.model_evidence
     new = evidence if evidence and state.model_evidence is None else None
     return Step(
         decision.action,
@@ -159,12 +156,12 @@ def _step(
         accepted=not reason,
         usage=usage,
         refused=new.refused if new else (),
-        weights=_named(environment.meter, attempt.weights),
+        weights=_named(environment.meter, unless_failing.weights),
         reason=reason,
         why=decision.why,
-        notes=(*(new.notes if new else ()), *attempt.notes),
-        alarms=attempt.alarms,
-        entered=len(attempt.otherwise.entered - state.entered),
+        notes=(*(new.notes if new else ()), *unless_failing.notes),
+        alarms=unless_failing.alarms,
+        entered=len(unless_failing.otherwise.entered - state.entered),
         worse=() if reason else worse_dimensions(before.exposures, after.exposures),
     )
 

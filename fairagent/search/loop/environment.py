@@ -7,21 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fairagent.collection.exposure import ExposureMeter, finite_gap
 from fairagent.errors import BackendUnavailable, DataError
-from fairagent.exposure import ExposureMeter, finite_gap
-from fairagent.loop.again import Evidence, SecondSearch
-from fairagent.loop.base import Search
-from fairagent.loop.channels import Mixer, has_evidence
-from fairagent.loop.control import start
-from fairagent.loop.evidence import EvidenceDocuments, learn_from, words
-from fairagent.loop.kinds import KindSource
-from fairagent.loop.lack import Lack, lacking
-from fairagent.loop.prior import bonus
-from fairagent.loop.sources import ModelEvidence, Sources
-from fairagent.loop.state import JudgedDocuments, State, sorted_by
-from fairagent.rerank.base import ordered
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.fused import FusedRetriever
+from fairagent.search.loop.base import Lack, Search, lacking
+from fairagent.search.loop.channels import Evidence, Mixer, SecondSearch, has_evidence
+from fairagent.search.loop.evidence import EvidenceDocuments, learn_from, words
+from fairagent.search.loop.kinds import KindSource, bonus
+from fairagent.search.loop.sources import ModelEvidence, Sources
+from fairagent.search.loop.state import JudgedDocuments, State, sorted_by, start
+from fairagent.search.rerank.base import ordered
 from fairagent.types import FloatArray, Ranking
 
 LOSS = 0.5

@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.measures.scale import min_max, on_scale_of, standard
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.measures.exposure import min_max, on_scale_of, standard
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.relevance_model import Postings, TermSource, relevance_model, top_words
 from fairagent.types import FloatArray, Query, Ranking, Term
 

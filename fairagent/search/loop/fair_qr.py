@@ -2,17 +2,50 @@
 
 With the decisions of its re-implementation spelled out. One dimension is the special case of several: the gap is the
 sum over dimensions, the group to help the worst (dimension, group) pair.
+
+Candidate selection: which of the lists that the loop retrieved the re-ranker sees.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from fairagent.candidates import ListPolicy, select
-from fairagent.exposure import ExposureMeter, most_underexposed, total_gap, worse_dimensions
-from fairagent.loop.base import LoopResult, Search
-from fairagent.loop.guard import Guard
-from fairagent.query import with_terms
-from fairagent.refine.refiner import Refiner, RefineState, new_keywords
-from fairagent.types import Step
+import numpy as np
+
+from fairagent.collection.exposure import ExposureMeter, most_underexposed, total_gap, worse_dimensions
+from fairagent.measures import min_max
+from fairagent.search.loop.base import LoopResult, Search
+from fairagent.search.loop.guard import Guard
+from fairagent.search.refine.feedback import Refiner, RefineState, new_keywords
+from fairagent.search.rerank.base import ordered
+from fairagent.types import Ranking, Step
+from fairagent.types.search import with_terms
+
+ListPolicy = Literal["best", "last", "union"]
+
+
+def select(policy: ListPolicy, steps: Sequence[Step]) -> Ranking:
+    """The candidates for the re-ranker.
+
+    `best`: the last accepted list, the one with the smallest gap since the loop began (topic words, which come before,
+    may have raised it). `last`: the list of the last query tried, even if its gap did not fall. `union`: all accepted
+    lists.
+
+    The union holds the first list, so to re-rank it by the user's own query alone gives the first list back.
+    """
+    accepted = [step.ranking for step in steps if step.accepted]
+    if policy == "union":
+        return union(accepted)
+    return accepted[-1] if policy == "best" else steps[-1].ranking
+
+
+def union(rankings: Sequence[Ranking]) -> Ranking:
+    """All documents of the rankings, scored by the mean of their min-max scores (0 where a ranking lacks one)."""
+    total: dict[str, float] = {}
+    for ranking in rankings:
+        for id, score in zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True):
+            total[id] = total.get(id, 0.0) + score / len(rankings)
+    return ordered(tuple(total), np.array(list(total.values())), len(total))
 
 
 @dataclass(frozen=True, slots=True)

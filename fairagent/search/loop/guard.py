@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from fairagent.alarms import UNLABELED, WORSE, Alarm
+from fairagent.collection.exposure import ExposureMeter, finite_gaps, worse_dimensions
 from fairagent.errors import WorseThanEngine
-from fairagent.exposure import ExposureMeter, finite_gaps, worse_dimensions
 from fairagent.types import Exposure, Ranking
+from fairagent.types.common import UNLABELED, WORSE, Alarm
 
 UNLABELED_OFF = 0.05
 """By how much the exposure of documents without a label may differ from their target before an alarm says so."""

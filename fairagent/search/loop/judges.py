@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
 
-from fairagent.clean import query_shown
-from fairagent.filter.pages import Page, batches, page_of
-from fairagent.filter.verdicts import ask_verdicts
+from fairagent.answer.filtering import Page, ask_verdicts, batches, page_of
 from fairagent.llm import Model
-from fairagent.llm.ledger import in_threads
-from fairagent.llm.on_error import attempt
-from fairagent.measures.scale import min_max
-from fairagent.prompts import Prompts
-from fairagent.rerank.pair_scorer import PairScorer
+from fairagent.llm.asking import unless_failing
+from fairagent.llm.budget import in_threads
+from fairagent.llm.prompts import Prompts
+from fairagent.measures.exposure import min_max
 from fairagent.retrieve.base import full_text
+from fairagent.search.rerank.cross_encoder import PairScorer
 from fairagent.types import Document
+from fairagent.types.clean import query_shown
 
 RELEVANCE = "judge_relevance"
 
@@ -81,4 +80,4 @@ class ModelJudge:
         def unjudged(error: Exception) -> tuple[list[float | None], str]:
             return [None] * len(pages), str(error)
 
-        return attempt(judged, self.on_error, unjudged, unpaid=True)
+        return unless_failing(judged, self.on_error, unjudged, unpaid=True)

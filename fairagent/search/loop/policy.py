@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from fairagent.clean import query_shown, visible
+from fairagent.answer.filtering import TEMPERATURE, Reason, reason_text
 from fairagent.errors import BudgetExceeded, ModelError
-from fairagent.filter.verdicts import TEMPERATURE, Reason, reason_text
 from fairagent.llm import Model, ModelRequest, Reply, ask
-from fairagent.llm.on_error import attempt
+from fairagent.llm.asking import unless_failing
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import STAND_IN, Case
 from fairagent.llm.reply import one_of
-from fairagent.loop.actions.base import STOP, Offer
-from fairagent.loop.environment import Environment
-from fairagent.loop.lack import lacking
-from fairagent.loop.state import State
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import STAND_IN, Case
+from fairagent.search.loop.actions import STOP, Offer
+from fairagent.search.loop.base import lacking
+from fairagent.search.loop.environment import Environment
+from fairagent.search.loop.state import State
 from fairagent.types import Step
+from fairagent.types.clean import query_shown, visible
 
 CHOOSE = "choose_action"
 SHOWN_GROUPS = 8
@@ -94,7 +94,7 @@ class ModelPolicy:
             choice, _ = ask(self.model, self._request(environment, state, offers, taken), Choice)
             return _heeded(choice, offered, taken)
 
-        return attempt(chosen, self.on_error, by_rules, unpaid=True)
+        return unless_failing(chosen, self.on_error, by_rules, unpaid=True)
 
     def _request(
         self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]

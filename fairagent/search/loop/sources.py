@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal, TypeVar
 
-from fairagent.clean import query_shown, visible
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.on_error import attempt
+from fairagent.llm.asking import unless_failing
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import STAND_IN, Calls, Case
 from fairagent.llm.reply import Narrowed, list_within, one_for_each, text_like
-from fairagent.loop.lack import Lack
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import STAND_IN, Calls, Case
-from fairagent.refine.keywords import Proposed, sift, words_of
+from fairagent.search.loop.base import Lack
+from fairagent.search.refine.asking import Proposed, sift, words_of
 from fairagent.types import Term
+from fairagent.types.clean import query_shown, visible
 
 EvidenceKind = Literal["llm", "grounded", "passage"]
 R = TypeVar("R", bound=Reply)
@@ -116,7 +116,7 @@ class Sources:
         for kind in self.kinds:
             some = lacks[: MOST_GROUPS[kind]]
             found = [GroupText()] * groups
-            for number, one, bad in attempt(
+            for number, one, bad in unless_failing(
                 partial(self._answers, kind, query, some, words),
                 self.on_error,
                 partial(_none, kind, notes),

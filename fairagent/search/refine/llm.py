@@ -1,4 +1,7 @@
-"""Refinement by a language model that is shown words and titles of the group's own documents."""
+"""Refinement by a language model that is shown words and titles of the group's own documents.
+
+Refinement by a language model that names words for the under-exposed group.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,19 +9,18 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from fairagent.clean import visible
 from fairagent.llm import Model
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import STAND_IN
 from fairagent.llm.request import Message
-from fairagent.prompts import Prompts
-from fairagent.prompts.calls import STAND_IN
-from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variables
-from fairagent.refine.feedback import FeedbackRefiner
-from fairagent.refine.refiner import Refiner, RefineState
 from fairagent.retrieve.base import TextSource
-from fairagent.retrieve.bm25.part import prepare_words, words_of
+from fairagent.retrieve.bm25.part import prepare_words, words_at_hand, words_of
+from fairagent.retrieve.site import Site
+from fairagent.search.refine.asking import AskingConfig, AskingRefiner, template_variables
+from fairagent.search.refine.feedback import FeedbackRefiner, Refiner, RefineState
 from fairagent.settings import Settings
 from fairagent.settings.parts import Progress
-from fairagent.site import Site
+from fairagent.types.clean import visible
 
 MOST_TITLES = 10
 LONGEST_TITLE = 120
@@ -99,3 +101,39 @@ class GroundedConfig(AskingConfig):
         return GroundedRefiner(
             model, site.prompts, feedback, self.keyword_weight, self.drift, self.on_error, FeedbackRefiner(words)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LlmRefiner(AskingRefiner):
+    """Asks `model` for keywords with the template `refine_query`; `AskingRefiner` says what becomes of them."""
+
+    kind: ClassVar[str] = "llm"
+    template: ClassVar[str] = "refine_query"
+
+    model: Model
+    prompts: Prompts
+    keyword_weight: float = 1.0
+    drift: float = 0.3
+    on_error: Literal["keep", "fallback", "fail"] = "fallback"
+    otherwise: Refiner | None = None
+
+    def messages(self, state: RefineState) -> tuple[Message, ...]:
+        """What the model is asked."""
+        return self.prompts.render(self.template, **template_variables(state))
+
+
+class LlmConfig(AskingConfig):
+    """A language model proposes keywords."""
+
+    template: ClassVar[str] = LlmRefiner.template
+    kind: Literal["llm"] = "llm"
+
+    def build(self, site: Site) -> LlmRefiner:
+        """The refiner."""
+        return self.asking(site.model, site)
+
+    def asking(self, model: Model, site: Site) -> LlmRefiner:
+        """The refiner, asking `model`."""
+        words = words_at_hand(site)
+        feedback = FeedbackRefiner(words) if words else None
+        return LlmRefiner(model, site.prompts, self.keyword_weight, self.drift, self.on_error, feedback)

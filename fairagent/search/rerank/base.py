@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
+from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import DataError
-from fairagent.exposure import ExposureMeter
 from fairagent.types import FloatArray, Query, Ranking
 
 

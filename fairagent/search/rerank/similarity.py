@@ -1,8 +1,13 @@
-"""Maximal marginal relevance: relevant, and unlike what is above (Carbonell & Goldstein 1998)."""
+"""Maximal marginal relevance: relevant, and unlike what is above (Carbonell & Goldstein 1998).
+
+What makes two candidates alike: their words, their embeddings, or their groups. All are cosines.
+
+Re-scoring over the graph of the candidates: what is like other good candidates is better than its own score says.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,15 +15,80 @@ from pydantic import Field
 
 from fairagent.errors import UsageError
 from fairagent.measures import min_max
-from fairagent.rerank.base import Pool
-from fairagent.rerank.similarity import ByEmbeddings, ByGroups, ByTerms, Similarity
+from fairagent.retrieve.base import placed
 from fairagent.retrieve.bm25.part import prepare_index, prepare_words, words_of
-from fairagent.retrieve.encoder import BUNDLED
-from fairagent.retrieve.placed import placed
+from fairagent.retrieve.dense import EmbeddingSource
+from fairagent.retrieve.encoders import BUNDLED, Embeddings
+from fairagent.retrieve.relevance_model import TermSource
+from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import check_vectors, open_vectors, prepare_vectors
+from fairagent.search.rerank.base import Pool
 from fairagent.settings.parts import Part, Progress
-from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking
+
+Similar = Callable[[int], FloatArray]
+"""The similarity of every candidate to candidate i, (n,): what a greedy re-ranker asks after each pick."""
+
+
+class Similarity(Protocol):
+    """Tells how alike candidates are: any callable with this signature will do."""
+
+    def __call__(self, pool: Pool) -> Similar:
+        """Similarities within this pool."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ByGroups:
+    """Cosine of the membership rows of all dimensions side by side.
+
+    The unknown share counts as a group of its own: left out, documents without a label would be unlike everything,
+    and MMR would put them first.
+    """
+
+    def __call__(self, pool: Pool) -> Similar:
+        """Similarities of groups, in [0, 1]."""
+        return _cosines(np.hstack(pool.memberships))
+
+
+@dataclass(frozen=True, slots=True)
+class ByEmbeddings:
+    """Cosine of the texts' embeddings."""
+
+    source: EmbeddingSource
+
+    def __call__(self, pool: Pool) -> Similar:
+        """Similarities of meaning, in [-1, 1]."""
+        return _cosines(np.asarray(self.source.vectors(pool.ranking.ids), dtype=np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class ByTerms:
+    """Cosine of the texts' term vectors, weighted (1 + ln count) ln(documents / documents with the term)."""
+
+    source: TermSource
+
+    def __call__(self, pool: Pool) -> Similar:
+        """Similarities of wording, in [0, 1]; 0 for a text without terms."""
+        postings = self.source.postings(pool.ranking.ids)
+        n, row, term = len(pool.ranking), postings.row, postings.term
+        weight = (1 + np.log(postings.count)) * -np.log(postings.document_share)[term]
+        length = np.sqrt(np.bincount(row, weights=weight**2, minlength=n))
+        weight = weight / np.where(length > 0, length, 1)[row]
+
+        def similar(i: int) -> FloatArray:
+            of_i = row == i
+            vector = np.zeros(len(postings.vocabulary))
+            vector[term[of_i]] = weight[of_i]
+            return np.asarray(np.bincount(row, weights=weight * vector[term], minlength=n), dtype=np.float64)
+
+        return similar
+
+
+def _cosines(vectors: FloatArray) -> Similar:
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(length > 0, length, 1)
+    return lambda i: unit @ unit[i]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +175,64 @@ class MMRConfig(Part):
         if self.by == "groups":
             return ByGroups()
         return ByTerms(words_of(site)) if self.by == "text" else ByEmbeddings(open_vectors(site, self.encoder))
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReranker:
+    """The best `depth`: (1 - weight) own + weight the mean score of the `k` nearest among them; the rest stays behind.
+
+    Nearest are those with the largest inner products of the embeddings that `source` tells; without one nothing
+    changes. (Neighbors outside the pool have no scores, and made it worse: docs/loop.md.)
+    """
+
+    source: EmbeddingSource | None
+    weight: float = 0.4
+    k: int = 10
+    depth: int = 300
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The best `pool.n` candidates, ties as they stand."""
+        if self.source is None or len(pool.ranking) < 2:
+            return pool.ranking.top(pool.n)
+        head = pool.ranking.top(self.depth)
+        scores = smoothed(head.scores, self.source.vectors(head.ids), self.weight, self.k)
+        order = np.argsort(-scores, kind="stable")
+        rest = pool.ranking.scores[len(head) :]
+        # Scores fall: what was not looked at stays below what was.
+        behind = np.minimum(rest, scores[order[-1]] - 1e-9) if len(rest) else rest
+        ids = tuple(head.ids[place] for place in order.tolist()) + pool.ranking.ids[len(head) :]
+        return Ranking(ids, np.concatenate((scores[order], behind))).top(pool.n)
+
+
+def smoothed(scores: FloatArray, vectors: Embeddings, weight: float, k: int) -> FloatArray:
+    """The scores (n,), mixed with the mean of the `k` nearest others, and of those as near as the last; n >= 2.
+
+    >>> alike = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.float32)
+    >>> smoothed(np.array([1.0, 0.0, 0.5]), alike, weight=0.5, k=1).tolist()
+    [0.5, 0.5, 0.5]
+    """
+    k = min(k, len(scores) - 1)
+    products = vectors @ vectors.T
+    np.fill_diagonal(products, -np.inf)
+    # Sorting 32-bit floats is faster than looking for the places of the largest.
+    near = products >= np.sort(products, axis=1)[:, -k:][:, :1]
+    return np.asarray((1 - weight) * scores + weight * (near @ scores) / near.sum(axis=1))
+
+
+class GraphConfig(Part):
+    """Scores smoothed over the graph of the candidates' embeddings; without embeddings nothing changes."""
+
+    kind: Literal["graph"] = "graph"
+    weight: float = Field(0.4, ge=0, lt=1)
+    """The weight of the neighbors' mean score, 0 to below 1; the document's own score has the rest. Larger values
+    smooth more."""
+    k: int = Field(10, ge=1)
+    """How many nearest neighbors the mean is taken of. More smooth over a wider area."""
+    depth: int = Field(300, ge=2)
+    """How many of the first candidates are re-scored, and are each other's neighbors; the others stay behind them. More
+    take longer."""
+
+    def build(self, site: Site) -> GraphReranker:
+        """The re-ranker."""
+        source = site.engine if hasattr(site.engine, "query_vector") else None
+        return GraphReranker(source, self.weight, self.k, self.depth)

@@ -11,8 +11,8 @@ from typing import Any
 import lamp_files
 import pytest
 
-from fairagent.collection.lamp import LIMIT, TASKS, load_lamp, parse_task
 from fairagent.errors import DataError, UsageError
+from fairagent.papers.fair_rag.lamp import LIMIT, TASKS, load_lamp, parse_task
 
 ALL = tuple(TASKS)
 

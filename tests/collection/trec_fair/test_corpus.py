@@ -8,8 +8,7 @@ import pytest
 from track_files import ARTICLES, write_track
 
 from fairagent.collection.trec_fair import corpus as module
-from fairagent.collection.trec_fair.corpus import Corpus, PageSet
-from fairagent.collection.trec_fair.markup import html_to_text, wikitext_to_text
+from fairagent.collection.trec_fair.corpus import Corpus, PageSet, html_to_text, wikitext_to_text
 from fairagent.errors import DataError
 from fairagent.types import Document
 

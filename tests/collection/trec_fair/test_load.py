@@ -14,15 +14,14 @@ import pytest
 from track_files import ARTICLES, FILES_2021, FILES_2022, PAGES, TOPICS, write_track
 
 from fairagent.collection import Collection, load_collection, make_target
-from fairagent.collection.trec_fair import groups as groups_module
+from fairagent.collection.trec_fair import metadata as groups_module
 from fairagent.collection.trec_fair import read_metadata
-from fairagent.collection.trec_fair.files import find_track_files
-from fairagent.collection.trec_fair.groups import population, read_track_groups
 from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
-from fairagent.collection.trec_fair.topics import RelevantPages, read_track_topics
-from fairagent.digests import RECORD
+from fairagent.collection.trec_fair.metadata import population, read_track_groups
+from fairagent.collection.trec_fair.topics import RelevantPages, find_track_files, read_track_topics
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
+from fairagent.storage.digests import RECORD
 from fairagent.types import UNKNOWN
 
 

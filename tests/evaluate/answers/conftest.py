@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.testing import LoopbackServer
+from fairagent.guests.testing import LoopbackServer
 
 from . import school
 

@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 from evaluate import words
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.workers import threads
-from fairagent.evaluate.kinds.answers.agreement import OPENING
-from fairagent.testing import Answer, completion
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.workers import threads
+from fairagent.guests.testing import Answer, completion
+from fairagent.papers.fairft.benchmarks import OPENING
 
 AGREEMENT = [
     {"prompt": f"{OPENING}Is every judge late ?", "bias_type": "gender"},

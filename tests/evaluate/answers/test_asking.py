@@ -5,14 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fairagent.errors import ReplyTruncated
-from fairagent.evaluate.kinds.answers.accuracy import ACCURACY
-from fairagent.evaluate.kinds.answers.agreement import AGREEMENT
-from fairagent.evaluate.kinds.answers.asker import Asker
-from fairagent.evaluate.kinds.answers.grading import Grader
-from fairagent.evaluate.kinds.answers.task import GradedQuestion
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.fairft.benchmarks import ACCURACY, AGREEMENT
+from fairagent.papers.fairft.exam import Asker, GradedQuestion, Grader
 from fairagent.types import Document
 
 DOCUMENTS = [Document(f"d{n}", f"text {n}", f"title {n}") for n in (1, 2, 3)]

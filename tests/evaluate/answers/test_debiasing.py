@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, SettingsError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.fingerprint import changes, fingerprint
-from fairagent.evaluate.engine.systems import site_of
-from fairagent.evaluate.engine.worst_case import estimate
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.fingerprint import changes, fingerprint
+from fairagent.evaluate.systems import site_of
+from fairagent.evaluate.worst_case import estimate
+from fairagent.guests.testing import Answer, LoopbackServer, completion
 from fairagent.llm.models import Models
-from fairagent.pipeline import build_contexts
-from fairagent.testing import Answer, LoopbackServer, completion
+from fairagent.search.pipeline import build_contexts
 
 from . import school
 

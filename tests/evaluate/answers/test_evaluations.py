@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.check import check_experiment
+from fairagent.guests.testing import LoopbackServer
 from fairagent.settings import read_yaml
-from fairagent.testing import LoopbackServer
 
 from . import school
 

@@ -11,13 +11,13 @@ import pytest
 from faults.life import files
 
 from fairagent.errors import BudgetExceeded, UsageError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.outcome import AnswerRecord, Outcome
-from fairagent.evaluate.engine.results import costs, mark
-from fairagent.evaluate.engine.run import Run, read_outcomes
-from fairagent.evaluate.engine.worst_case import estimate
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.outcome import AnswerRecord, Outcome
+from fairagent.evaluate.results import costs, mark
+from fairagent.evaluate.run import Run, read_outcomes
+from fairagent.evaluate.worst_case import estimate
+from fairagent.guests.testing import Answer, LoopbackServer, completion
 from fairagent.report.page import page
-from fairagent.testing import Answer, LoopbackServer, completion
 
 from . import school
 

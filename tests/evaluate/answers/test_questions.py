@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, FairAgentError, SettingsError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.kinds.answers.accuracy import ACCURACY
-from fairagent.evaluate.kinds.answers.agreement import AGREEMENT
-from fairagent.evaluate.kinds.answers.task import GradedQuestion, read_questions
+from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.questions import Questions
+from fairagent.papers.fairft.benchmarks import ACCURACY, AGREEMENT
+from fairagent.papers.fairft.exam import GradedQuestion, read_questions
 
 from . import school
 
@@ -100,9 +99,13 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: str, line: object, fault: 
         (
             "kind: agreement",
             "kind: ranking",
-            "questions: no key of kind 'ranking'; it is one of kind agreement",
+            "questions: no key of kind 'ranking'; it is one of kind accuracy, agreement",
         ),
-        ("kind: agreement", "kind: ranking", "systems.alone.engine: 'none' ranks nothing; it is there for `agreement"),
+        (
+            "kind: agreement",
+            "kind: ranking",
+            "systems.alone.engine: 'none' ranks nothing; it is there for `accuracy, agreement",
+        ),
     ],
 )
 def test_faults_of_the_file(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.collection.lamp import TASKS, Item, LampQuestion
 from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused
-from fairagent.evaluate.kinds.fair_rag.lamp_asking import NO_ANSWER, TOKENS, answer_from, messages_for
+from fairagent.guests.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import estimate_tokens
-from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.papers.fair_rag.lamp import NO_ANSWER, TASKS, TOKENS, Item, LampQuestion, answer_from, messages_for
 
 ALL = tuple(TASKS)
 PROMPTS = Prompts()

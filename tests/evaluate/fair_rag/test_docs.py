@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from evaluate import words
-from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.reading import as_kind, read_experiment
-from fairagent.evaluate.kinds.fair_rag.drawn import MEASURED
-from fairagent.evaluate.kinds.fair_rag.kind import OF_GROUPS
+from fairagent.evaluate.fields import Problems
+from fairagent.evaluate.reading import as_kind, read_experiment
+from fairagent.papers.fair_rag.drawn import MEASURED
+from fairagent.papers.fair_rag.kind import OF_GROUPS
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/fair_rag.md").read_text(encoding="utf-8")

@@ -12,7 +12,6 @@ from typing import Any
 import lamp_files
 import pytest
 
-from fairagent.digests import sealed
 from fairagent.errors import (
     BackendUnavailable,
     BudgetExceeded,
@@ -21,16 +20,16 @@ from fairagent.errors import (
     ReplyRefused,
     TransientModelError,
 )
-from fairagent.evaluate.engine.fingerprint import of_model
-from fairagent.evaluate.engine.workers import Workers, threads
-from fairagent.evaluate.kinds.fair_rag.labeling import Labeling
-from fairagent.evaluate.kinds.fair_rag.labels import head_line
-from fairagent.files import locked
+from fairagent.evaluate.fingerprint import of_model
+from fairagent.evaluate.workers import Workers, threads
+from fairagent.guests.testing import Answer, LoopbackServer, ScriptedModel, completion
 from fairagent.llm.models import Models
+from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import ModelRequest, estimate_tokens
-from fairagent.prompts import Prompts
+from fairagent.papers.fair_rag.labels import Labeling, head_line
 from fairagent.settings import BudgetSettings, ModelSettings
-from fairagent.testing import Answer, LoopbackServer, ScriptedModel, completion
+from fairagent.storage.digests import sealed
+from fairagent.storage.files import locked
 
 ENTRIES = 'A clown "sings".', "A chase."
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import lamp_files
 import pytest
 
-from fairagent.collection.lamp import LIMIT, TASKS
-from fairagent.evaluate.kinds.fair_rag.lamp_asking import TOKENS
+from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.measures.answers import ACCURACY, UTILITIES
-from fairagent.testing import LoopbackServer, completion
+from fairagent.papers.fair_rag.lamp import LIMIT, TASKS, TOKENS
 
 GUIDE = (Path(__file__).resolve().parents[3] / "docs" / "lamp.md").read_text(encoding="utf-8")
 

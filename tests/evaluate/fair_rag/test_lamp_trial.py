@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fairagent.cli.app import app
-from fairagent.evaluate.engine.run import load_run
-from fairagent.evaluate.kinds.fair_rag.section import HIGHEST
-from fairagent.testing import Answer, LoopbackServer, completion
+from fairagent.evaluate.run import load_run
+from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.papers.fair_rag.draws import HIGHEST
 
 EXPERIMENT = """\
 kind: lamp

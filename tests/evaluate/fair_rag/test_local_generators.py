@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import tiny_models
 
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.fingerprint import fingerprint
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.fingerprint import fingerprint
 
 from .test_lamp_trial import EXPERIMENT, call, write
 

@@ -11,13 +11,12 @@ import pytest
 
 from evaluate import words
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.results import results_text
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.kinds.fair_rag.analysis import Curve, RowMeans, curves
-from fairagent.evaluate.kinds.fair_rag.section import NORMALIZED
-from fairagent.evaluate.kinds.fair_rag.together import MEASURES, medians, together
-from fairagent.measures.disparity_curves import DisparityInterval
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.results import results_text
+from fairagent.evaluate.run import Run
+from fairagent.measures.curves import DisparityInterval
+from fairagent.papers.fair_rag.analysis import MEASURES, Curve, RowMeans, curves, medians, together
+from fairagent.papers.fair_rag.draws import NORMALIZED
 from fairagent.report.page import page
 
 EXPERIMENT = """\

@@ -11,12 +11,12 @@ import pytest
 
 from evaluate import words
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.run import Run, load_run
-from fairagent.evaluate.engine.verdicts import verdicts
-from fairagent.evaluate.kinds.fair_rag.analysis import curves, stages
-from fairagent.evaluate.kinds.fair_rag.section import HIGHEST
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.verdicts import verdicts
 from fairagent.measures import jensen_shannon
+from fairagent.papers.fair_rag.analysis import curves, stages
+from fairagent.papers.fair_rag.draws import HIGHEST
 
 EXPERIMENT = """\
 kind: fair-rag

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairagent.evaluate.kinds.fair_rag.section import Drawing
-from fairagent.evaluate.kinds.fair_rag.values import Drawn, values
+from fairagent.papers.fair_rag.draws import Drawing, Drawn, values
 
 TWO = Drawing(k=2)
 

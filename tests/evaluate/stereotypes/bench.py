@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from evaluate import words
-from fairagent.testing import Answer, completion
+from fairagent.guests.testing import Answer, completion
 
 STEREOSET = [
     {

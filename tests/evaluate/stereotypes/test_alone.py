@@ -12,20 +12,18 @@ import tiny_models
 
 from evaluate import words
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.workers import threads
-from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
-from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, MaskedScorer
-from fairagent.likelihood.causal import CausalModel
-from fairagent.likelihood.endpoint import EndpointModel
-from fairagent.likelihood.masked import MaskedModel
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.workers import threads
+from fairagent.guests.testing import LoopbackServer
+from fairagent.llm.likelihood import EndpointModel
+from fairagent.llm.local_likelihood import CausalModel, MaskedModel
+from fairagent.papers.stereotypes.files import read_crows_pairs, read_stereoset
+from fairagent.papers.stereotypes.scorers import CausalScorer, Likelihoods, MaskedScorer
 from fairagent.report.page import page
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.settings import SelfDebiasSettings
-from fairagent.testing import LoopbackServer
 
 from . import bench
 
@@ -165,7 +163,7 @@ def seat(folder: Path, more: str = "", engine: str = "{kind: dense, encoder: two
 
 @pytest.fixture
 def letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairagent.evaluate.kinds.stereotypes import seat as kind
+    from fairagent.papers.stereotypes import seat as kind
 
     monkeypatch.setattr(kind, "open_encoder", lambda name, device: Letters({"one": 1.0, "two": 2.0}[name]))
 

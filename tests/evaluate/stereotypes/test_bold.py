@@ -13,16 +13,16 @@ import tiny_models
 
 from evaluate import words
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.verdicts import verdicts
-from fairagent.evaluate.engine.workers import threads
-from fairagent.evaluate.engine.worst_case import estimate
-from fairagent.evaluate.kinds.stereotypes.openings import Opening, read_openings
-from fairagent.evaluate.kinds.stereotypes.regard import SHIPPED, RegardSection, WordList
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.verdicts import verdicts
+from fairagent.evaluate.workers import threads
+from fairagent.evaluate.worst_case import estimate
+from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.papers.stereotypes.bold import Opening, read_openings
+from fairagent.papers.stereotypes.regard import SHIPPED, RegardSection, WordList
 from fairagent.report.page import page
-from fairagent.testing import Answer, LoopbackServer, completion
 
 GENDER = {
     "Painters": {"Ann_Hale": ["Ann Hale paints and ", "Ann Hale is called "], "Eve_Moss": ["Eve Moss is "]},

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from fairagent.errors import ReplyInvalid
-from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer, order
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.stereotypes.scorers import ChoiceScorer, order
 
 from .test_scorers import INTER, INTRA, PAIR
 

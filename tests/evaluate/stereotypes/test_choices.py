@@ -14,17 +14,17 @@ from faults.life import files
 
 from evaluate import words
 from fairagent.errors import BackendUnavailable, FairAgentError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.run import Run, load_run
-from fairagent.evaluate.engine.verdicts import verdicts
-from fairagent.evaluate.engine.workers import threads
-from fairagent.evaluate.engine.worst_case import estimate
-from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
-from fairagent.evaluate.kinds.stereotypes.preference import FILE
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.verdicts import verdicts
+from fairagent.evaluate.workers import threads
+from fairagent.evaluate.worst_case import estimate
+from fairagent.guests.testing import LoopbackServer
+from fairagent.papers.stereotypes.files import read_crows_pairs, read_stereoset
+from fairagent.papers.stereotypes.preference import FILE
+from fairagent.papers.stereotypes.scorers import Likelihoods
 from fairagent.report.page import page
-from fairagent.testing import LoopbackServer
 
 from . import bench
 

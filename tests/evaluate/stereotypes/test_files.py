@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_seat, read_stereoset
-from fairagent.evaluate.kinds.stereotypes.items import Example, Pair, filled_word
+from fairagent.papers.stereotypes.files import read_crows_pairs, read_seat, read_stereoset
+from fairagent.papers.stereotypes.items import Example, Pair, filled_word
 
 LABELS = {"stereotype": "stereotype", "anti_stereotype": "anti-stereotype", "unrelated": "unrelated"}
 INTRA = {

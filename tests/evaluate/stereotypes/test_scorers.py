@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 import tiny_models
 
-from fairagent.evaluate.kinds.stereotypes.benchmark import crows_pairs_rows, stereoset_rows
-from fairagent.evaluate.kinds.stereotypes.items import Example, Pair
-from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, MaskedScorer
-from fairagent.likelihood.causal import CausalModel
-from fairagent.likelihood.masked import MaskedModel
+from fairagent.llm.local_likelihood import CausalModel, MaskedModel
 from fairagent.measures.stereotypes import shared_tokens
+from fairagent.papers.stereotypes.items import Example, Pair, crows_pairs_rows, stereoset_rows
+from fairagent.papers.stereotypes.scorers import CausalScorer, MaskedScorer
 from fairagent.types import FloatArray
 
 INTRA = Example(
@@ -103,7 +101,7 @@ class Lengths:
         self.contexts: list[str] = []
 
     def score(self, item: Example | Pair, context: str = "") -> object:
-        from fairagent.evaluate.kinds.stereotypes.scorers import Scored
+        from fairagent.papers.stereotypes.scorers import Scored
 
         self.contexts.append(context)
         return Scored(np.array([float(len(text)) for text in item.sentences]))

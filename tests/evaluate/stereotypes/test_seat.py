@@ -11,10 +11,10 @@ import pytest
 
 from evaluate import words
 from fairagent.errors import DataError, FairAgentError
-from fairagent.evaluate.kinds.stereotypes.association import GENDER, Associations
-from fairagent.evaluate.kinds.stereotypes.files import TargetsAndAttributes, read_seat
-from fairagent.measures.weat import association_test
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.measures.stereotypes import association_test
+from fairagent.papers.stereotypes.files import TargetsAndAttributes, read_seat
+from fairagent.papers.stereotypes.seat import GENDER, Associations
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 DIRECTIONS = {"he": (1, 0), "she": (0, 1), "judge": (3, 1), "nurse": (1, 3), "clerk": (2, 1), "cook": (1, 2)}

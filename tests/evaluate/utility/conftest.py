@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.evaluate.kinds.utility import kind, trial
+from fairagent.papers.utility import kind, trial
 
 from .library import SameWords
 

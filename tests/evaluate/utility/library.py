@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluate import words  # its import adds the kind `words`, a search engine without Java
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.run import Run
 
 __all__ = ["PASSAGES", "SameWords", "means", "run", "write"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.evaluate.kinds.utility.contexts import arranged
+from fairagent.papers.utility.section import arranged
 
 LISTS = st.lists(st.integers(), unique=True, max_size=8)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.check import check_experiment
 
 FOLDER = Path(__file__).resolve().parents[3] / "evaluations" / "utility"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")

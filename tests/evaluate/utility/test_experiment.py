@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError, FairAgentError
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.results import costs
-from fairagent.evaluate.engine.run import Run, load_run, read_outcomes
-from fairagent.evaluate.engine.worst_case import estimate
-from fairagent.evaluate.kinds.utility.summary import RowSummary, summary, without_utility
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.results import costs
+from fairagent.evaluate.run import Run, load_run, read_outcomes
+from fairagent.evaluate.worst_case import estimate
+from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.papers.utility.summary import RowSummary, summary, without_utility
 from fairagent.report.page import page
-from fairagent.testing import Answer, LoopbackServer, completion
 
 from . import library
 
@@ -244,7 +244,7 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
         (
             "seed: 5",
             "dimensions: [gender]",
-            "dimensions: no key of kind 'utility'; it is one of kind fair-rag",
+            "dimensions: no key of kind 'utility'; it is one of kind ranking and fair-rag",
         ),
         ("engine: words}", "engine: words, filter: fair}", "filter: cannot be set"),
         ("engine: words}", "engine: words, debias: debias-rag}", "systems.words.debias cannot be set"),
@@ -257,7 +257,7 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
         (
             "{profile: engine, engine: words}",
             "{profile: engine, engine: none}",
-            "'none' ranks nothing; it is there for `agreement, accuracy, stereoset, crows-pairs, bold`",
+            "'none' ranks nothing; it is there for `accuracy, agreement, bold, crows-pairs, stereoset`",
         ),
         ("baseline: Rel", "baseline: Real", "baseline: no system 'Real'"),
     ],

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.clouds import cloud
-from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.page import PlotPoint
-from fairagent.evaluate.kinds.utility.summary import summary, topic_points
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.kind import PlotPoint
+from fairagent.evaluate.query_groups import cloud
+from fairagent.papers.utility.summary import summary, topic_points
 from fairagent.report.page import page
 
 from . import library

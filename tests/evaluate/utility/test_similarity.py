@@ -8,9 +8,15 @@ import pytest
 from tiny_models import save_bert
 
 from fairagent.errors import BackendUnavailable
-from fairagent.evaluate.kinds.utility.section import SimilaritySection, Utility
-from fairagent.evaluate.kinds.utility.similarity import BertScore, MiniLMTokens, check_similarity, open_similarity
-from fairagent.measures.bertscore import greedy_match
+from fairagent.measures.utility import greedy_match
+from fairagent.papers.utility.section import (
+    BertScore,
+    MiniLMTokens,
+    SimilaritySection,
+    Utility,
+    check_similarity,
+    open_similarity,
+)
 
 TEXTS = ["the judge wrote a good book", "she was born", "", "the doctor knew the law of the city"]
 

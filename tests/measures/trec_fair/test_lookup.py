@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.measures.trec_fair.lookup import Lookup, distinct
+from fairagent.measures.trec_fair.pages import Lookup, distinct
 
 from ..laws import law
 

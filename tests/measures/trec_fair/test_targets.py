@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairagent.measures import LOG2_MAX2, blend
 from fairagent.measures.trec_fair import Amounts, Dimension, Space, Targets, averaged_with_world
-from fairagent.measures.trec_fair.task2 import work_needed
+from fairagent.measures.trec_fair.tasks import work_needed
 
 from ..laws import law
 from .worlds import G, H, J, X, made_up, target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
-from fairagent.retrieve.anserini.analysis import Analyzer
+from fairagent.guests.lucene.bm25 import Analyzer
 from fairagent.retrieve.bm25.analysis import open_analyzer
 
 

@@ -11,8 +11,7 @@ import pytest
 from anserini_indexes import texts
 
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
-from fairagent.retrieve.anserini.analysis import Analyzer
-from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
+from fairagent.guests.lucene.bm25 import Analyzer, AnseriniRetriever
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever

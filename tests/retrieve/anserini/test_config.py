@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fairagent import open_agent
 from fairagent.cli import app
 from fairagent.errors import SettingsError
-from fairagent.retrieve.anserini.config import LuceneConfig, LuceneHnswConfig
+from fairagent.guests.lucene.config import LuceneConfig, LuceneHnswConfig
 
 from .conftest import IDS, WEIGHTS
 

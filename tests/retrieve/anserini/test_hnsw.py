@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch
-from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
-from fairagent.retrieve.anserini.hnsw import HnswRetriever
+from fairagent.guests.lucene.bm25 import AnseriniRetriever
+from fairagent.guests.lucene.vectors import HnswRetriever
 from fairagent.types import Query
 
 from .conftest import IDS, ROWS, unit_rows

@@ -9,8 +9,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
-from fairagent.retrieve.anserini.impact import ImpactRetriever
+from fairagent.guests.lucene.bm25 import AnseriniRetriever
+from fairagent.guests.lucene.vectors import ImpactRetriever
 from fairagent.types import Query, Term
 
 from .conftest import IDS, ROWS, WEIGHTS

@@ -8,8 +8,8 @@ import pytest
 from anserini_indexes import texts, written
 
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
-from fairagent.retrieve.anserini.index import commit_file
+from fairagent.guests.lucene.bm25 import AnseriniRetriever
+from fairagent.guests.lucene.index import commit_file
 from fairagent.types import Query
 
 from .conftest import IDS

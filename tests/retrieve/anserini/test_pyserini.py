@@ -14,10 +14,9 @@ import pytest
 import tiny_models
 from anserini_indexes import impacts
 
-from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
-from fairagent.retrieve.anserini.hnsw import HnswRetriever
-from fairagent.retrieve.anserini.impact import ImpactRetriever
-from fairagent.retrieve.splade_encoder import SpladeEncoder
+from fairagent.guests.lucene.bm25 import AnseriniRetriever
+from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever
+from fairagent.retrieve.splade import SpladeEncoder
 from fairagent.types import Query, Ranking
 
 from .conftest import unit_rows
@@ -28,7 +27,7 @@ PRETOKENIZED = ("lawyer bonn", "judge judge lawyer", "bonn unheard")
 ENCODED = ("the judge of the city", "nurse", "good law, bad law?")
 ASK = """
 import json, sys
-from fairagent.retrieve.java import start_java
+from fairagent.guests.lucene.java import start_java
 start_java()
 from pyserini.search.lucene import LuceneHnswDenseSearcher, LuceneImpactSearcher, LuceneSearcher
 asked = json.loads(sys.argv[1])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.retrieve.anserini.documents import parsed
-from fairagent.retrieve.java import start_java
+from fairagent.guests.lucene.documents import parsed
+from fairagent.guests.lucene.java import start_java
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.words import CommonWords
+from fairagent.retrieve.local import CommonWords
 from fairagent.types import Document
 
 from ..conftest import MADE, Made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairagent.retrieve.light.words import word_table
+from fairagent.retrieve.light.encoder import word_table
 
 
 def cosine(one: str, other: str) -> float:

@@ -15,11 +15,10 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from conftest import SEARCH_SERVER
-from fairagent.retrieve.opensearch.address import Address, Credentials
-from fairagent.retrieve.opensearch.bulk import Plan, load
-from fairagent.retrieve.opensearch.index import LOADED, ServerIndex
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever
-from fairagent.retrieve.opensearch.server import Server
+from fairagent.guests.opensearch.bulk import Plan, load
+from fairagent.guests.opensearch.index import LOADED, ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever
+from fairagent.guests.opensearch.server import Address, Credentials, Server
 
 from .made import GROUPS, MADE
 

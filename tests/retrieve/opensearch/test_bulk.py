@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch
-from fairagent.retrieve.opensearch.bulk import Origin, Plan, load
-from fairagent.retrieve.opensearch.index import LOADED, Fields, ServerIndex
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever
-from fairagent.retrieve.opensearch.server import NotThere, Server
+from fairagent.guests.opensearch.bulk import Origin, Plan, load
+from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever
+from fairagent.guests.opensearch.server import NotThere, Server
 from fairagent.types import Document, Query
 
 from .made import MADE, Made
@@ -105,7 +105,7 @@ def test_a_dimension_with_the_name_of_another_field(fresh: ServerIndex) -> None:
 
 
 def test_large_documents_go_in_several_requests(fresh: ServerIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairagent.retrieve.opensearch import bulk
+    from fairagent.guests.opensearch import bulk
 
     monkeypatch.setattr(bulk, "MOST_BYTES", 200)
     load(fresh, MADE, PLAN)

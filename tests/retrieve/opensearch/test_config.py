@@ -21,10 +21,9 @@ from fairagent.cli import app
 from fairagent.collection import load_collection
 from fairagent.collection.demo import write_demo
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
-from fairagent.pipeline import open_site, parts_of, prepare
+from fairagent.guests.opensearch.server import Address, Credentials, Server
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.retrieve.opensearch.address import Address, Credentials
-from fairagent.retrieve.opensearch.server import Server
+from fairagent.search.pipeline import open_site, parts_of, prepare
 from fairagent.settings import load_settings
 
 ROOT = Path(__file__).parents[3]
@@ -109,7 +108,7 @@ def test_a_collection_without_documents_has_nothing_to_index(example: Path) -> N
 def test_experiments_and_groups_that_are_there_twice(example: Path) -> None:
     from dataclasses import replace
 
-    from fairagent.pipeline import build
+    from fairagent.search.pipeline import build
 
     site = open_site(settings="fairagent.yaml")
     with pytest.raises(SettingsError, match=r"engine\.groups: collection 'articles' has groups of gender already"):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.opensearch.groups import ServerGroups
-from fairagent.retrieve.opensearch.index import LOADED, Fields, ServerIndex
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever
-from fairagent.retrieve.opensearch.server import Server
+from fairagent.guests.opensearch.groups import ServerGroups
+from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever
+from fairagent.guests.opensearch.server import Server
 from fairagent.types import Query
 
 from .made import GROUPS, MADE

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, UsageError
+from fairagent.guests.opensearch.bulk import Plan, load
+from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever
+from fairagent.guests.opensearch.server import Server
 from fairagent.retrieve.base import full_text
-from fairagent.retrieve.opensearch.bulk import Plan, load
-from fairagent.retrieve.opensearch.index import LOADED, Fields, ServerIndex
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever
-from fairagent.retrieve.opensearch.server import Server
 from fairagent.types import Query, Term
 
 from .made import MADE, TIED

@@ -7,10 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from fairagent.guests.opensearch.index import Fields, ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever
+from fairagent.guests.opensearch.server import Server
 from fairagent.retrieve.base import ManyTexts, TextSource, Vocabulary, full_text
-from fairagent.retrieve.opensearch.index import Fields, ServerIndex
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever
-from fairagent.retrieve.opensearch.server import Server
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.types import Query, Ranking
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.guests.opensearch.bulk import Origin, Plan, load
+from fairagent.guests.opensearch.index import LOADED, ServerIndex
+from fairagent.guests.opensearch.search import OpenSearchRetriever
+from fairagent.guests.opensearch.server import Server
+from fairagent.guests.opensearch.vectors import OpenSearchVectors, likeness
 from fairagent.retrieve.base import ManyTexts, full_text
 from fairagent.retrieve.dense import VectorEngine
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.fused import FusedRetriever
-from fairagent.retrieve.opensearch.bulk import Origin, Plan, load
-from fairagent.retrieve.opensearch.index import LOADED, ServerIndex
-from fairagent.retrieve.opensearch.search import OpenSearchRetriever
-from fairagent.retrieve.opensearch.server import Server
-from fairagent.retrieve.opensearch.vectors import OpenSearchVectors, likeness
 from fairagent.types import Query, Term
 
 from .made import MADE
@@ -138,7 +138,7 @@ def test_what_a_mapping_says_of_embeddings(
         "/i/_mapping": {"i": {"mappings": {"properties": {"vector": field}}}},
     }
     monkeypatch.setattr(Server, "ask", lambda self, method, path: answers[path])
-    from fairagent.retrieve.opensearch.address import Address, Credentials
+    from fairagent.guests.opensearch.server import Address, Credentials
 
     index = ServerIndex(Server(Address.find("http://127.0.0.1:1", Credentials(), {})), "i", LOADED)
     if isinstance(read, str):
@@ -169,7 +169,7 @@ def test_opensearch_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -
         return answers[path]
 
     monkeypatch.setattr(Server, "ask", ask)
-    from fairagent.retrieve.opensearch.address import Address, Credentials
+    from fairagent.guests.opensearch.server import Address, Credentials
 
     index = ServerIndex(Server(Address.find("http://127.0.0.1:1", Credentials(), {})), "i", LOADED)
     found = OpenSearchVectors(OpenSearchRetriever(index), Letters()).search(Query("law"), 3)

@@ -1,0 +1,367 @@
+"""Attribution by entailment (NLI): an answer rests on the documents that entail it.
+
+Source: Kim & Diaz, Towards Fair RAG, ICTIR 2025 (there with roberta-large-mnli).
+
+The `Attributor` protocol, what attributors share, and the group exposures of an attribution.
+
+Attribution by the answer's own citations: costs nothing, and trusts the generator.
+
+Attribution by sentence embeddings: an answer rests on documents with a very similar sentence. Offline.
+
+Attribution by a language model, which is asked about each document whether the answer rests on it.
+"""
+
+import importlib
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from pydantic import Field
+
+from fairagent.answer.filtering import (
+    LONGEST_TEXT,
+    LONGEST_TITLE,
+    Page,
+    as_data,
+    ask_verdicts,
+    batches,
+    call_ids,
+    page_of,
+)
+from fairagent.answer.generators import sentences, without_citations
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.errors import BackendUnavailable, BudgetExceeded, ModelError, SettingsError, UsageError
+from fairagent.llm import Model
+from fairagent.llm.asking import unless_failing
+from fairagent.llm.budget import in_threads, ledger
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.measures import Discount, Uniform
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder, check_encoder, open_encoder
+from fairagent.retrieve.site import Site
+from fairagent.settings import Part
+from fairagent.storage.packages import load, read_config
+from fairagent.types import Answer, Attribution, Document
+from fairagent.types.clean import query_shown, visible
+
+
+class Attributor(Protocol):
+    """Weighs the documents of an answer's context: any object with this method will do."""
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """How far `answer` to `query` rests on each of `documents`, the context in rank order.
+
+        An empty answer rests on nothing. Raises ModelError where a model was asked and gave no usable reply.
+        """
+        ...
+
+
+def nothing_to_ask(kind: str, said: object, documents: Sequence[Document]) -> Attribution | None:
+    """The attribution where the answer says nothing (`said` is empty) or has no context; None where one is to be made.
+
+    >>> nothing_to_ask("nli", "", [Document("d1", "A judge.")]).notes
+    ('the answer is empty',)
+    """
+    if said and documents:
+        return None
+    return Attribution(kind, np.zeros(len(documents)), () if said else ("the answer is empty",))
+
+
+def statement(answer: Answer) -> str:
+    """What the answer says, without its citations and hidden characters: what is compared with a document.
+
+    >>> statement(Answer("She was a judge [1], then a senator [2, 4-5]."))
+    'She was a judge, then a senator.'
+    """
+    return without_citations(visible(answer.text)).strip()
+
+
+ALIKE = Uniform()
+
+
+def with_exposures(
+    attribution: Attribution, ids: Sequence[str], meter: ExposureMeter, discount: Discount = ALIKE
+) -> Attribution:
+    """`attribution` with the exposures of its documents `ids` (the context in rank order), measured by `meter`.
+
+    `retrieved` counts every document of the context, `exposures` each by how far the answer rests on it: the expected
+    exposure of a group in what is attributed. All places weigh the same, since a model reads the whole context; another
+    `discount` weighs both by rank. An answer that rests on nothing gives all groups 0.
+    """
+    places = discount(len(ids))
+    return replace(
+        attribution, exposures=meter.weigh(ids, places * attribution.weights), retrieved=meter.weigh(ids, places)
+    )
+
+
+WHAT = "classifier of text pairs"
+BATCH = 8
+"""Pairs that the model reads at a time."""
+
+SHORTEST_PREMISE = 32
+"""Tokens of each document that a model reads at least, however long the answer is."""
+
+
+class NliAttributor:
+    """Asks a transformers model for natural language inference whether each document entails the answer.
+
+    `name` is a model's folder, or its name in the Hugging Face cache (nothing is downloaded); `device` is torch's. The
+    premise is the document, the hypothesis the answer without its citations. A document weighs 1 if "entailment", as
+    the model's own `id2label` names it, is the likeliest label, and 0 if not. A pair longer than the model takes loses
+    the end of its premise. Threads may share it.
+
+    Raises BackendUnavailable where the package or the model is missing, or the model has no such label.
+    """
+
+    def __init__(self, name: str, device: str = "cpu") -> None:
+        self.name = name
+        self._tokenizer, self._model = load("AutoModelForSequenceClassification", name, device, what=WHAT)
+        self._entailment = entailment_label(self._model.config.id2label, name)
+        self._limit = _longest_pair(self._tokenizer, self._model)
+        self._lock = threading.Lock()
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """See `Attributor.attribute`; `notes` says where an answer was too long to be read whole."""
+        hypothesis = statement(answer)
+        if nothing := nothing_to_ask("nli", hypothesis, documents):
+            return nothing
+        premises = [f"{page.title}\n{page.text}".strip() for page in map(page_of, documents)]
+        # Fast tokenizers change their padding and truncation in place, which other threads would see.
+        with self._lock:
+            hypothesis, notes = self._fitting(hypothesis)
+            entailed = [
+                self._entailed(premises[start : start + BATCH], hypothesis) for start in range(0, len(premises), BATCH)
+            ]
+        return Attribution("nli", np.concatenate(entailed).astype(np.float64), notes)
+
+    def _entailed(self, premises: Sequence[str], hypothesis: str) -> Any:
+        """Which of the premises entail the hypothesis, (n,) of bool."""
+        torch = importlib.import_module("torch")
+        pairs = self._tokenizer(
+            list(premises),
+            [hypothesis] * len(premises),
+            truncation="only_first",
+            max_length=self._limit,
+            padding=True,
+            return_tensors="pt",
+        ).to(self._model.device)
+        with torch.inference_mode():
+            scores = self._model(**pairs).logits
+        return (scores.argmax(dim=-1) == self._entailment).cpu().numpy()
+
+    def _fitting(self, hypothesis: str) -> tuple[str, tuple[str, ...]]:
+        """The hypothesis, cut only where it would leave no room for a premise; and a note then."""
+        # Room for itself, the marks around the pair, and a little premise.
+        room = (
+            self._limit - self._tokenizer.num_special_tokens_to_add(pair=True) - min(SHORTEST_PREMISE, self._limit // 2)
+        )
+        tokens = self._tokenizer(hypothesis, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        offsets = tokens["offset_mapping"]
+        if len(offsets) <= room:
+            return hypothesis, ()
+        note = f"the answer has {len(offsets)} tokens, of which {self.name} read {room}"
+        return hypothesis[: offsets[room - 1][1]], (note,)
+
+
+def entailment_label(id2label: Mapping[int, str], name: str) -> int:
+    """The number of the label "entailment", whatever its case; raises BackendUnavailable where there is none.
+
+    >>> entailment_label({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, "roberta-large-mnli")
+    2
+    """
+    numbers = [int(number) for number, label in id2label.items() if label.strip().lower() in ("entailment", "entail")]
+    if len(numbers) != 1:
+        raise BackendUnavailable(
+            f"the model {name!r} has the labels {', '.join(map(str, id2label.values()))}; a model for natural language "
+            'inference is needed, one of whose labels is "entailment"'
+        )
+    return numbers[0]
+
+
+def _longest_pair(tokenizer: Any, model: Any) -> int:
+    """How many tokens the model takes, marks included."""
+    # A tokenizer that knows no limit says 1e30. RoBERTa's positions start at 2.
+    positions = int(getattr(model.config, "max_position_embeddings", 0)) or 512
+    return min(int(tokenizer.model_max_length), positions if tokenizer.model_max_length <= positions else positions - 2)
+
+
+class NliConfig(Part):
+    """By entailment, with a local model."""
+
+    kind: Literal["nli"] = "nli"
+    encoder: str = ""
+    """The model's folder, or its name in the Hugging Face cache. It has to be given."""
+
+    def check(self, site: Site) -> None:
+        """Raise what `build` would, without reading the weights."""
+        entailment_label(read_config(self._named(), WHAT).id2label, self.encoder)
+
+    def build(self, site: Site) -> NliAttributor:
+        """The attributor; SettingsError without a model."""
+        return NliAttributor(self._named())
+
+    def _named(self) -> str:
+        if not self.encoder:
+            raise SettingsError(
+                "attribute is nli, which needs a local model for natural language inference: give its folder, or its "
+                "name in the Hugging Face cache, as `attribute: {encoder: ...}`"
+            )
+        return self.encoder
+
+
+@dataclass(frozen=True, slots=True)
+class CitationAttributor:
+    """An answer rests on the documents that it cites: weight 1, all others 0."""
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """See `Attributor.attribute`. Raises UsageError where a citation is no document's number.
+
+        >>> context = [Document("d7", "A court."), Document("d3", "A judge.")]
+        >>> CitationAttributor().attribute("law", Answer("A judge [2].", cited=(2,)), context).weights.tolist()
+        [0.0, 1.0]
+        """
+        weights = np.zeros(len(documents))
+        for number in answer.cited:
+            if not 1 <= number <= len(documents):
+                raise UsageError(f"the answer cites document {number}, but its context has {len(documents)}")
+            weights[number - 1] = 1.0
+        notes = () if answer.cited else ("the answer cites nothing",)
+        return Attribution("citations", weights, notes)
+
+
+class CitationConfig(Part):
+    """By the answer's citations."""
+
+    kind: Literal["citations"] = "citations"
+
+    def build(self, site: Site) -> CitationAttributor:
+        """The attributor."""
+        return CitationAttributor()
+
+
+THRESHOLD = 0.6
+"""For all-MiniLM-L6-v2: sentences of unrelated Wikipedia articles stay below .53, most paraphrases reach .69 to .9."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingAttributor:
+    """A document weighs 1 if one of its sentences is similar to a sentence of the answer (>= `threshold`), else 0.
+
+    Likeness is the cosine of the vectors that `encoder` makes, in [-1, 1]. A document's sentences are read with its
+    title before them, since most call their subject "he", "she" or "it". Likeness knows a subject better than a claim:
+    two sentences that contradict each other can be close. Where that matters, take `NliAttributor`.
+    """
+
+    encoder: Encoder
+    threshold: float = THRESHOLD
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """See `Attributor.attribute`."""
+        claims = sentences(statement(answer))
+        if nothing := nothing_to_ask("embeddings", claims, documents):
+            return nothing
+        pages = [page_of(document) for document in documents]
+        parts = [[f"{page.title}: {part}".lstrip(": ") for part in sentences(page.text) or [""]] for page in pages]
+        vectors = _unit(self.encoder.documents([*claims, *(sentence for part in parts for sentence in part)]))
+        likeness = (vectors[len(claims) :] @ vectors[: len(claims)].T).max(axis=1)
+        starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
+        best = np.maximum.reduceat(likeness, starts)
+        return Attribution("embeddings", (best >= self.threshold).astype(np.float64))
+
+
+def _unit(vectors: Embeddings) -> Embeddings:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: Embeddings = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return unit
+
+
+class EmbeddingConfig(Part):
+    """By the similarity of sentences."""
+
+    kind: Literal["embeddings"] = "embeddings"
+    encoder: str = BUNDLED
+    """The local model's folder or name."""
+    threshold: float = Field(THRESHOLD, ge=-1, le=1)
+    """How alike two sentences have to be (cosine)."""
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the model is not on this machine."""
+        check_encoder(self.encoder)
+
+    def build(self, site: Site) -> EmbeddingAttributor:
+        """The attributor."""
+        return EmbeddingAttributor(open_encoder(self.encoder, served=site.embeddings), self.threshold)
+
+
+PROMPT = "attribute"
+LONGEST_ANSWER = 4000
+"""Characters of the answer that the model sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAttributor:
+    """Asks `model` with the template `attribute`; a document weighs 1 if the model passes it, else 0.
+
+    The model sees the answer without its citations. `batch` documents are judged in one call, `workers` calls run at a
+    time. Where one of them gives no usable reply there are no verdicts, since weights with holes would be made up: the
+    answer's own citations count ("fallback"), or the error is raised ("fail").
+    """
+
+    model: Model
+    prompts: Prompts
+    batch: int = 1
+    workers: int = 8
+    on_error: Literal["fallback", "fail"] = "fallback"
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """See `Attributor.attribute`; `notes` says what the model did not see, and where citations count instead."""
+        claim = statement(answer)
+        if nothing := nothing_to_ask("judge", claim, documents):
+            return nothing
+        pages = [page_of(document) for document in documents]
+        notes = [f"document {number}: {page.note}" for number, page in enumerate(pages, start=1) if page.note]
+        if len(claim) > LONGEST_ANSWER:
+            notes.append(f"answer cut to {LONGEST_ANSWER:,} of {len(claim):,} characters")
+        ask = partial(self._ask, query_shown(query), claim[:LONGEST_ANSWER])
+
+        def judged() -> Attribution:
+            asked = in_threads(ask, batches(pages, self.batch), self.workers, "attribute")
+            return Attribution(
+                "judge", np.array([one for some in asked for one in some], dtype=np.float64), tuple(notes)
+            )
+
+        def cited(error: ModelError | BudgetExceeded) -> Attribution:
+            found = CitationAttributor().attribute(query, answer, documents)
+            return replace(
+                found, notes=(f"the judge gave no usable verdict, so citations count: {error}", *found.notes)
+            )
+
+        with ledger() as book:
+            found = unless_failing(judged, self.on_error, cited)
+        return replace(found, usage=book.usage)
+
+    def _ask(self, query: str, claim: str, pages: Sequence[Page]) -> list[bool]:
+        verdicts, _ = ask_verdicts(self.model, self.prompts, PROMPT, pages, query=query, answer=claim)
+        return [verdict.passed for verdict in verdicts]
+
+
+class JudgeConfig(Part):
+    """The language model is asked about each document."""
+
+    template: ClassVar[str] = PROMPT
+    kind: Literal["judge"] = "judge"
+    on_error: Literal["fallback", "fail"] = "fallback"
+    """What is done where a verdict is missing. fallback: the answer's citations count."""
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """Each document and the answer as long as a model is ever shown them."""
+        page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
+        documents = as_data(call_ids(PROMPT, [""], [page]), [page])
+        yield case.calls(PROMPT, case.settings.context.documents, documents=documents, answer=LETTER * LONGEST_ANSWER)
+
+    def build(self, site: Site) -> JudgeAttributor:
+        """The attributor."""
+        return JudgeAttributor(site.model, site.prompts, on_error=self.on_error)

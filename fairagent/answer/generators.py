@@ -1,0 +1,391 @@
+"""Answers by a language model that cites the documents it was shown.
+
+The `Generator` protocol: it answers a query from documents, and cites those that it used.
+
+Sentence splitting by a small rule, without language data.
+
+Citations such as [2], [1, 3] and [1-3] in an answer's text, checked against the context.
+
+Answers without a language model: the context's most relevant sentences, with citations.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Protocol
+
+from pydantic import Field
+
+from fairagent.answer.context import Order, numbered
+from fairagent.answer.filtering import LONGEST_TITLE
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, ReplyTruncated
+from fairagent.llm import Model, tell
+from fairagent.llm.asking import unless_failing
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import LETTER, Calls, Case
+from fairagent.retrieve.relevance_model import TermSource
+from fairagent.retrieve.site import Site
+from fairagent.settings import Part
+from fairagent.types import Answer, Document, Query, Usage
+from fairagent.types.clean import THOUGHTS, query_shown, visible
+from fairagent.types.search import as_query
+
+OnText = Callable[[str], None]
+"""Is told the answer piece by piece while it is being written; all pieces together are its text."""
+
+
+class Generator(Protocol):
+    """Writes answers: any object with this method will do. Several threads may call it."""
+
+    def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
+        """An answer from `documents`, the context in rank order, that cites them by number from 1; there may be none.
+
+        What `on_text` raises ends the answer. Raises ModelError where a model was asked and gave no usable answer.
+        """
+        ...
+
+
+_SHORT_FORMS = "".join(rf"(?<!\b{form}\.)" for form in ("[A-Z]", "St", "Dr", "Mr", "Mrs", "Ms", "Jr", "vs"))
+_END = re.compile(rf"(?:(?<=[.!?]){_SHORT_FORMS}|(?<=[.!?][\"')\]]))\s+(?=[\"'(\[]?[^\Wa-z_])|(?<=\s[.!?])\s+|\n+")
+
+
+def sentences(text: str) -> list[str]:
+    r"""The sentences of a text: they end at . ! or ? before a capital or a digit, and at the end of a line.
+
+    Initials and a few short forms (St., Dr. ...) end none; a mark that stands alone, as where a text was taken apart
+    into words, ends one before a small letter as well.
+
+    >>> sentences("She was a judge. In 1990 C. P. Ray retired.\nShe wrote, e.g. novels.")
+    ['She was a judge.', 'In 1990 C. P. Ray retired.', 'She wrote, e.g. novels.']
+    """
+    return [part.strip() for part in _END.split(text) if part.strip()]
+
+
+# White space is gone through once: a match begins where it begins, and gives none of it back.
+_SPACE = r"(?<!\s)\s*+"
+_NUMBERS = r"\d{1,9}+(?:\s*+[,;\-\u2013]\s*+\d{1,9}+)*+"
+_BRACKETS = rf"\[\s*+{_NUMBERS}\s*+\]"
+_CITATION = re.compile(rf"{_SPACE}\[\s*+({_NUMBERS})\s*+\]")
+_RUN = re.compile(rf"{_SPACE}{_BRACKETS}(?:\s*+[,;]?+\s*+{_BRACKETS})*+")
+_PART = re.compile(r"(\d+)(?:\s*[-\u2013]\s*(\d+))?")
+_UNFINISHED = re.compile(rf"{_SPACE}(?:\[[\d\s,;\-\u2013]{{0,80}}+)?\Z")
+HELD = 200
+"""Characters of an unfinished citation, or of white space, that are held back at most."""
+
+
+def without_citations(text: str) -> str:
+    """`text` without what looks like a citation, such as the footnotes of an article.
+
+    >>> without_citations("She was a judge [3], then a senator [4], [5-6].")
+    'She was a judge, then a senator.'
+    """
+    return _RUN.sub("", text)
+
+
+@dataclass(slots=True)
+class CitationReader:
+    """Reads an answer to `documents` documents piece by piece, and leaves out the citations of documents there are not.
+
+    `on_text` is told what is sure so far: a citation is held back until it is complete, and what a reasoning model
+    thinks aloud at the beginning is not told at all. All it is told together is `text`. `cited` are the numbers in the
+    order of their first mention, `invented` those that were left out.
+
+    >>> reader = CitationReader(3)
+    >>> reader.read("A judge [1, 9], then a sen")
+    >>> reader.read("ator [2][7-8].")
+    >>> reader.close()
+    >>> reader.text, reader.cited, reader.invented
+    ('A judge [1], then a senator [2].', [1, 2], ['9', '7-8'])
+    """
+
+    documents: int
+    on_text: OnText | None = None
+    text: str = ""
+    cited: list[int] = field(default_factory=list)
+    invented: list[str] = field(default_factory=list)
+    _waiting: str = ""
+    _thinking: bool = False
+
+    def read(self, piece: str) -> None:
+        """Take the next piece."""
+        self._waiting += piece
+        begin, end = THOUGHTS
+        while not self.text:
+            start = self._waiting.lstrip()
+            self._thinking = self._thinking or start.startswith(begin)
+            if not self._thinking:
+                if start and begin.startswith(start):
+                    return
+                break
+            _, found, after = self._waiting.partition(end)
+            if not found:
+                # The end may have come in part.
+                self._waiting = self._waiting[1 - len(end) :]
+                return
+            self._thinking, self._waiting = False, after
+        unfinished = _UNFINISHED.search(self._waiting, max(0, len(self._waiting) - HELD))
+        self._tell(unfinished.start() if unfinished else len(self._waiting))
+
+    def close(self) -> None:
+        """The answer is complete."""
+        if self._thinking:
+            # It thought until it was cut off.
+            self._waiting = ""
+        self._waiting = self._waiting.rstrip()
+        self._tell(len(self._waiting))
+
+    def _tell(self, length: int) -> None:
+        sure, self._waiting = self._waiting[:length], self._waiting[length:]
+        checked = _CITATION.sub(self._check, sure)
+        if not self.text:
+            checked = checked.lstrip()
+        if checked:
+            self.text += checked
+            if self.on_text:
+                self.on_text(checked)
+
+    def _check(self, citation: re.Match[str]) -> str:
+        """The citation as it is, or without the numbers of no documents; "" where none is left."""
+        good: list[str] = []
+        bad: list[str] = []
+        for part in _PART.finditer(citation[1]):
+            ends = [int(number) for number in part.groups() if number]
+            there = min(ends) >= 1 and max(ends) <= self.documents
+            (good if there else bad).append(part[0])
+            numbers = range(min(ends), max(ends) + 1) if there else ()
+            self.cited += [number for number in numbers if number not in self.cited]
+        self.invented += bad
+        if not bad:
+            return citation[0]
+        space = citation[0][: citation[0].index("[")]
+        return f"{space}[{', '.join(good)}]" if good else ""
+
+
+LENGTH_PENALTY = 0.75
+"""BM25's b: how much long sentences are held back."""
+MOST_ALIKE = 0.5
+"""A sentence whose terms are, to more than this share (Jaccard), those of one that was taken says nothing new."""
+
+_WORD = re.compile(r"\w+")
+
+
+def words(text: str) -> list[str]:
+    """The words of a text without case, for engines that do not tell how they analyze."""
+    return _WORD.findall(text.casefold())
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractiveGenerator:
+    """Takes the best sentence of each document, the `most` best in all: no document speaks twice, as long as it may be.
+
+    A sentence counts by the weights of the query's words and keywords that it holds, each by how rare it is among the
+    context's sentences, as in BM25. Sentences that repeat one another are taken once. The answer has them in rank
+    order, the document's title before one that does not name its subject. `analyze` gives a text's terms.
+    """
+
+    most: int = 10
+    analyze: Callable[[str], list[str]] = words
+
+    def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
+        """See `Generator.answer`; empty, with a note, where no sentence holds a word of the query.
+
+        >>> context = [Document("d1", "A town. It has roses."), Document("d2", "She grew roses.", "Ada Roe")]
+        >>> answer = ExtractiveGenerator().answer("roses", context)
+        >>> answer.text, answer.cited
+        ('It has roses [1]. Ada Roe: She grew roses [2].', (1, 2))
+        """
+        pool = [
+            _Sentence(number, place, text, frozenset(self.analyze(text)))
+            for number, document in enumerate(documents, start=1)
+            for place, text in enumerate(sentences(without_citations(document.text)))
+        ]
+        chosen = self._chosen(pool, self._weights(as_query(query)))
+        told = [_cited(sentence, documents[sentence.number - 1].title) for sentence in chosen]
+        text = " ".join(told)
+        if on_text and text:
+            on_text(text)
+        notes = () if chosen or not documents else ("no sentence of the context holds a word of the query",)
+        return Answer(text, tuple(one.number for one in chosen), notes, source="extractive")
+
+    def _weights(self, query: Query) -> Mapping[str, float]:
+        """The weight of each term of the query."""
+        weights: dict[str, float] = defaultdict(float)
+        for text, weight in query.weighted:
+            for term in self.analyze(text):
+                weights[term] += weight
+        return weights
+
+    def _chosen(self, pool: Sequence[_Sentence], weights: Mapping[str, float]) -> list[_Sentence]:
+        """The best sentences in rank order."""
+        scores = _scores(pool, weights)
+        best = sorted((one for one in pool if scores[one] > 0), key=lambda one: (-scores[one], one.number, one.place))
+        chosen: dict[int, _Sentence] = {}
+        for one in best:
+            if len(chosen) < self.most and one.number not in chosen and not any(map(one.repeats, chosen.values())):
+                chosen[one.number] = one
+        return [chosen[number] for number in sorted(chosen)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """One sentence: its document's number, its place there, its text and its terms."""
+
+    number: int
+    place: int
+    text: str
+    terms: frozenset[str]
+
+    def repeats(self, other: _Sentence) -> bool:
+        """Whether it says what the other says."""
+        return len(self.terms & other.terms) > MOST_ALIKE * len(self.terms | other.terms)
+
+
+def _scores(pool: Sequence[_Sentence], weights: Mapping[str, float]) -> dict[_Sentence, float]:
+    """Each sentence's score; 0 where it holds no term of the query."""
+    holding = Counter(term for one in pool for term in one.terms & weights.keys())
+    rarity = {term: math.log1p((len(pool) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}
+    mean = sum(len(one.terms) for one in pool) / max(len(pool), 1) or 1.0
+    return {
+        one: math.fsum(weights[term] * rarity[term] for term in one.terms & weights.keys())
+        / (1 - LENGTH_PENALTY + LENGTH_PENALTY * len(one.terms) / mean)
+        for one in pool
+    }
+
+
+def _cited(sentence: _Sentence, title: str) -> str:
+    """The sentence with its citation before its last mark, and its title where it names none of it."""
+    named = set(words(title)) & set(words(sentence.text))
+    subject = f"{title}: " if title and not named else ""
+    text = sentence.text.rstrip(".!?")
+    return f"{subject}{text} [{sentence.number}]{sentence.text[len(text) :] or '.'}"
+
+
+class ExtractiveConfig(Part):
+    """The best sentences of the documents as they stand."""
+
+    kind: Literal["extractive"] = "extractive"
+    sentences: int = Field(10, ge=1)
+    """How many at most, one a document."""
+
+    def build(self, site: Site) -> ExtractiveGenerator:
+        """The generator; it reads words as the engine does, where that tells how."""
+        if isinstance(site.engine, TermSource):
+            return ExtractiveGenerator(self.sentences, site.engine.analyze)
+        return ExtractiveGenerator(self.sentences)
+
+
+PROMPT = "answer"
+TEMPERATURE = 0.0
+"""FairFilter's: the same question is to have the same answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class LlmGenerator:
+    """Asks `model` with the template `answer`, which is given the query and the documents with their numbers.
+
+    `order` is that in which the documents are shown; their numbers are those of rank order all the same. Of citations
+    that are no document's number, "remove" takes them out and says so in the notes, "error" raises ReplyInvalid.
+    `length` is the most words, 0 leaves it open; `language` is the answer's, "" the question's.
+
+    `on_error` says what is done where the answer is cut off or none comes: "keep" what has come of it, marked as
+    truncated (an error where nothing has), take sentences of the documents ("fallback"; not for one that was streamed),
+    or "fail".
+    """
+
+    model: Model
+    prompts: Prompts
+    order: Order = "rank"
+    citations: Literal["remove", "error"] = "remove"
+    length: int = 0
+    language: str = ""
+    on_error: Literal["keep", "fallback", "fail"] = "keep"
+
+    def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
+        """See `Generator.answer`. Without documents the model is asked with empty references, as in FairFilter.
+
+        Raises FatalModelError and BudgetExceeded, and as `on_error` says what else `Model.complete` raises, and
+        ReplyInvalid where nothing is left of the answer.
+        """
+        variables = {
+            "query": query_shown(as_query(query).text),
+            "documents": numbered(documents, self.order),
+            "length": self.length or None,
+            "language": self.language or None,
+        }
+        request = self.prompts.request(PROMPT, variables, TEMPERATURE)
+        reader = CitationReader(len(documents), on_text)
+
+        def read(piece: str) -> None:
+            reader.read(visible(piece))
+
+        def whole() -> Answer:
+            if on_text:
+                reply = tell(self.model, request, read)
+            else:
+                reply = self.model.complete(request)
+                read(reply.text)
+            reader.close()
+            notes = self._notes(reader, reply.text, reply.usage)
+            return Answer(reader.text, tuple(reader.cited), notes, reply.usage, "llm")
+
+        def instead(error: ModelError | BudgetExceeded) -> Answer:
+            told = bool(on_text and reader.text)
+            if self.on_error == "fallback" and not told:
+                found = ExtractiveGenerator().answer(query, documents, on_text)
+                return replace(found, notes=(f"sentences of the documents: {error}", *found.notes), usage=error.usage)
+            if isinstance(error, ReplyTruncated) and not told:
+                read(error.text)
+                reader.close()
+            if not reader.text or isinstance(error, ReplyInvalid):
+                raise error
+            notes = (f"the answer is cut off: {error}", *self._notes(reader, reader.text, error.usage))
+            return Answer(reader.text, tuple(reader.cited), notes, error.usage, "llm", truncated=True)
+
+        return unless_failing(whole, self.on_error, instead)
+
+    def _notes(self, reader: CitationReader, raw: str, usage: Usage) -> tuple[str, ...]:
+        invented = ", ".join(f"[{number}]" for number in dict.fromkeys(reader.invented))
+        fault = ""
+        if not reader.text:
+            fault = "the answer is empty"
+        elif invented and self.citations == "error":
+            fault = f"the answer cites {invented}, but its context has {reader.documents} documents"
+        if fault:
+            error = ReplyInvalid(f"{fault}; ask again, with another model, or change the template {PROMPT}", raw=raw)
+            error.usage = usage
+            raise error
+        if invented:
+            return (f"citations of no document were taken out: {invented}",)
+        return () if reader.cited or not reader.documents else ("it cites no document",)
+
+
+class LlmGeneratorConfig(Part):
+    """The language model writes the answer."""
+
+    template: ClassVar[str] = PROMPT
+    kind: Literal["llm"] = "llm"
+    length: int = Field(0, ge=0)
+    """How many words at most; 0 is as many as the question needs."""
+    language: str = ""
+    """The answer's language; empty is that of the question."""
+    citations: Literal["remove", "error"] = "remove"
+    """What becomes of the citation of a document that there is not."""
+    on_error: Literal["keep", "fallback", "fail"] = "keep"
+    """What is done where the answer is cut off or none comes. keep: what has come of it is the answer, marked as
+    truncated. fallback: sentences of the documents."""
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """A call for each query, with a context as long as it may be."""
+        context = case.settings.context
+        text = LETTER * 4 * math.ceil(context.tokens / context.documents)
+        shown = [{"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}] * context.documents
+        yield case.calls(PROMPT, documents=shown, length=self.length or None, language=self.language or None)
+
+    def build(self, site: Site) -> LlmGenerator:
+        """The generator."""
+        order = site.settings.context.order
+        return LlmGenerator(site.model, site.prompts, order, self.citations, self.length, self.language, self.on_error)

@@ -1,1 +1,0 @@
-"""The kinds of experiments: a folder for each family, whose `KINDS` maps the name of each kind to its class."""

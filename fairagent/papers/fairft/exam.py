@@ -1,0 +1,352 @@
+"""Systems answer a benchmark's questions, and the answers are graded.
+
+What tells one benchmark of graded answers from another: its questions, its rule, and what its judge is shown.
+
+Asking a benchmark's questions: as they stand, greedily, with documents or without.
+
+Grading answers: by rule where it can tell, by asking a model where it cannot.
+
+An exam: every system answers every question, and the answers are graded.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from fairagent.extend import (
+    LETTER,
+    LONGEST_TITLE,
+    TEMPERATURE,
+    Answer,
+    Answerer,
+    AnswerRecord,
+    AnswerResult,
+    Calls,
+    Case,
+    Checking,
+    Chosen,
+    Debiased,
+    Document,
+    FairAgent,
+    Faults,
+    JsonObject,
+    Measured,
+    Model,
+    ModelRequest,
+    Models,
+    ModelSettings,
+    OnText,
+    Opened,
+    Order,
+    Outcome,
+    Plan,
+    Prompts,
+    Query,
+    Question,
+    QuestionFile,
+    QuestionsKind,
+    Site,
+    Subject,
+    System,
+    SystemPlan,
+    Topic,
+    Usage,
+    answer_to,
+    as_query,
+    build_contexts,
+    build_systems,
+    estimate_tokens,
+    json_records,
+    longest_context,
+    numbered,
+    of_model,
+    price_of,
+    query_shown,
+    questions_of,
+    said,
+    shown,
+    site_of,
+    without_context,
+)
+from fairagent.extend import Record as JsonRecord
+from fairagent.papers.debias_rag.stage import DebiasRAG
+
+
+@dataclass(frozen=True, slots=True)
+class GradedQuestion(Question):
+    """A question whose answers are graded; `expected` and `alternatives` are right ones, where there are such."""
+
+    expected: str = ""
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A benchmark of graded answers.
+
+    `read` makes a question of an id and a record of the file (ValueError says what is wrong with it). `rule` grades a
+    question's answer, None where a judge must; `judge` is the judge's template, `shown` what that says of the question
+    besides its words. `brief` asks for few words.
+    """
+
+    name: str
+    read: Callable[[str, JsonRecord], GradedQuestion]
+    rule: Callable[[GradedQuestion, str], bool | None]
+    judge: str
+    shown: Callable[[GradedQuestion], Mapping[str, object]]
+    brief: bool = False
+
+
+def read_questions(task: Task, path: Path) -> dict[str, GradedQuestion]:
+    """Id (q and the line) -> question, in the order of the file (JSON lines); DataError with every fault."""
+    faults = Faults()
+    questions: dict[str, GradedQuestion] = {}
+    for number, record in json_records(path, faults):
+        try:
+            question = task.read(f"q{number}", record)
+        except ValueError as error:
+            faults.add(path, number, str(error))
+            continue
+        questions[question.id] = question
+    if not questions and not faults:
+        faults.add(path, None, "holds no question")
+    faults.check(f"questions for {task.name}")
+    return questions
+
+
+def text_of(record: JsonRecord, name: str) -> str:
+    """A field that has to be there; numbers, which some of CRAG's answers are, as texts."""
+    value = record.get(name)
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
+        raise ValueError(f"{name!r}: expected a text, found {shown(value)}")
+    return str(value)
+
+
+def says_yes(label: str) -> bool:
+    """Whether a judge's label means yes: it says so, and does not say no.
+
+    >>> says_yes("Yes."), says_yes("no."), says_yes("yes and no")
+    (True, False, False)
+    """
+    said = label.lower()
+    return "yes" in said and "no" not in said
+
+
+PROMPT = "ask"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A `Generator` that asks `model` with the template `ask`; `brief` adds CRAG's guidelines for short answers."""
+
+    model: Model
+    prompts: Prompts
+    brief: bool
+    order: Order = "rank"
+
+    def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
+        """See `Generator.answer`; without documents the references are empty, as in FairFilter. It cites nothing."""
+        answer = self.ask(as_query(query).text, documents)
+        if on_text:
+            on_text(answer.text)
+        return answer
+
+    def ask(self, question: str, documents: Sequence[Document] | None = None) -> Answer:
+        """The model's answer; None: no documents are spoken of.
+
+        An answer that is cut off at the template's limit is one. Raises what `Model.complete` raises, and
+        ReplyTruncated where a model had not finished thinking by then.
+        """
+        references = None if documents is None else numbered(documents, self.order)
+        asked = query_shown(question)
+        messages = self.prompts.render(PROMPT, query=asked, documents=references, brief=self.brief)
+        return answer_to(self.model, self.prompts[PROMPT], messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What an answer is worth: 1 or 0; `judged`: a model was asked; and what that took."""
+
+    value: float
+    judged: bool
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Grader:
+    """Grades the answers to the questions of one task; `model` is the judge."""
+
+    task: Task
+    model: Model
+    prompts: Prompts
+
+    def grade(self, question: GradedQuestion, answer: str) -> Grade:
+        """1 where the answer agrees (agreement) or is right (accuracy), else 0.
+
+        A judge's label that says neither yes nor no counts as no. Raises what `Model.complete` raises.
+        """
+        by_rule = self.task.rule(question, answer)
+        if by_rule is not None:
+            return Grade(float(by_rule), False, Usage())
+        given = {"query": query_shown(question.query), "answer": answer, **self.task.shown(question)}
+        messages = self.prompts.render(self.task.judge, **given)
+        most = self.prompts[self.task.judge].head.max_tokens
+        asked = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, prompt=self.task.judge)
+        reply = self.model.complete(asked)
+        return Grade(float(says_yes(said(reply.text))), True, reply.usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Examinee:
+    """One system: the agent that finds its documents and answers, None where it searches nothing.
+
+    With `debiasing` it answers from what that makes then, else without any document.
+    """
+
+    agent: FairAgent | None
+    asker: Asker
+    grader: Grader
+    sees_groups: bool = False
+    debiasing: DebiasRAG | None = None
+
+    def answer(self, topic: Topic) -> tuple[Answer, Usage, AnswerResult | None, Debiased | None]:
+        """The answer to a question, what all of it took, and what it came from."""
+        if self.agent is None:
+            made = self.debiasing.apply(topic.query, ()) if self.debiasing else None
+            answer = self.asker.ask(topic.query, made.documents if made else None)
+            return answer, answer.usage + (made.usage if made else Usage()), None, made
+        found = self.agent.answer(topic)
+        return found.answer, found.usage, found, found.debiased
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exam:
+    """Lets systems answer questions; threads may share it."""
+
+    questions: Mapping[str, GradedQuestion]
+    systems: Mapping[str, Examinee]
+
+    @classmethod
+    def open(cls, task: Task, judge: ModelSettings | None, opened: Opened) -> Exam:
+        """The exam of an experiment."""
+        searching = build_systems(opened)
+        examinees = {
+            name: _examinee(site_of(system, opened.collection, opened.models), task, judge, searching.get(name))
+            for name, system in opened.plan.systems.items()
+        }
+        return cls(questions_of(opened.subject), examinees)
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """See `Trial.outcome`."""
+        question, examinee = self.questions[id], self.systems[system]
+        topic = Topic(id, question.query)
+        answer, usage, found, debiased = examinee.answer(topic)
+        grade = examinee.grader.grade(question, answer.text)
+        value = {examinee.grader.task.name: grade.value}
+        search = found.search if found else None
+        grader, filtered = "model" if grade.judged else "rule", found.filtered if found else None
+        return Outcome.of(
+            topic,
+            system,
+            {"": value, question.kind: value} if question.kind else {"": value},
+            usage + grade.usage,
+            search=search,
+            oracle=bool(search and search.trace.oracle and examinee.sees_groups),
+            answer=AnswerRecord.of(answer.text, grader, filtered, debiased),
+            alarms=found.alarms if found else (),
+            removals=found.removed if found else (),
+        )
+
+
+def _examinee(site: Site, task: Task, judge: ModelSettings | None, searching: System | None) -> Examinee:
+    settings, model = site.settings, site.model
+    asker = Asker(model, site.prompts, task.brief, settings.context.order)
+    grader = Grader(task, site.models.open(judge or settings.model), site.prompts)
+    if searching is None:
+        return Examinee(None, asker, grader, debiasing=settings.debias.build(site))
+    answerer = Answerer(asker, build_contexts(replace(searching.site, engine=searching.agent.retriever)))
+    return Examinee(replace(searching.agent, answerer=lambda: answerer), asker, grader, searching.sees_groups)
+
+
+class GradedQuestions(QuestionFile):
+    """The section `questions:` where answers are graded."""
+
+    judge: ModelSettings | None = None
+    """The model that judges answers which no rule can read; none: each system's own."""
+
+
+class GradedKind(QuestionsKind, ABC):
+    """A kind whose answers are graded."""
+
+    questions: GradedQuestions
+    """What is asked; `topics` chooses among them."""
+    task: ClassVar[Task]
+    definition: ClassVar[str]
+    lower_is_better: ClassVar[bool] = False
+
+    def read(self, path: Path) -> Mapping[str, GradedQuestion]:
+        """The questions of a file by their ids; DataError with every fault."""
+        return read_questions(self.task, path)
+
+    def keep(self, chosen: Chosen, checking: Checking, models: Models) -> Chosen:
+        """`chosen`; adds what keeps the judge from being opened."""
+        if self.questions.judge:
+            checking.problems.attempt("questions.judge", models.open, self.questions.judge)
+        return chosen
+
+    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+        """The share of answers with the grade 1."""
+        return (Measured(self.task.name, self.definition, self.lower_is_better),)
+
+    @property
+    def other_models(self) -> tuple[str, ...]:
+        """The judge's."""
+        return (self.questions.judge.name,) if self.questions.judge else ()
+
+    def asked_with(self, system: SystemPlan) -> tuple[str, ...]:
+        """The question's template and the judge's."""
+        return (PROMPT, self.task.judge)
+
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
+        """The file's content, and the judge."""
+        judge = self.questions.judge
+        asked = {"judge": of_model(judge, environ) | {"price": price_of(judge, plan)} if judge else {}}
+        return {"questions": {**super().fingerprint(plan, subject, environ)["questions"], **asked}}
+
+    def provenance(self) -> JsonObject:
+        """The place of the file, and who judges."""
+        judge = self.questions.judge.name if self.questions.judge else "each system's own model"
+        return {"questions": {**super().provenance()["questions"], "judge": judge}}
+
+    def calls(self, system: SystemPlan, case: Case, asked: list[GradedQuestion]) -> Iterator[Calls]:
+        """A call for each question, with documents as long as may be, and one for judging each answer."""
+        settings = system.settings
+        yield _calls(case, PROMPT, settings.model, documents=_documents(system), brief=self.task.brief)
+        longest = LETTER * 4 * case.prompts[PROMPT].longest_reply(settings.model.max_tokens)
+        hardest = max(asked, key=lambda question: estimate_tokens(question.expected))
+        right: dict[str, object] = {**self.task.shown(hardest)}
+        judge = self.questions.judge or settings.model
+        yield _calls(case, self.task.judge, judge, answer=longest, **right)
+
+    def trial(self, opened: Opened) -> Exam:
+        """The exam."""
+        return Exam.open(self.task, self.questions.judge, opened)
+
+
+def _documents(system: SystemPlan) -> list[dict[str, object]] | None:
+    if without_context(system):
+        return None
+    context = system.settings.context
+    text = longest_context(system.settings)[: 4 * (context.tokens // context.documents)]
+    return [{"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}] * context.documents
+
+
+def _calls(case: Case, prompt: str, model: ModelSettings, **variables: object) -> Calls:
+    """One call of `model` for each question."""
+    counted = case.calls(prompt, 1, **variables)
+    longest = case.prompts[prompt].longest_reply(model.max_tokens)
+    return Calls(model, counted.calls, counted.input_tokens, counted.calls * longest)

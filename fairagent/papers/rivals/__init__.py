@@ -1,0 +1,1 @@
+"""Fair re-rankers by others, with which the product is compared."""

@@ -1,0 +1,280 @@
+"""One step of the controller: the query mixed with the groups' evidence, under weights that follow what they lack.
+
+What an action is: it says whether it could help, and tries.
+
+Bias in the head: what would be served is filtered, and refilled from the pool.
+
+Precision: the best documents of groups that lack exposure are judged, and evidence is learned from the relevant.
+
+Supply: documents near the best ones of a group come into the pool where it holds too few of the group.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from fairagent.answer.filtering import Filter
+from fairagent.answer.removals import filter_alarms, removed_by
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
+from fairagent.retrieve.base import texts_for
+from fairagent.retrieve.graph import Graph
+from fairagent.search.loop.base import Lack, lacking
+from fairagent.search.loop.environment import Environment
+from fairagent.search.loop.judges import Judge
+from fairagent.search.loop.state import HALVINGS, Control, JudgedDocuments, Reached, State, moved, refusal
+from fairagent.types import FloatArray, Verdict
+from fairagent.types.common import Alarm, without_verdict
+
+STOP = "stop"
+"""The choice that ends a loop; it can always be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Whether an action is `open`, and `why` it could help now or why it could not."""
+
+    open: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """An action's outcome: the state `after` it, if that is accepted, and the one that remains `otherwise`.
+
+    The gap of what would be served has to be below `bar`; with a `failure` nothing is accepted. `notes` say what was
+    done, `weights` (g,) are those of the groups' evidence, where it is mixed in; `alarms` are as in `Step`.
+    """
+
+    after: State
+    otherwise: State
+    bar: float
+    notes: tuple[str, ...] = ()
+    failure: str = ""
+    weights: FloatArray | None = None
+    alarms: tuple[Alarm, ...] = ()
+
+
+class Action(Protocol):
+    """Any object like this will do."""
+
+    @property
+    def name(self) -> str:
+        """What settings, the trace and a model call it."""
+        ...
+
+    def offer(self, environment: Environment, state: State) -> Offer:
+        """Whether it could help now."""
+        ...
+
+    def act(self, environment: Environment, state: State) -> Attempt:
+        """Try it. Raises what the models raise that it asks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RefineAction:
+    """At most `steps` steps with the exponent `eta`; one that overshoots is halved, twice at most.
+
+    A step that changes nothing is none too far: the next goes on from it. Where the first refined list is no gain, the
+    evidence gets half of its share of this query.
+    """
+
+    steps: int = 3
+    eta: float = 0.5
+    smoothing: float = 0.02
+    name: str = "refine"
+
+    def offer(self, environment: Environment, state: State) -> Offer:
+        """Open as long as there is evidence, a gap, and a step left that may be a gain."""
+        if ended := self._ended(environment, state):
+            return Offer(False, ended)
+        lacks = lacking(state.exposures)
+        return Offer(True, str(lacks[0]) if lacks else "what the groups have in common is relevance feedback")
+
+    def act(self, environment: Environment, state: State) -> Attempt:
+        """The next step of the control law."""
+        state, notes = environment.searched_again(environment.informed(state))
+        state = environment.mixed(state)
+        weights = self._weights(environment, state)
+        after = environment.refined(state, weights)
+        bar = state.bar
+        control = replace(state.control, made=state.control.made + 1)
+        before, reached = state.control.reached, (weights, after.exposures)
+        same = after.served.ids == state.served.ids and (before is None or not np.allclose(weights, before[0]))
+        return Attempt(
+            replace(after, control=replace(control, reached=reached)),
+            replace(state, control=self._refused(control, reached, refusal(after, bar), same)),
+            bar,
+            notes,
+            weights=weights,
+        )
+
+    def _ended(self, environment: Environment, state: State) -> str:
+        """Why there is no further step; "" where there is one."""
+        if not (environment.sources or any(state.learned)) or not environment.mixer.able(environment.search.engine):
+            return "no group has evidence"
+        if state.control.ended:
+            return state.control.ended
+        if state.gap <= environment.tolerance:
+            return f"the gap is not above {environment.tolerance:g}"
+        return f"{self.steps} steps were made" if state.control.made >= self.steps else ""
+
+    def _weights(self, environment: Environment, state: State) -> FloatArray:
+        control = state.control
+        if control.reached is None:
+            return environment.start(state)
+        return moved(*control.reached, self.eta / 2**control.halved, self.smoothing)
+
+    def _refused(self, control: Control, tried: Reached, reason: str, same: bool) -> Control:
+        """What comes next: a step on from one that changed nothing, else half of it, or of the evidence's share."""
+        if same:
+            return replace(control, reached=tried)
+        if control.halved == HALVINGS:
+            return replace(control, ended=f"a step was no gain: {reason}")
+        part = control.part / 2 if control.reached is None else control.part
+        return replace(control, halved=control.halved + 1, part=part)
+
+
+ROUNDS = 3
+"""How often the documents that take the place of those removed are filtered themselves, the first time included."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterAction:
+    """Accepted if the gap does not rise by more than `worse`: the gain is the bias that is gone, which no gap tells."""
+
+    filter: Filter
+    worse: float = 0.01
+    name: str = "filter"
+
+    def offer(self, environment: Environment, state: State) -> Offer:
+        """Open once, if anything would be served."""
+        if self.name in state.tried:
+            return Offer(False, "it was tried")
+        return Offer(bool(len(state.served)), "what would be served was not checked for bias")
+
+    def act(self, environment: Environment, state: State) -> Attempt:
+        """Filter what would be served, and what takes the place of the removed."""
+        search, after = environment.search, state
+        verdicts: list[Verdict] = []
+        notes: list[str] = []
+        for number in range(ROUNDS):
+            read = {verdict.id for verdict in verdicts}
+            ids = [id for id in after.served.ids if id not in read]
+            if not ids:
+                break
+            try:
+                filtered = self.filter.filter(search.query.text, texts_for(search.query, ids, search.engine))
+            except FatalModelError:
+                raise
+            except (ModelError, BudgetExceeded) as error:
+                if not number:
+                    raise
+                notes.append(f"not all that came in their place was filtered: {error}")
+                break
+            verdicts += filtered.verdicts
+            gone = [verdict for verdict in filtered.verdicts if not verdict.kept]
+            notes += [_note_of_removal(verdict) for verdict in gone]
+            after = environment.without(after, {verdict.id for verdict in gone}) if gone else after
+        failure = "" if after is not state else f"none of {len(verdicts)} documents is removed"
+        alarms = filter_alarms(verdicts, removed_by(verdicts, environment.meter))
+        return Attempt(after, state, state.gap + self.worse, tuple(notes), failure=failure, alarms=alarms)
+
+
+def _note_of_removal(verdict: Verdict) -> str:
+    return f"{verdict.id} is removed" + (f": {verdict.note}" if verdict.note else "")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAction:
+    """The first `documents` of each of the `groups` that lack most."""
+
+    judge: Judge
+    documents: int = 10
+    groups: int = 3
+    name: str = "judge"
+
+    def offer(self, environment: Environment, state: State) -> Offer:
+        """Open once, if a group that lacks exposure has documents."""
+        if self.name in state.tried:
+            return Offer(False, "it was tried")
+        some = self._lacks(environment, state)
+        if state.gap <= environment.tolerance or not some:
+            return Offer(False, "no group that was found lacks exposure")
+        return Offer(True, f"{some[0]}, though documents of it were found: are the best of them relevant?")
+
+    def act(self, environment: Environment, state: State) -> Attempt:
+        """Judge, take relevance from what is not relevant, and refine with what is learned from what is."""
+        state = environment.informed(state)
+        search, lacks = environment.search, self._lacks(environment, state)
+        best = {lack: environment.best_of(state, lack, self.documents) for lack in lacks}
+        ids = list(dict.fromkeys(id for some in best.values() for id in some))
+        judgment = self.judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
+        chance = {id: one for id, one in zip(ids, judgment.chances, strict=True) if one is not None}
+        notes = [_note_of_judgments(lack, some, chance) for lack, some in best.items()]
+        alarms = without_verdict("judge", len(ids) - len(chance), len(ids))
+        if not chance:
+            failure = "no document was judged"
+            return Attempt(state, state, state.gap, judgment.notes, failure=failure, alarms=alarms)
+        judged = JudgedDocuments(chance, frozenset(lack.place for lack in lacks))
+        after = environment.learned_anew(state, state.found, judged)
+        weights = after.control.reached[0] if after.control.reached else None
+        return Attempt(after, state, state.bar, (*notes, *judgment.notes), weights=weights, alarms=alarms)
+
+    def _lacks(self, environment: Environment, state: State) -> list[Lack]:
+        return [lack for lack in lacking(state.exposures) if state.learned[lack.place]][: self.groups]
+
+
+def _note_of_judgments(lack: Lack, ids: list[str], chance: dict[str, float]) -> str:
+    relevant = sum(chance.get(id, 0.0) >= 0.5 for id in ids)
+    return f"{lack.group}: {relevant} of {sum(id in chance for id in ids)} documents judged are relevant"
+
+
+SEEDS = 10
+"""Documents of a group whose neighbors are looked at, the best first."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NeighborsAction:
+    """By the corpus `graph`; a document that comes in has the engine's own score for the query."""
+
+    graph: Graph
+    name: str = "neighbors"
+
+    def offer(self, environment: Environment, state: State) -> Offer:
+        """Open once, if a group that lacks exposure has fewer documents in the pool than places it should have."""
+        if self.name in state.tried:
+            return Offer(False, "it was tried")
+        short = _short(environment, state)
+        if state.gap <= environment.tolerance or not short:
+            return Offer(False, "no group lacks documents")
+        return Offer(True, f"{short[0]}, and too few of its documents were found for so many places")
+
+    def act(self, environment: Environment, state: State) -> Attempt:
+        """Let the group's own among the neighbors in, and refine with what is now the groups' evidence."""
+        state = environment.informed(state)
+        entering: dict[str, None] = {}
+        notes = []
+        for lack in _short(environment, state):
+            near = self._near(environment, state, lack)
+            notes.append(f"{lack.group}: {len(near)} of its documents come in")
+            entering |= dict.fromkeys(near)
+        if not entering:
+            return Attempt(state, state, state.gap, tuple(notes), failure="no neighbor is new")
+        after = environment.learned_anew(state, environment.joined(state.found, list(entering)), state.judged)
+        weights = after.control.reached[0] if after.control.reached else None
+        return Attempt(after, state, state.bar, tuple(notes), weights=weights)
+
+    def _near(self, environment: Environment, state: State, lack: Lack) -> list[str]:
+        """The group's documents near its best ones, or where it has none near what is served, that were not found."""
+        around = self.graph.neighbors(environment.best_of(state, lack, SEEDS) or state.served.ids[:SEEDS])
+        found = set(state.found.ids)
+        near = [id for id in dict.fromkeys(id for ids in around for id in ids) if id not in found]
+        return [id for id, part in zip(near, environment.of_group(near, lack).tolist(), strict=True) if part > 0]
+
+
+def _short(environment: Environment, state: State) -> list[Lack]:
+    """The groups that have fewer documents in the pool than places they should have, the one that lacks most first."""
+    ids, n = state.found.ids, environment.search.n
+    return [lack for lack in lacking(state.exposures) if environment.of_group(ids, lack).sum() < round(lack.target * n)]

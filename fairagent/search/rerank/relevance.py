@@ -1,0 +1,145 @@
+"""Re-rankers that look at relevance alone: by the user's own query, and by it together with the refined ones.
+
+Re-rankers behind each other: each orders what the one before it gives.
+
+The stochastic baseline: one ranking drawn from Plackett-Luce (Fair-RAG, ICTIR 2025).
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from fairagent.errors import UsageError
+from fairagent.measures import min_max
+from fairagent.retrieve.base import Retriever, placed
+from fairagent.retrieve.bm25.part import engine_of
+from fairagent.retrieve.site import Site
+from fairagent.retrieve.stochastic import Compat, sample_rankings, sampler_log_scores, topic_rng
+from fairagent.search.rerank.base import Pool, Reranker, ordered
+from fairagent.settings.parts import Part, Rerank
+from fairagent.types import Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalReranker:
+    """By the engine's score for the user's own query (FAIR-QR, step 5).
+
+    TRAP: where the candidates contain the first list, this gives the first list's top n back, whatever the loop did.
+    """
+
+    retriever: Retriever
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The candidates by their score for the user's query, ties by id."""
+        return ordered(pool.ranking.ids, self.retriever.score(pool.query, pool.ranking.ids), pool.n)
+
+
+@dataclass(frozen=True, slots=True)
+class FusedReranker:
+    """By the user's query and the refined evidence together: (1 - refined) o + refined r, both min-max on [0, 1].
+
+    o is the engine's score for the user's query, r the score of the queries that found the candidates.
+    """
+
+    retriever: Retriever
+    refined: float = 0.5
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The candidates by their fused score, ties by id."""
+        ids = pool.ranking.ids
+        original = min_max(self.retriever.score(pool.query, ids))
+        return ordered(ids, (1 - self.refined) * original + self.refined * min_max(pool.ranking.scores), pool.n)
+
+
+class OriginalConfig(Part):
+    """By the engine's score for the user's own query (FAIR-QR)."""
+
+    undoes_loops: ClassVar[bool] = True
+    kind: Literal["original"] = "original"
+
+    def build(self, site: Site) -> OriginalReranker:
+        """The re-ranker."""
+        return OriginalReranker(engine_of(site))
+
+
+class FusedConfig(Part):
+    """By the user's query and the refined evidence together."""
+
+    kind: Literal["fused"] = "fused"
+    refined: float = Field(0.5, ge=0, le=1)
+    """The weight of the refined queries' scores, 0 to 1; those of the user's query have the rest."""
+
+    def build(self, site: Site) -> FusedReranker:
+        """The re-ranker."""
+        return FusedReranker(engine_of(site), self.refined)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainReranker:
+    """The last one gives the best `pool.n`; those before it keep all candidates."""
+
+    rerankers: tuple[Reranker, ...]
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The ranking of the last re-ranker."""
+        for number, reranker in enumerate(self.rerankers, start=1):
+            last = number == len(self.rerankers)
+            ranking = reranker.rerank(pool if last else replace(pool, n=len(pool.ranking)))
+            if last:
+                return ranking
+            pool = pool.of(ranking)
+        return pool.ranking.top(pool.n)
+
+
+class ChainConfig(Part):
+    """Several re-rankers; in settings a list stands for it."""
+
+    kind: Literal["chain"] = "chain"
+    parts: tuple[Rerank, ...]
+    """The re-rankers in their order: each one orders what the one before it gives."""
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.parts)) or "none"
+
+    def build(self, site: Site) -> ChainReranker:
+        """The chain."""
+        return ChainReranker(tuple(part.build(site) for part in self.parts if not part.idle(site.settings)))
+
+
+@dataclass(frozen=True, slots=True)
+class PlackettLuceReranker:
+    """A random order in which a document's chance grows with its score: `alpha` 0 is uniform, 8 almost the engine's.
+
+    The draw depends on `seed` and the topic alone (on the query's text where it has no id), not on what was drawn
+    before or elsewhere.
+    """
+
+    alpha: float = 1.0
+    seed: int = 0
+    compat: Compat = None
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise UsageError(f"Plackett-Luce: the seed is a number of 0 or more, not {self.seed}")
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """`pool.n` candidates, drawn."""
+        if not len(pool.ranking):
+            return pool.ranking
+        log_scores = sampler_log_scores(pool.ranking.scores, self.alpha, self.compat)
+        rng = topic_rng(self.seed, pool.query.id or pool.query.text)
+        return placed(pool.ranking.ids, sample_rankings(log_scores, pool.n, rng)[0].tolist())
+
+
+class PlackettLuceConfig(Part):
+    """One random ranking a topic, always the same one; with `sampling` each request gets one of its own."""
+
+    kind: Literal["plackett-luce"] = "plackett-luce"
+    alpha: float = Field(1.0, ge=0)
+    """How closely the draw keeps to the engine's order: at 0 all orders are equally likely, 8 is almost the
+    engine's."""
+
+    def build(self, site: Site) -> PlackettLuceReranker:
+        """The re-ranker."""
+        return PlackettLuceReranker(self.alpha, site.seed)
