@@ -34,7 +34,7 @@ from fairagent.retrieve.clock import engine_accounts, engine_time
 from fairagent.search.agent import FairAgent, Found
 from fairagent.search.loop.channels import Mixer, SecondSearch
 from fairagent.search.loop.environment import Environment
-from fairagent.search.pipeline import build, open_site, parts_of, settled
+from fairagent.search.pipeline import build, open_site, parts_of, resolved
 from fairagent.search.refine.feedback import FeedbackRefiner
 from fairagent.settings import Settings, load_settings
 
@@ -81,7 +81,7 @@ def main() -> None:
     shown = {name: row for name, row in SYSTEMS.items() if row or not asked.bm25}
     for row in shown.values():
         settings = load_settings(overrides=row, environ={})
-        made = settled(open_site(file, index, settings=settings), preparing=True)
+        made = resolved(open_site(file, index, settings=settings), preparing=True)
         for part in parts_of(made.settings):
             part.prepare(made, lambda what, done: None)
     print(f"{site.collection.name}: {len(site.collection.topics)} topics; ms a topic, median of {PASSES} passes")

@@ -40,7 +40,7 @@ from fairagent.retrieve.base import Retriever, full_text
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.relevance_model import RM3
-from fairagent.search.pipeline import build, open_site, parts_of, settled
+from fairagent.search.pipeline import build, open_site, parts_of, resolved
 from fairagent.settings import load_settings
 from fairagent.storage.threads import one_blas_thread
 from fairagent.types import Query, Ranking
@@ -170,7 +170,7 @@ def agents(folder: Path, collection: Collection, base: tuple[float, float]) -> N
     """The rows of the default settings' agents."""
     for name, overrides in AGENTS.items():
         settings = load_settings(overrides=overrides, environ={})
-        made = settled(open_site(collection, folder / "index", settings), preparing=True)
+        made = resolved(open_site(collection, folder / "index", settings), preparing=True)
         for part in parts_of(made.settings):
             part.prepare(made, lambda what, done: None)
 

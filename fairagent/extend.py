@@ -26,9 +26,9 @@ HOMES = {
     "storage.files": "LOCK explained file_name force locked whole_file write_whole",
     "storage.folders": "expect_replaceable workshop",
     "storage.lines": "LineFile whole_lines",
-    "storage.packages": "expect_installed found_device installed load longest_input read_config without_progress",
+    "storage.packages": "expect_installed pick_device installed load longest_input read_config without_progress",
     "storage.readers": "Malformed as_text file_bytes file_text parse_json",
-    "storage.threads": "Memo doing",
+    "storage.threads": "Memo progress",
     "storage.yaml_text": "LARGEST_YAML compose_yaml",
     "settings": """
         BudgetSettings ModelSettings Part Section SelfDebiasSettings Settings Unknown load_settings read_yaml validate
@@ -68,7 +68,7 @@ HOMES = {
     "llm.likelihood": "EndpointModel Likelihood perplexity",
     "llm.local_likelihood": "CausalModel MaskedModel SelfDebiased",
     "llm.models": "Models",
-    "llm.prompts": "Prompts folder_of shipped_folder source_beside variants",
+    "llm.prompts": "Prompts folder_of shipped_folder source_relative_to variants",
     "llm.prompts.calls": "Calls Case LETTER",
     "llm.prompts.specimens": "SPECIMENS meaning",
     "llm.prompts.template": "LARGEST_TEMPLATE",
@@ -112,7 +112,7 @@ HOMES = {
     "answer.removals": "filter_alarms",
     "search.agent": "FairAgent hits_of",
     "search.hits": "GroupsByPlace Shares fair_order groups_alone",
-    "search.loop.base": "Loop LoopResult Search unheard",
+    "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
     "search.pipeline": """
         Pipeline build build_answerer build_contexts check_groups engine_alone open_site resolve served with_settings

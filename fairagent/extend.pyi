@@ -156,7 +156,7 @@ from fairagent.llm.models import Models as Models
 from fairagent.llm.prompts import Prompts as Prompts
 from fairagent.llm.prompts import folder_of as folder_of
 from fairagent.llm.prompts import shipped_folder as shipped_folder
-from fairagent.llm.prompts import source_beside as source_beside
+from fairagent.llm.prompts import source_relative_to as source_relative_to
 from fairagent.llm.prompts import variants as variants
 from fairagent.llm.prompts.calls import Calls as Calls
 from fairagent.llm.prompts.calls import Case as Case
@@ -305,7 +305,7 @@ from fairagent.search.hits import groups_alone as groups_alone
 from fairagent.search.loop.base import Loop as Loop
 from fairagent.search.loop.base import LoopResult as LoopResult
 from fairagent.search.loop.base import Search as Search
-from fairagent.search.loop.base import unheard as unheard
+from fairagent.search.loop.base import ignore_step as ignore_step
 from fairagent.search.loop.fair_qr import FairQR as FairQR
 from fairagent.search.pipeline import Pipeline as Pipeline
 from fairagent.search.pipeline import build as build
@@ -363,10 +363,10 @@ from fairagent.storage.folders import workshop as workshop
 from fairagent.storage.lines import LineFile as LineFile
 from fairagent.storage.lines import whole_lines as whole_lines
 from fairagent.storage.packages import expect_installed as expect_installed
-from fairagent.storage.packages import found_device as found_device
 from fairagent.storage.packages import installed as installed
 from fairagent.storage.packages import load as load
 from fairagent.storage.packages import longest_input as longest_input
+from fairagent.storage.packages import pick_device as pick_device
 from fairagent.storage.packages import read_config as read_config
 from fairagent.storage.packages import without_progress as without_progress
 from fairagent.storage.readers import Malformed as Malformed
@@ -375,7 +375,7 @@ from fairagent.storage.readers import file_bytes as file_bytes
 from fairagent.storage.readers import file_text as file_text
 from fairagent.storage.readers import parse_json as parse_json
 from fairagent.storage.threads import Memo as Memo
-from fairagent.storage.threads import doing as doing
+from fairagent.storage.threads import progress as progress
 from fairagent.storage.yaml_text import LARGEST_YAML as LARGEST_YAML
 from fairagent.storage.yaml_text import compose_yaml as compose_yaml
 from fairagent.types import Answer as Answer

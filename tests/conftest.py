@@ -17,7 +17,7 @@ from hypothesis import settings
 from fairagent.retrieve import fused
 from fairagent.retrieve.bm25.part import BM25Config
 
-SETTLED = fused.AutoConfig.settled
+SETTLED = fused.AutoConfig.resolved
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 VENDORED = Path(__file__).resolve().parent / "golden" / "files"
 GOLDEN = Path(os.environ.get("FAIRAGENT_GOLDEN") or VENDORED).resolve()

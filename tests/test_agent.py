@@ -25,7 +25,7 @@ from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import LoopResult, Search
-from fairagent.search.loop.guard import Guard, kept_relevance
+from fairagent.search.loop.guard import Guard, retained_relevance
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker
 from fairagent.settings import Settings
@@ -613,10 +613,10 @@ def test_each_dimension_counts_for_itself() -> None:
 def test_a_list_that_is_far_less_relevant() -> None:
     """The engine's scores are 6, 5, ... 1 (its last counts as 0), so its first two have 5 and 4, and f2 m4 1 and 0."""
     own = ranking(["m1", "f1", "m2", "m3", "f2", "m4"], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
-    assert kept_relevance(ranking(["f2", "m4"]), own.top(2), own) == pytest.approx(1 / 9)
-    assert kept_relevance(ranking(["m1", "unknown"]), own.top(2), own) == pytest.approx(5 / 9)
+    assert retained_relevance(ranking(["f2", "m4"]), own.top(2), own) == pytest.approx(1 / 9)
+    assert retained_relevance(ranking(["m1", "unknown"]), own.top(2), own) == pytest.approx(5 / 9)
     alike = ranking(["m1", "f1"], [1.0, 1.0])
-    assert kept_relevance(ranking(["f1"]), alike.top(1), alike) == 1
+    assert retained_relevance(ranking(["f1"]), alike.top(1), alike) == 1
     for floor, whats in ((0.2, [WORSE]), (0.1, [])):
         served = guarded("m1 f1 m2 m3 f2 m4", Candidates("f2 m4", Guard("keep", 9.0, floor)), Cut(), n=2)
         assert [alarm.what for alarm in served.trace.alarms] == whats

@@ -12,7 +12,7 @@ from fairagent.answer.generators import Generator, OnText
 from fairagent.answer.removals import filter_alarms, removed_by
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.base import Retriever, texts_for
-from fairagent.storage.threads import doing
+from fairagent.storage.threads import progress
 from fairagent.types import (
     Answer,
     AnswerResult,
@@ -105,13 +105,13 @@ class Answerer:
         so. Raises what `Contexts.make`, generator and attributor raise.
         """
         started = perf_counter()
-        with doing("choosing what to answer from"):
+        with progress("choosing what to answer from"):
             context = self.contexts.make(found, retriever)
-        with doing("writing the answer"):
+        with progress("writing the answer"):
             answer = self.generator.answer(_topic(found), context.documents, on_text)
         attribution = None
         if self.attributor:
-            with doing("looking what the answer rests on"):
+            with progress("looking what the answer rests on"):
                 attribution = self.attributor.attribute(found.query.text, answer, context.documents)
         verdicts = context.filtered.verdicts if context.filtered else ()
         removed = removed_by(verdicts, meter) if context.filtered else ()

@@ -45,7 +45,7 @@ def answer(
     """
     from fairagent.guests.lucene.java import for_one_search
     from fairagent.llm.exchange import transcript as kept_in
-    from fairagent.report.answer import beside_table
+    from fairagent.report.answer import comparison_table
     from fairagent.report.record import answer_record, to_json
     from fairagent.search.pipeline import build, engine_alone, open_site, served
 
@@ -81,7 +81,7 @@ def answer(
     elif as_json:
         echo(to_json({"collection": name, **records[0]}))
     elif beside:
-        out.print(beside_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
+        out.print(comparison_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
     else:
         print_answer(results[0], out, written=streams and bool(results[0].answer.text))
     if any(result.answer.truncated for result in results):

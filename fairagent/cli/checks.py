@@ -272,7 +272,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     from fairagent.retrieve.bm25.manifest import REMEDY, Manifest
     from fairagent.retrieve.site import Site
     from fairagent.retrieve.vectors import ann_reports
-    from fairagent.search.pipeline import index_folder, settled
+    from fairagent.search.pipeline import index_folder, resolved
 
     if not settings.collection:
         yield Check("collection", "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
@@ -298,7 +298,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             yield Check(name, "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
         if settings.collection:
             name = "ANN index"
-            site = settled(Site(collection, settings, folder, Models.of(settings)))
+            site = resolved(Site(collection, settings, folder, Models.of(settings)))
             yield from (Check(name, "ok", f"{place}: {found}") for place, found in ann_reports(site))
     except FairAgentError as error:
         yield _problem(name, error)

@@ -73,7 +73,7 @@ def index(
     from fairagent.report.record import to_json
     from fairagent.retrieve.graph import graph_of
     from fairagent.search.loop.kinds import KindSource
-    from fairagent.search.pipeline import open_site, settled
+    from fairagent.search.pipeline import open_site, resolved
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
@@ -91,7 +91,7 @@ def index(
         indexed = ensure_indexes(site, force, workers, memory << 20)
     loaded = site.collection
     manifest, seconds = indexed.manifest, indexed.seconds
-    kinds = KindSource.of_collection(loaded, graph_of(settled(site)), site.memo)
+    kinds = KindSource.of_collection(loaded, graph_of(resolved(site)), site.memo)
     notes = [*loaded.notes, *loaded.source.notes, *label_notes(loaded.groups, JOINED_BY), *kinds.notes]
     if as_json:
         forecasts = {what: asdict(one) for what, one in indexed.forecasts.items()}

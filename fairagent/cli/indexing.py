@@ -16,7 +16,7 @@ from fairagent.retrieve.graph import encoders
 from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import ann_reports
-from fairagent.search.pipeline import parts_of, settled
+from fairagent.search.pipeline import parts_of, resolved
 from fairagent.storage.digests import expect_whole
 from fairagent.storage.folders import is_there
 from fairagent.storage.processes import cores
@@ -103,14 +103,14 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: in
     where a model is missing.
     """
     asked = site
-    site = replace(settled(asked, preparing=True), renew=True)
+    site = replace(resolved(asked, preparing=True), renew=True)
     for part in parts_of(site.settings):
         # What is not installed is said before anything is built; what an index is of, once it is there.
         with suppress(IndexMismatch):
             part.check(site)
     indexed = ensure_index(site, force, workers, memory)
     # Anew: where Lucene's index was, which has no light vectors, another one may be now.
-    site = replace(settled(asked, preparing=True), renew=True)
+    site = replace(resolved(asked, preparing=True), renew=True)
     parts = parts_of(site.settings)
     for part in parts:
         part.check(site)

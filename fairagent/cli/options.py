@@ -21,7 +21,7 @@ from fairagent.errors import UsageError
 from fairagent.report import text as consoles
 from fairagent.settings import Settings, load_settings, merge, nested, parse_yaml
 from fairagent.settings.parts import SLOTS, described
-from fairagent.storage.threads import told
+from fairagent.storage.threads import listening
 from fairagent.types.clean import in_one_line, printable
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def status(hidden: bool = False, patience: float = PATIENCE) -> Iterator[Callabl
     timer.daemon = True
     timer.start()
     try:
-        with told(line.say):
+        with listening(line.say):
             yield line.end
     finally:
         timer.cancel()

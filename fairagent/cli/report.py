@@ -10,7 +10,7 @@ import typer
 
 from fairagent.cli.evaluate import show, write_page
 from fairagent.cli.options import AsJson, status
-from fairagent.storage.threads import doing
+from fairagent.storage.threads import progress
 
 
 def report(
@@ -29,12 +29,12 @@ def report(
     from fairagent.storage.files import locked
 
     with status(), _without_collection():
-        with doing(f"reading the journal of {folder}"):
+        with progress(f"reading the journal of {folder}"):
             run = load_run(folder, baseline)
         with locked(folder):
-            with doing("writing the tables and the run files"):
+            with progress("writing the tables and the run files"):
                 write_results(run, folder)
-            with doing(f"drawing the page of {len(run.outcomes):,} rankings"):
+            with progress(f"drawing the page of {len(run.outcomes):,} rankings"):
                 write_page(run, folder / PAGE)
     show(run, folder, as_json)
 

@@ -11,7 +11,7 @@ from fairagent.collection.config import Chunks, passages
 from fairagent.collection.groups import Groups
 from fairagent.settings import Part
 from fairagent.types import Document, Topic
-from fairagent.types.common import Brief, counted
+from fairagent.types.common import Summarized, counted
 
 if TYPE_CHECKING:
     from fairagent.collection.labels import Labeling
@@ -36,7 +36,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Collection(Brief):
+class Collection(Summarized):
     """Everything about a collection but its documents is in memory; those are streamed.
 
     `topics` are in the order of their file. `qrels` has an entry for each topic: document -> grade, where
@@ -58,7 +58,7 @@ class Collection(Brief):
     target: Part | Mapping[str, Part] | None = None
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """Its name, and how many topics and which groups it has."""
         groups = ", ".join(self.groups.dimensions) or "no groups"
         return f"{self.name!r}: {counted(len(self.topics), 'topic')}, {groups}"

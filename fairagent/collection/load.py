@@ -29,7 +29,7 @@ from fairagent.collection.groups import Groups, Intersection, JoinedGroups, chec
 from fairagent.collection.labels import Labeling, LabelReader, label_notes, labeled, read_groups
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
-from fairagent.collection.table import GroupTable, Made, kept_table
+from fairagent.collection.table import GroupTable, Made, cached_table
 from fairagent.collection.targets import Given, checked_population, given_faults, read_population
 from fairagent.errors import DataError
 from fairagent.settings import read_yaml, validate
@@ -169,7 +169,7 @@ def _read(path: Path, block: GroupsFile, keep: Path | None, faults: Faults) -> G
         return table, ()
 
     try:
-        table, _ = kept_table(keep, lambda: {"sha256": file_digest(path), **about}, made)
+        table, _ = cached_table(keep, lambda: {"sha256": file_digest(path), **about}, made)
     except DataError:
         # All that is wrong is said together.
         return None

@@ -290,7 +290,7 @@ Made = tuple[GroupTable, tuple[str, ...]]
 log = logger(__name__)
 
 
-def kept_table(place: Path, origin: Callable[[], Mapping[str, object]], make: Callable[[], Made]) -> Made:
+def cached_table(place: Path, origin: Callable[[], Mapping[str, object]], make: Callable[[], Made]) -> Made:
     """The table and notes that `make` reads, from where they are kept; else read now, and kept where that works.
 
     `origin` says, in terms of JSON, what they depend on. What changes while it is read is not kept. A damaged table is

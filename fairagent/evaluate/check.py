@@ -113,7 +113,7 @@ def examine(
     With problems the experiment is good for an estimate and no more; None where too little is there for that: its
     topics, or its baseline.
     """
-    kind = read_values(values, file, problems).beside(folder)
+    kind = read_values(values, file, problems).relative_to(folder)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
     kind = kind.on(collection) if collection else kind

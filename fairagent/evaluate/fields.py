@@ -64,7 +64,7 @@ class FileSection(Section):
 
     paths: ClassVar[tuple[str, ...]] = ("path",)
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         """With paths from anywhere."""
         return self.model_copy(update={name: str((folder / getattr(self, name)).absolute()) for name in self.paths})
 

@@ -184,12 +184,12 @@ class ExperimentKind(Section, ABC):
 
     # --- reading and checking ------------------------------------------------------------------------------------
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         """With paths that are relative to `folder`, the file's, as paths from anywhere."""
         moved: dict[str, Any] = {"collection": self.collection and str((folder / self.collection).absolute())}
         for name in type(self).model_fields:
             if isinstance(section := getattr(self, name), FileSection):
-                moved[name] = section.beside(folder)
+                moved[name] = section.relative_to(folder)
         return self.model_copy(update=moved)
 
     def on(self, collection: Collection) -> Self:

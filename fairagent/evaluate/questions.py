@@ -141,11 +141,11 @@ class QuestionsKind(ExperimentKind, ABC):
         return (
             *(settings.filter.templates if filters(system) else ()),
             *settings.debias.templates,
-            *self.asked_with(system),
+            *self.prompts_used(system),
         )
 
     @abstractmethod
-    def asked_with(self, system: SystemPlan) -> tuple[str, ...]:
+    def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
         """The templates of the questions, and of what grades the answers."""
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:

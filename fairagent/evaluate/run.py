@@ -34,7 +34,7 @@ from fairagent.storage.files import write_whole
 from fairagent.storage.lines import LineFile, whole_lines
 from fairagent.storage.readers import file_text, parse_json
 from fairagent.storage.threads import Memo
-from fairagent.types.common import Brief, counted
+from fairagent.types.common import Summarized, counted
 
 NOT_FINITE = "a number in its outcome is not finite"
 """What is kept of an outcome that cannot be written."""
@@ -97,7 +97,7 @@ SEAL = "sha256"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Run(Brief):
+class Run(Summarized):
     """An experiment's run: `systems` in their order, the baseline first.
 
     `outcomes` holds the last outcome of every topic and system that was tried, failed ones too, in the order of the
@@ -131,7 +131,7 @@ class Run(Brief):
     """What several tables are made of, and is computed once."""
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """Its name, the collection, how many systems and topics, and whether it is finished."""
         topics = counted(len({outcome.topic for outcome in self.outcomes}), "topic")
         size = f"{counted(len(self.systems), 'system')}, {topics}{', not finished' if self.partial else ''}"

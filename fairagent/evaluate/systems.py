@@ -17,10 +17,10 @@ from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, Opened
 from fairagent.evaluate.reading import SystemPlan, shipped_with
 from fairagent.llm.models import Models
-from fairagent.llm.prompts import source_beside
+from fairagent.llm.prompts import source_relative_to
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.pipeline import build, index_folder, parts_of, settled
+from fairagent.search.pipeline import build, index_folder, parts_of, resolved
 from fairagent.settings import BudgetSettings, Part, Settings, lay, load_settings
 from fairagent.settings.parts import SLOTS
 from fairagent.storage.files import file_name
@@ -97,7 +97,7 @@ def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, probl
 def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems) -> dict[str, Any]:
     """The settings that are a system's to make; adds the others as problems."""
     if isinstance(prompts := values.get("prompts"), str):
-        values = {**values, "prompts": source_beside(prompts, folder)}
+        values = {**values, "prompts": source_relative_to(prompts, folder)}
     for key in values:
         if key in NOT_OF_A_SYSTEM:
             problems.add(SettingsError, f"{where}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
@@ -107,7 +107,7 @@ def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems
 def _beside(settings: Settings, folder: Path) -> dict[str, Part]:
     """The parts with paths from anywhere."""
     parts = {slot: getattr(settings, slot) for slot in SLOTS}
-    return {slot: part.beside(folder) for slot, part in parts.items() if isinstance(part, Part)}
+    return {slot: part.relative_to(folder) for slot, part in parts.items() if isinstance(part, Part)}
 
 
 def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, models: Models) -> dict[str, SystemPlan]:
@@ -121,7 +121,7 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
         system = system.model_copy(update={"index": str(index.absolute())})
         site = site_of(system, checking.collection, models)
         if kind.searches:
-            site = settled(site, preparing=True)
+            site = resolved(site, preparing=True)
             system, settings = system.model_copy(update={"settings": site.settings}), site.settings
         _check_dimensions(where, site, chosen.judged, problems)
         for slot in _checked(kind):
@@ -185,7 +185,7 @@ def site_of(
 ) -> Site:
     """What a system is built from; systems that share a `memo` share what they open."""
     # Each query from the same state: an outcome depends on no other.
-    return Site(collection, system.settings, Path(system.index), models, seed, memo or Memo(), steady=True)
+    return Site(collection, system.settings, Path(system.index), models, seed, memo or Memo(), stateless=True)
 
 
 def prepared(systems: Mapping[str, SystemPlan], collection: Collection) -> Iterator[tuple[Part, Site]]:

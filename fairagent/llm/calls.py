@@ -14,7 +14,7 @@ from fairagent.llm.asking import valid_reply
 from fairagent.llm.budget import Ledger, charged
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.request import ModelReply, ModelRequest, read_reply, tell
-from fairagent.storage.threads import doing
+from fairagent.storage.threads import progress
 
 PATIENCE = 300.0
 """Seconds: as long as a call takes at most, as `model.deadline` is shipped."""
@@ -75,7 +75,7 @@ class Door:
     def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
         cache = self._cache
         try:
-            with doing("asking the model"):
+            with progress("asking the model"):
                 reply = charged(
                     replace(request, messages=tuple((role, self.model.hide(text)) for role, text in request.messages)),
                     ask if cache is None else lambda: self._ask_once(request, cache, ask),

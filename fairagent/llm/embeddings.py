@@ -30,7 +30,7 @@ from fairagent.llm.request import ModelReply, estimate_tokens
 from fairagent.llm.retry import Retry
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.models import cost_of
-from fairagent.storage.threads import doing
+from fairagent.storage.threads import progress
 from fairagent.types import Usage
 from fairagent.types.clean import logger
 
@@ -220,7 +220,7 @@ class EmbeddingModel:
         asked = [self._asked(text) for text in texts]
         known = {one.key: self._kept(one.key) for one in asked}
         missing = [one for one in dict.fromkeys(asked) if known[one.key] is None]
-        with doing("asking for embeddings"):
+        with progress("asking for embeddings"):
             if len(missing) <= BATCH:
                 parts = [self._fetched(missing)] if missing else []
             else:

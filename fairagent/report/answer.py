@@ -158,7 +158,7 @@ Named = tuple[str, AnswerResult]
 """What an answer's system is called, and the answer."""
 
 
-def beside_table(left: Named, right: Named) -> Table:
+def comparison_table(left: Named, right: Named) -> Table:
     """Both contexts with their groups, both answers, and the groups' exposure in each beside the target of `right`."""
     query = right[1].query.text
     table = Table(box=box.SIMPLE_HEAD, title=Text(query, "bold"), pad_edge=False, padding=(0, 2, 0, 0), expand=True)

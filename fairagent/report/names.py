@@ -60,10 +60,10 @@ def p_text(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def p_said(p: float | None) -> str:
+def p_phrase(p: float | None) -> str:
     """A p-value in a sentence.
 
-    >>> p_said(0.0004), p_said(0.0316)
+    >>> p_phrase(0.0004), p_phrase(0.0316)
     ('p < 0.001', 'p = 0.032')
     """
     text = p_text(p)

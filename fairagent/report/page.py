@@ -144,7 +144,7 @@ def templates() -> Environment:
     environment.filters |= {
         "signed": names.signed,
         "p": names.p_text,
-        "p_said": names.p_said,
+        "p_phrase": names.p_phrase,
         "money": names.money,
         "counted": number_of,
         "listed": names.listed,

@@ -229,7 +229,7 @@ class AutoConfig(Part):
 
     kind: Literal["auto"] = "auto"
 
-    def settled(self, site: Site, preparing: bool = False) -> Part:
+    def resolved(self, site: Site, preparing: bool = False) -> Part:
         """What it comes to here; `preparing`: the vectors will be made if they can be."""
         encoder = site.settings.encoder
         vectors = folder(site, encoder)
@@ -242,12 +242,12 @@ class AutoConfig(Part):
 
     def check(self, site: Site) -> None:
         """As the engine that it comes to."""
-        self.settled(site).check(site)
+        self.resolved(site).check(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """As the engine that it comes to once all is made."""
-        self.settled(site, preparing=True).prepare(site, progress)
+        self.resolved(site, preparing=True).prepare(site, progress)
 
     def build(self, site: Site) -> object:
         """The engine that it comes to."""
-        return self.settled(site).build(site)
+        return self.resolved(site).build(site)

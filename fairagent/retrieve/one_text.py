@@ -18,7 +18,7 @@ import numpy as np
 
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.sentence_encoder import SentenceEncoder, bundled_folder, check_bundled
-from fairagent.storage.packages import found_device
+from fairagent.storage.packages import pick_device
 from fairagent.storage.threads import one_blas_thread
 
 LAYERS, HEADS = 6, 12
@@ -46,7 +46,7 @@ class OneTextEncoder:
         check_bundled()
         self._folder, self._device = bundled_folder() / "model", device
         if device != "cpu":
-            found_device(device)
+            pick_device(device)
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of length 1."""

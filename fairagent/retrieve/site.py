@@ -28,9 +28,9 @@ class Site:
 
     `memo` holds what is opened once however many pipelines use it: indexes, encoders, guests. `engine` is the
     pipeline's open engine, None while that is being built; `words` an engine that tells the terms of its documents,
-    where it is not the index. `steady`: no part may remember earlier queries, as in experiments, whose outcomes do not
-    depend on the order of topics. `device` is torch's, for what encodes documents and queries; `workers` is how many
-    processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they were before
+    where it is not the index. `stateless`: no part may remember earlier queries, as in experiments, whose outcomes
+    do not depend on the order of topics. `device` is torch's, for what encodes documents and queries; `workers` is how
+    many processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they were before
     is not refused, but brought up to date. `forecast` is told what is being encoded, and what it will take
     (`fairagent.retrieve.forecast.Forecast`), before most of it is done.
     """
@@ -43,7 +43,7 @@ class Site:
     memo: Memo = field(default_factory=Memo)
     engine: Any = None
     words: Any = None
-    steady: bool = False
+    stateless: bool = False
     device: str = "cpu"
     workers: int = 1
     renew: bool = False

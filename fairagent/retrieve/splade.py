@@ -23,7 +23,7 @@ from scipy.sparse import csc_array, csr_array, load_npz, save_npz, vstack
 from fairagent.errors import BackendUnavailable, IndexMismatch
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.bm25.manifest import Indexable
-from fairagent.retrieve.bm25.part import beside_index, check_index, open_index, prepare_index
+from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, prepare_index
 from fairagent.retrieve.catalog import IdTable, mapped, ranked
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.encoded import (
@@ -368,7 +368,7 @@ class SpladeConfig(Part):
         return site.renew and SpladeManifest.read(self._folder(site)).outdated(site.collection)
 
     def _folder(self, site: Site) -> Path:
-        return beside_index(site, f"splade-{file_name(self.model)}")
+        return index_sibling(site, f"splade-{file_name(self.model)}")
 
     def encoder(self, site: Site) -> SparseTextEncoder:
         """The model; BackendUnavailable where it is not on this machine."""

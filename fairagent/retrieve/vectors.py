@@ -14,7 +14,7 @@ from fairagent.collection.config import passage_document
 from fairagent.retrieve import ann as anns
 from fairagent.retrieve.ann import AnnIndex, AnnManifest, When
 from fairagent.retrieve.ann_build import build_ann
-from fairagent.retrieve.bm25.part import beside_index, check_index, open_index, open_matrix, prepare_index
+from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, open_matrix, prepare_index
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
 from fairagent.retrieve.encoded import Work, expect_renewable, remedy
@@ -29,7 +29,7 @@ from fairagent.settings.parts import Part, Progress
 from fairagent.storage.digests import expect_whole
 from fairagent.storage.files import file_name
 from fairagent.storage.folders import is_there
-from fairagent.storage.threads import doing
+from fairagent.storage.threads import progress
 from fairagent.types import FloatArray
 
 TOPICS = 50
@@ -55,7 +55,7 @@ class DenseConfig(Part):
         """The name of the encoder: its own, or that of the settings."""
         return self.encoder or site.settings.encoder
 
-    def settled(self, site: Site, preparing: bool = False) -> Part:
+    def resolved(self, site: Site, preparing: bool = False) -> Part:
         """With the encoder of the settings, where it names none itself."""
         return self.model_copy(update={"encoder": self.named(site)})
 
@@ -81,7 +81,7 @@ def open_vectors(site: Site, model: str, ann: When = "never") -> VectorRetriever
 
     def opened() -> VectorRetrieverWithTexts:
         place = folder(site, model)
-        with doing(f"loading the embeddings {place} and their encoder"):
+        with progress(f"loading the embeddings {place} and their encoder"):
             index = AnnIndex.open(ann_folder(site, model), place) if _wanted(site, model, ann) else None
             dense = DenseRetriever(place, encoder(site, model), site.collection, index)
         engine = DensePassages(dense) if site.collection.chunks else dense
@@ -227,7 +227,7 @@ def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
 
 def folder(site: Site, model: str) -> Path:
     """Where the embeddings of `model` are: beside the BM25 index."""
-    return beside_index(site, file_name(full_name(model)))
+    return index_sibling(site, file_name(full_name(model)))
 
 
 def ann_folder(site: Site, model: str) -> Path:

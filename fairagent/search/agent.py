@@ -1,6 +1,6 @@
 """The agent: search, measure, run the loop, re-rank, and serve the fairer ranking (or say that none was found).
 
-`Found`: the outcome of a search before it is served: the re-ranked candidates and their trace.
+`SearchRun`: the outcome of a search before it is served: the re-ranked candidates and their trace.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from fairagent.retrieve.base import Retriever, TextSource, checked, shown
 from fairagent.retrieve.clock import engine_seconds
 from fairagent.retrieve.fused import FusedRetriever
 from fairagent.retrieve.relevance_model import RM3, TermSource
-from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, unheard
+from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step
 from fairagent.search.loop.controller import without
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.loop.guard import Guarded, less_fair, moved_by_kinds, unlabeled_off
 from fairagent.search.rerank.base import Pool, Reranker
 from fairagent.search.rerank.exposure import stricter
 from fairagent.settings import Settings
-from fairagent.storage.threads import doing, one_blas_thread
+from fairagent.storage.threads import one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Hit, Query, Ranking, SearchResult, Step, Topic, Trace, Usage, common
-from fairagent.types.common import Alarm, Brief
+from fairagent.types.common import Alarm, Summarized
 from fairagent.types.search import as_query
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class SearchRun:
     """The candidates of `query` in their final order (`pool`), of which `result` serves the first.
 
     `started` and `engine_started` are the clocks' readings when the search began, `retrieved` is as in `SearchResult`;
@@ -125,7 +125,7 @@ def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tup
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FairAgent(Brief):
+class FairAgent(Summarized):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is asked once, without a re-ranker the candidates stay in their order. An agent holds no
@@ -141,7 +141,7 @@ class FairAgent(Brief):
     answerer: Callable[[], Answerer] | None = None
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """What it searches, and how."""
         chosen = self.settings
         parts = f"{chosen.engine.kind}, {chosen.loop.kind if self.loop else 'no loop'}, rerank {chosen.rerank}"
@@ -169,7 +169,7 @@ class FairAgent(Brief):
         collection = Collection.from_records(records, text, id, groups, title, separator, population, labels=labels)
         return fairagent.open_in_memory(collection, **settings)
 
-    def search(self, query: str | Query | Topic, on_step: OnStep = unheard) -> SearchResult:
+    def search(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchResult:
         """A fair ranking of `settings.n` documents, with the trace of how it came about.
 
         Targets and groups that depend on the topic need a `Topic`, or a `Query` with its id. `on_step` is told every
@@ -184,7 +184,7 @@ class FairAgent(Brief):
         self,
         query: str | Query | Topic,
         on_text: Callable[[str], None] | None = None,
-        on_step: OnStep = unheard,
+        on_step: OnStep = ignore_step,
     ) -> AnswerResult:
         """An answer from the first documents of a fair ranking, with its citations and all that it came from.
 
@@ -203,16 +203,16 @@ class FairAgent(Brief):
             raise UsageError("this agent has no answerer; `open_agent` makes one that answers")
         return self.answerer()
 
-    def find(self, query: str | Query | Topic, length: int, on_step: OnStep = unheard) -> Found:
+    def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
         """The algorithm: the first `length` re-ranked candidates (never fewer than `settings.n`), and their story.
 
         A re-ranker that looks at the whole ranking, as `exposure` does, may order the head of a longer one otherwise
         than `search` does. Raises what `search` does.
         """
-        with one_blas_thread(), doing("searching"):
-            return self._found(query, length, on_step)
+        with one_blas_thread(), progress("searching"):
+            return self._search_run(query, length, on_step)
 
-    def _found(self, query: str | Query | Topic, length: int, on_step: OnStep) -> Found:
+    def _search_run(self, query: str | Query | Topic, length: int, on_step: OnStep) -> SearchRun:
         started, engine_started = perf_counter(), engine_seconds()
         asked, length = as_query(query), max(length, self.settings.n)
         begun, meter = self._start(asked)
@@ -235,7 +235,7 @@ class FairAgent(Brief):
         clocks = (started, engine_started)
         found = asked, guarded.ranking, looped.steps, looped.stopped, looped.meter
         candidates = looped.candidates.ids
-        return Found(*found, self.retriever, self.settings, notes, alarms, *clocks, candidates, looped.entered)
+        return SearchRun(*found, self.retriever, self.settings, notes, alarms, *clocks, candidates, looped.entered)
 
     def _serve(self, pool: Pool) -> Ranking:
         return self.reranker.rerank(pool) if self.reranker else pool.ranking.top(pool.n)

@@ -20,7 +20,7 @@ from fairagent.search.agent import FairAgent
 from fairagent.search.sampled import Sampled
 from fairagent.settings import Part, Settings, lay, load_settings
 from fairagent.settings.parts import Progress
-from fairagent.storage.threads import doing
+from fairagent.storage.threads import progress
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer, Contexts
@@ -122,10 +122,10 @@ def open_site(
     if isinstance(collection, Collection):
         loaded = collection
     else:
-        with doing("reading the collection"):
+        with progress("reading the collection"):
             loaded = load_collection(collection_path(collection, chosen), index or chosen.index)
     site = Site(loaded, chosen, index_folder(loaded, chosen, index), Models.of(chosen), chosen.sampling.seed)
-    return chosen.engine.furnished(site)  # type: ignore[no-any-return]
+    return chosen.engine.with_parts_of(site)  # type: ignore[no-any-return]
 
 
 def build(site: Site) -> FairAgent:
@@ -134,7 +134,7 @@ def build(site: Site) -> FairAgent:
     Whatever asks a model asks it through one door: the settings' budget holds for all of it together. Raises
     SettingsError for parts that do not go together or with the collection, and what opening each of them raises.
     """
-    site = settled(site)
+    site = resolved(site)
     settings, collection = site.settings, site.collection
     if settings.sees_groups or collection.groups.dimensions:
         check_groups(site)
@@ -183,17 +183,17 @@ def engine_alone(site: Site) -> FairAgent:
     return build(replace(site, settings=load_settings(overrides=plain, environ={})))
 
 
-def settled(site: Site, preparing: bool = False) -> Site:
+def resolved(site: Site, preparing: bool = False) -> Site:
     """The site with the engine that its settings come to; `preparing`: once its indexes are made."""
     if site.engine is not None:
         return site
-    engine = site.settings.engine.settled(site, preparing)
+    engine = site.settings.engine.resolved(site, preparing)
     return replace(site, settings=site.settings.model_copy(update={"engine": engine}))
 
 
 def prepare(site: Site, progress: Progress) -> None:
     """Build what the pipeline's parts need and is not there: index, embeddings, corpus graph."""
-    site = settled(site, preparing=True)
+    site = resolved(site, preparing=True)
     for part in parts_of(site.settings):
         part.prepare(site, progress)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.clock import RequestCounter
 from fairagent.retrieve.stochastic import Samples, checked_alpha, draw, topic_rng
-from fairagent.search.agent import FairAgent, Found
-from fairagent.search.loop.base import OnStep, unheard
+from fairagent.search.agent import FairAgent, SearchRun
+from fairagent.search.loop.base import OnStep, ignore_step
 from fairagent.settings import Settings
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Topic
 from fairagent.types.search import as_query
@@ -39,7 +39,7 @@ class Sampled:
         """That of the agent."""
         return self.agent.retriever
 
-    def search(self, query: str | Query | Topic, on_step: OnStep = unheard) -> SearchResult:
+    def search(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchResult:
         """A ranking that was drawn for this request; otherwise as `FairAgent.search`."""
         found = self._find(query, on_step)
         return found.result(*self._drawn(found))
@@ -48,7 +48,7 @@ class Sampled:
         self,
         query: str | Query | Topic,
         on_text: Callable[[str], None] | None = None,
-        on_step: OnStep = unheard,
+        on_step: OnStep = ignore_step,
     ) -> AnswerResult:
         """An answer from a ranking that was drawn for this request; otherwise as `FairAgent.answer`."""
         answerer = self.agent.open_answerer()
@@ -65,10 +65,10 @@ class Sampled:
         rng = topic_rng(self.settings.sampling.seed, _topic(found.query))
         return draw(found.pool, self.alpha, self.settings.n, rng, n_samples)
 
-    def _find(self, query: str | Query | Topic, on_step: OnStep = unheard) -> Found:
+    def _find(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchRun:
         return self.agent.find(as_query(query), self.settings.sampling.pool, on_step)
 
-    def _drawn(self, found: Found) -> tuple[Ranking, Draw]:
+    def _drawn(self, found: SearchRun) -> tuple[Ranking, Draw]:
         """The ranking of this request."""
         seed, topic = self.settings.sampling.seed, _topic(found.query)
         request = self._requests.number(topic)

@@ -188,19 +188,19 @@ class Part(Section):
         inner = enumerate(self.inner)
         return {f"{number}.{name}": path for number, part in inner for name, path in part.files.items()}
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         """With paths that are relative to `folder`, a settings file's, as paths from anywhere."""
         held = {name: getattr(self, name) for name in type(self).model_fields} if self.inner else {}
-        moved = {name: _each(value, lambda part: part.beside(folder)) for name, value in held.items()}
+        moved = {name: _each(value, lambda part: part.relative_to(folder)) for name, value in held.items()}
         return self.model_copy(update=moved) if moved else self
 
-    def settled(self, site: Any, preparing: bool = False) -> Part:
+    def resolved(self, site: Any, preparing: bool = False) -> Part:
         """What the part comes to with this collection; `preparing`: once its indexes are made."""
         if not self.inner:
             return self
         held = {name: getattr(self, name) for name in type(self).model_fields}
         return self.model_copy(
-            update={name: _each(value, lambda part: part.settled(site, preparing)) for name, value in held.items()}
+            update={name: _each(value, lambda part: part.resolved(site, preparing)) for name, value in held.items()}
         )
 
     def check(self, site: Any) -> None:
@@ -208,10 +208,10 @@ class Part(Section):
         for part in self.inner:
             part.check(site)
 
-    def furnished(self, site: Any) -> Any:
+    def with_parts_of(self, site: Any) -> Any:
         """The site with what an engine brings of its own, such as the groups that its documents carry."""
         for part in self.inner:
-            site = part.furnished(site)
+            site = part.with_parts_of(site)
         return site
 
     def learned_from(self) -> Iterator[tuple[str, Sequence[str]]]:

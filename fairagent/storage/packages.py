@@ -88,7 +88,7 @@ def load(
     library, torch = installed("transformers", f"a local {what}"), installed("torch", f"a local {what}")
     if dtype and dtype not in DTYPES:
         raise UsageError(f"dtype: {dtype!r} is none of {', '.join(DTYPES)}")
-    place = found_device(device)
+    place = pick_device(device)
     try:
         with without_progress(), _without_reports(library):
             tokenizer = library.AutoTokenizer.from_pretrained(name, local_files_only=True)
@@ -154,7 +154,7 @@ def _without_reports(library: Any) -> Iterator[None]:
         library.logging.set_verbosity(said)
 
 
-def found_device(device: str) -> str:
+def pick_device(device: str) -> str:
     """The device to work on; "" is a GPU where there is one. UsageError where it is none of this machine's."""
     torch = importlib.import_module("torch")
     if not device:

@@ -123,24 +123,24 @@ class Memo:
             return [future.result() for future in self._made.values() if future.done() and not future.exception()]
 
 
-Told = Callable[[str], None]
+Listener = Callable[[str], None]
 
-_told: ContextVar[Told | None] = ContextVar("told", default=None)
+_listener: ContextVar[Listener | None] = ContextVar("told", default=None)
 _current: ContextVar[str] = ContextVar("current", default="")
 
 
 @contextmanager
-def doing(what: str) -> Iterator[None]:
+def progress(what: str) -> Iterator[None]:
     """Say that `what` is being done inside the block, and after it, what was being done before.
 
     >>> said = []
-    >>> with told(said.append), doing("searching"):
-    ...     with doing("starting Java"):
+    >>> with listening(said.append), progress("searching"):
+    ...     with progress("starting Java"):
     ...         pass
     >>> said
     ['searching', 'starting Java', 'searching']
     """
-    tell, outer = _told.get(), _current.get()
+    tell, outer = _listener.get(), _current.get()
     if tell is None:
         yield
         return
@@ -155,10 +155,10 @@ def doing(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def told(tell: Told) -> Iterator[None]:
+def listening(tell: Listener) -> Iterator[None]:
     """Tell `tell` of everything that is done inside the block by this thread, and by those that share its context."""
-    token = _told.set(tell)
+    token = _listener.set(tell)
     try:
         yield
     finally:
-        _told.reset(token)
+        _listener.reset(token)

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from fairagent.extend import LONGEST_QUERY, STYLES, TEMPLATES, FairAgentError, PlainRecord, logger
 from fairagent.studio.calls import GivenList, Question
-from fairagent.studio.desk import Desk, Told, nobody
+from fairagent.studio.desk import Desk, Listener, nobody
 from fairagent.studio.lanes import FAULT, Lanes, encoded, status
 from fairagent.studio.prompt_desk import PromptDesk
 from fairagent.studio.prompt_pages import add_prompts
@@ -66,7 +66,7 @@ def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes, prompts: PromptDesk) -> N
     async def done(work: Callable[[], PlainRecord]) -> Response:
         return _json(await asyncio.wrap_future(lanes.submit(work)))
 
-    async def told(request: Request, work: Callable[[Told], PlainRecord]) -> Response:
+    async def told(request: Request, work: Callable[[Listener], PlainRecord]) -> Response:
         if STREAM in request.headers.get("accept", ""):
             return StreamingResponse(events(lanes, work), media_type=STREAM)
         return await done(lambda: work(nobody))

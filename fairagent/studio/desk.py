@@ -36,6 +36,7 @@ from fairagent.extend import (
     flow,
     hit_record,
     hits_of,
+    ignore_step,
     load_settings,
     nearest,
     open_site,
@@ -45,7 +46,6 @@ from fairagent.extend import (
     step_record,
     texts_for,
     total_gap,
-    unheard,
     with_settings,
 )
 from fairagent.studio.calls import MOST_IDS, Choices, GivenList, Question, controls
@@ -98,12 +98,12 @@ WARMING = 5
 SHOWN_TOPICS = 200
 """Topics that a page offers."""
 
-Told = Callable[[str, PlainRecord], None]
+Listener = Callable[[str, PlainRecord], None]
 """Is told what happens while it happens: ("step", the step) or ("text", a piece of the answer)."""
 
 
 def nobody(kind: str, record: PlainRecord) -> None:
-    """A `Told` for those whom nobody listens to."""
+    """A `Listener` for those whom nobody listens to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Desk:
             "controls": controls(self.settings),
         }
 
-    def search(self, asked: Question, told: Told = nobody) -> PlainRecord:
+    def search(self, asked: Question, told: Listener = nobody) -> PlainRecord:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list beside it.
 
         Raises what `FairAgent.search` does, and UsageError where nothing is asked.
@@ -178,7 +178,7 @@ class Desk:
         result = agent.search(query, _steps(told))
         return self._search_record(result, agent)
 
-    def answer(self, asked: Question, told: Told = nobody) -> PlainRecord:
+    def answer(self, asked: Question, told: Listener = nobody) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
         query, agent = self.query_of(asked), self._agent(asked.settings)
         pieces = None if told is nobody else lambda piece: told("text", {"text": printable(piece)})
@@ -265,5 +265,5 @@ def beside(hit: Hit, name: str, ranks: Mapping[str, int]) -> PlainRecord:
     return {**hit_record(hit), name: ranks.get(hit.id)}
 
 
-def _steps(told: Told) -> Callable[[Step], None]:
-    return unheard if told is nobody else lambda step: told("step", step_record(step))
+def _steps(told: Listener) -> Callable[[Step], None]:
+    return ignore_step if told is nobody else lambda step: told("step", step_record(step))

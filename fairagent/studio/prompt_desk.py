@@ -40,7 +40,7 @@ from fairagent.extend import (
     visible,
 )
 from fairagent.studio.calls import Draft, Filled, Question, Saved, Tried
-from fairagent.studio.desk import Desk, Told, beside, nobody
+from fairagent.studio.desk import Desk, Listener, beside, nobody
 from fairagent.studio.own_prompts import OwnPrompts, Written
 from fairagent.studio.tryout import (
     READERS,
@@ -182,7 +182,7 @@ class PromptDesk:
             "diff": self._diff(asked),
         }
 
-    def tried(self, asked: Tried, told: Told = nobody) -> PlainRecord:
+    def tried(self, asked: Tried, told: Listener = nobody) -> PlainRecord:
         """What comes of the shipped template and of the draft, on each topic; `told` ("tried", ...) as it comes.
 
         A reply that cannot be used is an outcome of its template; where the model itself fails, `ended` says where and

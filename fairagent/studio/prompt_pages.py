@@ -11,14 +11,14 @@ from starlette.responses import Response
 
 from fairagent.extend import PlainRecord
 from fairagent.studio.calls import Filled, Saved, Tried
-from fairagent.studio.desk import Told
+from fairagent.studio.desk import Listener
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.prompt_desk import PromptDesk
 
 WAITING = 50
 """Checks that may wait."""
 
-Answered = Callable[[Request, Callable[[Told], PlainRecord]], Awaitable[Response]]
+Answered = Callable[[Request, Callable[[Listener], PlainRecord]], Awaitable[Response]]
 """Does work in a lane, and answers with its events or with its record."""
 
 

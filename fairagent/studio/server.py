@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairagent.extend import FairAgentError, PlainRecord, logger
-from fairagent.studio.desk import Told
+from fairagent.studio.desk import Listener
 from fairagent.studio.lanes import FAULT, Lanes, cleaned
 
 POLICY = (
@@ -119,7 +119,7 @@ def refused(status: int, message: str) -> Response:
 
 log = logger(__name__)
 
-Work = Callable[[Told], PlainRecord]
+Work = Callable[[Listener], PlainRecord]
 """What a lane does; it tells what happens, and returns what has come of it."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairagent.types.common import Alarm, Brief, Drawn, Usage, counted, quoted
+from fairagent.types.common import Alarm, Drawn, Summarized, Usage, counted, quoted
 from fairagent.types.search import Document, Exposure, Group, Hit, Query, SearchResult
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Filtered(Brief):
+class Filtered(Summarized):
     """The `documents` that a filter kept, in their order, and its verdict on every one it saw."""
 
     documents: tuple[Document, ...]
@@ -36,13 +36,13 @@ class Filtered(Brief):
     usage: Usage = Usage()
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """How many documents were kept."""
         return f"kept {len(self.documents)} of {counted(len(self.verdicts), 'document')}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Debiased(Brief):
+class Debiased(Summarized):
     """The contexts that DebiasRAG chose, the best first with falling `scores`, and how it chose them.
 
     `kind` is the bias class of the query ("" is none), `avoided` are the ids of the avoided passages, `made` those of
@@ -72,7 +72,7 @@ class Debiased(Brief):
         return tuple(one.id for one in self.documents if one.id in self.made)
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """The bias class, and how many contexts were chosen and made."""
         chosen, made = counted(len(self.documents), "context"), len(self.made)
         return f"of class {self.kind or 'none'!r}: {chosen} chosen, {made} made, {len(self.dropped)} dropped"
@@ -93,7 +93,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer(Brief):
+class Answer(Summarized):
     """A text that answers a query from a context of documents.
 
     `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` says
@@ -108,7 +108,7 @@ class Answer(Brief):
     truncated: bool = False
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """Who wrote it, how long it is, what it cites and how it begins."""
         cut = ", cut off" if self.truncated else ""
         length = f"{counted(len(self.text), 'character')}, {len(self.cited)} cited{cut}"
@@ -116,7 +116,7 @@ class Answer(Brief):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Attribution(Brief):
+class Attribution(Summarized):
     """How far an answer rests on each document of its context, and what that gives the groups.
 
     `kind` is the method: "citations", "nli", "judge" or "embeddings". `weights` (k,) are in [0, 1], in rank order.
@@ -132,7 +132,7 @@ class Attribution(Brief):
     retrieved: tuple[Exposure, ...] = ()
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """The method, and on how many documents the answer rests."""
         resting = int((self.weights > 0).sum())
         return f"by {self.kind}: on {resting} of {counted(len(self.weights), 'document')}"
@@ -170,7 +170,7 @@ class AnswerResult(Drawn):
         return sum((part.usage for part in parts if part), Usage())
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """The query, the answer's beginning, and how many documents it cites of those it was written from."""
         cited = f"{len(self.answer.cited)} of {counted(len(self.context), 'document')} cited"
         return f"to {quoted(self.query.text)}: {quoted(self.answer.text)}; {cited}"

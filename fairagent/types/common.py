@@ -110,21 +110,21 @@ LONGEST = 60
 """Characters of a text that is quoted."""
 
 
-class Brief:
+class Summarized:
     """A value whose `repr` is its class and `brief`."""
 
     __slots__ = ()
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """One line of what matters."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.brief}>"
+        return f"<{type(self).__name__} {self.summary}>"
 
 
-class Drawn(Brief):
+class Drawn(Summarized):
     """One that a notebook draws."""
 
     __slots__ = ()

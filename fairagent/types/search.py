@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-from fairagent.types.common import Alarm, Brief, Drawn, Usage, counted, quoted
+from fairagent.types.common import Alarm, Drawn, Summarized, Usage, counted, quoted
 
 if TYPE_CHECKING:
     from fairagent.types.arrays import FloatArray
@@ -27,7 +27,7 @@ SNIPPET = 200
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Document(Brief):
+class Document(Summarized):
     """One searchable text; `extra` holds every other field of its source record."""
 
     id: str
@@ -36,7 +36,7 @@ class Document(Brief):
     extra: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """Its id, its title and how long it is."""
         return f"{self.id!r} {quoted(self.title)}: {counted(len(self.text), 'character')}"
 
@@ -57,7 +57,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Query(Brief):
+class Query(Summarized):
     """What is searched for: the user's words, and the weighted keywords that a refiner added.
 
     `id` is the topic's id where the query is a topic, and seeds whatever is random about it.
@@ -81,7 +81,7 @@ class Query(Brief):
         return [(self.text, 1.0), *((term.text, term.weight) for term in self.terms)]
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """The user's words, and how many keywords were added."""
         added = f" and {counted(len(self.terms), 'keyword')}" if self.terms else ""
         return f"{quoted(self.text)}{f' ({self.id})' if self.id else ''}{added}"
@@ -102,7 +102,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Ranking(Brief):
+class Ranking(Summarized):
     """Distinct document ids, rank 1 first, with the `scores` (n,) that ordered them: finite, never increasing."""
 
     ids: tuple[str, ...]
@@ -116,7 +116,7 @@ class Ranking(Brief):
         return self if n >= len(self.ids) else replace(self, ids=self.ids[:n], scores=self.scores[:n])
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """How many documents, the first and the last."""
         if not self.ids:
             return "of no document"
@@ -198,7 +198,7 @@ def exposure_rows(exposure: Exposed) -> list[ExposureRow]:
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Exposure(Brief):
+class Exposure(Summarized):
     """What one ranking gives the groups of one dimension, beside what they should get.
 
     `shares` and `target` (g,) are over the KNOWN `labels` and sum to 1 each (`shares` is all zero where nothing in the
@@ -224,7 +224,7 @@ class Exposure(Brief):
     target_known: FloatArray | None = None
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """The groups that are farthest from what they should get, and what is unknown."""
         *known, unknown = exposure_rows(self)
         far = sorted(known, key=lambda row: -abs(row.share - (row.target or 0)))[:GROUPS_SHOWN]
@@ -238,7 +238,7 @@ def _row(row: ExposureRow) -> str:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Refinement(Brief):
+class Refinement(Summarized):
     """What a refiner proposes: keywords, who proposed them, and a `note` where there are none.
 
     `refused` are proposals that are no keywords (an address, a known one), with the reasons.
@@ -251,13 +251,13 @@ class Refinement(Brief):
     refused: tuple[str, ...] = ()
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """Who proposed which keywords."""
         return f"by {self.source}: {', '.join(term.text for term in self.terms) or self.note or 'nothing'}"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Step(Brief):
+class Step(Summarized):
     """One step of the loop: what was searched or done, why, and what it did to the exposure of the groups.
 
     `source` says who wrote the query ("query" is the user, "topic words", a refiner's name), or names the loop's
@@ -290,7 +290,7 @@ class Step(Brief):
     worse: tuple[str, ...] = ()
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """Who asked for it, its gap, and what became of it."""
         became = "accepted" if self.accepted else f"discarded{f': {self.reason}' if self.reason else ''}"
         keywords = f", {counted(len(self.added), 'keyword')} added" if self.added else ""
@@ -308,7 +308,7 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Trace(Brief):
+class Trace(Summarized):
     """Everything that happened between a query and its ranking.
 
     `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from;
@@ -338,7 +338,7 @@ class Trace(Brief):
     entered: int = 0
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """The query, the steps, the gap before and after them, and why they ended."""
         gaps = f"gap {self.steps[0].gap:.4g} to {self.gap:.4g}" if self.steps else f"gap {self.gap:.4g}"
         ended = f"; {self.stopped}" if self.stopped else ""
@@ -359,7 +359,7 @@ class SearchResult(Drawn):
     retrieved: tuple[str, ...] = ()
 
     @property
-    def brief(self) -> str:
+    def summary(self) -> str:
         """The query, the number of documents, the first of them, and the gap."""
         first = f", first {quoted(self.hits[0].title or self.hits[0].id)}" if self.hits else ""
         return f"of {quoted(self.query.text)}: {counted(len(self.hits), 'document')}{first}; gap {self.trace.gap:.4g}"

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from fairagent.cli.options import status
-from fairagent.storage.threads import doing, told
+from fairagent.storage.threads import listening, progress
 
 from .conftest import Call, Small
 
@@ -39,9 +39,9 @@ def waits_for(shown: Terminal, text: str) -> None:
 
 def test_what_is_done_is_shown_and_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
-    with status(patience=0), doing("searching"):
+    with status(patience=0), progress("searching"):
         waits_for(shown, "searching ...")
-        with doing("starting Java"):
+        with progress("starting Java"):
             waits_for(shown, "starting Java ...")
     # The last thing written erases the line.
     assert shown.getvalue().endswith("\x1b[2K")
@@ -49,12 +49,12 @@ def test_what_is_done_is_shown_and_erased(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_nothing_is_shown_of_what_is_quick_or_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
-    with status(patience=60), doing("searching"):
+    with status(patience=60), progress("searching"):
         pass
     with status(patience=0) as ended:
         ended()
         written = shown.getvalue()
-        with doing("writing the answer"):
+        with progress("writing the answer"):
             time.sleep(0.1)
         assert shown.getvalue() == written
     assert "searching" not in shown.getvalue()
@@ -62,19 +62,19 @@ def test_nothing_is_shown_of_what_is_quick_or_after_the_end(monkeypatch: pytest.
 
 def test_nothing_is_shown_where_no_terminal_is_or_a_log_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
-    with status(hidden=True, patience=0), doing("searching"):
+    with status(hidden=True, patience=0), progress("searching"):
         time.sleep(0.1)
     assert shown.getvalue() == ""
     file = io.StringIO()
     monkeypatch.setattr(sys, "stderr", file)
-    with status(patience=0), doing("searching"):
+    with status(patience=0), progress("searching"):
         time.sleep(0.1)
     assert file.getvalue() == ""
 
 
 def test_a_search_and_an_answer_say_what_they_do(call: Call, small: Small) -> None:
     said: list[str] = []
-    with told(said.append):
+    with listening(said.append):
         assert call("answer", "lawyer", *small.options).exit_code == 0
     order = ["reading the collection", f"opening the index {small.index}", "searching", "writing the answer"]
     assert [one for one in dict.fromkeys(said) if one in order] == order
@@ -82,7 +82,7 @@ def test_a_search_and_an_answer_say_what_they_do(call: Call, small: Small) -> No
 
 def test_a_report_says_what_it_does(call: Call) -> None:
     said: list[str] = []
-    with told(said.append):
+    with listening(said.append):
         assert call("report", "nowhere").exit_code == 2
     assert said == ["reading the journal of nowhere"]
 

@@ -13,7 +13,7 @@ import pytest
 from fairagent.collection import GroupTable, load_collection
 from fairagent.collection import load as loading
 from fairagent.collection import table as kept
-from fairagent.collection.table import LATEST, kept_table
+from fairagent.collection.table import LATEST, cached_table
 from fairagent.errors import DataError
 from fairagent.storage.digests import RECORD
 
@@ -160,7 +160,7 @@ def test_the_latest_tables_are_kept(file: Path, tmp_path: Path) -> None:
     place = tmp_path / "some" / "place"
     for number in range(LATEST + 3):
         made = GroupTable.from_rows([("a", {"x": str(number)})], ["x"]), (f"note {number}",)
-        kept_table(place, partial(dict, number=number), partial(tuple, made))
+        cached_table(place, partial(dict, number=number), partial(tuple, made))
         for path in place.parent.rglob("groups.json"):
             os.utime(path, ns=(path.stat().st_mtime_ns - 10**9,) * 2)
     assert len(list(place.parent.iterdir())) == LATEST
@@ -168,7 +168,7 @@ def test_the_latest_tables_are_kept(file: Path, tmp_path: Path) -> None:
     def never() -> kept.Made:
         raise AssertionError("it is kept")
 
-    found, notes = kept_table(place, lambda: {"number": LATEST + 2}, never)
+    found, notes = cached_table(place, lambda: {"number": LATEST + 2}, never)
     assert (found.labels("x"), notes) == ((str(LATEST + 2),), (f"note {LATEST + 2}",))
 
 

@@ -45,7 +45,7 @@ def story(number: int, body: str, topics: str = "", places: str = "", has: str =
 
 def test_reuters(tmp_path: Path) -> None:
     told = [
-        story(7, f"First\n{BODY}", "<D>cocoa</D><D>unheard-of</D>", "<D>uk</D><D>usa</D><D>france</D>"),
+        story(7, f"First\n{BODY}", "<D>cocoa</D><D>ignore_step-of</D>", "<D>uk</D><D>usa</D><D>france</D>"),
         story(8, f"First {BODY}", "<D>cocoa</D>"),  # the same body again
         story(9, "Nineteen words are not enough " + " ".join(["word"] * 14), "<D>cocoa</D>"),
         story(10, f"No topics {BODY}", has="NO"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import PromptError, SettingsError
-from fairagent.llm.prompts import Prompts, folder, shipped_folder, source_beside, variants
+from fairagent.llm.prompts import Prompts, folder, shipped_folder, source_relative_to, variants
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE
 
 HEAD = """---
@@ -219,10 +219,10 @@ def test_a_name_that_is_no_variant():
 
 
 def test_folders_are_looked_for_beside_the_file_that_names_them(tmp_path):
-    assert source_beside("", tmp_path) == ""
-    assert source_beside("reasoning", tmp_path) == "reasoning"
-    assert source_beside("mine", tmp_path) == str(tmp_path / "mine")
-    assert source_beside("/mine", tmp_path) == "/mine"
+    assert source_relative_to("", tmp_path) == ""
+    assert source_relative_to("reasoning", tmp_path) == "reasoning"
+    assert source_relative_to("mine", tmp_path) == str(tmp_path / "mine")
+    assert source_relative_to("/mine", tmp_path) == "/mine"
 
 
 def test_a_reply_may_be_asked_for_with_its_reasoning(tmp_path):

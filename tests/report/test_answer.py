@@ -9,7 +9,7 @@ from fairagent.report.answer import (
     answer_body,
     answer_story,
     answer_text,
-    beside_table,
+    comparison_table,
     removed_text,
     resting_table,
     sources_table,
@@ -141,7 +141,7 @@ def test_a_collection_without_groups_has_no_exposures_side_by_side(result: Answe
     trace = replace(result.search.trace, exposures=(), targets=())
     attribution = replace(result.attribution, exposures=(), retrieved=())
     bare = replace(result, search=replace(result.search, trace=trace), attribution=attribution)
-    text = plain(beside_table(("BM25", bare), ("agent", bare)))
+    text = plain(comparison_table(("BM25", bare), ("agent", bare)))
     assert "She won [3], he lost [1]." in text
     assert "target" not in text
     assert answer_record(bare)["exposure"] == {"retrieved": [], "attributed": []}
@@ -150,7 +150,7 @@ def test_a_collection_without_groups_has_no_exposures_side_by_side(result: Answe
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_two_answers_side_by_side(result: AnswerResult, width: int) -> None:
     none = replace(result, answer=Answer(""), context=(), notes=("nothing was found",), attribution=None)
-    text = plain(beside_table(("BM25", none), ("agent", result)), width)
+    text = plain(comparison_table(("BM25", none), ("agent", result)), width)
     lines = text.splitlines()
     assert max(map(len, lines)) <= width
     assert lines[0].strip() == Query("lawyers").text

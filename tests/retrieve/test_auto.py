@@ -17,7 +17,7 @@ from fairagent.retrieve.graph import TABLE, graph_folder
 from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig
-from fairagent.search.pipeline import build, open_site, parts_of, prepare, settled
+from fairagent.search.pipeline import build, open_site, parts_of, prepare, resolved
 from fairagent.settings import Settings
 
 from .test_dense import Words
@@ -47,11 +47,11 @@ def test_it_is_the_default() -> None:
 
 
 def test_it_is_bm25_until_the_vectors_are_made(site: Site) -> None:
-    assert settled(site).settings.engine == BM25Config()
-    assert settled(site, preparing=True).settings.engine == FUSED
+    assert resolved(site).settings.engine == BM25Config()
+    assert resolved(site, preparing=True).settings.engine == FUSED
     assert made(site) == ALL
     assert (graph_folder(site, LIGHT) / TABLE).is_file()
-    assert settled(site).settings.engine == FUSED
+    assert resolved(site).settings.engine == FUSED
     agent = build(site)
     assert isinstance(agent.retriever, FusedRetriever)
     result = agent.search("judge singer")
@@ -93,7 +93,7 @@ def test_another_encoder_is_one_word(site: Site, monkeypatch: pytest.MonkeyPatch
     named = open_site(site.collection, site.index, Settings(encoder="minilm", n=6, depth=20))
     assert made(named) == {"indexing words", "embedding words", "neighbors in words"}
     # The weights of both are those of the fusion: light vectors alone weigh less.
-    assert settled(named).settings.engine == FusedConfig(engines=(BM25Config(), DenseConfig(encoder="minilm")))
+    assert resolved(named).settings.engine == FusedConfig(engines=(BM25Config(), DenseConfig(encoder="minilm")))
     assert len(build(named).search("judge singer").ranking) == 6
 
 
@@ -108,10 +108,10 @@ def test_inside_another_part_it_is_what_it_comes_to(site: Site) -> None:
 
 def test_a_named_engine_stays_what_it_is(site: Site) -> None:
     named = open_site(site.collection, site.index, Settings(engine={"kind": "bm25", "k1": 2}))
-    assert settled(named).settings.engine == BM25Config(k1=2)
+    assert resolved(named).settings.engine == BM25Config(k1=2)
 
 
 def test_a_guest_is_asked_as_it_is(site: Site) -> None:
     guest: Any = object()
     with_guest = Site(site.collection, site.settings, site.index, site.models, engine=guest)
-    assert settled(with_guest) is with_guest
+    assert resolved(with_guest) is with_guest

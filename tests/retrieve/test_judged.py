@@ -65,7 +65,7 @@ def test_scores_are_grades_and_negative_for_the_adversary() -> None:
 @pytest.mark.parametrize(("kind", "worst"), [("oracle", False), ("adversarial", True)])
 @pytest.mark.parametrize("reading", ["drawn", "sorted"])
 def test_settings_name_them(kind: str, worst: bool, reading: Reading) -> None:
-    site = type("Site", (), {"seed": 5, "collection": type("C", (), {"qrels": GRADES}), "steady": True})
+    site = type("Site", (), {"seed": 5, "collection": type("C", (), {"qrels": GRADES}), "stateless": True})
     made = read_part("engine", {"kind": kind, "reading": reading}).build(site)
     assert (made.reading, made.worst, made.seed, made.grades) == (reading, worst, 5, GRADES)
 

@@ -283,18 +283,18 @@ def test_whether_settings_loop_and_look_at_groups(overrides: dict[str, Any], loo
 
 
 def test_files_are_taken_from_beside_the_settings() -> None:
-    run = RunFileConfig(path="run.txt").beside(Path("/data"))
+    run = RunFileConfig(path="run.txt").relative_to(Path("/data"))
     assert run == RunFileConfig(path="/data/run.txt")
     assert run.files == {"path": Path("/data/run.txt")}
-    rag = DebiasRAGConfig(library="avoid.jsonl").beside(Path("/data"))
+    rag = DebiasRAGConfig(library="avoid.jsonl").relative_to(Path("/data"))
     assert rag.library == "/data/avoid.jsonl"
     assert rag.lexicon == ""
     assert rag.files["library"] == Path("/data/avoid.jsonl")
-    assert DebiasRAGConfig(library="/else/avoid.jsonl").beside(Path("/data")).library == "/else/avoid.jsonl"
-    assert FAStarIRConfig().beside(Path("/data")) == FAStarIRConfig()
+    assert DebiasRAGConfig(library="/else/avoid.jsonl").relative_to(Path("/data")).library == "/else/avoid.jsonl"
+    assert FAStarIRConfig().relative_to(Path("/data")) == FAStarIRConfig()
     # Of the parts that a part holds as well.
-    rm3 = RM3Config(engine=RunFileConfig(path="run.txt")).beside(Path("/data"))
+    rm3 = RM3Config(engine=RunFileConfig(path="run.txt")).relative_to(Path("/data"))
     assert rm3 == RM3Config(engine=RunFileConfig(path="/data/run.txt"))
     assert rm3.files == {"0.path": Path("/data/run.txt")}
     chain = ChainConfig(parts=(MMRConfig(), ChainConfig(parts=())))
-    assert (chain.beside(Path("/data")), chain.files) == (chain, {})
+    assert (chain.relative_to(Path("/data")), chain.files) == (chain, {})

@@ -13,7 +13,7 @@ from typing import Any
 
 from fairagent.collection.collection import Collection
 from fairagent.collection.records import Faults, Record
-from fairagent.collection.table import kept_table
+from fairagent.collection.table import cached_table
 from fairagent.collection.targets import TrecEstimated
 from fairagent.collection.trec_fair.corpus import ARTICLES, Corpus, PageSet, page_id, repeated_note
 from fairagent.collection.trec_fair.metadata import (
@@ -112,7 +112,7 @@ def load_track_from_ir_datasets(
         if judgment.relevance > 0 and judgment.query_id in relevant:
             relevant[judgment.query_id].append(judgment.doc_id)
     folder = Path(ir_datasets.util.home_path()) / "trec-fair" / "fairagent-groups" / f"{year}-{'-'.join(chosen)}"
-    groups, notes = kept_table(
+    groups, notes = cached_table(
         folder,
         lambda: {"id": f"trec-fair/{year}", "dimensions": list(chosen)},
         lambda: groups_of(_records(dataset, read_by), place, read_by, "id", Faults()),

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from fairagent.collection.records import Faults, Record, json_records, listed, shown
-from fairagent.collection.table import GroupTable, kept_table
+from fairagent.collection.table import GroupTable, cached_table
 from fairagent.collection.table_buffer import Labels
 from fairagent.collection.trec_fair.corpus import PageSet, page_id
 from fairagent.errors import DataError, UsageError
@@ -266,7 +266,7 @@ def cached_track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> tu
     rules(year, dimensions)
     if not path.is_file():
         return read_track_groups(path, year, dimensions)
-    return kept_table(
+    return cached_table(
         path.parent / "fairagent-groups" / f"{year}-{'-'.join(dimensions)}",
         lambda: {"file": path.name, "sha256": file_digest(path)},
         lambda: read_track_groups(path, year, dimensions),

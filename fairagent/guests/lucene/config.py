@@ -40,7 +40,7 @@ class AnseriniPart(Part):
         """The index's folder."""
         return Path(self.index).expanduser()
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         """With the paths from anywhere."""
         paths = {name: getattr(self, name) for name in ("index", "texts") if getattr(self, name, "")}
         return self.model_copy(

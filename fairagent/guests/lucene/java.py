@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairagent.extend import BackendUnavailable, doing, engine_time, expect_installed, installed
+from fairagent.extend import BackendUnavailable, engine_time, expect_installed, installed, progress
 
 MINIMUM = 21
 """The oldest Java that runs the Lucene of pyserini 1.6."""
@@ -89,7 +89,7 @@ def start_java() -> None:
     _check_not_forked()
     for package in ("pyserini", "pyjnius"):
         expect_installed(package, "Lucene")
-    with _lock, doing("starting Java"):
+    with _lock, progress("starting Java"):
         _start()
 
 

@@ -74,7 +74,7 @@ class OpenSearchConfig(Part):
     def __str__(self) -> str:
         return self.kind if self.by == "text" else f"{self.kind} ({self.by})"
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         """With the certificates' path from anywhere."""
         return self.model_copy(update={"ca": str((folder / self.ca).absolute())}) if self.ca else self
 
@@ -97,7 +97,7 @@ class OpenSearchConfig(Part):
         """Whether it tells the terms of its documents."""
         return self.by == "text"
 
-    def furnished(self, site: Site) -> Site:
+    def with_parts_of(self, site: Site) -> Site:
         """With the groups that the index's documents carry; SettingsError for a dimension that is there already."""
         if not self.groups:
             return site
@@ -112,7 +112,7 @@ class OpenSearchConfig(Part):
 
     def build(self, site: Site) -> OpenSearchRetriever | OpenSearchVectors:
         """The engine; SettingsError in an experiment whose collection does not have the groups."""
-        if site.steady and not set(self.groups) <= set(site.collection.groups.dimensions):
+        if site.stateless and not set(self.groups) <= set(site.collection.groups.dimensions):
             raise SettingsError(
                 "an experiment judges by the groups of its collection: write those of the index into a table once "
                 "(docs/engines-server.md), name it in the collection's settings file, and leave out engine.groups"

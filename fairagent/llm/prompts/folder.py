@@ -196,7 +196,7 @@ def folder_of(source: Path | str) -> Path | None:
     return Path(source) if str(source) else None
 
 
-def source_beside(source: str, folder: Path) -> str:
+def source_relative_to(source: str, folder: Path) -> str:
     """`source` with a relative folder taken from `folder`: for files that name the templates of their own folder."""
     return source if not source or source in variants() else str((folder / source).absolute())
 

@@ -76,7 +76,7 @@ class LocalCompletions:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPrompt:
+class ChosenPrompt:
     """A prompt, and the Jensen-Shannon divergence of the groups' completions after it, in nats: the mean over words."""
 
     text: str
@@ -94,7 +94,7 @@ def divergence(distributions: FloatArray) -> FloatArray:
 
 def search_prompts(
     completions: Completions, groups: Groups, vocabulary: Sequence[str], length: int = 5, width: int = 10
-) -> list[FoundPrompt]:
+) -> list[ChosenPrompt]:
     """The `width` prompts of 1 to `length` words with the largest divergence, by beam search of that width.
 
     A prompt stands behind each word of `groups`. Every step tries every word of `vocabulary` behind every prompt of
@@ -109,19 +109,19 @@ def search_prompts(
             "have the same number of members, 2 or more"
         )
     words, beam = list(dict.fromkeys(vocabulary)), [""]
-    found: list[FoundPrompt] = []
+    found: list[ChosenPrompt] = []
     for _ in range(length):
         tried = [f"{prompt} {word}".strip() for prompt in beam for word in words]
         texts = [f"{member} {prompt}" for prompt in tried for group in groups for member in group]
         spread = completions.distributions(texts).reshape(len(tried), len(groups), members, -1)
         scored = zip(tried, divergence(spread).mean(axis=1).tolist(), strict=True)
-        best = sorted((FoundPrompt(text, value) for text, value in scored), key=_by_divergence)[:width]
+        best = sorted((ChosenPrompt(text, value) for text, value in scored), key=_by_divergence)[:width]
         beam, found = [prompt.text for prompt in best], found + best
     return sorted(found, key=_by_divergence)[:width]
 
 
 def passages_of(
-    found: Sequence[FoundPrompt], completions: Completions, groups: Groups, kind: str = ""
+    found: Sequence[ChosenPrompt], completions: Completions, groups: Groups, kind: str = ""
 ) -> list[AvoidPassage]:
     """Passages to avoid: for every prompt and member, the sentence with the word that is the most its own.
 
@@ -138,7 +138,7 @@ def passages_of(
     return passages
 
 
-def _by_divergence(prompt: FoundPrompt) -> tuple[float, str]:
+def _by_divergence(prompt: ChosenPrompt) -> tuple[float, str]:
     # What lies below the 12th decimal is rounding.
     return -round(prompt.divergence, 12), prompt.text
 

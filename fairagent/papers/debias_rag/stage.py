@@ -217,7 +217,7 @@ class DebiasRAGConfig(Part):
         """Library and lexicon."""
         return {"library": Path(self.library), "lexicon": lexicon_file(self.lexicon)}
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         """With both files from anywhere."""
         named = {"library": self.library, "lexicon": self.lexicon}
         return self.model_copy(update={field: str((folder / path).absolute()) for field, path in named.items() if path})
@@ -251,7 +251,7 @@ class DebiasRAGConfig(Part):
             raise SettingsError(
                 "debias is debias-rag, which needs passages to avoid: name their file as `debias: {library: ...}`"
             )
-        theta = Theta(self.theta, rate, streaming=not site.steady)
+        theta = Theta(self.theta, rate, streaming=not site.stateless)
         lexicon, passages = load_lexicon(self.lexicon), read_avoid(self.library)
         encoder = open_encoder(self.encoder, served=site.embeddings)
         scorer = CausalModel(self.scorer) if self.scorer and self.rewrites else None

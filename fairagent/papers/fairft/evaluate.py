@@ -21,9 +21,9 @@ from fairagent.extend import (
     Embeddings,
     FloatArray,
     UsageError,
-    found_device,
     full_text,
     load_sentence_model,
+    pick_device,
     workshop,
 )
 from fairagent.papers.fairft.loss import kl_loss, log_target
@@ -49,7 +49,7 @@ class Tower:
 
     def __init__(self, name: str, device: str = "", dtype: str = "float32", batch: int = 64) -> None:
         self.name = name
-        self.device = found_device(device)
+        self.device = pick_device(device)
         self.model: Any = load_sentence_model(name, self.device).eval().float()
         # Whoever searches with the saved model compares as it was trained.
         self.model.similarity_fn_name = "cosine"

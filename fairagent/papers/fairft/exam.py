@@ -307,7 +307,7 @@ class GradedKind(QuestionsKind, ABC):
         """The judge's."""
         return (self.questions.judge.name,) if self.questions.judge else ()
 
-    def asked_with(self, system: SystemPlan) -> tuple[str, ...]:
+    def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
         """The question's template and the judge's."""
         return (PROMPT, self.task.judge)
 

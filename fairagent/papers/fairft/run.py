@@ -26,7 +26,7 @@ from fairagent.extend import (
     read_text,
     read_yaml,
     refuse_overlap,
-    source_beside,
+    source_relative_to,
     validate,
     write_whole,
 )
@@ -157,7 +157,7 @@ def open_signals(checked: CheckedTraining, folder: Path) -> Iterator[Signals]:
     chosen = checked.file.signal
     path = checked.folder / chosen.path if chosen.path else folder / SIGNALS
     with _model(checked) as model:
-        yield Signals(model, Prompts(source_beside(chosen.prompts, checked.folder)), path, chosen.tokens)
+        yield Signals(model, Prompts(source_relative_to(chosen.prompts, checked.folder)), path, chosen.tokens)
 
 
 @contextmanager

@@ -254,7 +254,7 @@ class Bold(QuestionsKind):
         """What all texts together are."""
         return SHARE, GAP
 
-    def asked_with(self, system: SystemPlan) -> tuple[str, ...]:
+    def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
         """The template by which a model is asked to write on."""
         return (PROMPT,)
 

@@ -117,7 +117,7 @@ class PreferenceKind(QuestionsKind, ABC):
         """What all items together are."""
         return self.together
 
-    def asked_with(self, system: SystemPlan) -> tuple[str, ...]:
+    def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
         """The template by which a model is asked to choose."""
         return () if self.questions.likelihoods else (PROMPT,)
 

@@ -110,9 +110,9 @@ class RegardSection(FileSection):
     device: str = ""
     """transformers: torch's; empty: a GPU where there is one."""
 
-    def beside(self, folder: Path) -> Self:
+    def relative_to(self, folder: Path) -> Self:
         """With the path from anywhere."""
-        return super().beside(folder) if self.path else self
+        return super().relative_to(folder) if self.path else self
 
     @property
     def way(self) -> str:

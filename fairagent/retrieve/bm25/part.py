@@ -16,7 +16,7 @@ from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
 from fairagent.storage.digests import expect_whole
 from fairagent.storage.folders import is_there
-from fairagent.storage.threads import doing
+from fairagent.storage.threads import progress
 
 
 class BM25Config(Part):
@@ -54,7 +54,7 @@ def open_matrix(site: Site, k1: float = 0.9, b: float = 0.4) -> Any:
     """What the index holds, documents or passages: a `BM25Retriever`."""
 
     def opened() -> Any:
-        with doing(f"opening the index {site.index}"):
+        with progress(f"opening the index {site.index}"):
             return BM25Retriever(site.index, site.collection, site.settings.analyzer, k1, b)
 
     _expect_index(site)
@@ -106,7 +106,7 @@ def _term_engine(site: Site) -> TermSource | None:
     return next((engine for engine in engines if isinstance(engine, TermSource)), None)
 
 
-def beside_index(site: Site, suffix: str) -> Path:
+def index_sibling(site: Site, suffix: str) -> Path:
     """The folder of another index of the same documents."""
     _expect_index(site)
     return Path(f"{site.index}-{suffix}")
@@ -138,7 +138,7 @@ def _not_told(site: Site) -> str:
 
 def with_texts(site: Site, engine: Retriever) -> Retriever:
     """An engine that keeps no texts, with those of the index where there is one; as it is in experiments."""
-    if site.steady or not is_there(site.index, MANIFEST):
+    if site.stateless or not is_there(site.index, MANIFEST):
         return engine
     return RetrieverWithTexts(engine, open_index(site))
 

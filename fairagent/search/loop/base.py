@@ -17,7 +17,7 @@ OnStep = Callable[[Step], None]
 """Is told each step of a search when it has been made; what it raises ends the search."""
 
 
-def unheard(step: Step) -> None:
+def ignore_step(step: Step) -> None:
     """An `OnStep` for those whom nobody listens to."""
 
 
@@ -37,7 +37,7 @@ class Search:
     n: int
     retrieve: Callable[[Query], Ranking]
     serve: Callable[[Pool], Ranking]
-    on_step: OnStep = unheard
+    on_step: OnStep = ignore_step
 
     def pool(self, ranking: Ranking, meter: ExposureMeter, unit: float = 0.0) -> Pool:
         """The candidates of `ranking` with their groups, for a served list of `n`."""

@@ -29,7 +29,7 @@ class Guard:
     """What is worse than the engine's own list, and what is done about it.
 
     In each dimension the served list may be less fair by `worse` (nats, by how much the dimension applies), and at
-    least the share `floor` (0 to 1) of the relevance has to remain, as `kept_relevance` estimates it. `on_worse`:
+    least the share `floor` (0 to 1) of the relevance has to remain, as `retained_relevance` estimates it. `on_worse`:
     "keep" serves the list all the same, "engine" the engine's own, "error" raises WorseThanEngine.
     """
 
@@ -44,7 +44,7 @@ class Guard:
         for exposure, gap, was in zip(now, finite_gaps(now), finite_gaps(before), strict=True):
             if gap - was > self.worse:
                 faults.append(f"less fair in {exposure.dimension}, a gap of {gap:.3f} beside {was:.3f}")
-        kept = kept_relevance(served, own, deep)
+        kept = retained_relevance(served, own, deep)
         if kept < self.floor:
             faults.append(f"less relevant, with {kept:.0%} of what its list has by its own scores")
         return "; ".join(faults)
@@ -113,7 +113,7 @@ def moved_by_kinds(before: ExposureMeter, after: ExposureMeter) -> tuple[str, ..
     )
 
 
-def kept_relevance(served: Ranking, own: Ranking, deep: Ranking) -> float:
+def retained_relevance(served: Ranking, own: Ranking, deep: Ranking) -> float:
     """The mean of the engine's scores in `served` over that in `own`, 0 being the last score of its list `deep`.
 
     A document that the engine's list lacks counts as its last. 1 where all its scores are alike.

@@ -77,11 +77,11 @@ def test_ties_are_in_the_order_of_ids_at_the_cut_as_well(built):
 
 def test_nothing_to_find(built):
     engine = AnseriniRetriever(built / "full")
-    for text in ("", "the of", "unheard"):
+    for text in ("", "the of", "ignore_step"):
         assert not len(engine.search(Query(text), 5))
         assert engine.score(Query(text), IDS[:2]).tolist() == [0.0, 0.0]
     assert engine.score(Query("judge"), []).shape == (0,)
-    assert (engine.document_frequency("judges"), engine.document_frequency("unheard")) == (3, 0)
+    assert (engine.document_frequency("judges"), engine.document_frequency("ignore_step")) == (3, 0)
 
 
 @pytest.mark.parametrize("name", ["full", "vectors", "raw", "contents"])

@@ -67,7 +67,7 @@ def test_impacts_with_the_terms_of_another_index(built, collection):
 
 
 def test_paths_of_an_experiment_start_at_its_file(tmp_path):
-    engine = LuceneHnswConfig(index="there", texts="../words").beside(tmp_path)
+    engine = LuceneHnswConfig(index="there", texts="../words").relative_to(tmp_path)
     assert engine.folder == tmp_path / "there"
     assert Path(engine.texts) == tmp_path / ".." / "words"
 

@@ -23,7 +23,7 @@ from .conftest import unit_rows
 from .test_hnsw import Told
 
 QUERIES = ("lawyers of Bonn", "a history of judges in Berlin", "quiet harbor", "night fees", "nothing there")
-PRETOKENIZED = ("lawyer bonn", "judge judge lawyer", "bonn unheard")
+PRETOKENIZED = ("lawyer bonn", "judge judge lawyer", "bonn ignore_step")
 ENCODED = ("the judge of the city", "nurse", "good law, bad law?")
 ASK = """
 import json, sys

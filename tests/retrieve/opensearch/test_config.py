@@ -112,11 +112,11 @@ def test_experiments_and_groups_that_are_there_twice(example: Path) -> None:
 
     site = open_site(settings="fairagent.yaml")
     with pytest.raises(SettingsError, match=r"engine\.groups: collection 'articles' has groups of gender already"):
-        site.settings.engine.furnished(site)
+        site.settings.engine.with_parts_of(site)
     bare = load_collection(example / "collection.yaml")
     plain = load_settings(Path("fairagent.yaml"), {"loop": "none", "rerank": "none"})
     with pytest.raises(SettingsError, match="write those of the index into a table once"):
-        build(replace(site, collection=bare, settings=plain, steady=True))
+        build(replace(site, collection=bare, settings=plain, stateless=True))
 
 
 def read(folder: Path) -> dict[str, dict[str, object]]:
