@@ -97,7 +97,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def without_vectors() -> Iterator[None]:
     """The default engine is BM25 alone, as where there are no vectors: these are not made for every test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused.AutoConfig, "settled", lambda self, site, preparing=False: BM25Config())
+        patch.setattr(fused.AutoConfig, "resolved", lambda self, site, preparing=False: BM25Config())
         yield
 
 
@@ -105,7 +105,7 @@ def without_vectors() -> Iterator[None]:
 def with_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests marked `vectors` have it as it is."""
     if "vectors" in request.keywords:
-        monkeypatch.setattr(fused.AutoConfig, "settled", SETTLED)
+        monkeypatch.setattr(fused.AutoConfig, "resolved", SETTLED)
 
 
 @pytest.fixture

@@ -30,8 +30,8 @@ class Site:
     pipeline's open engine, None while that is being built; `words` an engine that tells the terms of its documents,
     where it is not the index. `stateless`: no part may remember earlier queries, as in experiments, whose outcomes
     do not depend on the order of topics. `device` is torch's, for what encodes documents and queries; `workers` is how
-    many processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they were before
-    is not refused, but brought up to date. `forecast` is told what is being encoded, and what it will take
+    many processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they were
+    before is not refused, but brought up to date. `forecast` is told what is being encoded, and what it will take
     (`fairagent.retrieve.forecast.Forecast`), before most of it is done.
     """
 

@@ -125,7 +125,7 @@ class Memo:
 
 Listener = Callable[[str], None]
 
-_listener: ContextVar[Listener | None] = ContextVar("told", default=None)
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _current: ContextVar[str] = ContextVar("current", default="")
 
 

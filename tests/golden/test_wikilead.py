@@ -31,7 +31,7 @@ def wikilead(shared, tmp_path_factory):
     collection = load_collection(FILE)
     site = open_site(collection, tmp_path_factory.mktemp("wikilead") / "index", Settings())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AutoConfig, "settled", SETTLED)
+        patch.setattr(AutoConfig, "resolved", SETTLED)
         prepare(site, lambda what, done: None)
     retriever = BM25Config().build(site)
     return site, retriever
