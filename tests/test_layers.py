@@ -1,15 +1,19 @@
-"""What import-linter (pyproject.toml) does not see: circles, heavy imports, and one way in and out for text."""
+"""What import-linter (pyproject.toml) does not see: circles, heavy imports, one way in and out for text, unique names,
+and that no module but its own knows a shipped part by its kind or class.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 import fairagent
+from fairagent.settings.parts import SLOTS, Without, shipped
 
 ROOT = Path(fairagent.__file__).parent
 SOURCES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py"))}
@@ -40,6 +44,39 @@ ALLOWED = {
     "guests/testing/server.py": {"json.loads"},
     "cli/options.py": {"typer.echo"},
 }
+
+
+TWINS: set[str] = {
+    *("Analyzer", "Answer", "Attempt", "Busy", "Cell", "Checked", "Choice", "Column", "Corpus", "Drawn", "Example"),
+    *("Found", "FusedConfig", "Generator", "Guard", "Judge", "Judgment", "Measured", "Names", "Nothing", "Origin"),
+    *("Place", "Plan", "Qrels", "Question", "RelevantPages", "Uniform", "Unlabeled", "Verdict", "Writer", "Written"),
+    *("_Asked", "_Call", "_Choice", "_Place", "_Token", "_Tokens"),
+}
+"""Classes whose names still occur twice: only ever fewer."""
+KNOWING: dict[str, set[str]] = {
+    "fairagent.cli.avoid": {"DebiasRAGConfig"},
+    "fairagent.cli.checks": {"opensearch", "lucene", "lucene-hnsw", "lucene-impact"},
+    "fairagent.cli.index": {"opensearch"},
+    "fairagent.cli.server_checks": {"opensearch"},
+    "fairagent.cli.server_index": {"OpenSearchConfig"},
+    "fairagent.cli.systems": {"fused"},
+    "fairagent.collection.load": {"Given"},
+    "fairagent.evaluate.ranking.kind": {"RunFileConfig"},
+    "fairagent.guests.llama_index.groups": {"Given"},
+    "fairagent.papers.fair_rag.kind": {"DenseConfig", "SpladeConfig", "dense", "okapi", "splade", "citations"},
+    "fairagent.papers.fair_rag.trial": {"DenseConfig", "SpladeConfig", "ExtractiveGenerator"},
+    "fairagent.papers.rivals.adaptive": {"ChainConfig", "none"},
+    "fairagent.papers.stereotypes.seat": {"DenseConfig", "DebiasRAGConfig"},
+    "fairagent.papers.utility.kind": {"RunFileConfig"},
+    "fairagent.papers.utility.trial": {"AdversarialConfig", "OracleConfig"},
+    "fairagent.report.answer": {"citations", "embeddings", "judge", "nli"},
+    "fairagent.search.agent": {"FusedRetriever"},
+    "fairagent.search.loop.channels": {"FusedRetriever"},
+    "fairagent.search.loop.environment": {"FusedRetriever"},
+    "fairagent.search.rerank.exposure": {"ChainReranker"},
+    "fairagent.settings.tree": {"chain"},
+}
+"""Modules that still know parts of other modules: only ever fewer."""
 
 
 def imported(nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -95,6 +132,108 @@ def _loads(name: str, source: str, modules: Mapping[str, str]) -> Iterator[str]:
 def dotted(place: str) -> str:
     parts = ("fairagent", *place.removesuffix(".py").split("/"))
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def classes(tree: ast.AST) -> Iterator[ast.ClassDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+def homes(trees: Mapping[str, ast.Module]) -> dict[str, set[str]]:
+    """The kind and the classes (its settings, and what these build) of each shipped part -> the modules they are in."""
+    defined, protocols = defaultdict(set), set()
+    for module, tree in trees.items():
+        for node in classes(tree):
+            defined[node.name].add(module)
+            if any("Protocol" in ast.unparse(base) for base in node.bases):
+                protocols.add(node.name)
+    found: dict[str, set[str]] = defaultdict(set)
+    for kind, place in (item for slot in SLOTS for item in shipped(slot).items()):
+        module, _, name = place.partition(":")
+        if name == Without.__name__:
+            continue
+        found[kind].add(module)
+        found[name].add(module)
+        (settings,) = (node for node in classes(trees[module]) if node.name == name)
+        builds = (node.returns for node in settings.body if isinstance(node, ast.FunctionDef) and node.name == "build")
+        for built in (node for returned in builds if returned for node in ast.walk(returned)):
+            if isinstance(built, ast.Name) and built.id in defined and built.id not in protocols:
+                found[built.id] |= {module, *defined[built.id]}
+    return found
+
+
+def is_kind(node: ast.AST, names: Collection[str] = ()) -> bool:
+    """Whether an expression is the kind of a part; `names` are variables that hold one."""
+    match node:
+        case ast.Attribute(attr="kind") | ast.Subscript(slice=ast.Constant("kind")):
+            return True
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant("kind"), *_]):
+            return True
+        case ast.Name(id=name):
+            return name in names
+    return False
+
+
+def known_parts(tree: ast.AST) -> Iterator[str]:
+    """What a module compares kinds with, looks up by them, and asks `isinstance` of."""
+    assigned = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    kinds = {name for name, value in assigned.items() if is_kind(value)}
+
+    def texts(node: ast.AST) -> Iterator[str]:
+        for one in ast.walk(node):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                yield one.value
+            elif isinstance(one, ast.Name) and one.id in assigned and not is_kind(one, kinds):
+                yield from (str(c.value) for c in ast.walk(assigned[one.id]) if isinstance(c, ast.Constant))
+
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, comparators=others) if any(is_kind(one, kinds) for one in (left, *others)):
+                yield from (text for one in (left, *others) if not is_kind(one, kinds) for text in texts(one))
+            case ast.Subscript(value=table, slice=key) if is_kind(key, kinds):
+                yield from texts(table)
+            case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *_]) if is_kind(key, kinds):
+                yield from texts(table)
+            case ast.Call(func=ast.Attribute(value=kind, attr="startswith" | "endswith"), args=[text, *_]):
+                yield from texts(text) if is_kind(kind, kinds) else ()
+            case ast.Match(subject=kind, cases=cases) if is_kind(kind, kinds):
+                yield from (text for case in cases for text in texts(case.pattern))
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, named]) | ast.MatchClass(cls=named):
+                yield from (one.id for one in ast.walk(named) if isinstance(one, ast.Name))
+
+
+def test_no_module_knows_the_parts_of_another() -> None:
+    trees = {dotted(place): ast.parse(source) for place, source in SOURCES.items()}
+    places = homes(trees)
+    found = {
+        module: {name for name in known_parts(tree) if name in places and module not in places[name]}
+        for module, tree in trees.items()
+    }
+    assert {module: new for module, names in found.items() if (new := names - KNOWING.get(module, set()))} == {}
+
+
+def test_the_check_sees_who_knows_parts() -> None:
+    for source in (
+        "if part.kind == 'mmr': pass",
+        "KINDS = {'mmr'}\nkind = part.kind\nif kind not in KINDS: pass",
+        "NAMES = {'mmr': 1}\nNAMES[part.kind]",
+        "{'mmr': 1}.get(part.kind)",
+        "part.get('kind', '').startswith('mmr')",
+        "match part['kind']:\n    case 'mmr': pass",
+    ):
+        assert "mmr" in set(known_parts(ast.parse(source))), source
+    assert set(known_parts(ast.parse("isinstance(x, A | B)\nmatch x:\n    case C(): pass"))) == {"A", "B", "C"}
+    assert not set(known_parts(ast.parse("part = {'kind': 'mmr'}\nif other == 'mmr': pass")))
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    counts = Counter(node.name for source in SOURCES.values() for node in classes(ast.parse(source)))
+    assert {name for name, count in counts.items() if count > 1} <= TWINS
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -41,7 +41,7 @@ from fairagent.measures.gfr import GFR, group_fairness, stopping
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
 from fairagent.measures.unawareness import (
-    Estimate,
+    FairnessEstimate,
     Interval,
     Prevalence,
     awrf_bounds,
@@ -60,8 +60,8 @@ __all__ = [
     "Discount",
     "Divergence",
     "Ends",
-    "Estimate",
     "ExpectedExposure",
+    "FairnessEstimate",
     "Geometric",
     "Interval",
     "JudgedRanking",

@@ -137,7 +137,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class FairnessEstimate:
     """AWRF and each group's exposure as estimated, with bootstrap intervals; `adjusted` as in `Prevalence`."""
 
     awrf: Interval
@@ -269,7 +269,7 @@ def awrf_estimate(
     discount: Discount = LOG2_MAX2,
     base: float = math.e,
     resamples: int = RESAMPLES,
-) -> Estimate:
+) -> FairnessEstimate:
     """AWRF and group exposure of the first `n` ranks, the unlabeled documents' groups estimated by a classifier.
 
     `memberships` (m, 1 + g) has what is known, column 0 `UNKNOWN`; `predicted` (m, g) the classifier's calibrated
@@ -312,7 +312,7 @@ def awrf_estimate(
     def fairness(of: FloatArray) -> float:
         return 1.0 - jensen_shannon(of, due, base=base)
 
-    return Estimate(
+    return FairnessEstimate(
         _interval(fairness(shares), np.array([fairness(one) for one in drawn])),
         tuple(
             _interval(float(share), np.array(of)) for share, of in zip(shares, zip(*drawn, strict=True), strict=True)

@@ -181,7 +181,7 @@ LARGEST_NOTE = 10_000
 """Bytes."""
 
 
-class State(NamedTuple):
+class FileState(NamedTuple):
     """By what a file is told from what it was."""
 
     size: int
@@ -191,7 +191,7 @@ class State(NamedTuple):
     device: int
 
 
-_known: dict[tuple[str, State], str] = {}
+_known: dict[tuple[str, FileState], str] = {}
 """What this process has hashed: a cache folder that cannot be written to must not cost a pass for each question."""
 
 
@@ -220,11 +220,11 @@ def folder() -> Path:
     return user_cache_path("fairagent") / "digests"
 
 
-def _noted(place: str, state: State) -> str:
+def _noted(place: str, state: FileState) -> str:
     """The digest of the file in this state; "" where there is no good note of it."""
     try:
         note = parse_json(unsealed(file_bytes(_note_path(place), LARGEST_NOTE), place).decode())
-        return str(note["digest"]) if State(*note["state"]) == state else ""
+        return str(note["digest"]) if FileState(*note["state"]) == state else ""
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
@@ -233,6 +233,6 @@ def _note_path(place: str) -> Path:
     return folder() / f"{hashlib.sha256(place.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
 
 
-def _state(descriptor: int) -> State:
+def _state(descriptor: int) -> FileState:
     found = os.fstat(descriptor)
-    return State(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+    return FileState(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)

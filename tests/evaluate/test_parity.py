@@ -14,8 +14,7 @@ from fairagent.collection import Collection, load_collection
 from fairagent.evaluate.judging import evaluate_topic, judged_value, mean_over_topics
 from fairagent.evaluate.run import Run, load_run
 from fairagent.measures import AWRF, NDCG, Measure, Product, parse_measure
-from fairagent.measures.trec_fair import Dimension, Pages, TrackEvaluator
-from fairagent.measures.trec_fair import Run as TrackRun
+from fairagent.measures.trec_fair import Dimension, Pages, TrackEvaluator, TrackRun
 from fairagent.types import Ranking
 
 from . import words

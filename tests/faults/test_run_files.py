@@ -12,7 +12,7 @@ import pytest
 
 from fairagent.collection.trec_fair import read_run
 from fairagent.errors import DataError
-from fairagent.measures.trec_fair import DIMENSIONS_2022, Pages, Run, Task, TrackEvaluator
+from fairagent.measures.trec_fair import DIMENSIONS_2022, Pages, Task, TrackEvaluator, TrackRun
 from fairagent.retrieve.run_file import RunFile
 from fairagent.retrieve.run_file import read_run as read_any_run
 from fairagent.types import Query
@@ -88,7 +88,7 @@ def damaged(random: Random) -> bytes:
     return raw
 
 
-def evaluated(run: Run, task: Task) -> None:
+def evaluated(run: TrackRun, task: Task) -> None:
     """The values of a run are numbers in their ranges."""
     for row in TRACKS[task].evaluate(run).rows:
         values = [getattr(row, name) for name in (("ndcg", "awrf", "score") if task == 1 else ("ee_l", "ee_d", "ee_r"))]

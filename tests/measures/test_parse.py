@@ -131,7 +131,7 @@ def test_the_public_names() -> None:
         "min_max", "most_underexposed", "ndcg", "parse_discount", "parse_measure", "total_variation",
         "GFR", "group_fairness", "stopping", "normalized_match_distance", "order_aware_divergence",
         "Prevalence", "confusion_matrix", "prevalence",
-        "Estimate", "Interval", "awrf_bounds", "awrf_estimate", "exposure_bounds",
+        "FairnessEstimate", "Interval", "awrf_bounds", "awrf_estimate", "exposure_bounds",
     }  # fmt: skip
 
 

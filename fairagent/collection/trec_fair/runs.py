@@ -20,7 +20,7 @@ import numpy as np
 from fairagent.collection.records import Faults, shown
 from fairagent.collection.run_lines import HEADERS, TREC, Form, RunLine, by_score, run_line, run_lines
 from fairagent.errors import UsageError
-from fairagent.measures.trec_fair import LARGEST_ID, LONGEST, IntArray, Repeated, Run, Task, Year
+from fairagent.measures.trec_fair import LARGEST_ID, LONGEST, IntArray, Repeated, Task, TrackRun, Year
 from fairagent.storage.readers import Malformed, file_bytes
 
 FORMS: dict[Task, tuple[Form, ...]] = {
@@ -48,7 +48,7 @@ class _Table:
 
 def read_run(
     path: Path | str, year: Year, task: Task, topics: Collection[str] | None = None, repeated: Repeated = "error"
-) -> Run:
+) -> TrackRun:
     """The rankings of a run file; its name is the file's without `.gz`.
 
     The lines of a ranking need not stand together: rank is their order, or with six columns that of the scores. Raises
@@ -131,7 +131,7 @@ def _is_id(cell: str) -> bool:
 
 def _grouped(
     path: Path, table: _Table, task: Task, topics: Collection[str] | None, repeated: Repeated, faults: Faults
-) -> Run:
+) -> TrackRun:
     """The rankings of a table; faults for repeated pages and unknown topics."""
     pages, scale = table.cells[:, -1], LARGEST_ID + 1
     keys = table.cells[:, 0] * scale + (table.cells[:, 1] if task == 2 else 0)
@@ -156,7 +156,7 @@ def _grouped(
             if name not in topics:
                 line = int(at[bounds[np.flatnonzero(topic == number)[0]]])
                 faults.add(path, line, f"topic {name} is none of the {len(topics)} judged ones")
-    return Run(path.name.removesuffix(".gz"), names, topic, bounds, pages)
+    return TrackRun(path.name.removesuffix(".gz"), names, topic, bounds, pages)
 
 
 def _repeated(path: Path, listed: IntArray, pages: IntArray, at: IntArray, faults: Faults) -> None:

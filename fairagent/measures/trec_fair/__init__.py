@@ -19,7 +19,7 @@ from fairagent.measures.trec_fair.pages import (
     PagesBuilder,
     Rule,
 )
-from fairagent.measures.trec_fair.runs import Repeated, Run
+from fairagent.measures.trec_fair.runs import Repeated, TrackRun
 from fairagent.measures.trec_fair.space import Amounts, Space
 from fairagent.measures.trec_fair.targets import Targets, averaged_with_world
 from fairagent.measures.trec_fair.tasks import Task, Task1Row, Task2Row, Year
@@ -43,13 +43,13 @@ __all__ = [
     "PagesBuilder",
     "Repeated",
     "Rule",
-    "Run",
     "Space",
     "Targets",
     "Task",
     "Task1Row",
     "Task2Row",
     "TrackEvaluator",
+    "TrackRun",
     "Year",
     "averaged_with_world",
     "check_length",

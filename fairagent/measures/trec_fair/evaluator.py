@@ -12,7 +12,7 @@ import numpy as np
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.trec_fair import space as y2021
 from fairagent.measures.trec_fair.pages import IntArray, Pages
-from fairagent.measures.trec_fair.runs import Judgments, Run, ShownPages
+from fairagent.measures.trec_fair.runs import Judgments, ShownPages, TrackRun
 from fairagent.measures.trec_fair.space import Amounts, totals
 from fairagent.measures.trec_fair.targets import Targets
 from fairagent.measures.trec_fair.tasks import Relevant, Task, Task1Row, Task2Row, Year, awrf, expected_exposure, ndcg
@@ -69,17 +69,17 @@ class TrackEvaluator:
     * A topic with a single relevant page is like any other; the dimensions may have any sizes, in any order.
     * A ranking without any page that has metadata: AWRF is 1 - ln 2, its lowest value (2021: as the track has it,
       all cells alike); Task 2: no exposure, EE-D = EE-R = 0.
-    * A page that a ranking lists twice is a DataError wherever a `Run` is made, unless that is told to count each of
-      its lines, as the track's code does; where they bring nDCG above 1, that code stops, and here it is a DataError.
+    * A page that a ranking lists twice is a DataError wherever a `TrackRun` is made, unless its lines shall count,
+      as in the track's code; where they bring nDCG above 1, that code stops, and here it is a DataError.
       So is a topic that is not in `qrels`. Values are 64-bit floats: a perfect ranking has nDCG 1 and no more.
 
-    >>> from fairagent.measures.trec_fair import DIMENSIONS_2022, Pages, Run
+    >>> from fairagent.measures.trec_fair import DIMENSIONS_2022, Pages, TrackRun
     >>> genders = {1: "male", 2: "male", 3: "female", 4: "@UNKNOWN", 9: "@UNKNOWN"}
     >>> pages = Pages.from_alignments(
     ...     DIMENSIONS_2022[2:3], [(page, {"gender": {label: 1.0}}, None) for page, label in genders.items()]
     ... )
     >>> track = TrackEvaluator(2022, 1, ["gender"], pages, {"A": [1, 2, 3, 4]})
-    >>> row = track.evaluate(Run.of("mine", {"A": [[1, 9, 3]]})).rows[0]
+    >>> row = track.evaluate(TrackRun.of("mine", {"A": [[1, 9, 3]]})).rows[0]
     >>> round(row.ndcg, 6), round(row.awrf, 6), round(row.score, 6)
     (0.520909, 0.988707, 0.515027)
     """
@@ -129,7 +129,7 @@ class TrackEvaluator:
         which = ", ".join(named[:20]) + (f" and {len(named) - 20} more" if len(named) > 20 else "")
         return (f"relevant pages without metadata, which count in no target: {sum(counts)} (topic {which})",)
 
-    def evaluate(self, run: Run) -> Evaluation:
+    def evaluate(self, run: TrackRun) -> Evaluation:
         """The rows of one run; DataError for topics that are not judged and for rankings that are too long."""
         topics = self.judgments.topics
         check_length(run, self.year, self.task, self.n)
@@ -182,7 +182,7 @@ class TrackEvaluator:
         return counts.astype(np.int64)
 
 
-def check_length(run: Run, year: Year, task: Task, n: int | None = None) -> None:
+def check_length(run: TrackRun, year: Year, task: Task, n: int | None = None) -> None:
     """Raise DataError where Task 1 does not take a run's rankings: several of a topic or, unless cut at `n`, long ones.
 
     Task 2 takes rankings of any number and length, as the track's code does, and cuts none: UsageError.

@@ -1,6 +1,6 @@
 """Relevance judgments, matched with pages and runs.
 
-`Run`: the rankings that a system submitted.
+`TrackRun`: the rankings that a system submitted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Repeated = Literal["error", "count"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class TrackRun:
     """The rankings of a run: one a topic in Task 1, a sequence of them in Task 2.
 
     `topics` are the distinct topic ids. Ranking r belongs to topic number `topic[r]` and lists
-    `pages[bounds[r] : bounds[r + 1]]`, best first; a page that it lists twice counts twice. Build it by `Run.of` or by
-    `fairagent.collection.trec_fair.read_run`, which refuse such pages unless they are asked to count them.
+    `pages[bounds[r] : bounds[r + 1]]`, best first; a page that it lists twice counts twice. Build it by `TrackRun.of`
+    or by `fairagent.collection.trec_fair.read_run`, which refuse such pages unless `repeated` says that they count.
     """
 
     name: str
@@ -38,13 +38,13 @@ class Run:
     pages: IntArray
 
     @classmethod
-    def of(cls, name: str, rankings: Mapping[str, Sequence[Sequence[int]]], repeated: Repeated = "error") -> Run:
+    def of(cls, name: str, rankings: Mapping[str, Sequence[Sequence[int]]], repeated: Repeated = "error") -> TrackRun:
         """The run with these rankings: topic -> rankings (in Task 1 a single one) -> page ids, best first.
 
         Raises DataError where an id is no number from 0 to 2^31 - 1 and, unless `repeated` is "count", where a ranking
         lists a page twice.
 
-        >>> run = Run.of("mine", {"12": [[7, 9]], "3": [[9, 7, 8]]})
+        >>> run = TrackRun.of("mine", {"12": [[7, 9]], "3": [[9, 7, 8]]})
         >>> run.ranks().tolist()
         [1, 2, 1, 2, 3]
         """
@@ -102,7 +102,7 @@ class Judgments:
         self.row = self._page_places.find(self.ids)
         self.relevant = np.bincount(self.topic, minlength=len(listed))
 
-    def numbers(self, run: Run) -> IntArray:
+    def numbers(self, run: TrackRun) -> IntArray:
         """The number here of each topic of a run; DataError, naming them, for topics that are not judged."""
         numbers = {topic: number for number, topic in enumerate(self.topics)}
         if unjudged := [topic for topic in run.topics if topic not in numbers]:
@@ -112,7 +112,7 @@ class Judgments:
             )
         return np.array([numbers[topic] for topic in run.topics], np.int64)
 
-    def shown_by(self, run: Run, depth: int | None = None) -> ShownPages:
+    def shown_by(self, run: TrackRun, depth: int | None = None) -> ShownPages:
         """What a run shows in its first `depth` ranks (None: in all); raises DataError as `numbers` does."""
         ids, discounts, topics = run.pages, run.discounts(), self.numbers(run)[run.line_topics()]
         if depth is not None and run.lengths.max(initial=0) > depth:

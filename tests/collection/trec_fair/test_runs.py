@@ -7,7 +7,7 @@ import pytest
 
 from fairagent.collection.trec_fair import read_run
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.trec_fair import Run, Task
+from fairagent.measures.trec_fair import Task, TrackRun
 
 TASK1 = "id\tpage_id\n101\t7\n101\t9\n102\t9\n102\t70000000\n"
 TASK2 = "id\trep_number\tpage_id\n101\t1\t7\n101\t1\t9\n101\t2\t9\n102\t1\t7\n"
@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "mine.tsv"
 
 
-def rankings(run: Run) -> dict[str, list[list[int]]]:
+def rankings(run: TrackRun) -> dict[str, list[list[int]]]:
     lists: dict[str, list[list[int]]] = {topic: [] for topic in run.topics}
     for number, start, end in zip(run.topic.tolist(), run.bounds.tolist(), run.bounds[1:].tolist(), strict=False):
         lists[run.topics[number]].append(run.pages[start:end].tolist())

@@ -18,10 +18,10 @@ from fairagent.measures.trec_fair import (
     DIMENSIONS_2022,
     SUBSETS_2022,
     Pages,
-    Run,
     Task1Row,
     Task2Row,
     TrackEvaluator,
+    TrackRun,
 )
 from fairagent.types import UNKNOWN
 
@@ -42,68 +42,70 @@ PAGES = gendered({1: "male", 2: "male", 3: "female", 4: UNKNOWN, 9: UNKNOWN}, {1
 QRELS = {"A": [1, 2, 3, 4]}
 
 
-def task1(run: Run, pages: Pages = PAGES, qrels: dict[str, list[int]] = QRELS, n: int | None = None) -> list[Task1Row]:
+def task1(
+    run: TrackRun, pages: Pages = PAGES, qrels: dict[str, list[int]] = QRELS, n: int | None = None
+) -> list[Task1Row]:
     rows = TrackEvaluator(2022, 1, ["gender"], pages, qrels, n).evaluate(run).rows
     return [row for row in rows if isinstance(row, Task1Row)]
 
 
-def task2(run: Run, pages: Pages = PAGES, qrels: dict[str, list[int]] = QRELS) -> list[Task2Row]:
+def task2(run: TrackRun, pages: Pages = PAGES, qrels: dict[str, list[int]] = QRELS) -> list[Task2Row]:
     rows = TrackEvaluator(2022, 2, ["gender"], pages, qrels).evaluate(run).rows
     return [row for row in rows if isinstance(row, Task2Row)]
 
 
 def test_the_track_s_first_worked_example() -> None:
-    (row,) = task1(Run.of("mine", {"A": [[1, 9, 3]]}))
+    (row,) = task1(TrackRun.of("mine", {"A": [[1, 9, 3]]}))
     assert (row.ndcg, row.awrf, row.score) == pytest.approx((0.520909, 0.988707, 0.515027), abs=5e-7)
     assert row.unknown == 0
 
 
 def test_a_page_without_metadata_keeps_its_rank_and_counts_for_nothing() -> None:
-    (row,) = task1(Run.of("mine", {"A": [[1, 77, 3]]}))
+    (row,) = task1(TrackRun.of("mine", {"A": [[1, 77, 3]]}))
     assert (row.ndcg, row.awrf) == pytest.approx((0.520909, 0.902422), abs=5e-7)
     assert row.unknown == 1
 
 
 def test_the_track_s_second_worked_example() -> None:
-    (row,) = task2(Run.of("mine", {"A": [[1, 9, 3], [2, 1]]}))
+    (row,) = task2(TrackRun.of("mine", {"A": [[1, 9, 3], [2, 1]]}))
     assert (row.ee_d, row.ee_r, row.ee_l) == pytest.approx((2.349518, 6.395642, 12.760090), abs=2e-6)
     assert (row.rankings, row.unknown) == (2, 0)
 
 
 def test_a_topic_with_one_relevant_page_is_like_any_other() -> None:
-    (row,) = task2(Run.of("mine", {"A": [[3]]}), qrels={"A": [3]})
+    (row,) = task2(TrackRun.of("mine", {"A": [[3]]}), qrels={"A": [3]})
     tau = LOG2_MAX2(20).sum() * np.array([0.0, 0.5 + 0.5 * 0.495, 0.5 * 0.495, 0.5 * 0.01])
     assert row.ee_r == pytest.approx(tau[1])
     assert row.ee_l == pytest.approx(((np.array([0.0, 1.0, 0.0, 0.0]) - tau) ** 2).sum())
-    (one,) = task1(Run.of("mine", {"A": [[3]]}), qrels={"A": [3]})
+    (one,) = task1(TrackRun.of("mine", {"A": [[3]]}), qrels={"A": [3]})
     assert one.ndcg == 1.0
 
 
 @pytest.mark.parametrize("relevant", [20, 22, 43, 84, 500, 700])
 def test_a_perfect_ranking_has_an_ndcg_of_one_and_not_more(relevant: int) -> None:
     pages = gendered(dict.fromkeys(range(800), "male"))
-    (row,) = task1(Run.of("best", {"A": [list(range(500))]}), pages, {"A": list(range(relevant))})
+    (row,) = task1(TrackRun.of("best", {"A": [list(range(500))]}), pages, {"A": list(range(relevant))})
     assert 1.0 - 1e-14 < row.ndcg <= 1.0
 
 
 def test_a_ranking_without_any_known_page_has_the_lowest_awrf() -> None:
-    (row,) = task1(Run.of("strange", {"A": [[77, 78]]}))
+    (row,) = task1(TrackRun.of("strange", {"A": [[77, 78]]}))
     assert (row.ndcg, row.awrf, row.score, row.unknown) == (0.0, LOWEST, 0.0, 2)
-    (row,) = task1(Run.of("strange", {"A": [[77]]}), qrels={"A": [1, 77]})
+    (row,) = task1(TrackRun.of("strange", {"A": [[77]]}), qrels={"A": [1, 77]})
     assert row.score == row.ndcg * LOWEST > 0.0
-    (empty,) = task2(Run.of("strange", {"A": [[77, 78]]}))
+    (empty,) = task2(TrackRun.of("strange", {"A": [[77, 78]]}))
     assert (empty.ee_d, empty.ee_r, empty.unknown) == (0.0, 0.0, 2)
     assert empty.ee_l > 0.0
 
 
 def test_a_ranking_of_nothing_the_target_has_scores_the_lowest_awrf_too() -> None:
     pages = gendered({1: UNKNOWN, 2: "male"})
-    (row,) = task1(Run.of("other", {"A": [[2]]}), pages, {"A": [1]})
+    (row,) = task1(TrackRun.of("other", {"A": [[2]]}), pages, {"A": [1]})
     assert row.awrf == pytest.approx(LOWEST)
 
 
 def test_an_empty_ranking_scores_nothing() -> None:
-    (row,) = task1(Run.of("empty", {"A": [[]]}))
+    (row,) = task1(TrackRun.of("empty", {"A": [[]]}))
     assert (row.ndcg, row.awrf, row.score) == (0.0, LOWEST, 0.0)
 
 
@@ -113,7 +115,7 @@ def test_a_relevant_page_without_metadata_counts_in_ndcg_only() -> None:
     assert track.notes == ("relevant pages without metadata, which count in no target: 1 (topic A: 1)",)
     without = TrackEvaluator(2022, 1, ["gender"], PAGES, QRELS)
     assert without.notes == ()
-    run = Run.of("mine", {"A": [[1, 9, 3]]})
+    run = TrackRun.of("mine", {"A": [[1, 9, 3]]})
     row, other = task1(run, qrels=qrels)[0], task1(run)[0]
     assert row.awrf == other.awrf
     assert row.ndcg < other.ndcg
@@ -122,7 +124,7 @@ def test_a_relevant_page_without_metadata_counts_in_ndcg_only() -> None:
 
 def test_topics_without_a_target_are_left_out_and_named() -> None:
     qrels = {"A": [1], "none": [], "unknown": [77, 78], "unclassed": [9]}
-    run = Run.of("mine", {topic: [[1, 9]] for topic in qrels})
+    run = TrackRun.of("mine", {topic: [[1, 9]] for topic in qrels})
     one = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(run)
     assert [row.topic for row in one.rows] == ["A", "unclassed"]
     assert one.left_out == {
@@ -137,24 +139,26 @@ def test_topics_without_a_target_are_left_out_and_named() -> None:
 
 def test_topics_that_the_run_has_no_line_for_are_missing_and_not_in_the_mean() -> None:
     qrels = {"A": [1, 3], "B": [2], "C": [3]}
-    evaluation = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(Run.of("mine", {"C": [[3]], "A": [[2]]}))
+    evaluation = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(
+        TrackRun.of("mine", {"C": [[3]], "A": [[2]]})
+    )
     assert [row.topic for row in evaluation.rows] == ["A", "C"]  # the order of the qrels
     assert evaluation.missing == ("B",)
     assert evaluation.mean("ndcg") == 0.5
-    nothing = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(Run.of("mine", {}))
+    nothing = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(TrackRun.of("mine", {}))
     with pytest.raises(DataError, match="run 'mine' has no topic that can be evaluated"):
         nothing.mean("ndcg")
 
 
 def test_relevant_pages_listed_twice_count_once() -> None:
-    run = Run.of("mine", {"A": [[1, 9, 3]]})
+    run = TrackRun.of("mine", {"A": [[1, 9, 3]]})
     assert task1(run, qrels={"A": [4, 1, 2, 1, 3, 3]}) == task1(run)
     assert task2(run, qrels={"A": [4, 1, 2, 1, 3, 3]}) == task2(run)
 
 
 def test_longer_rankings_are_refused_or_cut() -> None:
     pages = gendered(dict.fromkeys(range(600), "male"))
-    run = Run.of("long", {"A": [list(range(501))]})
+    run = TrackRun.of("long", {"A": [list(range(501))]})
     with pytest.raises(DataError, match=r"'long', topic A: 501 pages; Task 1 of 2022 takes at most 500; .*--n 500"):
         task1(run, pages, {"A": [1]})
     (cut,) = task1(run, pages, {"A": [1, 2, 3, 500]}, n=3)
@@ -163,7 +167,7 @@ def test_longer_rankings_are_refused_or_cut() -> None:
 
 
 def test_a_huge_cut_off_costs_nothing_and_says_the_same() -> None:
-    run = Run.of("mine", {"A": [[1, 9, 3]]})
+    run = TrackRun.of("mine", {"A": [[1, 9, 3]]})
     tracemalloc.start()
     for n in (10**12, 10**30):
         assert task1(run, n=n) == task1(run)
@@ -175,8 +179,8 @@ def test_a_huge_cut_off_costs_nothing_and_says_the_same() -> None:
 def test_repeated_pages_count_line_by_line_where_they_are_to() -> None:
     """Page 1 holds ranks 1 and 3 of three: what the track's code adds up."""
     with pytest.raises(DataError, match="page 1 is listed twice"):
-        Run.of("mine", {"A": [[1, 9, 1]]})
-    run = Run.of("mine", {"A": [[1, 9, 1]]}, repeated="count")
+        TrackRun.of("mine", {"A": [[1, 9, 1]]})
+    run = TrackRun.of("mine", {"A": [[1, 9, 1]]}, repeated="count")
     third = 1.0 / math.log2(3.0)
     (row,) = task1(run)
     assert row.ndcg == pytest.approx((1.0 + third) / (2.0 + third + 0.5))
@@ -187,7 +191,7 @@ def test_repeated_pages_count_line_by_line_where_they_are_to() -> None:
 
 
 def test_repeated_pages_that_bring_ndcg_above_one_are_refused() -> None:
-    run = Run.of("mine", {"A": [[1]], "B": [[3, 3]]}, repeated="count")
+    run = TrackRun.of("mine", {"A": [[1]], "B": [[3, 3]]}, repeated="count")
     with pytest.raises(DataError, match=r"run 'mine', topic B: relevant pages .* bring nDCG to 2\.0000; above 1"):
         task1(run, qrels={"A": [1], "B": [3]})
 
@@ -195,9 +199,9 @@ def test_repeated_pages_that_bring_ndcg_above_one_are_refused() -> None:
 def test_what_makes_no_sense_is_said() -> None:
     track = TrackEvaluator(2022, 1, ["gender"], PAGES, QRELS)
     with pytest.raises(DataError, match=r"2 of its 3 topics are not in the qrels \(X, Y\)"):
-        track.evaluate(Run.of("mine", {"A": [[1]], "X": [[1]], "Y": [[1]]}))
+        track.evaluate(TrackRun.of("mine", {"A": [[1]], "X": [[1]], "Y": [[1]]}))
     with pytest.raises(DataError, match="several rankings of a topic; is it a run of Task 2"):
-        track.evaluate(Run.of("mine", {"A": [[1], [2]]}))
+        track.evaluate(TrackRun.of("mine", {"A": [[1], [2]]}))
     with pytest.raises(UsageError, match="no dimension 'age'; there are: gender"):
         track.over(["age"])
     with pytest.raises(UsageError, match="expected one or more distinct dimensions"):
@@ -311,7 +315,7 @@ def eight_dimensions() -> tuple[Pages, dict[str, list[int]]]:
 def test_eleven_million_cells_are_never_formed() -> None:
     pages, qrels = eight_dimensions()
     names = [dimension.name for dimension in DIMENSIONS_2022]
-    run = Run.of("mine", {"A": [list(range(200))]})
+    run = TrackRun.of("mine", {"A": [list(range(200))]})
     tracemalloc.start()
     for task in (1, 2):
         track = TrackEvaluator(2022, task, names, pages, qrels)  # type: ignore[arg-type]
@@ -344,7 +348,7 @@ def of_2021() -> tuple[Pages, dict[str, list[int]]]:
 def test_task_1_of_2021_leaves_the_unknown_out_of_both_sides() -> None:
     pages, qrels = of_2021()
     track = TrackEvaluator(2021, 1, ["geo"], pages, qrels)
-    (row,) = track.evaluate(Run.of("mine", {"A": [[3, 1, 5]]})).rows
+    (row,) = track.evaluate(TrackRun.of("mine", {"A": [[3, 1, 5]]})).rows
     assert isinstance(row, Task1Row)
     relevant = np.array([1.0, 0, 1, 1, 0, 0, 0]) / 3  # Africa, Antarctica, Asia, Europe, ...
     target = 0.5 * relevant + 0.5 * np.array(DIMENSIONS_2021[0].background)
@@ -357,7 +361,7 @@ def test_task_1_of_2021_takes_a_ranking_of_unknown_pages_for_uniform() -> None:
     pages, qrels = of_2021()
     for names, cells in ((["geo"], 7), (["geo", "gender"], 31)):
         track = TrackEvaluator(2021, 1, names, pages, qrels)
-        (row,) = track.evaluate(Run.of("mine", {"A": [[4, 77]]})).rows
+        (row,) = track.evaluate(TrackRun.of("mine", {"A": [[4, 77]]})).rows
         target = track.targets.dense(0)[1:]
         uniform = jensen_shannon(np.full(cells, 1 / cells), target / target.sum())
         assert isinstance(row, Task1Row)
@@ -369,19 +373,19 @@ def test_task_1_of_2021_takes_a_ranking_of_unknown_pages_for_uniform() -> None:
 def test_task_1_of_2021_takes_a_thousand_pages() -> None:
     pages, qrels = of_2021()
     track = TrackEvaluator(2021, 1, ["geo"], pages, qrels)
-    assert len(track.evaluate(Run.of("mine", {"A": [list(range(1000))]})).rows) == 1
+    assert len(track.evaluate(TrackRun.of("mine", {"A": [list(range(1000))]})).rows) == 1
     with pytest.raises(DataError, match="1001 pages; Task 1 of 2021 takes at most 1000"):
-        track.evaluate(Run.of("mine", {"A": [list(range(1001))]}))
+        track.evaluate(TrackRun.of("mine", {"A": [list(range(1001))]}))
 
 
 def test_task_2_of_2021_counts_all_listed_pages() -> None:
     pages, qrels = of_2021()
     track = TrackEvaluator(2021, 2, ["geo"], pages, qrels)
-    (row,) = track.evaluate(Run.of("mine", {"A": [[5], [5, 77]]})).rows
+    (row,) = track.evaluate(TrackRun.of("mine", {"A": [[5], [5, 77]]})).rows
     assert isinstance(row, Task2Row)
     assert row.ee_d == 1.0  # Oceania has all the attention, though page 5 is not relevant
     assert row.ee_r == pytest.approx(track.targets.dense(0)[CONTINENTS.index("Oceania")])
     assert track.targets.dense(0).sum() == pytest.approx(LOG2_MAX2(50).sum())
-    (row,) = TrackEvaluator(2022, 2, ["geo"], pages, qrels).evaluate(Run.of("mine", {"A": [[5], [5, 77]]})).rows
+    (row,) = TrackEvaluator(2022, 2, ["geo"], pages, qrels).evaluate(TrackRun.of("mine", {"A": [[5], [5, 77]]})).rows
     assert isinstance(row, Task2Row)
     assert row.ee_d == 0.0

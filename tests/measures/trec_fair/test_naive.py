@@ -14,11 +14,11 @@ from fairagent.measures.trec_fair import (
     QUALITIES,
     Dimension,
     Pages,
-    Run,
     Task,
     Task1Row,
     Task2Row,
     TrackEvaluator,
+    TrackRun,
     Year,
 )
 from fairagent.types import UNKNOWN
@@ -107,7 +107,7 @@ def test_rows_equal_those_of_the_definitions(year: Year, task: Task) -> None:
         dimensions = random.choice(SETS[year])
         world = made(random, year, task, dimensions)
         n = random.choice([None, None, 1, 5, 20, 10**12]) if task == 1 else None
-        run = Run.of("random", world.rankings, repeated="count")
+        run = TrackRun.of("random", world.rankings, repeated="count")
         track = TrackEvaluator(year, task, [dim.name for dim in dimensions], world.pages, world.naive.qrels, n)
         for axes in measured(year, dimensions):
             evaluation = track.over([dimensions[axis].name for axis in axes]).evaluate(run)

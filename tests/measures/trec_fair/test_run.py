@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.measures.trec_fair import Run
+from fairagent.measures.trec_fair import TrackRun
 
 
 def test_ranks_start_at_one_in_every_ranking() -> None:
-    run = Run.of("mine", {"B": [[5, 6], [6, 5, 7]], "A": [[1]]})
+    run = TrackRun.of("mine", {"B": [[5, 6], [6, 5, 7]], "A": [[1]]})
     assert (run.topics, run.topic.tolist(), run.lengths.tolist()) == (("B", "A"), [0, 0, 1], [2, 3, 1])
     assert run.ranks().tolist() == [1, 2, 1, 2, 3, 1]
     assert run.line_topics().tolist() == [0, 0, 0, 0, 0, 1]
@@ -15,7 +15,7 @@ def test_ranks_start_at_one_in_every_ranking() -> None:
 
 
 def test_a_run_may_be_empty() -> None:
-    run = Run.of("mine", {})
+    run = TrackRun.of("mine", {})
     assert (run.ranks().size, run.discounts().size, run.line_topics().size) == (0, 0, 0)
 
 
@@ -31,8 +31,8 @@ def test_a_run_may_be_empty() -> None:
 )
 def test_what_is_no_ranking_is_refused(ranking: list[int], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        Run.of("mine", {"A": [ranking]})
+        TrackRun.of("mine", {"A": [ranking]})
 
 
 def test_two_rankings_may_list_the_same_page() -> None:
-    assert Run.of("mine", {"A": [[3], [3]]}).pages.tolist() == [3, 3]
+    assert TrackRun.of("mine", {"A": [[3], [3]]}).pages.tolist() == [3, 3]

@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 
 from fairagent.measures import LOG2_MAX2
-from fairagent.measures.trec_fair import QUALITIES, Dimension, Pages, Run
+from fairagent.measures.trec_fair import QUALITIES, Dimension, Pages, TrackRun
 from fairagent.types import UNKNOWN, FloatArray
 
 G = Dimension("g", (UNKNOWN, "f", "m"), (0.5, 0.5))
@@ -35,8 +35,8 @@ class World:
             self.dimensions, [(page, align, self.quality[page]) for page, align in self.alignments.items()]
         )
 
-    def run(self) -> Run:
-        return Run.of("made up", self.rankings)
+    def run(self) -> TrackRun:
+        return TrackRun.of("made up", self.rankings)
 
     def joint(self, page: int, names: Sequence[str]) -> FloatArray:
         """The outer product of the page's alignments, one axis a dimension; zeros without metadata."""
