@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.collection import GroupTable, load_collection
-from fairagent.collection.table_buffer import Column
+from fairagent.collection.table_buffer import LabelColumn
 
 LABELS = {
     "gender": ("female", "male", "NB"),
@@ -52,7 +52,7 @@ def page_ids(rng: np.random.Generator, count: int) -> np.ndarray:
     return rng.permutation(np.arange(1_000_000, 1_000_000 + 10 * count, 10)) % 100_000_000
 
 
-def several(rng: np.random.Generator, count: int, groups: int, weighted: bool, labels: tuple[str, ...]) -> Column:
+def several(rng: np.random.Generator, count: int, groups: int, weighted: bool, labels: tuple[str, ...]) -> LabelColumn:
     """A column of documents with one to three labels or none, with counts as weights or without."""
     counts = rng.choice([1, 2, 3], count, p=[0.8, 0.15, 0.05])
     indptr = np.zeros(count + 2, np.uint32)
@@ -62,7 +62,7 @@ def several(rng: np.random.Generator, count: int, groups: int, weighted: bool, l
     codes = (np.repeat(first, counts) + place * 7) % groups + 1
     codes[indptr[:-2][(counts == 1) & (rng.random(count) < 0.4)]] = 0
     weights = rng.integers(1, 30, codes.size + 1).astype(np.float32) if weighted else None
-    return Column(labels, np.append(codes, 0).astype(np.uint8), indptr, weights)
+    return LabelColumn(labels, np.append(codes, 0).astype(np.uint8), indptr, weights)
 
 
 def build(documents: int, folder: str) -> dict[str, float]:
@@ -72,7 +72,7 @@ def build(documents: int, folder: str) -> dict[str, float]:
     ids = ids[np.argsort(ids.view("<u8"))]
     gender = np.append(rng.choice(4, documents, p=[0.7, 0.06, 0.23, 0.01]), 0).astype(np.uint8)
     columns = {
-        "gender": Column(LABELS["gender"], gender),
+        "gender": LabelColumn(LABELS["gender"], gender),
         "occupation": several(rng, documents, 32, False, LABELS["occupation"]),
         "subject": several(rng, documents, 20, False, LABELS["subject"]),
         "source": several(rng, documents, 20, True, LABELS["source"]),

@@ -81,7 +81,7 @@ HOMES = {
     "collection.records": "Faults Record checked_id json_records lines listed read_text shown",
     "collection.table": "unknown_dimension",
     "collection.table_buffer": "Labels",
-    "collection.targets": "Given",
+    "collection.targets": "GivenTarget",
     "retrieve.base": """
         MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length full_text placed term_weights texts_for
     """,

@@ -46,7 +46,7 @@ from fairagent.collection.records import read_text as read_text
 from fairagent.collection.records import shown as shown
 from fairagent.collection.table import unknown_dimension as unknown_dimension
 from fairagent.collection.table_buffer import Labels as Labels
-from fairagent.collection.targets import Given as Given
+from fairagent.collection.targets import GivenTarget as GivenTarget
 from fairagent.errors import BackendUnavailable as BackendUnavailable
 from fairagent.errors import BudgetExceeded as BudgetExceeded
 from fairagent.errors import DataError as DataError

@@ -30,7 +30,7 @@ from fairagent.collection.labels import Labeling, LabelReader, label_notes, labe
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.table import GroupTable, Made, cached_table
-from fairagent.collection.targets import Given, checked_population, given_faults, read_population
+from fairagent.collection.targets import GivenTarget, checked_population, given_faults, read_population
 from fairagent.errors import DataError
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.digests import file_digest
@@ -211,7 +211,9 @@ def _with_target(collection: Collection, path: Path) -> Collection:
     for dimension, target in targets.items():
         if dimension in collection.groups.dimensions:
             messages = (
-                given_faults(target.shares, collection.groups.labels(dimension)) if isinstance(target, Given) else []
+                given_faults(target.shares, collection.groups.labels(dimension))
+                if isinstance(target, GivenTarget)
+                else []
             )
         elif isinstance(collection.source, Elsewhere):
             # Without documents the groups may come with the engine.
@@ -329,7 +331,7 @@ def collection_of(
         log.warning("collection %r: %s", name, note)
     notes += found
     # Whoever gives shares in a call means them: they are not mixed with what an engine shows.
-    own = {dimension: Given(shares=given) for dimension, given in shares.items()} or None
+    own = {dimension: GivenTarget(shares=given) for dimension, given in shares.items()} or None
     return Collection(name, {}, {}, table, shares, tuple(notes), InMemory(tuple(documents)), target=own)
 
 

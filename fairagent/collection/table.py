@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.records import Faults, checked_id
-from fairagent.collection.table_buffer import AnyArray, Column, IntArray, Labels, TableBuffer, fixed_width, keys
+from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn, Labels, TableBuffer, fixed_width, keys
 from fairagent.errors import DataError, FairAgentError, UsageError
 from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.digests import RECORD, differences, file_digest
@@ -59,7 +59,7 @@ class GroupTable:
     [0.333, 0.5, 0.167]
     """
 
-    def __init__(self, ids: AnyArray, columns: Mapping[str, Column]) -> None:
+    def __init__(self, ids: AnyArray, columns: Mapping[str, LabelColumn]) -> None:
         """Take sorted distinct `ids` (d,) of dtype S8 or wider, and columns of d rows."""
         self._ids = ids
         self._keys = keys(ids)
@@ -203,7 +203,7 @@ class GroupTable:
             for place, part in enumerate(head["dimensions"]):
                 arrays = {name: _mapped(folder / f"{place}.{name}.npy") for name in part["arrays"]}
                 # Tables from before there were predicted labels do not say whether they are.
-                column = Column(
+                column = LabelColumn(
                     tuple(part["labels"]),
                     normalize=part["normalize"],
                     predicted=part.get("predicted", False),
@@ -214,7 +214,7 @@ class GroupTable:
             raise DataError(f"{folder}: not a complete group table ({error}); save it again") from None
         return cls(ids, columns)
 
-    def _column(self, dimension: str) -> Column:
+    def _column(self, dimension: str) -> LabelColumn:
         try:
             return self._columns[dimension]
         except KeyError:
@@ -260,7 +260,7 @@ def _mapped(path: Path, size: int | None = None) -> AnyArray:
     return array
 
 
-def _checked(column: Column, documents: int) -> Column:
+def _checked(column: LabelColumn, documents: int) -> LabelColumn:
     rows = column.codes.size if column.indptr is None else column.indptr.size - 1
     entries = column.codes.size if column.indptr is None else int(column.indptr[-1])
     weights = entries if column.weights is None else column.weights.size

@@ -25,7 +25,7 @@ AnyArray = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class LabelColumn:
     """The labels of one dimension for d documents, in compressed sparse rows.
 
     Row r has the entries `indptr[r]:indptr[r + 1]` of `codes` (0 is unknown, c is `labels[c - 1]`) and of
@@ -82,7 +82,7 @@ class Column:
         rows = np.flatnonzero(self.of_type[:-1])
         return float(self.matrix(rows)[:, 0].sum()) / (self.of_type.size - 1)
 
-    def relabeled(self, labels: Sequence[str]) -> Column:
+    def relabeled(self, labels: Sequence[str]) -> LabelColumn:
         """The same memberships with the known labels in this order; `labels` has all present ones."""
         places = np.array([0, *(labels.index(label) + 1 for label in self.labels)])
         codes = places.astype(code_type(len(labels)))[self.codes]
@@ -168,7 +168,7 @@ class ColumnBuffer:
         if self.weights is not None:
             self.weights.extend(shares.values())
 
-    def finish(self, order: IntArray) -> Column:
+    def finish(self, order: IntArray) -> LabelColumn:
         """The column with its rows in `order`, and the row of absent documents after them."""
         labels = [label for label in self.code if label != UNKNOWN]
         codes = np.frombuffer(self.codes, np.uint16).astype(code_type(len(labels)))
@@ -177,7 +177,7 @@ class ColumnBuffer:
         types = None if self.types is None else np.append(np.frombuffer(self.types, np.bool_)[order], False)
         about = self.normalize, types, self.predicted
         if bool((counts == 1).all()) and (weights is None or self.normalize):
-            column = Column(tuple(labels), np.append(codes[order], codes.dtype.type(0)), None, None, *about)
+            column = LabelColumn(tuple(labels), np.append(codes[order], codes.dtype.type(0)), None, None, *about)
         else:
             entries = ranges((np.cumsum(counts) - counts)[order], counts[order])
             indptr = np.zeros(counts.size + 2, np.uint32)
@@ -185,7 +185,7 @@ class ColumnBuffer:
             codes = np.append(codes[entries], codes.dtype.type(0))
             if weights is not None:
                 weights = _narrow(np.append(weights[entries], 1.0))
-            column = Column(tuple(labels), codes, indptr, weights, *about)
+            column = LabelColumn(tuple(labels), codes, indptr, weights, *about)
         return column if self.closed else column.relabeled(sorted(labels))
 
     def _code(self, label: str) -> int:
@@ -205,7 +205,7 @@ class ColumnBuffer:
 class TableBuffer:
     """A growing list of rows (id, labels per dimension); `lines` are their line numbers.
 
-    `unnormalized`, `predicted` and `typed` name the dimensions that are so (see `Column`).
+    `unnormalized`, `predicted` and `typed` name the dimensions that are so (see `LabelColumn`).
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class TableBuffer:
             id = bytes(ids[place]).decode("utf-8", "replace")
             faults.add(path, again, f"the document id {shown(id)} is that of line {first} already")
 
-    def finish(self) -> tuple[AnyArray, dict[str, Column]]:
+    def finish(self) -> tuple[AnyArray, dict[str, LabelColumn]]:
         """The sorted ids and the columns with their rows in the same order."""
         ids, order = self._sorted
         return ids, {name: column.finish(order) for name, column in self.columns.items()}

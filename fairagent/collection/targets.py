@@ -143,7 +143,7 @@ class TargetKind(Part):
         return self
 
 
-class Population(TargetKind):
+class PopulationTarget(TargetKind):
     """The shares of the world."""
 
     kind: Literal["population"] = "population"
@@ -154,7 +154,7 @@ class Population(TargetKind):
         return Target(dimension, labels, _population(dimension, labels, collection), self.kind, False)
 
 
-class Uniform(TargetKind):
+class UniformTarget(TargetKind):
     """The same share for every group."""
 
     kind: Literal["uniform"] = "uniform"
@@ -165,7 +165,7 @@ class Uniform(TargetKind):
         return Target(dimension, labels, np.full(len(labels), 1 / len(labels)), self.kind, False)
 
 
-class Corpus(TargetKind):
+class CorpusTarget(TargetKind):
     """The shares of the documents."""
 
     kind: Literal["corpus"] = "corpus"
@@ -177,7 +177,7 @@ class Corpus(TargetKind):
         return Target(dimension, labels, shares, self.kind, _judged(dimension, collection), known)
 
 
-class Estimated(TargetKind):
+class EstimatedTarget(TargetKind):
     """The groups' shares of the retrieved scores; the corpus's where nothing labeled is retrieved."""
 
     kind: str = "estimated"
@@ -203,7 +203,7 @@ class Estimated(TargetKind):
         return shares
 
 
-class TrecEstimated(Estimated):
+class TrecEstimatedTarget(EstimatedTarget):
     """Half estimated, half the world's."""
 
     kind: str = "trec-estimated"
@@ -214,7 +214,7 @@ class TrecEstimated(Estimated):
         return (shares + _population(dimension, labels, collection)) / 2
 
 
-class Qrels(TargetKind):
+class QrelsTarget(TargetKind):
     """The shares of the relevant documents: an oracle."""
 
     kind: Literal["qrels"] = "qrels"
@@ -226,7 +226,7 @@ class Qrels(TargetKind):
         return Target(dimension, labels, shares, self.kind, True, known)
 
 
-class Trec(TargetKind):
+class TrecTarget(TargetKind):
     """Half the relevant documents' shares, half the world's, as in TREC Fair Ranking 2022: an oracle."""
 
     kind: Literal["trec"] = "trec"
@@ -245,7 +245,7 @@ class Trec(TargetKind):
         return Target(dimension, labels, (shares + world) / 2, self.kind, True, known)
 
 
-class Given(TargetKind):
+class GivenTarget(TargetKind):
     """The user's own shares."""
 
     kind: Literal["given"] = "given"

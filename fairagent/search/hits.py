@@ -31,7 +31,7 @@ from fairagent.collection.load import aligned
 from fairagent.collection.records import Faults, listed, shown
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.collection.target_choice import following
-from fairagent.collection.targets import Given
+from fairagent.collection.targets import GivenTarget
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import parse_discount
 from fairagent.search.rerank.base import pool_of
@@ -64,7 +64,7 @@ def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
     """A collection with these groups and world shares, which are their target too; a collection stays what it is."""
     if isinstance(groups, Collection):
         return groups
-    own = {dimension: Given(shares=dict(shares)) for dimension, shares in population.items()} or None
+    own = {dimension: GivenTarget(shares=dict(shares)) for dimension, shares in population.items()} or None
     return Collection("", {}, {}, groups, population, (), _Nowhere(), target=own)
 
 

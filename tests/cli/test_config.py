@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from fairagent.cli.config import leaves
-from fairagent.collection.targets import Given
+from fairagent.collection.targets import GivenTarget
 from fairagent.settings import Settings, load_settings
 from fairagent.settings.tree import profiles
 
@@ -40,7 +40,7 @@ def test_the_printed_settings_are_a_settings_file(call: Call, tmp_path: Path) ->
     assert (
         again.target == load_settings(overrides={"target": {"gender": {"female": 0.5, "male": 0.5}}}, environ={}).target
     )
-    assert again.target == {"gender": Given(shares={"female": 0.5, "male": 0.5})}
+    assert again.target == {"gender": GivenTarget(shares={"female": 0.5, "male": 0.5})}
     assert again.dimensions == ("gender",)
 
 

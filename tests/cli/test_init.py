@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.collection import load_collection
-from fairagent.collection.targets import Corpus, Given
+from fairagent.collection.targets import CorpusTarget, GivenTarget
 
 from .conftest import Call
 
@@ -135,7 +135,7 @@ def test_the_target_of_the_option_is_in_the_file(call: Call, file: Path) -> None
     result = call("init", "mine.csv", "--yes", "--target", "{gender: {female: 0.5, male: 0.5}}")
     assert result.exit_code == 0, result.stderr
     loaded = load_collection(Path("collection.yaml"))
-    assert loaded.target == {"gender": Given(shares={"female": 0.5, "male": 0.5})}
+    assert loaded.target == {"gender": GivenTarget(shares={"female": 0.5, "male": 0.5})}
 
 
 def test_without_a_target_the_first_search_asks(call: Call, file: Path) -> None:
@@ -159,7 +159,7 @@ def test_on_a_terminal_it_asks_for_the_target(call: Call, file: Path, monkeypatc
     monkeypatch.setattr(init.typer, "prompt", lambda *said, **how: next(answers))
     monkeypatch.setattr(init.typer, "confirm", lambda *said, **how: True)
     assert call("init", "mine.csv").exit_code == 0
-    assert load_collection(Path("collection.yaml")).target == Corpus()
+    assert load_collection(Path("collection.yaml")).target == CorpusTarget()
 
 
 def test_what_is_no_target_is_refused_before_anything_is_written(call: Call, file: Path) -> None:

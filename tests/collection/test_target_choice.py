@@ -12,7 +12,7 @@ from scripted import by_letter, collection, ranking
 from fairagent import Collection, FairAgent, fair_rerank, load_collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.target_choice import MOST_GROUPS, make_targets, open_choice, target_choice
-from fairagent.collection.targets import ESTIMATE_FROM, Given, Uniform, estimate_weights
+from fairagent.collection.targets import ESTIMATE_FROM, GivenTarget, UniformTarget, estimate_weights
 from fairagent.errors import DataError, UsageError
 from fairagent.search.hits import groups_alone
 from fairagent.settings import Settings
@@ -93,7 +93,7 @@ def test_every_door_asks() -> None:
 def test_the_file_names_its_target(write, settings) -> None:  # type: ignore[no-untyped-def]
     text = settings(("target: trec-estimated", "target: {gender: {female: 0.4, male: 0.6}, region: uniform}"))
     loaded = load_collection(write({"collection.yaml": text}))
-    assert loaded.target == {"gender": Given(shares={"female": 0.4, "male": 0.6}), "region": Uniform()}
+    assert loaded.target == {"gender": GivenTarget(shares={"female": 0.4, "male": 0.6}), "region": UniformTarget()}
 
 
 @pytest.mark.parametrize(

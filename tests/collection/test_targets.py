@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.collection import Collection, GroupTable, load_collection, make_target
-from fairagent.collection.table_buffer import Column
+from fairagent.collection.table_buffer import LabelColumn
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.exposure import blend
 from fairagent.types import Ranking, Topic
@@ -124,7 +124,7 @@ TYPED = np.arange(11) < 8
 
 def labeled(codes: list[int], of_type: bool, predicted: bool = False) -> Collection:
     """d0 to d7 with the groups of `codes` (0: no label), d8 and d9 without; d9 is relevant, too."""
-    column = Column(
+    column = LabelColumn(
         ("a", "b", "c"), np.array([*codes, 0, 0, 0], np.uint8), of_type=TYPED if of_type else None, predicted=predicted
     )
     groups = GroupTable(np.array([f"d{n}" for n in range(10)], "S8"), {"g": column})

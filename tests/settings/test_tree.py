@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fairagent.collection.targets import Corpus, Given, Uniform
+from fairagent.collection.targets import CorpusTarget, GivenTarget, UniformTarget
 from fairagent.errors import SettingsError, UsageError
 from fairagent.search.pipeline import collection_path, index_folder, resolve
 from fairagent.search.refine.feedback import FeedbackConfig
@@ -86,11 +86,13 @@ def test_targets_are_set_dimension_by_dimension_and_each_as_a_whole(file: Any) -
     path = file("target: {gender: {female: 0.5, male: 0.5}, region: uniform}\n")
     chosen = load_settings(path, {"target": {"gender": {"female": 0.7, "nonbinary": 0.3}}}, {})
     # Half of the file's shares beside the call's would add up to 1.5.
-    assert chosen.target == {"gender": Given(shares={"female": 0.7, "nonbinary": 0.3}), "region": Uniform()}
-    assert load_settings(path, {"target": "corpus"}, {}).target == Corpus()
+    assert chosen.target == {"gender": GivenTarget(shares={"female": 0.7, "nonbinary": 0.3}), "region": UniformTarget()}
+    assert load_settings(path, {"target": "corpus"}, {}).target == CorpusTarget()
     other = load_settings(file("target: corpus"), {"target": {"gender": "uniform"}}, {})
-    assert other.target == {"gender": Uniform()}
-    assert load_settings(path, {"target": {"kind": "given", "shares": {"a": 1}}}, {}).target == Given(shares={"a": 1})
+    assert other.target == {"gender": UniformTarget()}
+    assert load_settings(path, {"target": {"kind": "given", "shares": {"a": 1}}}, {}).target == GivenTarget(
+        shares={"a": 1}
+    )
 
 
 def test_a_section_may_be_given_as_a_value() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from fairagent.collection.collection import Collection
 from fairagent.collection.records import Faults, Record
 from fairagent.collection.table import cached_table
-from fairagent.collection.targets import TrecEstimated
+from fairagent.collection.targets import TrecEstimatedTarget
 from fairagent.collection.trec_fair.corpus import ARTICLES, Corpus, PageSet, page_id, repeated_note
 from fairagent.collection.trec_fair.metadata import (
     cached_track_groups,
@@ -24,8 +24,8 @@ from fairagent.collection.trec_fair.metadata import (
     rules,
 )
 from fairagent.collection.trec_fair.topics import (
+    PageGrades,
     QueryField,
-    RelevantPages,
     Split,
     checked_fields,
     find_track_files,
@@ -69,12 +69,12 @@ def load_track(
     return Collection(
         name=name,
         topics=topics,
-        qrels={topic: RelevantPages(judged.qrels[topic]) for topic in topics},
+        qrels={topic: PageGrades(judged.qrels[topic]) for topic in topics},
         groups=groups,
         population=world,
         notes=(*judged.notes, *notes),
         source=Corpus(name, files.corpus),
-        target=TrecEstimated(),
+        target=TrecEstimatedTarget(),
     )
 
 
@@ -126,7 +126,7 @@ def load_track_from_ir_datasets(
         population=population(year, chosen),
         notes=notes,
         source=IrDatasetsCorpus(id, dataset),
-        target=TrecEstimated(),
+        target=TrecEstimatedTarget(),
     )
 
 

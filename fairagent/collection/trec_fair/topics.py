@@ -20,10 +20,10 @@ EXTRA = ("keywords", "scope", "homepage", "url")
 """Fields that stay with a topic beside its title."""
 
 
-class RelevantPages(Mapping[str, int]):
+class PageGrades(Mapping[str, int]):
     """The relevant pages of one topic as document id -> grade 1, in 8 bytes a page: topics have 40,000 of them.
 
-    >>> relevant = RelevantPages(np.array([12, 7, 12]))
+    >>> relevant = PageGrades(np.array([12, 7, 12]))
     >>> dict(relevant), relevant.get("12"), relevant.get("012", 0)
     ({'7': 1, '12': 1}, 1, 0)
     """
@@ -103,10 +103,10 @@ def _fields(path: Path, faults: Faults) -> Iterator[tuple[str, dict[str, Any]]]:
             faults.add(path, number, str(error))
 
 
-def pages_of(topic: str, documents: Iterable[str]) -> RelevantPages:
+def pages_of(topic: str, documents: Iterable[str]) -> PageGrades:
     """Relevant pages from document ids as text; DataError where one is no number."""
     try:
-        return RelevantPages(np.array([int(document) for document in documents], np.int64))
+        return PageGrades(np.array([int(document) for document in documents], np.int64))
     except ValueError as error:
         raise DataError(f"topic {topic}: a relevant page is no whole number ({error})") from None
 

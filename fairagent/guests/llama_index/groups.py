@@ -5,7 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import DataError, Document, FloatArray, Given, Part, Shares, TextSource, UsageError, listed, shown
+from fairagent.extend import (
+    DataError,
+    Document,
+    FloatArray,
+    GivenTarget,
+    Part,
+    Shares,
+    TextSource,
+    UsageError,
+    listed,
+    shown,
+)
 
 Keys = Mapping[str, str]
 """Metadata key -> dimension, e.g. {"author_gender": "gender"}."""
@@ -113,7 +124,7 @@ def given(
     found = {}
     for dimension in dimensions:
         one = target.get(dimension) if isinstance(target, Mapping) else target
-        shares = one.shares if isinstance(one, Given) else one
+        shares = one.shares if isinstance(one, GivenTarget) else one
         if isinstance(shares, Mapping):
             found[dimension] = shares
     return found

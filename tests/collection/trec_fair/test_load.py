@@ -18,7 +18,7 @@ from fairagent.collection.trec_fair import metadata as groups_module
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
 from fairagent.collection.trec_fair.metadata import population, read_track_groups
-from fairagent.collection.trec_fair.topics import RelevantPages, find_track_files, read_track_topics
+from fairagent.collection.trec_fair.topics import PageGrades, find_track_files, read_track_topics
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
 from fairagent.storage.digests import RECORD
@@ -271,7 +271,7 @@ def test_a_wrong_settings_file(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_relevant_pages_are_a_mapping() -> None:
-    relevant = RelevantPages(np.array([7, 12, 7]))
+    relevant = PageGrades(np.array([7, 12, 7]))
     assert relevant == {"7": 1, "12": 1}
     assert list(relevant.items()) == [("7", 1), ("12", 1)]
     assert [id in relevant for id in ("7", "07", "", "x", "٧", "-7", "8", "13")] == [True] + [False] * 7
