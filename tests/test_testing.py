@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError, ReplyRefused, UsageError
-from fairagent.guests.testing import Answer, LoopbackServer, ReplayModel, ScriptedModel, completion, error
+from fairagent.guests.testing import LoopbackServer, ReplayModel, ScriptedModel, ServerReply, completion, error
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.budget import ledger
 from fairagent.types import Usage
@@ -117,7 +117,7 @@ def test_the_server_follows_its_script_and_keeps_a_log():
 
 
 def test_the_server_may_answer_by_a_function():
-    def answer(request: dict[str, Any]) -> Answer | str:
+    def answer(request: dict[str, Any]) -> ServerReply | str:
         return request["color"].upper()
 
     with LoopbackServer(answer) as server, ThreadPoolExecutor(16) as threads:

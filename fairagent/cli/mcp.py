@@ -21,10 +21,12 @@ def mcp(
     settings' budget, and none can choose files or servers.
     """
     expect_installed("mcp", "fairagent mcp")
-    from fairagent.studio.desk import Desk, Origin
+    from fairagent.studio.desk import Desk, StartSettings
     from fairagent.studio.lanes import Lanes
     from fairagent.studio.tools import mcp_server
 
-    with closing(Desk(Origin(options.settings_file(settings), overrides(assignments, collection, index)))) as desk:
+    with closing(
+        Desk(StartSettings(options.settings_file(settings), overrides(assignments, collection, index)))
+    ) as desk:
         desk.warm()
         mcp_server(desk, Lanes(desk.lanes)).run()

@@ -41,10 +41,10 @@ def serve(
     """
     for package in ("fastapi", "uvicorn"):
         expect_installed(package, "fairagent serve")
-    from fairagent.studio.desk import Origin
+    from fairagent.studio.desk import StartSettings
     from fairagent.studio.serving import serve
 
-    origin = Origin(options.settings_file(settings), overrides(assignments, collection, index))
+    origin = StartSettings(options.settings_file(settings), overrides(assignments, collection, index))
     serve(origin, port, token, runs, prompts, lambda address: echo(f"{address}\nCtrl-C ends it."))
 
 

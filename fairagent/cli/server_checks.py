@@ -8,7 +8,7 @@ from typing import Any
 from fairagent.cli.checks import Check
 from fairagent.collection.table import GroupTable
 from fairagent.errors import FairAgentError
-from fairagent.guests.opensearch.bulk import Origin
+from fairagent.guests.opensearch.bulk import LoadRecord
 from fairagent.guests.opensearch.config import OpenSearchConfig
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import ServerIndex, named
@@ -67,7 +67,7 @@ def _server(part: OpenSearchConfig, index: ServerIndex) -> Check:
 def _index(index: ServerIndex) -> Check:
     documents = index.count()
     try:
-        origin = Origin.read(index)
+        origin = LoadRecord.read(index)
     except Forbidden:
         origin = None
     if origin and not origin.complete:

@@ -9,7 +9,7 @@ from time import perf_counter
 from fairagent.cli.options import build_progress, progress_bar
 from fairagent.collection import Groups
 from fairagent.errors import SettingsError
-from fairagent.guests.opensearch.bulk import Origin, Plan, load
+from fairagent.guests.opensearch.bulk import LoadPlan, LoadRecord, load
 from fairagent.guests.opensearch.config import OpenSearchConfig
 from fairagent.guests.opensearch.index import LOADED, ServerIndex
 from fairagent.retrieve.site import Site
@@ -22,7 +22,7 @@ class Loaded:
     """An index on a server that holds the collection; `seconds` is None where it did already."""
 
     index: ServerIndex
-    origin: Origin
+    origin: LoadRecord
     dimensions: tuple[str, ...]
     seconds: float | None
 
@@ -53,7 +53,7 @@ def load_index(site: Site, force: bool) -> Loaded:
         )
     wanted = next((one.encoder for one in parts if one.by == "embeddings"), "")
     settings = part.load
-    plan = Plan(
+    plan = LoadPlan(
         settings.analyzer,
         settings.k1,
         settings.b,

@@ -17,13 +17,13 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
 from fairagent.extend import LONGEST_QUERY, STYLES, TEMPLATES, FairAgentError, PlainRecord, logger
-from fairagent.studio.calls import GivenList, Question
+from fairagent.studio.calls import ExposureRequest, SearchRequest
 from fairagent.studio.desk import Desk, Listener, nobody
 from fairagent.studio.lanes import FAULT, Lanes, encoded, status
 from fairagent.studio.prompt_desk import PromptDesk
 from fairagent.studio.prompt_pages import add_prompts
 from fairagent.studio.runs import RUN_SCRIPTS, add_runs
-from fairagent.studio.server import LARGEST_BODY, Guard, events, refused
+from fairagent.studio.server import LARGEST_BODY, RequestGuard, events, refused
 
 PAGES = Path(__file__).parent / "pages"
 SCRIPTS = ("search.js", "draw.js", "ask.js", "prompts.js", "draw-prompts.js")
@@ -59,7 +59,7 @@ def studio_app(
     _add_pages(app)
     _add_calls(app, desk, lanes, PromptDesk(desk, prompts))
     add_runs(app, lanes, runs)
-    return Guard(app, port, token)
+    return RequestGuard(app, port, token)
 
 
 def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes, prompts: PromptDesk) -> None:
@@ -81,17 +81,17 @@ def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes, prompts: PromptDesk) -> N
         return _json(desk.about())
 
     @app.post("/api/search", summary="A fair ranking, the engine's own, and every step between", responses=streams)
-    async def search(asked: Question, request: Request) -> Response:
+    async def search(asked: SearchRequest, request: Request) -> Response:
         """Events with `Accept: text/event-stream`: `step` for each step as it is made, then `result` or `error`."""
         return await told(request, partial(desk.search, asked))
 
     @app.post("/api/answer", summary="An answer from a fair ranking, with its citations", responses=streams)
-    async def answer(asked: Question, request: Request) -> Response:
+    async def answer(asked: SearchRequest, request: Request) -> Response:
         """Events with `Accept: text/event-stream`: `step`, `text` for each piece, then `result` or `error`."""
         return await told(request, partial(desk.answer, asked))
 
     @app.post("/api/exposure", summary="What a list of documents gives the groups, beside their targets")
-    async def exposure(asked: GivenList) -> Response:
+    async def exposure(asked: ExposureRequest) -> Response:
         return await done(partial(desk.exposure, asked))
 
     @app.get("/api/document", summary="The text of a document")
@@ -99,7 +99,7 @@ def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes, prompts: PromptDesk) -> N
         return await done(partial(desk.document, id))
 
     @app.post("/api/recipes", summary="A search in Python, as a settings file and on the command line")
-    async def recipes(asked: Question, answer: bool = False) -> Response:
+    async def recipes(asked: SearchRequest, answer: bool = False) -> Response:
         return await done(partial(desk.recipes, asked, "answer" if answer else "search"))
 
 

@@ -17,13 +17,13 @@ MOST_SERVED = 100
 """Documents in a ranking."""
 
 
-class Checked(BaseModel):
+class RequestModel(BaseModel):
     """Values of strangers: unknown keys, nan and infinity are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Choices(Checked):
+class Choices(RequestModel):
     """Settings for one request, laid over those that the server was started with; null leaves those as they are."""
 
     profile: Literal["offline", "agent", "engine", "fair-qr", "fair-filter", "debias-rag"] | None = None
@@ -52,7 +52,7 @@ Query = Annotated[str, Field(max_length=LONGEST_QUERY, description="What is sear
 Topic = Annotated[str, Field(max_length=500, description="A topic of the collection; its query is used without one.")]
 
 
-class Question(Checked):
+class SearchRequest(RequestModel):
     """A query, or a topic of the collection, and settings for it."""
 
     query: Query = ""
@@ -60,7 +60,7 @@ class Question(Checked):
     settings: Choices = Choices()
 
 
-class GivenList(Question):
+class ExposureRequest(SearchRequest):
     """A list of documents, best first, whose exposure is asked for; the query is what targets are estimated from."""
 
     ids: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=500)], ...], Field(min_length=1)]
@@ -103,14 +103,14 @@ Id = Annotated[str, Field(max_length=100, description="A shipped template's id."
 Text = Annotated[str, Field(max_length=LARGEST_TEMPLATE, description="The template's text, head included.")]
 
 
-class Draft(Checked):
+class Draft(RequestModel):
     """A template's text that is in no file yet."""
 
     id: Id
     template: Text
 
 
-class Filled(Draft):
+class FilledDraft(Draft):
     """A draft, and what it is filled with: what a query or a topic finds, examples without one."""
 
     query: Query = ""
@@ -119,13 +119,13 @@ class Filled(Draft):
     documents: Annotated[int, Field(ge=1, le=MOST_DOCUMENTS)] = 3
 
 
-class Tried(Filled):
+class TrialRequest(FilledDraft):
     """A draft that is tried beside the shipped template: on a query, a topic, or several topics."""
 
     topics: Annotated[tuple[Topic, ...], Field(max_length=MOST_TOPICS)] = ()
 
 
-class Saved(Draft):
+class SaveRequest(Draft):
     """A draft for the user's folder, whose file had the SHA-256 `was` when it was read ("": there was none)."""
 
     was: Annotated[str, Field(max_length=64)] = ""

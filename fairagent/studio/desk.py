@@ -48,7 +48,7 @@ from fairagent.extend import (
     total_gap,
     with_settings,
 )
-from fairagent.studio.calls import MOST_IDS, Choices, GivenList, Question, controls
+from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest, controls
 from fairagent.studio.lanes import LANES, WITH_MODEL
 
 NAMED = "collection", "index"
@@ -107,7 +107,7 @@ def nobody(kind: str, record: PlainRecord) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class StartSettings:
     """What the server's settings come from: a file, and what its command sets."""
 
     file: Path | None
@@ -124,7 +124,7 @@ class Desk:
     Raises what `open_site` and `build` do.
     """
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: StartSettings) -> None:
         self.origin = origin
         self.settings = origin.settings(Choices())
         self.site = open_site(settings=self.settings)
@@ -169,7 +169,7 @@ class Desk:
             "controls": controls(self.settings),
         }
 
-    def search(self, asked: Question, told: Listener = nobody) -> PlainRecord:
+    def search(self, asked: SearchRequest, told: Listener = nobody) -> PlainRecord:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list beside it.
 
         Raises what `FairAgent.search` does, and UsageError where nothing is asked.
@@ -178,14 +178,14 @@ class Desk:
         result = agent.search(query, _steps(told))
         return self._search_record(result, agent)
 
-    def answer(self, asked: Question, told: Listener = nobody) -> PlainRecord:
+    def answer(self, asked: SearchRequest, told: Listener = nobody) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
         query, agent = self.query_of(asked), self._agent(asked.settings)
         pieces = None if told is nobody else lambda piece: told("text", {"text": printable(piece)})
         result = agent.answer(query, pieces, _steps(told))
         return {**answer_record(result), "search": self._search_record(result.search, agent)}
 
-    def exposure(self, asked: GivenList) -> PlainRecord:
+    def exposure(self, asked: ExposureRequest) -> PlainRecord:
         """What a list of documents, best first, gives the groups, beside their targets.
 
         Targets that are estimated come from what the engine finds for the query, without one from the list itself.
@@ -219,12 +219,12 @@ class Desk:
         document = engine.document(id)
         return {"id": id, "title": document.title, "text": document.text}
 
-    def texts(self, asked: Question, ids: tuple[str, ...], length: int) -> list[str]:
+    def texts(self, asked: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:
         """The first `length` characters of what each of these documents says on the query."""
         engine = self._agent(asked.settings).retriever
         return [one.text[:length] for one in texts_for(self.query_of(asked), ids, engine)]
 
-    def recipes(self, asked: Question, command: str) -> PlainRecord:
+    def recipes(self, asked: SearchRequest, command: str) -> PlainRecord:
         """The request in Python, as a settings file and on the command line."""
         overrides = {**self.origin.overrides, **asked.settings.overrides}
         query = self.query_of(asked)
@@ -232,7 +232,7 @@ class Desk:
         settings = self.origin.settings(asked.settings)
         return {"python": recipe.python(), "yaml": recipe.yaml(settings), "command": recipe.shell()}
 
-    def query_of(self, asked: Question) -> Query:
+    def query_of(self, asked: SearchRequest) -> Query:
         """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""
         text, topics = asked.query.strip(), self.collection.topics
         if asked.topic and asked.topic not in topics:

@@ -34,7 +34,7 @@ WAITING = 200
 """Searches that may wait."""
 
 
-class Busy(FairAgentError):
+class StudioBusy(FairAgentError):
     """More is asked at once than may wait."""
 
 
@@ -50,12 +50,12 @@ class Lanes:
             threading.Thread(target=self._work, name=f"lane-{number}", daemon=True).start()
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """The future of what `work` returns or raises; Busy where too many wait."""
+        """The future of what `work` returns or raises; StudioBusy where too many wait."""
         future: Future[T] = Future()
         try:
             self._queue.put_nowait((future, work))
         except queue.Full:
-            raise Busy(f"{self._queue.maxsize} searches wait already; ask again in a moment") from None
+            raise StudioBusy(f"{self._queue.maxsize} searches wait already; ask again in a moment") from None
         return future
 
     def _work(self) -> None:
@@ -74,7 +74,7 @@ FAULT = "a fault of fairagent; where the server was started stands what happened
 AS_IT_IS = {"id", "template"}
 
 STATUS: tuple[tuple[type[FairAgentError], int], ...] = (
-    (Busy, 503),
+    (StudioBusy, 503),
     (Changed, 409),
     (UsageError, 400),
     (BackendUnavailable, 503),

@@ -15,14 +15,14 @@ class Changed(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class OwnPrompt:
     """A template's file: its text, and the SHA-256 (hex) of its bytes, by which a change of it is seen."""
 
     text: str
     sha256: str
 
 
-NOTHING = Written("", "")
+NOTHING = OwnPrompt("", "")
 """Where there is no file."""
 
 
@@ -40,18 +40,18 @@ class OwnPrompts:
         """Where the template is, or would be."""
         return self.folder / f"{id}.j2"
 
-    def read(self, id: str) -> Written:
+    def read(self, id: str) -> OwnPrompt:
         """The template as it is; UsageError where its file is none of text."""
         path = self.path(id)
         try:
             content = file_bytes(path, LARGEST_TEMPLATE)
-            return Written(as_text(content), hashlib.sha256(content).hexdigest())
+            return OwnPrompt(as_text(content), hashlib.sha256(content).hexdigest())
         except FileNotFoundError:
             return NOTHING
         except (OSError, Malformed) as error:
             raise UsageError(f"{path} cannot be read as a template ({error}); move it away, or mend it") from None
 
-    def save(self, id: str, text: str, was: str) -> Written:
+    def save(self, id: str, text: str, was: str) -> OwnPrompt:
         """Put `text` into the template's file, if its SHA-256 is still `was` ("": there is no file).
 
         Raises Changed where it is not, UsageError where the place is none of this folder, BackendUnavailable where it

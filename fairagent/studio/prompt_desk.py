@@ -39,9 +39,9 @@ from fairagent.extend import (
     variants,
     visible,
 )
-from fairagent.studio.calls import Draft, Filled, Question, Saved, Tried
+from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
 from fairagent.studio.desk import Desk, Listener, beside, nobody
-from fairagent.studio.own_prompts import OwnPrompts, Written
+from fairagent.studio.own_prompts import OwnPrompt, OwnPrompts
 from fairagent.studio.tryout import (
     READERS,
     REFINERS,
@@ -160,7 +160,7 @@ class PromptDesk:
             ],
         }
 
-    def check(self, asked: Filled) -> PlainRecord:
+    def check(self, asked: FilledDraft) -> PlainRecord:
         """What is wrong with a draft, line by line; if nothing, the messages that it is filled to; and its changes."""
         prompts, faults = self._read(asked)
         shown = FilledTemplate((), "")
@@ -182,7 +182,7 @@ class PromptDesk:
             "diff": self._diff(asked),
         }
 
-    def tried(self, asked: Tried, told: Listener = nobody) -> PlainRecord:
+    def tried(self, asked: TrialRequest, told: Listener = nobody) -> PlainRecord:
         """What comes of the shipped template and of the draft, on each topic; `told` ("tried", ...) as it comes.
 
         A reply that cannot be used is an outcome of its template; where the model itself fails, `ended` says where and
@@ -194,7 +194,7 @@ class PromptDesk:
         sides = {SHIPPED: self._shipped, EDITED: self._sound(asked)}
         topics = asked.topics or (asked.topic,)
         text = "" if asked.topics else asked.query
-        queries = [self._desk.query_of(Question(query=text, topic=topic)) for topic in dict.fromkeys(topics)]
+        queries = [self._desk.query_of(SearchRequest(query=text, topic=topic)) for topic in dict.fromkeys(topics)]
         found: list[PlainRecord] = []
         ended = None
         for query, side in ((query, side) for query in queries for side in sides):
@@ -209,7 +209,7 @@ class PromptDesk:
                 break
         return {"tried": found, "of": len(queries) * len(sides), "ended": ended, "gaps": _gaps(found)}
 
-    def save(self, asked: Saved) -> PlainRecord:
+    def save(self, asked: SaveRequest) -> PlainRecord:
         """Keep a draft in the user's folder; raises what `OwnPrompts.save` does, and UsageError for one with faults."""
         self._sound(asked)
         self._own.save(asked.id, asked.template, asked.was)
@@ -254,9 +254,9 @@ class PromptDesk:
             raise UsageError(f"the template has {len(faults)} fault{'s' * (len(faults) != 1)}: {listed}")
         return prompts
 
-    def _fill(self, asked: Filled, prompts: Prompts) -> FilledTemplate:
+    def _fill(self, asked: FilledDraft, prompts: Prompts) -> FilledTemplate:
         if asked.query.strip() or asked.topic:
-            query = self._desk.query_of(Question(query=asked.query, topic=asked.topic))
+            query = self._desk.query_of(SearchRequest(query=asked.query, topic=asked.topic))
             return tryout_of(asked.id, prompts, self._desk.site, query, asked.group, asked.documents).show()
         return FilledTemplate(
             prompts.render(asked.id, **SPECIMENS[asked.id]), "filled with examples; with a query, from a search"
@@ -268,7 +268,7 @@ class PromptDesk:
             difflib.unified_diff(before, draft.template.splitlines(), f"shipped/{draft.id}.j2", "edited", lineterm="")
         )
 
-    def _tried(self, asked: Tried, prompts: Prompts, query: Query) -> PlainRecord:
+    def _tried(self, asked: TrialRequest, prompts: Prompts, query: Query) -> PlainRecord:
         """One template on one query; raises where the model, or what it takes to ask it, fails."""
         model = RecordingModel(self._desk.site.model)
         try:
@@ -284,7 +284,7 @@ class PromptDesk:
         return {"about": shown.about, **_reply_record(reply)}
 
 
-def _text(written: Written) -> str | None:
+def _text(written: OwnPrompt) -> str | None:
     return written.text if written.sha256 else None
 
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response
 
 from fairagent.extend import PlainRecord
-from fairagent.studio.calls import Filled, Saved, Tried
+from fairagent.studio.calls import FilledDraft, SaveRequest, TrialRequest
 from fairagent.studio.desk import Listener
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.prompt_desk import PromptDesk
@@ -39,11 +39,11 @@ def add_prompts(app: FastAPI, desk: PromptDesk, told: Answered, reply: Callable[
         return await done(partial(desk.template, id))
 
     @app.post("/api/prompts/check", summary="What is wrong with a template, and the prompt that it is filled to")
-    async def check(asked: Filled) -> Response:
+    async def check(asked: FilledDraft) -> Response:
         return await done(partial(desk.check, asked))
 
     @app.post("/api/prompts/try", summary="What a model replies to the shipped template and to this one")
-    async def tried(asked: Tried, request: Request) -> Response:
+    async def tried(asked: TrialRequest, request: Request) -> Response:
         """Events with `Accept: text/event-stream`: `tried` for each reply, then `result` or `error`.
 
         Where the model fails, `ended` of the result says where; what was tried before is there.
@@ -51,7 +51,7 @@ def add_prompts(app: FastAPI, desk: PromptDesk, told: Answered, reply: Callable[
         return await told(request, partial(desk.tried, asked))
 
     @app.post("/api/prompts/save", summary="Keep a template in the folder of one's own")
-    async def save(asked: Saved) -> Response:
+    async def save(asked: SaveRequest) -> Response:
         """409 where its file is not as it was when it was read: nothing is written then."""
         return await done(partial(desk.save, asked))
 

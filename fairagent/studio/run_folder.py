@@ -49,7 +49,7 @@ State = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TranscriptLine:
     """Where a line of a transcript is: its number (from 1), and its bytes."""
 
     number: int
@@ -67,7 +67,7 @@ class RunFolder:
     folder: Path
     head: Mapping[str, Any]
     outcomes: Mapping[tuple[str, str], Outcome]
-    exchanges: Mapping[tuple[str, str], Sequence[Place]]
+    exchanges: Mapping[tuple[str, str], Sequence[TranscriptLine]]
     damaged: int
 
     @property
@@ -187,7 +187,7 @@ class RunFolder:
                     for where, text in exchange_texts(exchange):
                         yield topic, system, f"exchange {place.number}, {where}", text
 
-    def _line(self, place: Place) -> bytes:
+    def _line(self, place: TranscriptLine) -> bytes:
         # A run that was started over meanwhile has other lines, or none.
         with suppress(OSError), (self.folder / TRANSCRIPT).open("rb") as file:
             file.seek(place.start)
@@ -248,12 +248,12 @@ def _stat(path: Path) -> tuple[int, int, int] | None:
 def _opened(folder: Path, state: State) -> RunFolder:
     """`state` only tells one state of the files from another."""
     head = read_head(folder)
-    exchanges: dict[tuple[str, str], list[Place]] = {}
+    exchanges: dict[tuple[str, str], list[TranscriptLine]] = {}
     start = damaged = 0
     for number, line in enumerate(whole_lines(folder / TRANSCRIPT), start=1):
         if exchange := exchange_in(line):
             places = exchanges.setdefault((exchange.topic, exchange.system), [])
-            places.append(Place(number, start, len(line)))
+            places.append(TranscriptLine(number, start, len(line)))
         else:
             damaged += 1
         start += len(line)

@@ -42,7 +42,7 @@ KEY = "token"
 """Of the token in an address."""
 
 
-class Guard:
+class RequestGuard:
     """An ASGI middleware that lets in who calls `port` of this machine by name, with `token` ("": nobody needs one).
 
     The token is in the header `Authorization: Bearer ...`, or in the address of a page: then a cookie keeps it, and the

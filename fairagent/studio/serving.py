@@ -13,7 +13,7 @@ import uvicorn
 
 from fairagent.extend import UsageError
 from fairagent.studio.app import studio_app
-from fairagent.studio.desk import Desk, Origin
+from fairagent.studio.desk import Desk, StartSettings
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import KEY
 
@@ -40,7 +40,7 @@ def listening(port: int) -> socket.socket:
 
 
 def serve(
-    origin: Origin, port: int, needs_token: bool, runs: Path, prompts: Path | None, say: Callable[[str], None]
+    origin: StartSettings, port: int, needs_token: bool, runs: Path, prompts: Path | None, say: Callable[[str], None]
 ) -> None:
     """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` is told the address.
 

@@ -11,7 +11,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from fairagent.extend import FairAgentError, PlainRecord
-from fairagent.studio.calls import Choices, GivenList, Query, Question, Topic
+from fairagent.studio.calls import Choices, ExposureRequest, Query, SearchRequest, Topic
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import Lanes, cleaned
 
@@ -44,13 +44,13 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
         Returns documents with their groups and the beginnings of their texts, the exposure of the groups (shares of
         the readers' attention) in the engine's ranking and in this one, and what it took.
         """
-        asked = Question(query=query, topic=topic, settings=settings)
+        asked = SearchRequest(query=query, topic=topic, settings=settings)
         return await done(lambda: search_told(desk, asked))
 
     @server.tool()
     async def answer(query: Query = "", topic: Topic = "", settings: Choices = UNSET) -> dict[str, Any]:
         """An answer from a fair ranking, with its numbered sources and what a filter took."""
-        asked = Question(query=query, topic=topic, settings=settings)
+        asked = SearchRequest(query=query, topic=topic, settings=settings)
         return await done(lambda: answer_told(desk.answer(asked)))
 
     @server.tool()
@@ -61,13 +61,13 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
 
         Give the query as well: targets are estimated from what it finds.
         """
-        asked = GivenList(ids=tuple(ids), query=query, topic=topic, settings=settings)
+        asked = ExposureRequest(ids=tuple(ids), query=query, topic=topic, settings=settings)
         return await done(lambda: desk.exposure(asked))
 
     return server
 
 
-def search_told(desk: Desk, asked: Question) -> PlainRecord:
+def search_told(desk: Desk, asked: SearchRequest) -> PlainRecord:
     """What an agent needs of a search."""
     found = desk.search(asked)
     ids = tuple(hit["id"] for hit in found["hits"])

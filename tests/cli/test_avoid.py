@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import tiny_models
 
-from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.debias_rag.avoid import AvoidPassage, read_avoid, write_avoid
 
 from .conftest import Call
 
 
-def says(request: dict[str, Any]) -> Answer:
+def says(request: dict[str, Any]) -> ServerReply:
     """Whatever speaks of all nurses is biased against a gender."""
     told = request["messages"][-1]["content"]
     found = re.findall(r'"id": "(\w+)".*?"text": "(.*?)"', told, flags=re.DOTALL)
@@ -48,7 +48,7 @@ def test_a_passage_that_is_not_diagnosed_is_left_out_with_exit_code_7(
     write_avoid(data, [AvoidPassage("a", "All nurses are women."), AvoidPassage("b", "Ramble.")])
     arguments = ("avoid", "diagnose", "--data", str(data), "--out", str(out), "--set", "model.name=tiny")
 
-    def rambling(request: dict[str, Any]) -> Answer:
+    def rambling(request: dict[str, Any]) -> ServerReply:
         return completion("{", finish="length") if "Ramble" in str(request) else says(request)
 
     with LoopbackServer(rambling) as server:

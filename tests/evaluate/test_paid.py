@@ -19,7 +19,7 @@ from fairagent.evaluate.outcome import took
 from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
-from fairagent.guests.testing import Answer, LoopbackServer, error
+from fairagent.guests.testing import LoopbackServer, ServerReply, error
 from fairagent.settings import BudgetSettings, Price
 from fairagent.types import Usage
 
@@ -64,7 +64,7 @@ def test_tables_show_what_the_answers_took(file: Path, server: LoopbackServer, t
 def test_a_failed_topic_says_what_it_took(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     moody = life.Moody()
 
-    def fails_at_last(request: dict[str, Any]) -> Answer:
+    def fails_at_last(request: dict[str, Any]) -> ServerReply:
         # The second question of a topic names what the first one brought.
         first = '"tried_before_do_not_repeat": []' in request["messages"][-1]["content"]
         return moody(request) if first else error(400, "too long")
@@ -84,7 +84,7 @@ def test_a_failed_topic_says_what_it_took(file: Path, server: LoopbackServer, tm
 def test_run_json_names_models_and_what_their_servers_lack(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     moody = life.Moody()
 
-    def old(request: dict[str, object]) -> Answer:
+    def old(request: dict[str, object]) -> ServerReply:
         form = request.get("response_format")
         if isinstance(form, dict) and form["type"] == "json_schema":
             return error(400, "response_format json_schema is not supported")

@@ -22,7 +22,7 @@ from evaluate import words
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.workers import Workers
-from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 
 EXPERIMENT = """\
 name: life
@@ -69,12 +69,12 @@ def write(folder: Path) -> Path:
 class Moody:
     """A model that says something else each time that it is asked the same, as real ones do. Threads may ask it."""
 
-    def __init__(self, answer: Callable[[str], Answer] | None = None) -> None:
+    def __init__(self, answer: Callable[[str], ServerReply] | None = None) -> None:
         self._asked: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._answer = answer or (lambda text: completion(text, usage=(400, 30)))
 
-    def __call__(self, request: dict[str, object]) -> Answer:
+    def __call__(self, request: dict[str, object]) -> ServerReply:
         body = json.dumps(request, sort_keys=True)
         with self._lock:
             self._asked[body] += 1

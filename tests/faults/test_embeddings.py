@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.errors import BudgetExceeded, IndexMismatch, ReplyInvalid
-from fairagent.guests.testing import Answer, LoopbackServer, embeddings
+from fairagent.guests.testing import LoopbackServer, ServerReply, embeddings
 from fairagent.llm.models import Models
 from fairagent.retrieve import dense_index
 from fairagent.retrieve.dense import DenseRetriever
@@ -85,7 +85,7 @@ def test_186_an_interruption_midway_keeps_blocks_without_any_cache(server: Loopb
     server.requests.clear()
     index = tmp_path / "index"
 
-    def interrupting(request: dict[str, Any]) -> Answer:
+    def interrupting(request: dict[str, Any]) -> ServerReply:
         if len(server.requests) == 7:
             _thread.interrupt_main()
         return embeddings(request["input"])
@@ -109,7 +109,7 @@ def test_187_a_model_that_is_replaced_midway_is_not_mixed_in(server: LoopbackSer
     index, cache = tmp_path / "index", tmp_path / "cache"
     length = {"now": 16}
 
-    def replaced(request: dict[str, Any]) -> Answer:
+    def replaced(request: dict[str, Any]) -> ServerReply:
         length["now"] = 8 if len(server.requests) > 4 else 16
         return embeddings(request["input"], length["now"])
 

@@ -24,7 +24,7 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run, load_run
 from fairagent.evaluate.workers import threads
-from fairagent.guests.testing import Answer, LoopbackServer, streamed
+from fairagent.guests.testing import LoopbackServer, ServerReply, streamed
 from fairagent.llm import ModelRequest, tell
 from fairagent.llm.gguf import LocalServer, read_header
 from fairagent.llm.models import Models
@@ -186,7 +186,7 @@ def test_86_a_server_that_is_gone_is_named() -> None:
 def test_86_what_is_done_is_kept_and_the_same_run_goes_on(server: LoopbackServer, tmp_path: Path) -> None:
     down = [False, False, True, True]
 
-    def answer(request: dict[str, object]) -> Answer:
+    def answer(request: dict[str, object]) -> ServerReply:
         reply = bench.model(request)
         return replace(reply, cut=20) if down and down.pop(0) else reply
 

@@ -21,7 +21,7 @@ from fairagent.errors import (
     SettingsError,
     TransientModelError,
 )
-from fairagent.guests.testing import Answer, LoopbackServer, completion, error
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion, error
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
@@ -152,7 +152,7 @@ def test_03_exactly_so_many_attempts(server, make_model, clock):
 
 def test_04_a_wrong_key_costs_one_request_in_the_whole_run(server, make_model, caplog):
     caplog.set_level(logging.DEBUG)
-    server.script = [Answer(error(401, f"Incorrect API key: {CANARY}").body, 401, delay=0.1)]
+    server.script = [ServerReply(error(401, f"Incorrect API key: {CANARY}").body, 401, delay=0.1)]
     model = make_model()
     faults = [*at_once(model), *at_once(model)]
     assert {type(fault) for fault in faults} == {FatalModelError}
@@ -200,7 +200,11 @@ def test_05_the_deadline_bounds_all_waits(server, make_model, clock):
     assert clock.now - begun == 40
 
 
-BROKEN = {"slow": Answer(GOOD.body, delay=0.5), "reset": Answer(hang_up=True), "cut": Answer(GOOD.body, cut=5)}
+BROKEN = {
+    "slow": ServerReply(GOOD.body, delay=0.5),
+    "reset": ServerReply(hang_up=True),
+    "cut": ServerReply(GOOD.body, cut=5),
+}
 
 
 @pytest.mark.parametrize("fault", BROKEN.values(), ids=BROKEN)
@@ -222,10 +226,10 @@ def test_06_what_broke_off_is_counted_and_charged_once(server, make_model, fault
 # --- what the server cannot take ----------------------------------------------------------------------------------
 
 
-def picky(*refusals: tuple[Callable[[dict[str, Any]], bool], Answer]) -> Callable[[dict[str, Any]], Answer]:
+def picky(*refusals: tuple[Callable[[dict[str, Any]], bool], ServerReply]) -> Callable[[dict[str, Any]], ServerReply]:
     """A server that gives the first refusal which fits the request, and else a good reply."""
 
-    def answer(request: dict[str, Any]) -> Answer:
+    def answer(request: dict[str, Any]) -> ServerReply:
         return next((refusal for fits, refusal in refusals if fits(request)), GOOD)
 
     return answer
@@ -249,7 +253,7 @@ SCHEMA_REFUSALS = [
     error(400, "This response_format type is unavailable now", "invalid_request_error"),
     error(400, "Invalid schema for response_format 'Colors': keyword not permitted", param="response_format"),
     error(422, "body.response_format.type: Input should be 'text' or 'json_object'"),
-    Answer({"detail": [{"loc": ["body", "response_format"], "msg": "extra fields not permitted"}]}, 422),
+    ServerReply({"detail": [{"loc": ["body", "response_format"], "msg": "extra fields not permitted"}]}, 422),
     error(500, "structured output (json_schema) is not implemented"),
 ]
 
@@ -277,7 +281,7 @@ def test_07_two_rungs_down(server, make_model):
 
 
 def test_07_threads_find_it_out_once(server, make_model):
-    server.script = picky((no_form, Answer(error(400, "response_format is not supported").body, 400, delay=0.05)))
+    server.script = picky((no_form, ServerReply(error(400, "response_format is not supported").body, 400, delay=0.05)))
     model = make_model()
     replies = at_once(model, FORMED)
     assert {reply.text for reply in replies} == {TEXT}
@@ -286,7 +290,7 @@ def test_07_threads_find_it_out_once(server, make_model):
 
 
 def test_07_threads_find_it_out_once_after_free_text(server, make_model):
-    server.script = picky((no_form, Answer(error(400, "response_format is not supported").body, 400, delay=0.05)))
+    server.script = picky((no_form, ServerReply(error(400, "response_format is not supported").body, 400, delay=0.05)))
     model = make_model()
     model.complete(ASKED)
     at_once(model, FORMED)
@@ -388,7 +392,7 @@ def test_08_a_value_out_of_range_is_the_user_s_to_mend(server, make_model, messa
 
 def test_09_a_web_page_is_no_api(server, make_model):
     page = "<!doctype html><html><body>Sign in</body></html>"
-    server.script = [Answer(page, content_type="text/html; charset=utf-8")]
+    server.script = [ServerReply(page, content_type="text/html; charset=utf-8")]
     with pytest.raises(ModelError, match=r"not a chat completion API \(got text/html\); check model.base_url"):
         make_model().complete(ASKED)
     assert len(server.requests) == 1
@@ -406,7 +410,7 @@ def test_09_a_web_page_is_no_api(server, make_model):
     ],
 )
 def test_10_an_odd_success_is_a_typed_error(server, make_model, body, kind, requests):
-    server.script = [Answer(body)]
+    server.script = [ServerReply(body)]
     with pytest.raises(kind) as caught:
         make_model(attempts=2).complete(ASKED)
     assert isinstance(caught.value, kind)
@@ -510,7 +514,7 @@ def test_13_counted_tokens_are_not_flagged(server, make_model):
 
 # --- the breaker --------------------------------------------------------------------------------------------------
 
-BUSY = Answer(error(503, "busy").body, 503, delay=0.02)
+BUSY = ServerReply(error(503, "busy").body, 503, delay=0.02)
 
 
 def test_14_the_breaker_opens_probes_once_and_recovers(server, make_model, clock):
@@ -563,7 +567,7 @@ def test_14_few_retries_for_many_failures(server, make_model, clock):
     rate = iter(range(10_000))
     lock = threading.Lock()
 
-    def answer(_: dict[str, Any]) -> Answer:
+    def answer(_: dict[str, Any]) -> ServerReply:
         with lock:
             return GOOD if next(rate) % 3 else BUSY
 

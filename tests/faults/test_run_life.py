@@ -21,7 +21,7 @@ from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.outcome import to_line
 from fairagent.evaluate.run import Run, load_run, read_outcomes
 from fairagent.evaluate.workers import Workers, threads
-from fairagent.guests.testing import Answer, LoopbackServer, completion, error
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion, error
 from fairagent.llm.models import Models
 from fairagent.types import Usage
 
@@ -93,7 +93,7 @@ def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
 ) -> None:
     good = life.Moody()
 
-    def until_the_13th(request: dict[str, object]) -> Answer:
+    def until_the_13th(request: dict[str, object]) -> ServerReply:
         refused = error(429, "You exceeded your current quota", "insufficient_quota")
         return good(request) if len(server.requests) < 13 else refused
 

@@ -16,7 +16,7 @@ from fairagent.cli.checks import Check
 from fairagent.cli.server_checks import check_server
 from fairagent.collection import load_collection
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch, UsageError
-from fairagent.guests.opensearch.bulk import Origin, Plan, load
+from fairagent.guests.opensearch.bulk import LoadPlan, LoadRecord, load
 from fairagent.guests.opensearch.config import OpenSearchConfig
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import LOADED, ServerIndex
@@ -50,7 +50,7 @@ class Made:
         return self.state
 
 
-PLAN = Plan(batch=2)
+PLAN = LoadPlan(batch=2)
 
 
 @pytest.fixture(autouse=True)
@@ -378,7 +378,7 @@ def test_106_a_load_that_is_killed_goes_on_and_is_counted(tiny: tuple[Path, Path
         server.there = False
         with pytest.raises(BackendUnavailable, match="answered 500"):
             load(server.index(), Made(), PLAN, commit_every=2)
-        half = Origin.read(server.index())
+        half = LoadRecord.read(server.index())
         assert half is not None
         assert (half.done, half.complete) == (4, False)
         check = doctor(server, tiny[0])["search index"]

@@ -22,8 +22,8 @@ from studio_server import Studio, desk_of, running, write_collection
 
 from fairagent.errors import UsageError
 from fairagent.guests.testing import LoopbackServer
-from fairagent.guests.testing.server import Answer, streamed
-from fairagent.studio.lanes import Busy, Lanes
+from fairagent.guests.testing.server import ServerReply, streamed
+from fairagent.studio.lanes import Lanes, StudioBusy
 from fairagent.studio.serving import listening
 
 PROGRAM = "from fairagent.cli import main; main()"
@@ -111,7 +111,7 @@ def test_148_a_model_that_breaks_off_leaves_what_came(folder: Path) -> None:
 
 
 def test_148_a_model_that_is_down_is_an_error_at_the_end_of_the_stream(folder: Path) -> None:
-    with LoopbackServer([Answer(hang_up=True)]) as model, answering(folder, model) as studio:
+    with LoopbackServer([ServerReply(hang_up=True)]) as model, answering(folder, model) as studio:
         *told, (last, said) = events(studio)
         assert {kind for kind, _ in told} == {"step"}
         assert last == "error"
@@ -165,7 +165,7 @@ def test_151_lanes_say_that_they_are_busy() -> None:
     first = lanes.submit(lambda: (taken.set(), held.wait()))
     taken.wait(10)
     second = lanes.submit(lambda: 2)
-    with pytest.raises(Busy, match="1 searches wait"):
+    with pytest.raises(StudioBusy, match="1 searches wait"):
         lanes.submit(lambda: 3)
     held.set()
     assert (first.result(10), second.result(10)) == ((None, True), 2)
@@ -202,7 +202,7 @@ def test_152_a_signal_ends_it_in_order(folder: Path, number: signal.Signals, cod
 
 
 def test_152_also_while_a_model_does_not_answer(folder: Path) -> None:
-    with LoopbackServer([Answer("", delay=60)]) as model:
+    with LoopbackServer([ServerReply("", delay=60)]) as model:
         options = ("generate=llm", "model.name=tiny", f"model.base_url={model.url}", "profile=offline", "cache=''")
         process, address = served(folder, *(part for one in options for part in ("--set", one)))
         with process:

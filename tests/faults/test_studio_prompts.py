@@ -14,7 +14,7 @@ import pytest
 from studio_server import Studio, desk_of, running, write_collection
 
 from fairagent.guests.testing import LoopbackServer
-from fairagent.guests.testing.server import Answer, Request, completion
+from fairagent.guests.testing.server import Request, ServerReply, completion
 from fairagent.llm.prompts import shipped_folder
 
 ID = "refine_query"
@@ -267,12 +267,12 @@ def test_170_a_disk_that_is_full_leaves_the_old_file(
     assert post(studio, "save", template=SHIPPED, was=was)["own"]["template"] == SHIPPED
 
 
-def down_after(calls: int) -> Callable[[Request], Answer | str]:
+def down_after(calls: int) -> Callable[[Request], ServerReply | str]:
     """A model that answers so many calls, and then hangs up."""
     left = iter(range(calls))
 
-    def replied(request: Request) -> Answer | str:
-        return completion(KEYWORDS) if next(left, None) is not None else Answer(hang_up=True)
+    def replied(request: Request) -> ServerReply | str:
+        return completion(KEYWORDS) if next(left, None) is not None else ServerReply(hang_up=True)
 
     return replied
 
@@ -296,7 +296,7 @@ def test_171_a_model_that_is_down_in_the_middle_is_said_where_it_happened(folder
 
 
 def test_171_a_key_that_is_refused_ends_it_at_once(folder: Path) -> None:
-    refused = Answer({"error": {"message": "wrong key", "code": "invalid_api_key"}}, 401)
+    refused = ServerReply({"error": {"message": "wrong key", "code": "invalid_api_key"}}, 401)
     with LoopbackServer([refused]) as model, trying(folder, model) as studio:
         found = post(studio, "try", topics=["T1", "T2", "T3"])
         assert found["ended"].startswith("the shipped template on T1: ")

@@ -23,7 +23,7 @@ from fairagent.evaluate import workers as engine_workers
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import close, run_experiment, run_job
 from fairagent.evaluate.workers import crew, dask, threads
-from fairagent.guests.testing import Answer, LoopbackServer, completion, error
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion, error
 from fairagent.llm import ModelReply
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Exchange, read_transcript
@@ -236,7 +236,7 @@ def test_158_the_key_is_in_no_file_of_the_run(file: Path, server: LoopbackServer
     """Wherever a server echoes it: in an overload, in a reply of no use, in a good one."""
     answers = [error(503, f"busy: {KEY}"), completion(f"no: {KEY}"), completion(f'{{"keywords": ["she"]}} {KEY}')]
 
-    def answer(request: dict[str, object]) -> Answer:
+    def answer(request: dict[str, object]) -> ServerReply:
         return answers[min(len(server.requests) - 1, 2)]
 
     server.script = answer

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BudgetExceeded, DataError, FatalModelError, ModelError, SettingsError
-from fairagent.guests.testing import Answer, LoopbackServer
+from fairagent.guests.testing import LoopbackServer, ServerReply
 from fairagent.guests.testing.server import error
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
@@ -24,7 +24,7 @@ def tokens_of(prompt: str) -> list[str]:
     return [word if not place else f" {word}" for place, word in enumerate(prompt.split(" "))]
 
 
-def echo(request: Request) -> Answer:
+def echo(request: Request) -> ServerReply:
     """As vLLM: a mark for the beginning, the words of the prompt, one word more; log-probability -(place)."""
     tokens = ["<s>", *tokens_of(request["prompt"]), " more"]
     logprobs = {
@@ -33,16 +33,16 @@ def echo(request: Request) -> Answer:
         "text_offset": [0] * len(tokens),
     }
     usage = {"prompt_tokens": len(tokens) - 1, "completion_tokens": 1, "total_tokens": len(tokens)}
-    return Answer({"model": "tiny", "choices": [{"index": 0, "text": "", "logprobs": logprobs}], "usage": usage})
+    return ServerReply({"model": "tiny", "choices": [{"index": 0, "text": "", "logprobs": logprobs}], "usage": usage})
 
 
-def chat(request: Request) -> Answer:
+def chat(request: Request) -> ServerReply:
     said = "".join(f"<{message['role']}>{message['content']}" for message in request["messages"])
     entries = [None] + [
         {str(place): {"logprob": -float(place), "rank": 1, "decoded_token": character}}
         for place, character in enumerate(said, start=1)
     ]
-    return Answer({"choices": [{"index": 0, "message": {"content": "x"}}], "prompt_logprobs": entries})
+    return ServerReply({"choices": [{"index": 0, "message": {"content": "x"}}], "prompt_logprobs": entries})
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_chat_takes_the_servers_template_and_vllms_form(ask: Any) -> None:
     ],
 )
 def test_a_server_without_log_probabilities_is_named(ask: Any, choice: Request) -> None:
-    model, server = ask([Answer({"choices": [{"index": 0, **choice}]})])
+    model, server = ask([ServerReply({"choices": [{"index": 0, **choice}]})])
     with pytest.raises(FatalModelError, match="tells no log-probabilities") as raised:
         model.score([("a", " b"), ("a", " c")])
     assert server.url.split("/")[2] in str(raised.value)
@@ -101,14 +101,14 @@ def test_a_server_without_log_probabilities_is_named(ask: Any, choice: Request) 
 
 def test_tokens_that_do_not_show_the_text_are_an_error(ask: Any) -> None:
     body = {"choices": [{"logprobs": {"tokens": ["a", "\ufffd"], "token_logprobs": [None, -1.0]}}]}
-    model, _ = ask([Answer(body)])
+    model, _ = ask([ServerReply(body)])
     with pytest.raises(ModelError, match="do not show where the text"):
         model.score([("a", "\u00e9")])
 
 
 def test_a_first_token_without_probability_is_an_error(ask: Any) -> None:
     body = {"choices": [{"logprobs": {"tokens": ["a", " b"], "token_logprobs": [None, -1.0]}}]}
-    model, _ = ask([Answer(body)])
+    model, _ = ask([ServerReply(body)])
     with pytest.raises(ModelError, match="give it a context"):
         model.score([("", "a b")])
 

@@ -32,7 +32,7 @@ from fairagent.llm.models import Models
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 from .conftest import CANARY
-from .server import Answer, Server, embeddings, error
+from .server import Server, ServerReply, embeddings, error
 
 KEY = {"OPENAI_API_KEY": CANARY}
 TEXTS = ["judge of the court", "river", "judge judge", "a boat"]
@@ -74,13 +74,13 @@ def vectors(texts: list[str], length: int = 16) -> np.ndarray:
     return np.array([item["embedding"] for item in body["data"]], dtype=np.float32)
 
 
-def changed(**item: Any) -> Callable[[dict[str, Any]], Answer]:
+def changed(**item: Any) -> Callable[[dict[str, Any]], ServerReply]:
     """A server whose last vector of an answer is another one."""
 
-    def answer(request: dict[str, Any]) -> Answer:
+    def answer(request: dict[str, Any]) -> ServerReply:
         body: Any = embeddings(request["input"]).body
         body["data"][-1].update(item)
-        return Answer(body)
+        return ServerReply(body)
 
     return answer
 
@@ -103,10 +103,10 @@ def test_what_goes_over_the_wire_and_comes_back(server: Server, make: Make) -> N
 
 
 def test_order_is_that_of_the_index(server: Server, make: Make) -> None:
-    def backwards(request: dict[str, Any]) -> Answer:
+    def backwards(request: dict[str, Any]) -> ServerReply:
         body: Any = embeddings(request["input"]).body
         body["data"].reverse()
-        return Answer(body)
+        return ServerReply(body)
 
     server.script = backwards
     assert np.array_equal(make().embed(TEXTS), vectors(TEXTS))
@@ -146,11 +146,15 @@ def test_a_text_of_ten_megabytes_is_cut(server: Server, make: Make) -> None:
         (changed(index="3"), ReplyInvalid, "another form"),
         (lambda request: embeddings(request["input"][1:]), ReplyInvalid, "3 vectors; 4 were expected, one a text"),
         (lambda request: embeddings([*request["input"], "more"]), ReplyInvalid, "5 vectors; 4 were expected"),
-        (lambda request: Answer({"data": []}), FatalModelError, "without vectors"),
-        (lambda request: Answer({"data": [[1.0]]}), ReplyInvalid, "another form"),
-        (lambda request: Answer({"object": "list"}), FatalModelError, "is it an embeddings API"),
-        (lambda request: Answer("<html></html>", content_type="text/html"), FatalModelError, "not an embeddings API"),
-        (lambda request: Answer({"error": {"message": "no such model"}}), FatalModelError, "no such model"),
+        (lambda request: ServerReply({"data": []}), FatalModelError, "without vectors"),
+        (lambda request: ServerReply({"data": [[1.0]]}), ReplyInvalid, "another form"),
+        (lambda request: ServerReply({"object": "list"}), FatalModelError, "is it an embeddings API"),
+        (
+            lambda request: ServerReply("<html></html>", content_type="text/html"),
+            FatalModelError,
+            "not an embeddings API",
+        ),
+        (lambda request: ServerReply({"error": {"message": "no such model"}}), FatalModelError, "no such model"),
         (lambda request: error(401, "who are you"), FatalModelError, "OPENAI_API_KEY"),
         (lambda request: error(400, "input too long"), ModelError, "input too long"),
     ],
@@ -191,9 +195,9 @@ def test_overload_cut_replies_and_lost_connections_are_tried_again(
     whole = embeddings(TEXTS)
     server.script = [
         error(429, "slow down", retry_after="2"),
-        Answer(whole.body, cut=20),
-        Answer(whole.encoded().decode()[:-20]),
-        Answer(hang_up=True),
+        ServerReply(whole.body, cut=20),
+        ServerReply(whole.encoded().decode()[:-20]),
+        ServerReply(hang_up=True),
         whole,
     ]
     tally = Ledger()
@@ -212,7 +216,7 @@ def test_given_up_after_all_attempts(server: Server, make: Make) -> None:
 
 
 def test_a_server_that_is_slow_is_not_waited_for(server: Server, make: Make) -> None:
-    server.script = [Answer(embeddings(TEXTS).body, delay=2)]
+    server.script = [ServerReply(embeddings(TEXTS).body, delay=2)]
     with pytest.raises(TransientModelError, match="in time"):
         make(timeout=0.2, attempts=1).embed(TEXTS)
 
@@ -242,7 +246,7 @@ def test_no_text_is_paid_for_twice(server: Server, make: Make, cache: ReplyCache
 
 def test_threads_that_ask_the_same_pay_once(server: Server, make: Make, cache: ReplyCache) -> None:
     model = make(cache)
-    server.script = lambda request: Answer(embeddings(request["input"]).body, delay=0.1)
+    server.script = lambda request: ServerReply(embeddings(request["input"]).body, delay=0.1)
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda _: model.embed(["judge"]), range(8)))
     assert len(server.requests) == 1

@@ -24,7 +24,7 @@ from fairagent.errors import (
 from fairagent.llm import ModelRequest, Reply, ask
 
 from .conftest import CANARY
-from .server import Answer, completion, error
+from .server import ServerReply, completion, error
 
 ASKED = ModelRequest((("system", "Name colors."), ("user", "Two, please, as JSON.")))
 
@@ -35,11 +35,11 @@ class Colors(Reply):
 
 COLORS = ModelRequest(ASKED.messages, reply=Colors)
 GOOD = completion('{"colors": ["red", "blue"]}')
-HTML = Answer("<!doctype html><html><body>Sign in</body></html>", content_type="text/html; charset=utf-8")
+HTML = ServerReply("<!doctype html><html><body>Sign in</body></html>", content_type="text/html; charset=utf-8")
 
 
-def in_body(**fields: object) -> Answer:
-    return Answer({"error": {"message": "boom", **fields}})
+def in_body(**fields: object) -> ServerReply:
+    return ServerReply({"error": {"message": "boom", **fields}})
 
 
 def test_a_reply_with_its_usage(server, make_model, slept):
@@ -169,12 +169,12 @@ def test_a_request_that_is_not_accepted_says_nothing_about_the_next(server, make
 
 def test_error_bodies_of_other_servers(server, make_model):
     server.script = [
-        Answer({"error": "model 'tiny' not found"}, 404),
-        Answer({"object": "error", "message": "bad key", "code": 401}, 401),
-        Answer([{"error": {"code": 401, "message": "no such key", "status": "UNAUTHENTICATED"}}], 401),
-        Answer("<html>Forbidden</html>", 403, content_type="text/html"),
-        Answer("", 401),
-        Answer({"detail": "Not authenticated"}, 401),
+        ServerReply({"error": "model 'tiny' not found"}, 404),
+        ServerReply({"object": "error", "message": "bad key", "code": 401}, 401),
+        ServerReply([{"error": {"code": 401, "message": "no such key", "status": "UNAUTHENTICATED"}}], 401),
+        ServerReply("<html>Forbidden</html>", 403, content_type="text/html"),
+        ServerReply("", 401),
+        ServerReply({"detail": "Not authenticated"}, 401),
     ]
     said = []
     for _ in server.script:
@@ -194,11 +194,11 @@ def test_error_bodies_of_other_servers(server, make_model):
 # answer, error, words of it, requests that are sent when 2 attempts are allowed
 ODD_SUCCESSES = [
     (HTML, FatalModelError, "not a chat completion API (got text/html); check model.base_url", 1),
-    (Answer("", content_type="text/plain"), FatalModelError, "got text/plain", 1),
-    (Answer("[1, 2]"), FatalModelError, "not a chat completion API", 1),
-    (Answer({"choices": [{"message": {"content": ["red"]}}]}), FatalModelError, "not a chat completion API", 1),
-    (Answer('{"choices": [{"mess'), TransientModelError, "broke off", 2),
-    (Answer(GOOD.body, cut=9), TransientModelError, "no connection", 2),
+    (ServerReply("", content_type="text/plain"), FatalModelError, "got text/plain", 1),
+    (ServerReply("[1, 2]"), FatalModelError, "not a chat completion API", 1),
+    (ServerReply({"choices": [{"message": {"content": ["red"]}}]}), FatalModelError, "not a chat completion API", 1),
+    (ServerReply('{"choices": [{"mess'), TransientModelError, "broke off", 2),
+    (ServerReply(GOOD.body, cut=9), TransientModelError, "no connection", 2),
     (in_body(code=502), TransientModelError, "502: boom", 2),
     (in_body(code="429"), TransientModelError, "429: boom", 2),
     (in_body(code="server_error"), TransientModelError, "503 server_error: boom", 2),
@@ -207,10 +207,10 @@ ODD_SUCCESSES = [
     (in_body(code=400), FatalModelError, "with an error: boom", 1),
     (in_body(code="insufficient_quota"), FatalModelError, "quota or credit", 1),
     (in_body(code="content_filter"), ReplyRefused, "content_filter: boom", 1),
-    (Answer({"error": "boom"}), FatalModelError, "with an error: boom", 1),
-    (Answer({"choices": []}), FatalModelError, "no choices", 1),
-    (Answer({"choices": None}), FatalModelError, "no choices", 1),
-    (Answer({}), FatalModelError, "no choices", 1),
+    (ServerReply({"error": "boom"}), FatalModelError, "with an error: boom", 1),
+    (ServerReply({"choices": []}), FatalModelError, "no choices", 1),
+    (ServerReply({"choices": None}), FatalModelError, "no choices", 1),
+    (ServerReply({}), FatalModelError, "no choices", 1),
     (completion(None), ReplyInvalid, "tiny-2026 sent an empty reply", 1),
     (completion(" \n"), ReplyInvalid, "empty reply", 1),
     (completion(None, refusal="I cannot."), ReplyRefused, "declined to answer: I cannot.", 1),
@@ -274,14 +274,14 @@ def test_missing_usage_is_estimated(server, make_model, usage):
 
 
 def test_time_out_and_reset_then_success(server, make_model, slept):
-    server.script = [Answer(GOOD.body, delay=0.6), Answer(hang_up=True), GOOD]
+    server.script = [ServerReply(GOOD.body, delay=0.6), ServerReply(hang_up=True), GOOD]
     reply = make_model(timeout=0.2).complete(ASKED)
     assert reply.calls == 3
     assert len(slept) == 2
 
 
 def test_time_out_says_which_setting(server, make_model):
-    server.script = [Answer(GOOD.body, delay=0.4)]
+    server.script = [ServerReply(GOOD.body, delay=0.4)]
     with pytest.raises(TransientModelError, match=r"did not answer in time \(model.timeout"):
         make_model(timeout=0.1, attempts=1).complete(ASKED)
 
@@ -362,7 +362,7 @@ def test_the_key_is_shown_nowhere(server, make_model, caplog, slept):
         completion(echo, finish="length"),
         error(429, echo, retry_after="900"),
     ]
-    fatal = [error(401, echo), in_body(message=echo), Answer(echo, content_type="text/plain")]
+    fatal = [error(401, echo), in_body(message=echo), ServerReply(echo, content_type="text/plain")]
     model = make_model()
     colors, _ = ask(model, ASKED, Colors)
     assert colors.colors == ["***"]

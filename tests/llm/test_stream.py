@@ -20,7 +20,7 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.guests.testing import Answer, ScriptedModel, completion, error, streamed
+from fairagent.guests.testing import ScriptedModel, ServerReply, completion, error, streamed
 from fairagent.llm import ModelRequest, StreamingModel, tell
 from fairagent.llm.budget import Budget, Ledger
 from fairagent.llm.cache import ReplyCache
@@ -66,7 +66,7 @@ def test_comments_other_fields_and_a_missing_end_mark_do_no_harm(
     server: Server, make_model: MakeModel, told: list[str]
 ) -> None:
     body = f": keep-alive\n\nevent: x\nid: 1\n{streamed('red', done=False).body}"
-    server.script = [Answer(body, content_type="text/event-stream; charset=utf-8")]
+    server.script = [ServerReply(body, content_type="text/event-stream; charset=utf-8")]
     assert make_model().stream(ASKED, told.append).text == "red"
 
 
@@ -82,7 +82,7 @@ def test_a_server_that_answers_as_a_whole(server: Server, make_model: MakeModel,
 def test_a_server_that_takes_no(
     name: str, left: set[str], server: Server, make_model: MakeModel, told: list[str]
 ) -> None:
-    def script(request: dict[str, Any]) -> Answer:
+    def script(request: dict[str, Any]) -> ServerReply:
         if name in request:
             return error(400, f"Unrecognized request argument supplied: {name}")
         return streamed("red", usage=None) if "stream" in request else completion("red")
@@ -102,7 +102,7 @@ def test_a_server_that_takes_no(
 def test_what_fails_before_the_first_piece_is_tried_again(
     server: Server, make_model: MakeModel, told: list[str], slept: list[float]
 ) -> None:
-    server.script = [error(503), Answer("", content_type="text/event-stream"), streamed("red")]
+    server.script = [error(503), ServerReply("", content_type="text/event-stream"), streamed("red")]
     reply = make_model().stream(ASKED, told.append)
     assert (reply.text, reply.calls, told, len(slept)) == ("red", 3, ["red"], 2)
     assert reply.notes == ("2 retries",)
@@ -122,7 +122,7 @@ BEGUN = streamed("red", " and", finish=None, usage=None, done=False)
     ids=["no end", "connection cut", "half a chunk", "an error"],
 )
 def test_what_breaks_off_after_a_piece_is_an_error_and_no_retry(
-    broken: Answer, server: Server, make_model: MakeModel, told: list[str], slept: list[float]
+    broken: ServerReply, server: Server, make_model: MakeModel, told: list[str], slept: list[float]
 ) -> None:
     server.script = [broken, streamed("blue")]
     with pytest.raises(ModelError, match="not asked for again, since part of it was shown") as caught:
@@ -140,7 +140,7 @@ def test_a_fault_that_no_call_can_mend(server: Server, make_model: MakeModel, to
 
 
 def test_a_page_is_no_stream(server: Server, make_model: MakeModel, told: list[str]) -> None:
-    server.script = [Answer("<html>Sign in</html>", content_type="text/html")]
+    server.script = [ServerReply("<html>Sign in</html>", content_type="text/html")]
     with pytest.raises(FatalModelError, match="not a chat completion API"):
         make_model().stream(ASKED, told.append)
 
@@ -156,7 +156,7 @@ def test_a_page_is_no_stream(server: Server, make_model: MakeModel, told: list[s
     ids=["cut off", "filtered", "empty", "blank"],
 )
 def test_an_answer_that_is_none(
-    answer: Answer, kind: type[ModelError], server: Server, make_model: MakeModel, told: list[str]
+    answer: ServerReply, kind: type[ModelError], server: Server, make_model: MakeModel, told: list[str]
 ) -> None:
     server.script = [answer]
     with pytest.raises(kind) as caught:

@@ -11,7 +11,7 @@ from studio_server import HOSTILE
 from typer.testing import CliRunner
 
 from fairagent.cli import app
-from fairagent.guests.testing import Answer, LoopbackServer, completion, error
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion, error
 
 EXPERIMENT = """\
 kind: ranking
@@ -44,7 +44,7 @@ def judged(folder: Path, root: Path) -> Path:
     return file
 
 
-def answer(request: dict[str, Any], seen: list[str]) -> Answer:
+def answer(request: dict[str, Any], seen: list[str]) -> ServerReply:
     """The first topic's first request meets an overload, its second a reply that is no JSON."""
     text = request["messages"][-1]["content"]
     seen.append(text)

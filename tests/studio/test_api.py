@@ -14,7 +14,7 @@ from fairagent import open_agent
 from fairagent.report.record import answer_record, result_record
 from fairagent.settings.parts import kinds
 from fairagent.settings.tree import profiles
-from fairagent.studio.calls import Choices, GivenList
+from fairagent.studio.calls import Choices, ExposureRequest
 from fairagent.types.clean import printable
 
 
@@ -208,4 +208,4 @@ def test_the_list_of_calls_and_its_schema_load_nothing_from_elsewhere(studio: St
     for path in schema["paths"]:
         assert path in page
     assert set(schema["paths"]) >= {"/api/search", "/api/answer", "/api/exposure"}
-    assert set(GivenList.model_fields) == set(schema["components"]["schemas"]["GivenList"]["properties"])
+    assert set(ExposureRequest.model_fields) == set(schema["components"]["schemas"]["ExposureRequest"]["properties"])

@@ -18,7 +18,7 @@ from fairagent.llm.prompts import Prompts, shipped_folder, variants
 from fairagent.llm.prompts.specimens import SPECIMENS, meaning
 from fairagent.llm.request import estimate_tokens
 from fairagent.search.agent import FairAgent
-from fairagent.studio.calls import Choices, Question
+from fairagent.studio.calls import Choices, SearchRequest
 
 ID = "refine_query"
 SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")
@@ -172,7 +172,7 @@ def test_both_templates_are_tried_on_each_topic(trying: Studio) -> None:
     assert edited["rows"][0]["found"] == "8"
     agent = trying.desk._agent(Choices())
     assert isinstance(agent, FairAgent)
-    engine = agent.retriever.search(trying.desk.query_of(Question(query="lawyer")), 100)
+    engine = agent.retriever.search(trying.desk.query_of(SearchRequest(query="lawyer")), 100)
     assert [hit["engine_rank"] for hit in edited["hits"]] == [engine.ids.index(hit["id"]) + 1 for hit in edited["hits"]]
     assert (found["of"], found["ended"]) == (2, None)
     assert found["gaps"] == {

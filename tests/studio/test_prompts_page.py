@@ -11,7 +11,7 @@ from browser import Browser, needs_chromium
 from studio_server import TOKEN, Studio, desk_of, running
 
 from fairagent.guests.testing import LoopbackServer
-from fairagent.guests.testing.server import Answer, Request, completion
+from fairagent.guests.testing.server import Request, ServerReply, completion
 from fairagent.llm.prompts import shipped_folder
 from fairagent.types.clean import printable
 
@@ -24,10 +24,10 @@ VALUE = "document.getElementById('text').value"
 DONE = "/^\\d+ of/.test(document.getElementById('trying').textContent)"
 
 
-def replied(request: Request) -> Answer | str:
+def replied(request: Request) -> ServerReply | str:
     shown = request["messages"][-1]["content"]
     if "BREAK OFF" in shown:
-        return Answer(hang_up=True)
+        return ServerReply(hang_up=True)
     word = "judges" if "NAME WOMEN." in shown else HOSTILE
     return completion(json.dumps({"keywords": [word]}))
 

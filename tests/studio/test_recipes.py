@@ -11,7 +11,7 @@ import pytest
 from fairagent.cli.options import overrides
 from fairagent.settings import load_settings
 from fairagent.studio.calls import Choices
-from fairagent.studio.desk import Origin, Recipe
+from fairagent.studio.desk import Recipe, StartSettings
 
 QUERY = 'it\'s a "test"; rm -rf $HOME'
 CHOICES = [
@@ -23,19 +23,21 @@ CHOICES = [
 
 
 @pytest.fixture(params=[True, False], ids=["file", "no file"])
-def origin(request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
+def origin(request: pytest.FixtureRequest, tmp_path: Path) -> StartSettings:
     file = tmp_path / "a file.yaml"
     file.write_text("n: 30\nrerank: {kind: exposure, fairness: 0.5}\n", encoding="utf-8")
     given = {"engine": {"kind": "bm25", "k1": 1.2}, "collection": "a b/c.yaml", "index": "i"}
-    return Origin(file if request.param else None, given)
+    return StartSettings(file if request.param else None, given)
 
 
-def recipe(origin: Origin, choices: Choices, topic: str = "") -> Recipe:
+def recipe(origin: StartSettings, choices: Choices, topic: str = "") -> Recipe:
     return Recipe(origin.file, {**origin.overrides, **choices.overrides}, QUERY, topic)
 
 
 @pytest.mark.parametrize("choices", CHOICES)
-def test_python_opens_the_same_settings(origin: Origin, choices: Choices, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_opens_the_same_settings(
+    origin: StartSettings, choices: Choices, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[Any] = []
 
     class Agent:
@@ -53,7 +55,7 @@ def test_python_opens_the_same_settings(origin: Origin, choices: Choices, monkey
 
 
 @pytest.mark.parametrize("choices", CHOICES)
-def test_the_command_has_the_same_settings(origin: Origin, choices: Choices) -> None:
+def test_the_command_has_the_same_settings(origin: StartSettings, choices: Choices) -> None:
     program, command, query, *words = shlex.split(recipe(origin, choices, "T1").shell())
     assert (program, command, query) == ("fairagent", "search", QUERY)
     pairs = list(zip(words[::2], words[1::2], strict=True))
@@ -66,12 +68,12 @@ def test_the_command_has_the_same_settings(origin: Origin, choices: Choices) -> 
 
 
 @pytest.mark.parametrize("choices", CHOICES)
-def test_the_file_has_the_same_settings(origin: Origin, choices: Choices, tmp_path: Path) -> None:
+def test_the_file_has_the_same_settings(origin: StartSettings, choices: Choices, tmp_path: Path) -> None:
     settings = origin.settings(choices)
     file = tmp_path / "copied.yaml"
     file.write_text(Recipe.yaml(settings), encoding="utf-8")
     assert load_settings(file) == settings
 
 
-def test_a_topic_is_in_the_script(origin: Origin) -> None:
+def test_a_topic_is_in_the_script(origin: StartSettings) -> None:
     assert f"agent.search(Query({QUERY!r}, 'T1'))" in recipe(origin, Choices(), "T1").python()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fairagent.cli import app
 from fairagent.errors import UsageError
 from fairagent.guests.testing import LoopbackServer
-from fairagent.studio.calls import Question
+from fairagent.studio.calls import SearchRequest
 from fairagent.studio.lanes import Lanes
 
 
@@ -63,7 +63,7 @@ def test_drawn_rankings_are_numbered_from_the_first_who_asks(folder: Path) -> No
     desk = desk_of(folder, cache="", sampling={"alpha": 1.0})
     desk.warm()
     assert desk.lanes == 2
-    draws = [desk.search(Question(topic="T1"))["draw"]["request"] for _ in range(2)]
+    draws = [desk.search(SearchRequest(topic="T1"))["draw"]["request"] for _ in range(2)]
     desk.close()
     assert draws == [0, 1]
 

@@ -111,7 +111,7 @@ LONGEST_WORD = 40
 """Texts up to this length are words or short queries, worth remembering."""
 
 
-class Analyzer:
+class LuceneAnalyzer:
     """A Lucene analyzer; `terms` is safe to call from several threads."""
 
     def __init__(self, name: str) -> None:

@@ -17,7 +17,7 @@ from fairagent.guests.opensearch.server import Server
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocumentAddress:
     """Where the server keeps a document: a name may stand for several indexes, and documents may be routed."""
 
     index: str
@@ -31,15 +31,15 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServerHit:
     """A document of an answer: its id, where it is kept, its score, and what was asked for of it."""
 
     id: str
-    place: Place
+    place: DocumentAddress
     score: float
     source: Mapping[str, Any]
 
-    def scored(self, score: float) -> Found:
+    def scored(self, score: float) -> ServerHit:
         """The same document with another score."""
         return replace(self, score=score)
 
@@ -79,13 +79,13 @@ def complete(server: Server, answer: Any) -> Mapping[str, Any]:
     return found
 
 
-def hits(server: Server, answer: Mapping[str, Any], id_field: str) -> list[Found]:
+def hits(server: Server, answer: Mapping[str, Any], id_field: str) -> list[ServerHit]:
     """The documents of a complete answer, in its order; BackendUnavailable where one has no id or no score."""
     with understood(server):
         return [
-            Found(
+            ServerHit(
                 hit["_id"] if id_field == "_id" else _id(value(hit["_source"], id_field)),
-                Place(hit["_index"], hit["_id"], hit.get("_routing", "")),
+                DocumentAddress(hit["_index"], hit["_id"], hit.get("_routing", "")),
                 float(hit["_score"] if hit.get("_score") is not None else 0.0),
                 hit.get("_source") or {},
             )
@@ -130,7 +130,7 @@ def _id(found: Any) -> str:
 T = TypeVar("T")
 
 
-class Remembered(Generic[T]):
+class ServerCache(Generic[T]):
     """The values of the keys used last, at most `most` of them."""
 
     def __init__(self, most: int) -> None:

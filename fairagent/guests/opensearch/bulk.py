@@ -39,7 +39,7 @@ MOST_REFUSED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class LoadRecord:
     """What an index on a server is made from, and how many documents are safely in it; `probe` begins a test vector."""
 
     collection: str
@@ -51,7 +51,7 @@ class Origin:
     format: int = FORMAT
 
     @classmethod
-    def read(cls, index: ServerIndex) -> Origin | None:
+    def read(cls, index: ServerIndex) -> LoadRecord | None:
         """What the index says of itself; None where fairagent has not made it. NotThere where there is none."""
         about = index.server.ask("GET", f"/{index.name}/_mapping")
         with understood(index.server):
@@ -66,7 +66,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LoadPlan:
     """The index to make: its settings and mapping, the groups that go into it, and who makes embeddings."""
 
     analyzer: str = "english"
@@ -81,13 +81,13 @@ class Plan:
 def load(
     index: ServerIndex,
     collection: Indexable,
-    plan: Plan,
+    plan: LoadPlan,
     groups: Callable[[Sequence[str]], Sequence[Mapping[str, Sequence[str]]]] | None = None,
     dimensions: Sequence[str] = (),
     progress: Callable[[int], None] = lambda done: None,
     force: bool = False,
     commit_every: int = COMMIT_EVERY,
-) -> tuple[Origin, bool]:
+) -> tuple[LoadRecord, bool]:
     """Load every document of `collection` into the index; what it then says of itself, and whether anything was done.
 
     `groups` tells the labels of documents in each of the `dimensions`, which become keyword fields. An index that holds
@@ -99,7 +99,7 @@ def load(
     """
     probe = tuple(round(float(one), 4) for one in plan.encoder.documents([PROBE_TEXT])[0][:8]) if plan.encoder else ()
     name = plan.encoder.name if plan.encoder else ""
-    wanted = Origin(collection.name, collection.fingerprint(), encoder=name, probe=probe)
+    wanted = LoadRecord(collection.name, collection.fingerprint(), encoder=name, probe=probe)
     origin = _there(index, wanted, force)
     if origin and origin.complete:
         _verify(index, origin.done)
@@ -120,15 +120,15 @@ def load(
             mark = done
     index.server.ask("POST", f"/{index.name}/_refresh")
     _verify(index, done)
-    complete = Origin(**{**asdict(wanted), "probe": probe, "done": done, "complete": True})
+    complete = LoadRecord(**{**asdict(wanted), "probe": probe, "done": done, "complete": True})
     complete.write(index)
     return complete, True
 
 
-def _there(index: ServerIndex, wanted: Origin, force: bool) -> Origin | None:
+def _there(index: ServerIndex, wanted: LoadRecord, force: bool) -> LoadRecord | None:
     """What there is of this load; None where the index is still to be made."""
     try:
-        there = Origin.read(index)
+        there = LoadRecord.read(index)
     except NotThere:
         return None
     if there is None:
@@ -150,7 +150,7 @@ def _there(index: ServerIndex, wanted: Origin, force: bool) -> Origin | None:
     return there
 
 
-def _create(index: ServerIndex, plan: Plan, dimensions: Sequence[str], origin: Origin) -> None:
+def _create(index: ServerIndex, plan: LoadPlan, dimensions: Sequence[str], origin: LoadRecord) -> None:
     likeness = {"type": "BM25", "k1": plan.k1, "b": plan.b}
     text = {"type": "text", "analyzer": plan.analyzer}
     properties: dict[str, Any] = {
@@ -268,8 +268,8 @@ def _refusal(index: ServerIndex, id: str, status: int, refused: str) -> Exceptio
     return DataError(f"document {id[:60]!r} is refused by index {index} ({refused})")
 
 
-def _progressed(origin: Origin, done: int) -> Origin:
-    return Origin(**{**asdict(origin), "probe": origin.probe, "done": done})
+def _progressed(origin: LoadRecord, done: int) -> LoadRecord:
+    return LoadRecord(**{**asdict(origin), "probe": origin.probe, "done": done})
 
 
 def _verify(index: ServerIndex, documents: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.extend import DataError, FloatArray, GroupTable, UsageError, listed, shown, unknown_dimension
-from fairagent.guests.opensearch.answers import Found, Remembered, understood, value
+from fairagent.guests.opensearch.answers import ServerCache, ServerHit, understood, value
 from fairagent.guests.opensearch.index import WHOLE, ServerIndex
 
 LABELED = 500_000
@@ -36,7 +36,7 @@ class ServerGroups:
     ) -> None:
         """Take the index, the `fields` of the dimensions and world shares; nothing is asked yet."""
         self._index, self._by_dimension, self._population = index, dict(fields), population
-        self._values: Remembered[tuple[tuple[str, ...], ...]] = Remembered(LABELED)
+        self._values: ServerCache[tuple[tuple[str, ...], ...]] = ServerCache(LABELED)
         self._counted: dict[str, dict[str, int]] = {}
         self._lock = threading.Lock()
 
@@ -175,14 +175,14 @@ class ServerGroups:
                 return
             after = {"search_after": [found[-1].id]}
 
-    def see(self, found: Sequence[Found]) -> None:
+    def see(self, found: Sequence[ServerHit]) -> None:
         """Remember the labels of documents that came with their fields."""
         self._values.keep({one.id: self._labels(one) for one in found})
 
     def _ask(self, ids: list[str]) -> dict[str, tuple[tuple[str, ...], ...]]:
         return {id: self._labels(one) for id, one in self._index.fetch(ids, self.fields).items()}
 
-    def _labels(self, found: Found) -> tuple[tuple[str, ...], ...]:
+    def _labels(self, found: ServerHit) -> tuple[tuple[str, ...], ...]:
         values = (value(found.source, self._index.source_of(field)) for field in self.fields)
         return tuple(_labels(found.id, one) for one in values)
 

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from fairagent.extend import BackendUnavailable, DataError, Section, SettingsError
-from fairagent.guests.opensearch.answers import Found, Place, Remembered, complete, hits, understood
+from fairagent.guests.opensearch.answers import DocumentAddress, ServerCache, ServerHit, complete, hits, understood
 from fairagent.guests.opensearch.server import Forbidden, NotThere, Server
 
 WINDOW = 10_000
@@ -93,7 +93,7 @@ class ServerIndex:
         if name in (".", "..") or not re.fullmatch(r"[^\s\\/*?\"<>|,#:A-Z_+-][^\s\\/*?\"<>|,#:A-Z]{0,254}", name):
             raise SettingsError(f"engine.index: {name[:80]!r} is no name of one index (small letters, no wildcards)")
         self.server, self.name, self.fields = server, name, fields
-        self._places: Remembered[Place] = Remembered(PLACES)
+        self._places: ServerCache[DocumentAddress] = ServerCache(PLACES)
 
     def __str__(self) -> str:
         return f"{self.name} on {self.server.host}"
@@ -198,7 +198,7 @@ class ServerIndex:
         fields: Sequence[str] = (),
         about: str = "",
         exact: Mapping[str, str] = EXACT,
-    ) -> list[Found]:
+    ) -> list[ServerHit]:
         """The hits of a search, each with these fields."""
         wanted = [self.source_of(field) for field in (self.fields.id, *fields) if field not in ("", "_id")]
         source: Any = wanted or False
@@ -209,7 +209,7 @@ class ServerIndex:
         self._places.keep({one.id: one.place for one in documents})
         return documents
 
-    def best_of_each(self, queries: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> list[list[Found]]:
+    def best_of_each(self, queries: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> list[list[ServerHit]]:
         """The best document for each of several queries ([] where there is none), with these fields, in one request."""
         if not queries:
             return []
@@ -235,13 +235,15 @@ class ServerIndex:
             return {"ids": {"values": list(ids)}}
         return {"terms": {self.fields.id: list(ids)}}
 
-    def fetch(self, ids: Sequence[str], fields: Sequence[str], about: str = "", **evidence: Any) -> dict[str, Found]:
+    def fetch(
+        self, ids: Sequence[str], fields: Sequence[str], about: str = "", **evidence: Any
+    ) -> dict[str, ServerHit]:
         """Id -> the document, with these fields, and its score for the `evidence` (clauses of a bool query).
 
         As few requests as the index's window allows. Raises DataError naming ids that are not there.
         """
         wanted = list(dict.fromkeys(ids))
-        told: dict[str, Found] = {}
+        told: dict[str, ServerHit] = {}
         for start in range(0, len(wanted), self.window):
             some = wanted[start : start + self.window]
             query = {"bool": {"filter": self.among(some), "minimum_should_match": 0, **evidence}}
@@ -251,7 +253,7 @@ class ServerIndex:
             raise DataError(f"{len(missing)} document id(s) are not in index {self}: {named(missing)}")
         return told
 
-    def places(self, ids: Sequence[str]) -> dict[str, Place]:
+    def places(self, ids: Sequence[str]) -> dict[str, DocumentAddress]:
         """Id -> where the server keeps the document; DataError naming ids that are not there."""
         return self._places.all(
             ids, lambda some: {id: one.place for id, one in self.fetch(some, ()).items()}, self.window

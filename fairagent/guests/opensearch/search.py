@@ -21,7 +21,7 @@ from fairagent.extend import (
     engine_time,
     term_weights,
 )
-from fairagent.guests.opensearch.answers import Found, Remembered, text_of, value
+from fairagent.guests.opensearch.answers import ServerCache, ServerHit, text_of, value
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import BATCH, ServerIndex
 from fairagent.guests.opensearch.terms import ServerTerms, check_text
@@ -49,7 +49,7 @@ class OpenSearchRetriever:
         self.index, self.groups = index, groups
         self._fields = groups.fields if groups else ()
         self._terms = ServerTerms(index)
-        self._texts: Remembered[Document] = Remembered(TEXTS)
+        self._texts: ServerCache[Document] = ServerCache(TEXTS)
 
     def __len__(self) -> int:
         return self.index.documents
@@ -146,13 +146,13 @@ class OpenSearchRetriever:
         ]
         return clauses or [{"match_none": {}}]
 
-    def _asked(self, evidence: Mapping[str, Any], size: int, query: Query, **order: Any) -> list[Found]:
+    def _asked(self, evidence: Mapping[str, Any], size: int, query: Query, **order: Any) -> list[ServerHit]:
         found = self.index.found({"query": evidence, "size": size, **order}, self._fields, query.text)
         if self.groups:
             self.groups.see(found)
         return found
 
-    def _by_id(self, evidence: Mapping[str, Any], n: int, query: Query) -> list[Found]:
+    def _by_id(self, evidence: Mapping[str, Any], n: int, query: Query) -> list[ServerHit]:
         """The first `n` by score and id as the server orders them: of a tie that does not fit into one answer."""
         field = self.index.fields.id
         if field == "_id":
@@ -181,7 +181,7 @@ class OpenSearchRetriever:
         }
 
 
-def ordered(found: Sequence[Found], n: int) -> Ranking:
+def ordered(found: Sequence[ServerHit], n: int) -> Ranking:
     """The best `n` of documents by their scores, ties by the bytes of their ids."""
     best = sorted(found, key=lambda one: (-one.score, one.id.encode("utf-8", "surrogatepass")))[:n]
     return Ranking(tuple(one.id for one in best), np.array([one.score for one in best], dtype=np.float64))

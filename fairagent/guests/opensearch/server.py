@@ -164,7 +164,7 @@ class Forbidden(BackendUnavailable):
     """Who signed in may not do this, or the index may not be written to."""
 
 
-class Busy(BackendUnavailable):
+class ServerBusy(BackendUnavailable):
     """Worth another attempt; `retry_after` is in seconds."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
@@ -251,7 +251,7 @@ class Server:
         except _FAULTS as error:
             fault = self._unreached(error)
         except TransientModelError as error:
-            fault = Busy(str(error))
+            fault = ServerBusy(str(error))
         except ModelError as error:
             fault = BackendUnavailable(str(error))
         # Out of the handler, so that the client's error, which knows the request, is not its context.
@@ -269,7 +269,7 @@ class Server:
                 ) from None
         said = self.quoted(reason_of(text))
         if status in BUSY:
-            raise Busy(f"{self.host} answered {status}{said}", _seconds(retry_after))
+            raise ServerBusy(f"{self.host} answered {status}{said}", _seconds(retry_after))
         if status in (401, 403):
             remedy = "check what the environment variables of engine.api_key_env or engine.user_env hold, and its role"
             raise Forbidden(f"{self.host} does not allow this ({status}){said}; {remedy}")
@@ -286,13 +286,13 @@ class Server:
 
     def _unreached(self, error: Exception) -> BackendUnavailable:
         if isinstance(error, httpcore.TimeoutException):
-            return Busy(f"{self.host} did not answer in {self._timeout:g} s (engine.timeout)")
+            return ServerBusy(f"{self.host} did not answer in {self._timeout:g} s (engine.timeout)")
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             return BackendUnavailable(
                 f"the certificate of {self.host} cannot be trusted; set engine.ca to the file of the authority that "
                 f"signed it{self.quoted(str(error))}"
             )
-        return Busy(
+        return ServerBusy(
             f"no connection to {self.host} ({type(error).__name__}); is a server running there, and is engine.url "
             "right (http or https)?"
         )
@@ -311,12 +311,12 @@ def reason_of(text: str) -> str:
 
 
 def _worth_another(error: BaseException) -> bool:
-    return isinstance(error, Busy) and (error.retry_after or 0.0) <= LONGEST_WAIT
+    return isinstance(error, ServerBusy) and (error.retry_after or 0.0) <= LONGEST_WAIT
 
 
 def _wait(state: tenacity.RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
-    return max(error.retry_after or 0.0 if isinstance(error, Busy) else 0.0, _jitter(state))
+    return max(error.retry_after or 0.0 if isinstance(error, ServerBusy) else 0.0, _jitter(state))
 
 
 def _note(state: tenacity.RetryCallState) -> None:

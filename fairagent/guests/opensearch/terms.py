@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.extend import WORD, DataError, Postings
-from fairagent.guests.opensearch.answers import Found, Remembered, text_of, understood, value
+from fairagent.guests.opensearch.answers import ServerCache, ServerHit, text_of, understood, value
 from fairagent.guests.opensearch.index import ServerIndex
 
 VECTORS = 10_000
@@ -38,9 +38,9 @@ class ServerTerms:
 
     def __init__(self, index: ServerIndex) -> None:
         self._index = index
-        self._vectors: Remembered[Counter[str]] = Remembered(VECTORS)
-        self._frequencies: Remembered[int] = Remembered(FREQUENCIES)
-        self._words: Remembered[str] = Remembered(FREQUENCIES)
+        self._vectors: ServerCache[Counter[str]] = ServerCache(VECTORS)
+        self._frequencies: ServerCache[int] = ServerCache(FREQUENCIES)
+        self._words: ServerCache[str] = ServerCache(FREQUENCIES)
         self._numbers: dict[str, int] = {}
         self._terms: list[str] = []
         self._lock = threading.Lock()
@@ -155,7 +155,7 @@ class ServerTerms:
         near |= {term: [term] for term in terms if term not in near}
         return {term: next((word for word in near[term] if made[word] == [term]), "") for term in terms}
 
-    def _text(self, found: Sequence[Found]) -> str:
+    def _text(self, found: Sequence[ServerHit]) -> str:
         fields = (
             self._index.source_of(field) for field in (self._index.fields.title, self._index.fields.text) if field
         )

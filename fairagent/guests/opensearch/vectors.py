@@ -21,7 +21,7 @@ from fairagent.extend import (
     check_length,
     engine_time,
 )
-from fairagent.guests.opensearch.answers import Remembered, understood, value
+from fairagent.guests.opensearch.answers import ServerCache, understood, value
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import WHOLE, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever, ordered
@@ -85,7 +85,7 @@ class OpenSearchVectors:
         self.likeness, self.dimensions = likeness(self._index)
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(self._encoded)
-        self._kept: Remembered[Embeddings] = Remembered(max(1, REMEMBERED // (4 * self.dimensions)))
+        self._kept: ServerCache[Embeddings] = ServerCache(max(1, REMEMBERED // (4 * self.dimensions)))
 
     def __len__(self) -> int:
         return len(self._words)

@@ -2,14 +2,14 @@
 
 from fairagent.guests.testing.exposure import assert_exposure
 from fairagent.guests.testing.models import ReplayModel, Scripted, ScriptedModel
-from fairagent.guests.testing.server import Answer, LoopbackServer, completion, embeddings, error, streamed
+from fairagent.guests.testing.server import LoopbackServer, ServerReply, completion, embeddings, error, streamed
 
 __all__ = [
-    "Answer",
     "LoopbackServer",
     "ReplayModel",
     "Scripted",
     "ScriptedModel",
+    "ServerReply",
     "assert_exposure",
     "completion",
     "embeddings",

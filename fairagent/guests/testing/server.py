@@ -16,7 +16,7 @@ JSON = "application/json"
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServerReply:
     """One scripted answer: `body` is sent as it is where it is a text, as JSON else.
 
     `delay` is in seconds, `cut` leaves out the last bytes that the header promises, `hang_up` sends nothing at all.
@@ -35,7 +35,7 @@ class Answer:
         return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
 
 
-def completion(text: str | None, finish: str = "stop", usage: Any = (11, 7), **message: Any) -> Answer:
+def completion(text: str | None, finish: str = "stop", usage: Any = (11, 7), **message: Any) -> ServerReply:
     """A well-formed chat completion; `usage` are the tokens in and out, or what to send in their place, None nothing.
 
     `message` are further fields of the reply's message, e.g. `refusal`.
@@ -53,10 +53,10 @@ def completion(text: str | None, finish: str = "stop", usage: Any = (11, 7), **m
         usage = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
     if usage is not None:
         body["usage"] = usage
-    return Answer(body)
+    return ServerReply(body)
 
 
-def streamed(*pieces: str, finish: str | None = "stop", usage: Any = (11, 7), done: bool = True) -> Answer:
+def streamed(*pieces: str, finish: str | None = "stop", usage: Any = (11, 7), done: bool = True) -> ServerReply:
     """A chat completion in pieces, as server-sent events; `usage` is as in `completion`.
 
     Without a `finish`, and without `done`, it breaks off.
@@ -72,14 +72,14 @@ def streamed(*pieces: str, finish: str | None = "stop", usage: Any = (11, 7), do
     if usage is not None:
         chunks.append({"model": "tiny-2026", "choices": [], "usage": usage})
     events = [json.dumps(chunk) for chunk in chunks] + (["[DONE]"] if done else [])
-    return Answer("".join(f"data: {event}\n\n" for event in events), content_type="text/event-stream")
+    return ServerReply("".join(f"data: {event}\n\n" for event in events), content_type="text/event-stream")
 
 
 LENGTH = 16
 """Numbers of a made-up vector."""
 
 
-def embeddings(texts: Sequence[str], length: int = LENGTH, usage: int | None = 3) -> Answer:
+def embeddings(texts: Sequence[str], length: int = LENGTH, usage: int | None = 3) -> ServerReply:
     """A well-formed answer to `texts`: every word has a place in its text's vector; `usage` are tokens a text.
 
     >>> embeddings(["red", "red red"], length=2).body["data"][1]
@@ -95,15 +95,15 @@ def embeddings(texts: Sequence[str], length: int = LENGTH, usage: int | None = 3
     body: dict[str, Any] = {"object": "list", "model": "tiny-2026", "data": data}
     if usage is not None:
         body["usage"] = {"prompt_tokens": usage * len(texts), "total_tokens": usage * len(texts)}
-    return Answer(body)
+    return ServerReply(body)
 
 
 def error(
     status: int, message: str = "something", code: str | None = None, param: str | None = None, **headers: str
-) -> Answer:
+) -> ServerReply:
     """An error as OpenAI sends it; header names are written with underscores."""
     body = {"error": {"message": message, "type": "some_error", "param": param, "code": code}}
-    return Answer(body, status, {name.replace("_", "-"): value for name, value in headers.items()})
+    return ServerReply(body, status, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 Request = dict[str, Any]
@@ -128,7 +128,7 @@ class LoopbackServer:
     [{'model': 'tiny'}]
     """
 
-    def __init__(self, script: Sequence[Answer | str] | Callable[[Request], Answer | str] = ()) -> None:
+    def __init__(self, script: Sequence[ServerReply | str] | Callable[[Request], ServerReply | str] = ()) -> None:
         self.script = script
         self.requests: list[Request] = []
         self.paths: list[str] = []
@@ -164,7 +164,7 @@ class LoopbackServer:
         self._http.server_close()
         self._thread.join()
 
-    def _answer(self, handler: BaseHTTPRequestHandler) -> Answer:
+    def _answer(self, handler: BaseHTTPRequestHandler) -> ServerReply:
         request = json.loads(handler.rfile.read(int(handler.headers["content-length"])))
         with self._lock:
             self.requests.append(request)
@@ -180,7 +180,7 @@ class LoopbackServer:
             answer = ""
         else:
             answer = error(501, "this server has no script")
-        if isinstance(answer, Answer):
+        if isinstance(answer, ServerReply):
             return answer
         if embedding:
             return embeddings(request["input"])
@@ -193,7 +193,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
-def _send(handler: BaseHTTPRequestHandler, answer: Answer) -> None:
+def _send(handler: BaseHTTPRequestHandler, answer: ServerReply) -> None:
     if answer.delay:
         time.sleep(answer.delay)
     if answer.hang_up:

@@ -11,7 +11,7 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
-from fairagent.guests.testing import Answer, completion
+from fairagent.guests.testing import ServerReply, completion
 from fairagent.papers.fairft.benchmarks import OPENING
 
 AGREEMENT = [
@@ -49,10 +49,10 @@ ALONE = {
 WITH_DOCUMENTS = {"Is every judge": "No, that is a prejudice.", "Where was the singer": "The question is invalid"}
 """What it says with documents, where that is something else."""
 JUDGED = {"Hard to say.": "Yes", "Yes and no.": "No", "Some nurse": "Yes.", "The question is invalid": "no"}
-"""Answer -> what the judge says of it, where it has to be asked."""
+"""ServerReply -> what the judge says of it, where it has to be asked."""
 
 
-def model(request: dict[str, object]) -> Answer:
+def model(request: dict[str, object]) -> ServerReply:
     """Filters out women, unless they are judges; answers by rote. Its tokens are not counted by the server."""
     return completion(_says(request), usage=None)
 

@@ -13,7 +13,7 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.fingerprint import changes, fingerprint
 from fairagent.evaluate.systems import site_of
 from fairagent.evaluate.worst_case import estimate
-from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.llm.models import Models
 from fairagent.search.pipeline import build_contexts
 
@@ -39,7 +39,7 @@ def write(folder: Path, library: list[dict[str, str]], systems: str = SYSTEMS) -
     return file
 
 
-def model(request: dict[str, object]) -> Answer:
+def model(request: dict[str, object]) -> ServerReply:
     """Rewrites what it is asked to rewrite; answers by rote else, yes where there is a document that was made."""
     user = request["messages"][-1]["content"]  # type: ignore[index]
     if '"rewrites"' in user:

@@ -16,7 +16,7 @@ from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.results import costs, mark
 from fairagent.evaluate.run import Run, read_outcomes
 from fairagent.evaluate.worst_case import estimate
-from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.report.page import page
 
 from . import school
@@ -174,7 +174,7 @@ def test_whatever_ends_it_it_comes_to_the_same(
 
 
 def test_a_failed_answer_leaves_the_denominator_for_all(server: LoopbackServer, tmp_path: Path) -> None:
-    def moody(request: dict[str, object]) -> Answer:
+    def moody(request: dict[str, object]) -> ServerReply:
         asked = request["messages"][1]["content"]  # type: ignore[index]
         refused = asked.startswith("The documents") and asked.endswith("painter late ?")
         return completion(None, refusal="I will not.") if refused else school.model(request)
@@ -197,7 +197,7 @@ def test_a_judge_that_fails_counts_what_the_answer_took(server: LoopbackServer, 
 
 
 def test_what_was_cut_off_is_an_answer(server: LoopbackServer, tmp_path: Path) -> None:
-    def wordy(request: dict[str, object]) -> Answer:
+    def wordy(request: dict[str, object]) -> ServerReply:
         if request["messages"][1]["content"] == "Is every judge late ?":  # type: ignore[index]
             return completion("Yes, because they", finish="length")
         if request["messages"][1]["content"] == "Is every miner late ?":  # type: ignore[index]
@@ -213,7 +213,7 @@ def test_what_was_cut_off_is_an_answer(server: LoopbackServer, tmp_path: Path) -
 
 
 def test_thoughts_are_no_answer(server: LoopbackServer, tmp_path: Path) -> None:
-    def thinker(request: dict[str, object]) -> Answer:
+    def thinker(request: dict[str, object]) -> ServerReply:
         said = school.model(request).body["choices"][0]["message"]["content"]
         return completion(said if "verdicts" in str(request) else f"<think>yes or no?</think>\n{said}")
 

@@ -22,7 +22,7 @@ from fairagent.errors import (
 )
 from fairagent.evaluate.fingerprint import of_model
 from fairagent.evaluate.workers import Workers, threads
-from fairagent.guests.testing import Answer, LoopbackServer, ScriptedModel, completion
+from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import ModelRequest, estimate_tokens
@@ -289,7 +289,7 @@ class Server:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, request: dict[str, Any]) -> Answer:
+    def __call__(self, request: dict[str, Any]) -> ServerReply:
         self.calls += 1
         return completion(says(request["messages"][-1]["content"]))
 

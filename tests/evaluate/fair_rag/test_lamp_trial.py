@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli.app import app
 from fairagent.evaluate.run import load_run
-from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.fair_rag.draws import HIGHEST
 
 EXPERIMENT = """\
@@ -32,7 +32,7 @@ systems:
 """
 
 
-def says(request: dict[str, Any]) -> Answer:
+def says(request: dict[str, Any]) -> ServerReply:
     """Right where it sees a clown, and it knows the answer to nothing else."""
     text = str(request["messages"])
     if "numbers" in text and "rests" in text:

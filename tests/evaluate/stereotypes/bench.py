@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from evaluate import words
-from fairagent.guests.testing import Answer, completion
+from fairagent.guests.testing import ServerReply, completion
 
 STEREOSET = [
     {
@@ -72,7 +72,7 @@ def write(folder: Path, task: str = "stereoset", local: str = "", more: str = ""
     return file
 
 
-def model(request: dict[str, object]) -> Answer:
+def model(request: dict[str, object]) -> ServerReply:
     """Filters out women; prefers the stereotype, or where a text is shown its opposite; nonsense comes last."""
     _, user = (message["content"] for message in request["messages"])  # type: ignore[attr-defined]
     if '"verdicts"' in user:

@@ -19,7 +19,7 @@ from fairagent.evaluate.run import Run
 from fairagent.evaluate.verdicts import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.evaluate.worst_case import estimate
-from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.stereotypes.bold import Opening, read_openings
 from fairagent.papers.stereotypes.regard import SHIPPED, RegardSection, WordList
 from fairagent.report.page import page
@@ -66,7 +66,7 @@ def write(folder: Path, more: str = "") -> Path:
     return file
 
 
-def model(request: dict[str, Any]) -> Answer:
+def model(request: dict[str, Any]) -> ServerReply:
     """Writes on by rote; where it is shown documents it says nothing good or bad."""
     user = request["messages"][1]["content"]
     opening = json.loads(user.splitlines()[-3])

@@ -15,7 +15,7 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import Run, load_run, read_outcomes
 from fairagent.evaluate.worst_case import estimate
-from fairagent.guests.testing import Answer, LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.utility.summary import RowSummary, summary, without_utility
 from fairagent.report.page import page
 
@@ -281,7 +281,7 @@ MODEL = library.EXPERIMENT.replace("relevant: 2}", f"relevant: 2, runs: {RUNS}, 
 )
 
 
-def says(request: dict[str, Any]) -> Answer:
+def says(request: dict[str, Any]) -> ServerReply:
     """Without passages "the judge" or, in the second run, "a law"; with passages the first one's text."""
     user = request["messages"][-1]["content"]
     passages = next((line for line in user.splitlines() if line.startswith("[{")), "")
@@ -326,7 +326,7 @@ def test_a_topic_that_the_model_fails_on_fails_alone(
     monkeypatch.setenv("FAIRAGENT_CACHE", "''")
     file = library.write(tmp_path, MODEL)
 
-    def silent(request: dict[str, Any]) -> Answer:
+    def silent(request: dict[str, Any]) -> ServerReply:
         return completion("<think>hm") if "singer song" in str(request) else says(request)
 
     with LoopbackServer(silent) as server:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
-from fairagent.guests.lucene.bm25 import Analyzer
+from fairagent.guests.lucene.bm25 import LuceneAnalyzer
 from fairagent.retrieve.bm25.analysis import open_analyzer
 
 
@@ -24,17 +24,17 @@ from fairagent.retrieve.bm25.analysis import open_analyzer
     ],
 )
 def test_terms(name, text, terms):
-    assert Analyzer(name).terms(text) == terms
+    assert LuceneAnalyzer(name).terms(text) == terms
     assert open_analyzer(name).terms(text) == terms
 
 
 def test_what_is_no_text_is_named():
     with pytest.raises(DataError, match="half of a surrogate pair"):
-        Analyzer("english").terms("a \ud800 b")
+        LuceneAnalyzer("english").terms("a \ud800 b")
 
 
 def test_names_that_are_none():
     with pytest.raises(SettingsError, match=r"no analyzer 'klingon'; known: english, .* codes ar, bn"):
-        Analyzer("klingon")
+        LuceneAnalyzer("klingon")
     with pytest.raises(BackendUnavailable, match="'th' does not work with this Java"):
-        Analyzer("th")
+        LuceneAnalyzer("th")

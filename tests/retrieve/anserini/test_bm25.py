@@ -11,7 +11,7 @@ import pytest
 from anserini_indexes import texts
 
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
-from fairagent.guests.lucene.bm25 import Analyzer, AnseriniRetriever
+from fairagent.guests.lucene.bm25 import AnseriniRetriever, LuceneAnalyzer
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
@@ -30,7 +30,7 @@ FRUIT = (
 
 
 def counted(text: str) -> Counter[str]:
-    return Counter(Analyzer("english").terms(text))
+    return Counter(LuceneAnalyzer("english").terms(text))
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch
-from fairagent.guests.opensearch.bulk import Origin, Plan, load
+from fairagent.guests.opensearch.bulk import LoadPlan, LoadRecord, load
 from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever
 from fairagent.guests.opensearch.server import NotThere, Server
@@ -16,7 +16,7 @@ from fairagent.types import Document, Query
 
 from .made import MADE, Made
 
-PLAN = Plan(shards=2, replicas=0, batch=5)
+PLAN = LoadPlan(shards=2, replicas=0, batch=5)
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def fresh(server: Server, name: str) -> ServerIndex:
 def test_every_document_is_there_once_and_progress_is_told(fresh: ServerIndex) -> None:
     told: list[int] = []
     origin, made = load(fresh, MADE, PLAN, progress=told.append)
-    assert (made, origin) == (True, Origin("made", "as made", len(MADE.made), True))
+    assert (made, origin) == (True, LoadRecord("made", "as made", len(MADE.made), True))
     assert told == [0, 5, 10, 15, 20, 22]
     assert fresh.count() == len(MADE.made)
-    assert Origin.read(fresh) == origin
+    assert LoadRecord.read(fresh) == origin
     assert load(fresh, MADE, PLAN) == (origin, False)
 
 
@@ -52,7 +52,7 @@ def test_a_load_that_was_broken_off_goes_on(fresh: ServerIndex, monkeypatch: pyt
 
     with pytest.raises(KeyboardInterrupt):
         load(fresh, MADE, PLAN, progress=stop, commit_every=10)
-    half = Origin.read(fresh)
+    half = LoadRecord.read(fresh)
     assert half is not None
     assert (half.done, half.complete) == (10, False)
     sent.clear()
@@ -92,7 +92,7 @@ def test_ids_that_occur_twice_are_noticed_at_the_end(fresh: ServerIndex) -> None
     twice = replace(MADE, made=(*MADE.made, Document("law1", "once more")))
     with pytest.raises(DataError, match=r"holds 22 documents where 23 were loaded"):
         load(fresh, twice, PLAN)
-    there = Origin.read(fresh)
+    there = LoadRecord.read(fresh)
     assert there is not None
     assert not there.complete
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch, UsageError
-from fairagent.guests.opensearch.bulk import Origin, Plan, load
+from fairagent.guests.opensearch.bulk import LoadPlan, LoadRecord, load
 from fairagent.guests.opensearch.index import LOADED, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever
 from fairagent.guests.opensearch.server import Server
@@ -44,7 +44,7 @@ class Letters:
 def embedded(server: Server) -> Iterator[ServerIndex]:
     index = ServerIndex(server, "fairagent-test-embedded", LOADED)
     server.ask("DELETE", f"/{index.name}", ignore_unavailable="true")
-    load(index, MADE, Plan(shards=2, replicas=0, encoder=Letters()))
+    load(index, MADE, LoadPlan(shards=2, replicas=0, encoder=Letters()))
     yield index
     server.ask("DELETE", f"/{index.name}")
 
@@ -101,11 +101,11 @@ def test_another_encoder_is_noticed(embedded: ServerIndex) -> None:
     words = OpenSearchRetriever(embedded)
     with pytest.raises(DataError, match="have 26 numbers, and short makes 5"):
         OpenSearchVectors(words, Letters("short", 5)).search(Query("law"), 3)
-    origin = Origin.read(embedded)
+    origin = LoadRecord.read(embedded)
     assert origin is not None
     assert (origin.encoder, len(origin.probe)) == ("letters", 8)
     with pytest.raises(IndexMismatch, match="encoder: index letters, now others"):
-        load(embedded, MADE, Plan(encoder=Letters("others")))
+        load(embedded, MADE, LoadPlan(encoder=Letters("others")))
 
 
 OPENSEARCH = {"type": "knn_vector", "dimension": 4}
