@@ -18,7 +18,10 @@ from evaluate import words
 import fairagent.extend
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, PromptError, SettingsError, UsageError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.fingerprint import fingerprint
 from fairagent.evaluate.run import load_run
+from fairagent.evaluate.worst_case import estimate
 from fairagent.extend import Case, Prompts
 from fairagent.guests.testing import LoopbackServer
 from fairagent.measures import parse_measure
@@ -335,6 +338,88 @@ def test_a_template_that_two_packages_bring(install: Install, parts: None) -> No
     install("other", "by_others", PLACES, {"fairagent.prompts": {"refine_by_places": "by_others"}})
     with pytest.raises(PromptError, match="other"):
         _ = Prompts()["refine_by_places"]
+
+
+# --- a loop of another package ------------------------------------------------------------------------------------
+
+ONCE = """\
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from fairagent.extend import Group, LoopResult, Part, Refiner, RefineState, Search, Site
+
+
+@dataclass(frozen=True)
+class Once:
+    refiner: Refiner
+
+    def run(self, search: Search) -> LoopResult:
+        (first,) = search.steps
+        search.on_step(first)
+        memberships = dict(zip((one.dimension for one in first.exposures), search.meter.memberships(first.ranking.ids)))
+        group = Group(first.exposures[0].dimension, first.exposures[0].labels[0])
+        refinement = self.refiner.refine(
+            RefineState(search.query, first.query, first.ranking, memberships, first.exposures, group, frozenset())
+        )
+        query = replace(first.query, terms=refinement.terms)
+        step = replace(first, query=query, ranking=search.retrieve(query), source=refinement.source,
+                       added=refinement.terms, usage=refinement.usage)
+        search.on_step(step)
+        return LoopResult(step.ranking, (first, step), "once", search.meter)
+
+
+class OnceConfig(Part):
+    of_groups: ClassVar[bool] = True
+    kind: Literal["once"] = "once"
+
+    def uses(self, settings) -> tuple[Part, ...]:
+        return (settings.refine,)
+
+    def build(self, site: Site) -> Once:
+        return Once(site.settings.refine.build(site))
+"""
+FAIR_QR_ONCE = """\
+name: two loops
+collection: collection.yaml
+settings: {model: {name: tiny, base_url: "http://127.0.0.1:1/v1"}}
+systems:
+  shipped: {engine: words, rerank: none, loop: fair-qr, refine: llm, iterations: 1}
+  foreign: {engine: words, rerank: none, loop: once, refine: llm, iterations: 1}
+  silent: {engine: words, rerank: none, loop: once, refine: none}
+"""
+
+
+@pytest.fixture
+def once(install: Install) -> None:
+    install("once", "once", ONCE, {"fairagent.loops": {"once": "once:OnceConfig"}})
+
+
+def test_a_foreign_loop_counts_with_the_refiner_that_it_uses(once: None, tmp_path: Path) -> None:
+    file = words.write(tmp_path / "words", FAIR_QR_ONCE)
+    checked = check_experiment(file, environ={"OPENAI_API_KEY": "none"})
+    asks = {name: system.asks for name, system in checked.plan.systems.items()}
+    assert asks == {"shipped": ("refine_query",), "foreign": ("refine_query",), "silent": ()}
+    shipped, foreign, silent = estimate(checked)
+    assert (foreign.calls, foreign.model) == (shipped.calls, "tiny") == (len(checked.plan.topics), "tiny")
+    assert foreign.input_tokens == shipped.input_tokens > 0
+    assert silent.calls == 0
+    prompts = {name: made_from.get("prompts") for name, made_from in fingerprint(checked, {})["systems"].items()}
+    template = {"refine_query.j2": Prompts()["refine_query"].sha256}
+    assert prompts == {"shipped": template, "foreign": template, "silent": None}
+    # Who asks a model needs one, whoever brings the loop.
+    words.write(tmp_path / "words", FAIR_QR_ONCE.replace("name: tiny, ", ""))
+    with pytest.raises(FairAgentError) as caught:
+        check_experiment(file, environ={"OPENAI_API_KEY": "none"})
+    assert [name for name in asks if f"systems.{name}" in str(caught.value)] == ["shipped", "foreign"]
+
+
+def test_a_foreign_loop_serves(once: None, parts: None, collection: Collection) -> None:
+    with LoopbackServer(['{"keywords": ["f1", "her"]}']) as server:
+        model = {"name": "tiny", "base_url": server.url}
+        chosen = {"engine": "overlap", "rerank": "none", "refine": "llm", "target": "uniform", "cache": "", "n": 3}
+        trace = open_agent(collection, loop="once", model=model, **chosen).search("he lawyer").trace
+    assert (trace.stopped, trace.usage.calls, len(server.requests)) == ("once", 1, 1)
+    assert (trace.steps[1].source, [term.text for term in trace.steps[1].added]) == ("llm", ["f1", "her"])
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------
