@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 BARE := .venv-light
 INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples prompts
+PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples fairagent prompts
 
 .PHONY: help demo demo-llm test test-light test-slow test-llm fuzz check notebooks dist docs gallery local setup clean
 

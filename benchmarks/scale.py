@@ -1,4 +1,4 @@
-"""How time, disk and memory grow with a collection, on this machine: docs/scale.md has the figures.
+"""How time, disk and memory grow with a collection, on this machine: docs/engines.md#large-collections has the figures.
 
     python benchmarks/scale.py --documents 10000 50000 200000 1000000 [--folder FOLDER] [--bm25]
 

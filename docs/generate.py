@@ -119,7 +119,7 @@ def experiment_page() -> Iterator[str]:
 
 
 def prompts_page() -> Iterator[str]:
-    """Each template with what it is given; what the variables mean is in docs/prompts.md."""
+    """Each template with what it is given; what the variables mean is in docs/prompts_and_models.md."""
     yield "# Prompt templates\n\nWhat each variable holds: [Prompts](../prompts.md#what-each-one-gets).\n"
     prompts = Prompts()
     for id in prompts.ids:

@@ -1,4 +1,4 @@
-"""docs/ci.md: its experiment and its pytest file are run as they stand, and print what the page says."""
+"""docs/experiments.md, on continuous integration: both files are run as they stand, and print what the page says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fairagent.collection.demo import write_demo
 from fairagent.guests.testing import assert_exposure, exposure
 from fairagent.retrieve.bm25.build import build_index
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "ci.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).resolve().parents[1] / "docs" / "experiments.md").read_text(encoding="utf-8")
+PAGE = GUIDE.partition("## In continuous integration\n")[2]
 
 
 def blocks(language: str) -> list[str]:

@@ -162,7 +162,7 @@ class Look:
         seen = [f"# {in_line(name)}: {in_line(self.labels_of(name))}" for name in self.groups]
         rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
         head = [
-            f"# Proposed by `fairagent init` from {rows} of {in_line(self.path.name)}; see docs/collections.md.",
+            f"# Proposed by `fairagent init` from {rows} of {in_line(self.path.name)}; see docs/your_data.md.",
             *seen,
         ]
         written = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)

@@ -94,7 +94,9 @@ def _note(id: str, settings: Settings) -> str:
     if id in REFINERS or (id in LOOPS and id in settings.loop.templates):
         return ""
     if id in LOOPS:
-        return f"With these settings nothing asks with {id}: set what does under `settings` (docs/prompts.md)."
+        return (
+            f"With these settings nothing asks with {id}: set what does under `settings` (docs/prompts_and_models.md)."
+        )
     return (
         f"Rankings do not depend on {id}, so that this experiment shows no difference. Take a kind that asks with it "
         "(`fairagent evaluate --template KIND`), with the same two systems."

@@ -14,7 +14,7 @@ from fairagent.collection.labels import read_groups
 from fairagent.collection.records import Faults
 from fairagent.errors import DataError
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "collections.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "your_data.md"
 
 
 def memberships(tmp_path, name: str, content: str, **column: object) -> tuple[tuple[str, ...], list[float]]:

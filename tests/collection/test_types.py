@@ -162,7 +162,7 @@ def test_probabilities_are_memberships(tmp_path):
 
 
 def test_the_line_of_the_documentation(tmp_path):
-    page = Path(__file__).resolve().parents[2] / "docs" / "collections.md"
+    page = Path(__file__).resolve().parents[2] / "docs" / "your_data.md"
     (line,) = re.findall(r"```json\n(.*)\n```", page.read_text(encoding="utf-8"))
     (tmp_path / "groups.jsonl").write_text(line, encoding="utf-8")
     block = {"path": "groups.jsonl", "dimensions": {"gender": {"predicted": True}}}

@@ -1,4 +1,4 @@
-"""docs/prompts.md says what is so: every template, variable, filter, reply and limit."""
+"""docs/prompts_and_models.md says what is so: every template, variable, filter, reply and limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairagent.search.refine.asking import LONGEST_KEYWORD, MOST_KEYWORDS, REPLI
 from fairagent.search.refine.llm import LlmConfig
 from fairagent.settings import Settings, validate
 
-GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "prompts.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "prompts_and_models.md").read_text(encoding="utf-8")
 
 
 def section(title: str) -> str:
@@ -53,8 +53,8 @@ def test_the_language_and_its_limits() -> None:
 
 
 def test_the_settings_shown_are_settings() -> None:
-    first, _ = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
-    shown = validate(Settings, yaml.safe_load(first), "docs/prompts.md")
+    first = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)[0]
+    shown = validate(Settings, yaml.safe_load(first), "docs/prompts_and_models.md")
     assert (shown.refine.kind, shown.prompts) == ("grounded", "few-shot")
 
 

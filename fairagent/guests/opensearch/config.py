@@ -115,7 +115,7 @@ class OpenSearchConfig(Part):
         if site.stateless and not set(self.groups) <= set(site.collection.groups.dimensions):
             raise SettingsError(
                 "an experiment judges by the groups of its collection: write those of the index into a table once "
-                "(docs/engines-server.md), name it in the collection's settings file, and leave out engine.groups"
+                "(guests/opensearch/README.md), name it in the collection's settings file, and leave out engine.groups"
             )
         groups = self.group_labels(site) if self.groups else None
         self.opened(site).check_version()

@@ -26,7 +26,7 @@ from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray
 
 STEEPNESS, MIDDLE = 10.0, 0.4
-"""Of the curve from evidence to probability: tuned on public topics (docs/loop.md)."""
+"""Of the curve from evidence to probability: tuned on public topics (docs/search_and_answer.md)."""
 LEAST_RATIO = 0.02
 """Below it a document's odds are not told apart, so that none is lost for good."""
 

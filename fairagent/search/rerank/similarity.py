@@ -182,7 +182,7 @@ class GraphReranker:
     """The best `depth`: (1 - weight) own + weight the mean score of the `k` nearest among them; the rest stays behind.
 
     Nearest are those with the largest inner products of the embeddings that `source` tells; without one nothing
-    changes. (Neighbors outside the pool have no scores, and made it worse: docs/loop.md.)
+    changes. (Neighbors outside the pool have no scores, and made it worse: docs/search_and_answer.md.)
     """
 
     source: EmbeddingSource | None

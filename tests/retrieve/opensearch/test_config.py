@@ -1,4 +1,4 @@
-"""The engine as users meet it: the example of docs/engines-server.md, settings, `index`, `search` and `doctor`."""
+"""The engine as users meet it: the example of its README, settings, `index`, `search` and `doctor`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fairagent.search.pipeline import open_site, parts_of, prepare
 from fairagent.settings import load_settings
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "engines-server.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "fairagent" / "guests" / "opensearch" / "README.md").read_text(encoding="utf-8")
 EXAMPLES = [block.partition("\n")[::2] for block in re.findall(r"checked by .*?```yaml\n# (.*?)```", PAGE, re.DOTALL)]
 
 
