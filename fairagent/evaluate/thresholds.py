@@ -1,6 +1,6 @@
 """Thresholds: what the numbers of an experiment have to reach, as the key `assert` of its file says.
 
-A measure or a group of a dimension has a bound, for one system or for all but the baseline; `docs/experiments.md` has the forms.
+A measure or a group of a dimension has a bound, for one system or for all but the baseline (docs/experiments.md).
 
 Bounds: what a number has to be, alone or beside the baseline's.
 """
