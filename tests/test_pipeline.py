@@ -13,6 +13,7 @@ from evaluate import words
 from fairagent import load_collection, open_agent
 from fairagent.collection import Collection
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
+from fairagent.guests.dense import cross_encoder
 from fairagent.guests.testing import ScriptedModel
 from fairagent.retrieve import vectors
 from fairagent.retrieve.bm25.part import close_all, prepare_index
@@ -34,7 +35,6 @@ from fairagent.search.pipeline import (
     with_settings,
 )
 from fairagent.search.refine.feedback import FeedbackRefiner
-from fairagent.search.rerank import cross_encoder
 from fairagent.search.rerank.base import Pool, pool_of
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker

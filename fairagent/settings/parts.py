@@ -85,11 +85,10 @@ BUILT_IN: dict[str, dict[str, str]] = {
     },
     "rerank": {
         "original": "fairagent.search.rerank.relevance:OriginalConfig",
-        "fused": "fairagent.search.rerank.relevance:FusedConfig",
+        "fused": "fairagent.search.rerank.relevance:FusedRerankConfig",
         "exposure": "fairagent.search.rerank.exposure:ExposureConfig",
         "graph": "fairagent.search.rerank.similarity:GraphConfig",
         "mmr": "fairagent.search.rerank.similarity:MMRConfig",
-        "cross-encoder": "fairagent.search.rerank.cross_encoder:CrossEncoderConfig",
         "plackett-luce": "fairagent.search.rerank.relevance:PlackettLuceConfig",
         "chain": "fairagent.search.rerank.relevance:ChainConfig",
         "none": "fairagent.settings.parts:Without",

@@ -28,8 +28,7 @@ from fairagent.papers.rivals.adaptive import (
 )
 from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.site import Site
-from fairagent.search.rerank.base import Pool
-from fairagent.search.rerank.cross_encoder import PairScorer
+from fairagent.search.rerank.base import PairScorer, Pool
 from fairagent.search.rerank.relevance import ChainConfig
 from fairagent.settings import Settings
 from fairagent.types import Document, FloatArray, Query, Ranking
@@ -433,7 +432,7 @@ def test_a_scorer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> PairScorer:
         raise BackendUnavailable(f"no cross-encoder {name!r}")
 
-    monkeypatch.setattr("fairagent.search.rerank.cross_encoder.open_pair_scorer", missing)
+    monkeypatch.setattr("fairagent.guests.dense.cross_encoder.open_pair_scorer", missing)
     place = site(rerank={"kind": "adaptive", "scorer": "nowhere"})
     for ask in (place.settings.rerank.check, place.settings.rerank.build):
         with pytest.raises(BackendUnavailable, match="no cross-encoder 'nowhere'"):

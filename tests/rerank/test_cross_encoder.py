@@ -13,13 +13,13 @@ import pytest
 from tiny_models import WORDS, save_bert, save_causal, save_cross_encoder, save_t5
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.search.rerank.base import Pool
-from fairagent.search.rerank.cross_encoder import (
+from fairagent.guests.dense.cross_encoder import (
     CrossEncoderReranker,
     CrossEncoderScorer,
     MonoT5Scorer,
     open_pair_scorer,
 )
+from fairagent.search.rerank.base import Pool
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 MONOT5 = (*WORDS, "query", "document", "relevant", ":", "true", "false")

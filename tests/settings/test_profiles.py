@@ -18,7 +18,7 @@ from fairagent.search.pipeline import resolve
 from fairagent.search.refine.feedback import FeedbackConfig
 from fairagent.search.refine.llm import LlmConfig
 from fairagent.search.rerank.exposure import ExposureConfig
-from fairagent.search.rerank.relevance import ChainConfig, FusedConfig, OriginalConfig
+from fairagent.search.rerank.relevance import ChainConfig, FusedRerankConfig, OriginalConfig
 from fairagent.search.rerank.similarity import GraphConfig, MMRConfig
 from fairagent.settings import Settings, lay, load_settings
 from fairagent.settings.tree import profiles, read_profile
@@ -168,8 +168,8 @@ MMR = {"kind": "mmr", "relevance": 0.3}
 @pytest.mark.parametrize(
     ("below", "above", "expected"),
     [
-        (MMR, "fused", FusedConfig()),
-        (MMR, {"kind": "fused", "refined": 0.1}, FusedConfig(refined=0.1)),
+        (MMR, "fused", FusedRerankConfig()),
+        (MMR, {"kind": "fused", "refined": 0.1}, FusedRerankConfig(refined=0.1)),
         (MMR, "mmr", MMRConfig(relevance=0.3)),
         (MMR, {"kind": "mmr", "by": "groups"}, MMRConfig(relevance=0.3, by="groups")),
         (MMR, {"by": "groups"}, MMRConfig(relevance=0.3, by="groups")),
@@ -178,7 +178,7 @@ MMR = {"kind": "mmr", "relevance": 0.3}
         ({"fairness": 1}, {"kind": "exposure", "unlabeled": 0}, ExposureConfig(unlabeled=0)),
         ({"fairness": 1}, "mmr", MMRConfig()),
         (MMRConfig(relevance=0.3), {"by": "groups"}, MMRConfig(relevance=0.3, by="groups")),
-        (MMRConfig(relevance=0.3), "fused", FusedConfig()),
+        (MMRConfig(relevance=0.3), "fused", FusedRerankConfig()),
         (MMR, MMRConfig(by="groups"), MMRConfig(by="groups")),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_part_of_another_kind_replaces_and_of_the_same_merges(below: Any, abov
 def test_a_chain_is_laid_over_as_a_whole() -> None:
     below = {"rerank": [MMR, "fused"]}
     for above, expected in (
-        (["fused"], [FusedConfig()]),
+        (["fused"], [FusedRerankConfig()]),
         ({"kind": "chain", "parts": ["mmr"]}, [MMRConfig()]),
     ):
         chosen = load_settings(overrides=lay(below, {"rerank": above}), environ={}).rerank

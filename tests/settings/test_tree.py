@@ -13,7 +13,7 @@ from fairagent.errors import SettingsError, UsageError
 from fairagent.search.pipeline import collection_path, index_folder, resolve
 from fairagent.search.refine.feedback import FeedbackConfig
 from fairagent.search.rerank.exposure import ExposureConfig
-from fairagent.search.rerank.relevance import FusedConfig
+from fairagent.search.rerank.relevance import FusedRerankConfig
 from fairagent.search.rerank.similarity import MMRConfig
 from fairagent.settings import (
     Expansion,
@@ -117,7 +117,7 @@ def test_resolving_a_value_lays_the_call_over_it_section_by_section(monkeypatch:
     assert resolve(None, {"depth": 60}) == Settings(profile="offline", n=7, depth=60)
 
 
-@pytest.mark.parametrize("rerank", [MMRConfig(), MMRConfig(relevance=0.3), "mmr", ["mmr", FusedConfig()], "none"])
+@pytest.mark.parametrize("rerank", [MMRConfig(), MMRConfig(relevance=0.3), "mmr", ["mmr", FusedRerankConfig()], "none"])
 def test_a_part_that_was_given_as_a_value_keeps_its_kind(rerank: Any) -> None:
     given = Settings(rerank=rerank)
     assert resolve(given, {"n": 5}).rerank == given.rerank
@@ -174,7 +174,7 @@ def test_a_wrong_variable_is_named() -> None:
 
 def test_a_section_and_its_parts_as_variables() -> None:
     environ = {"FAIRAGENT_RERANK": "{kind: fused, refined: 0.2}", "FAIRAGENT_RERANK__REFINED": "0.3"}
-    assert load_settings(environ=environ).rerank == FusedConfig(refined=0.3)
+    assert load_settings(environ=environ).rerank == FusedRerankConfig(refined=0.3)
     assert load_settings(environ={"FAIRAGENT_RERANK": "mmr"}).rerank == MMRConfig()
     environ = {"FAIRAGENT_RERANK": "mmr", "FAIRAGENT_RERANK__RELEVANCE": "0.1"}
     assert load_settings(environ=environ).rerank == MMRConfig(relevance=0.1)

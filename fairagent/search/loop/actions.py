@@ -21,7 +21,7 @@ from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.graph import Graph
 from fairagent.search.loop.base import Lack, lacking
 from fairagent.search.loop.environment import Environment
-from fairagent.search.loop.judges import Judge
+from fairagent.search.loop.judges import RelevanceJudge
 from fairagent.search.loop.state import HALVINGS, Control, JudgedDocuments, Reached, State, moved, refusal
 from fairagent.types import FloatArray, Verdict
 from fairagent.types.common import Alarm, without_verdict
@@ -39,7 +39,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Attempt:
+class ActionOutcome:
     """An action's outcome: the state `after` it, if that is accepted, and the one that remains `otherwise`.
 
     The gap of what would be served has to be below `bar`; with a `failure` nothing is accepted. `notes` say what was
@@ -67,7 +67,7 @@ class Action(Protocol):
         """Whether it could help now."""
         ...
 
-    def act(self, environment: Environment, state: State) -> Attempt:
+    def act(self, environment: Environment, state: State) -> ActionOutcome:
         """Try it. Raises what the models raise that it asks."""
         ...
 
@@ -92,7 +92,7 @@ class RefineAction:
         lacks = lacking(state.exposures)
         return Offer(True, str(lacks[0]) if lacks else "what the groups have in common is relevance feedback")
 
-    def act(self, environment: Environment, state: State) -> Attempt:
+    def act(self, environment: Environment, state: State) -> ActionOutcome:
         """The next step of the control law."""
         state, notes = environment.searched_again(environment.informed(state))
         state = environment.mixed(state)
@@ -102,7 +102,7 @@ class RefineAction:
         control = replace(state.control, made=state.control.made + 1)
         before, reached = state.control.reached, (weights, after.exposures)
         same = after.served.ids == state.served.ids and (before is None or not np.allclose(weights, before[0]))
-        return Attempt(
+        return ActionOutcome(
             replace(after, control=replace(control, reached=reached)),
             replace(state, control=self._refused(control, reached, refusal(after, bar), same)),
             bar,
@@ -154,7 +154,7 @@ class FilterAction:
             return Offer(False, "it was tried")
         return Offer(bool(len(state.served)), "what would be served was not checked for bias")
 
-    def act(self, environment: Environment, state: State) -> Attempt:
+    def act(self, environment: Environment, state: State) -> ActionOutcome:
         """Filter what would be served, and what takes the place of the removed."""
         search, after = environment.search, state
         verdicts: list[Verdict] = []
@@ -179,7 +179,7 @@ class FilterAction:
             after = environment.without(after, {verdict.id for verdict in gone}) if gone else after
         failure = "" if after is not state else f"none of {len(verdicts)} documents is removed"
         alarms = filter_alarms(verdicts, removed_by(verdicts, environment.meter))
-        return Attempt(after, state, state.gap + self.worse, tuple(notes), failure=failure, alarms=alarms)
+        return ActionOutcome(after, state, state.gap + self.worse, tuple(notes), failure=failure, alarms=alarms)
 
 
 def _note_of_removal(verdict: Verdict) -> str:
@@ -190,7 +190,7 @@ def _note_of_removal(verdict: Verdict) -> str:
 class JudgeAction:
     """The first `documents` of each of the `groups` that lack most."""
 
-    judge: Judge
+    judge: RelevanceJudge
     documents: int = 10
     groups: int = 3
     name: str = "judge"
@@ -204,7 +204,7 @@ class JudgeAction:
             return Offer(False, "no group that was found lacks exposure")
         return Offer(True, f"{some[0]}, though documents of it were found: are the best of them relevant?")
 
-    def act(self, environment: Environment, state: State) -> Attempt:
+    def act(self, environment: Environment, state: State) -> ActionOutcome:
         """Judge, take relevance from what is not relevant, and refine with what is learned from what is."""
         state = environment.informed(state)
         search, lacks = environment.search, self._lacks(environment, state)
@@ -216,11 +216,11 @@ class JudgeAction:
         alarms = without_verdict("judge", len(ids) - len(chance), len(ids))
         if not chance:
             failure = "no document was judged"
-            return Attempt(state, state, state.gap, judgment.notes, failure=failure, alarms=alarms)
+            return ActionOutcome(state, state, state.gap, judgment.notes, failure=failure, alarms=alarms)
         judged = JudgedDocuments(chance, frozenset(lack.place for lack in lacks))
         after = environment.learned_anew(state, state.found, judged)
         weights = after.control.reached[0] if after.control.reached else None
-        return Attempt(after, state, state.bar, (*notes, *judgment.notes), weights=weights, alarms=alarms)
+        return ActionOutcome(after, state, state.bar, (*notes, *judgment.notes), weights=weights, alarms=alarms)
 
     def _lacks(self, environment: Environment, state: State) -> list[Lack]:
         return [lack for lack in lacking(state.exposures) if state.learned[lack.place]][: self.groups]
@@ -251,7 +251,7 @@ class NeighborsAction:
             return Offer(False, "no group lacks documents")
         return Offer(True, f"{short[0]}, and too few of its documents were found for so many places")
 
-    def act(self, environment: Environment, state: State) -> Attempt:
+    def act(self, environment: Environment, state: State) -> ActionOutcome:
         """Let the group's own among the neighbors in, and refine with what is now the groups' evidence."""
         state = environment.informed(state)
         entering: dict[str, None] = {}
@@ -261,10 +261,10 @@ class NeighborsAction:
             notes.append(f"{lack.group}: {len(near)} of its documents come in")
             entering |= dict.fromkeys(near)
         if not entering:
-            return Attempt(state, state, state.gap, tuple(notes), failure="no neighbor is new")
+            return ActionOutcome(state, state, state.gap, tuple(notes), failure="no neighbor is new")
         after = environment.learned_anew(state, environment.joined(state.found, list(entering)), state.judged)
         weights = after.control.reached[0] if after.control.reached else None
-        return Attempt(after, state, state.bar, tuple(notes), weights=weights)
+        return ActionOutcome(after, state, state.bar, tuple(notes), weights=weights)
 
     def _near(self, environment: Environment, state: State, lack: Lack) -> list[str]:
         """The group's documents near its best ones, or where it has none near what is served, that were not found."""

@@ -18,11 +18,11 @@ from fairagent.search.loop.channels import GroupMembers, Mixer, SecondSearch
 from fairagent.search.loop.controller import Controller
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.loop.guard import Guard, OnWorse
-from fairagent.search.loop.judges import RELEVANCE, Judge, ModelJudge, ScorerJudge
+from fairagent.search.loop.judges import RELEVANCE, ModelJudge, RelevanceJudge, ScorerJudge
 from fairagent.search.loop.kinds import KindSource
 from fairagent.search.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
 from fairagent.search.loop.sources import EvidenceKind, Sources, templates_of, worst_case
-from fairagent.search.rerank.cross_encoder import pair_scorer
+from fairagent.search.rerank.base import pair_scorer
 from fairagent.settings import Settings
 from fairagent.settings.parts import Part, Progress
 from fairagent.settings.section import Section
@@ -61,7 +61,7 @@ class JudgeSettings(Section):
 
     def build(self, site: Site, on_error: Literal["fallback", "fail"]) -> JudgeAction:
         """The action."""
-        judge: Judge
+        judge: RelevanceJudge
         if self.by == "model":
             judge = ModelJudge(site.model, site.prompts, self.batch, on_error=on_error)
         else:

@@ -18,7 +18,7 @@ from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimens
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import ledger
-from fairagent.search.loop.actions import STOP, Action, Attempt, RefineAction
+from fairagent.search.loop.actions import STOP, Action, ActionOutcome, RefineAction
 from fairagent.search.loop.base import LoopResult, Search
 from fairagent.search.loop.channels import Mixer, SecondSearch
 from fairagent.search.loop.environment import Environment
@@ -101,10 +101,10 @@ class Controller:
                 return state, _stop(environment, state, decision, book.usage) if asked else None, decision.why
             stopped = ""
 
-            def ended(error: ModelError | BudgetExceeded) -> Attempt:
+            def ended(error: ModelError | BudgetExceeded) -> ActionOutcome:
                 nonlocal stopped
                 stopped = f"{decision.action}: {error}"
-                return Attempt(state, state, state.gap, failure=str(error))
+                return ActionOutcome(state, state, state.gap, failure=str(error))
 
             act = partial(actions[decision.action].act, environment, state)
             tried = unless_failing(act, self.on_error, ended, unpaid=True)
@@ -139,7 +139,7 @@ def _step(
     environment: Environment,
     state: State,
     decision: Decision,
-    unless_failing: Attempt,
+    unless_failing: ActionOutcome,
     reason: str,
     usage: Usage,
     before: Step,

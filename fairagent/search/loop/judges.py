@@ -12,7 +12,7 @@ from fairagent.llm.budget import in_threads
 from fairagent.llm.prompts import Prompts
 from fairagent.measures.exposure import min_max
 from fairagent.retrieve.base import full_text
-from fairagent.search.rerank.cross_encoder import PairScorer
+from fairagent.search.rerank.base import PairScorer
 from fairagent.types import Document
 from fairagent.types.clean import query_shown
 
@@ -20,17 +20,17 @@ RELEVANCE = "judge_relevance"
 
 
 @dataclass(frozen=True, slots=True)
-class Judgment:
+class RelevanceJudgment:
     """For each document the chance in [0, 1] that it is relevant, None where it was not judged; `notes` say why not."""
 
     chances: tuple[float | None, ...]
     notes: tuple[str, ...] = ()
 
 
-class Judge(Protocol):
+class RelevanceJudge(Protocol):
     """Any object with this method will do."""
 
-    def judge(self, query: str, documents: Sequence[Document]) -> Judgment:
+    def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
         """How relevant each of these is."""
         ...
 
@@ -41,11 +41,11 @@ class ScorerJudge:
 
     scorer: PairScorer
 
-    def judge(self, query: str, documents: Sequence[Document]) -> Judgment:
+    def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
         """All documents are judged; where all scores are alike, none is above another."""
         scores = self.scorer.score(query, list(map(full_text, documents)))
         alike = not len(scores) or scores.min() == scores.max()
-        return Judgment(tuple([1.0] * len(documents) if alike else min_max(scores).tolist()))
+        return RelevanceJudgment(tuple([1.0] * len(documents) if alike else min_max(scores).tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ModelJudge:
     workers: int = 8
     on_error: Literal["fallback", "fail"] = "fallback"
 
-    def judge(self, query: str, documents: Sequence[Document]) -> Judgment:
+    def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
         """What the calls that were answered say. Raises FatalModelError, and with "fail" what else asking raises."""
         pages = [page_of(document) for document in documents]
         asked = in_threads(partial(self._ask, query_shown(query)), batches(pages, self.batch), self.workers, "judge")
@@ -70,7 +70,7 @@ class ModelJudge:
         failures = dict.fromkeys(failure for _, failure in asked if failure)
         missing = sum(chance is None for chance in chances)
         notes = [f"{missing} of {len(chances)} documents were not judged: {failure}" for failure in failures]
-        return Judgment(chances, tuple(notes))
+        return RelevanceJudgment(chances, tuple(notes))
 
     def _ask(self, query: str, pages: Sequence[Page]) -> tuple[list[float | None], str]:
         def judged() -> tuple[list[float | None], str]:

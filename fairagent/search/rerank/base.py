@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import DataError
+from fairagent.retrieve.site import Site
+from fairagent.settings.parts import part_class
 from fairagent.types import FloatArray, Query, Ranking
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unlabeled:
+class UnlabeledColumns:
     """Candidates without a label of one dimension as one more group, or as two: cannot have a label, and can.
 
     `rows` (n, u) are their shares of each candidate, `shares` (u,) what they should get of the exposure, and `own`
@@ -43,7 +46,7 @@ class Pool:
     n: int
     importance: tuple[float, ...] = ()
     unit: float = 0.0
-    unlabeled: tuple[Unlabeled | None, ...] = ()
+    unlabeled: tuple[UnlabeledColumns | None, ...] = ()
 
     def of(self, ranking: Ranking) -> Pool:
         """The pool with its candidates in the order, and with the scores, of `ranking`, which holds some of them."""
@@ -58,7 +61,7 @@ def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, unit: 
     """The candidates of `ranking` with their groups, targets and importance as `meter` has them."""
     memberships, columns = meter.memberships(ranking.ids), meter.columns(ranking.ids)
     unlabeled = tuple(
-        None if due is None else Unlabeled(rows[:, : len(due.shares)], due.shares, due.own)
+        None if due is None else UnlabeledColumns(rows[:, : len(due.shares)], due.shares, due.own)
         for due, rows in zip(meter.unlabeled, columns, strict=bool(meter.unlabeled))
     )
     targets = tuple(target.shares for target in meter.targets)
@@ -80,3 +83,26 @@ def ordered(ids: tuple[str, ...], scores: FloatArray, n: int) -> Ranking:
         raise DataError(f"the engine's score of document {ids[odd[0]]!r} is {scores[odd[0]]}, expected a finite number")
     order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))[:n]
     return Ranking(tuple(ids[i] for i in order), scores[order])
+
+
+class PairScorer(Protocol):
+    """Scores texts for a query: any object like this will do."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """How well each text answers, (n,): larger is better, whatever the scale."""
+        ...
+
+
+def pair_scorer(site: Site, name: str) -> PairScorer:
+    """The model `name` of the re-ranker `cross-encoder`, opened once for all who share the site's memo.
+
+    Raises BackendUnavailable where it is not on this machine.
+    """
+    part: Any = part_class("rerank", "cross-encoder")
+    scorer: PairScorer = site.memo.get(("pair scorer", name), lambda: part(scorer=name).open_scorer())
+    return scorer

@@ -16,7 +16,7 @@ from pydantic import Field
 from fairagent.measures import LOG2_MAX2, Discount, min_max, parse_discount
 from fairagent.retrieve.base import placed
 from fairagent.retrieve.site import Site
-from fairagent.search.rerank.base import Pool, Reranker, Unlabeled
+from fairagent.search.rerank.base import Pool, Reranker, UnlabeledColumns
 from fairagent.search.rerank.relevance import ChainReranker
 from fairagent.settings.parts import Part
 from fairagent.types import FloatArray, Ranking
@@ -192,7 +192,7 @@ class _Columns:
 
 
 def _columns(
-    memberships: FloatArray, target: FloatArray, unlabeled: Unlabeled | None, importance: float
+    memberships: FloatArray, target: FloatArray, unlabeled: UnlabeledColumns | None, importance: float
 ) -> Iterator[_Columns]:
     """A dimension's known groups, and where the unlabeled count, these beside all that have a label.
 

@@ -63,7 +63,7 @@ class OriginalConfig(Part):
         return OriginalReranker(engine_of(site))
 
 
-class FusedConfig(Part):
+class FusedRerankConfig(Part):
     """By the user's query and the refined evidence together."""
 
     kind: Literal["fused"] = "fused"

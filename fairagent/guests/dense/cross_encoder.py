@@ -1,25 +1,33 @@
-"""Models that read a query and a text together and say how well the text answers, one number a pair.
-
-Re-ranking by a model that reads the user's query and each document together.
-"""
+"""The re-ranker `cross-encoder`: a model reads the user's query and each document together and gives one number."""
 
 import importlib
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.retrieve.base import Retriever, full_text, texts_for
-from fairagent.retrieve.bm25.part import engine_of
-from fairagent.retrieve.site import Site
-from fairagent.search.rerank.base import Pool, ordered
-from fairagent.settings.parts import Part
-from fairagent.storage.packages import installed, load, without_progress
-from fairagent.types import FloatArray, Ranking
+from fairagent.extend import (
+    BackendUnavailable,
+    FloatArray,
+    PairScorer,
+    Part,
+    Pool,
+    Ranking,
+    Retriever,
+    Site,
+    UsageError,
+    engine_of,
+    full_text,
+    installed,
+    load,
+    ordered,
+    pair_scorer,
+    texts_for,
+    without_progress,
+)
 
 MONOT5 = "monot5:"
 PUBLISHED = "castorini/monot5"
@@ -28,19 +36,6 @@ BATCH = 16
 """Pairs that a model reads at a time."""
 TOKENS = 512
 """What MonoT5 was trained to read."""
-
-
-class PairScorer(Protocol):
-    """Scores texts for a query: any object like this will do."""
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        ...
-
-    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
-        """How well each text answers, (n,): larger is better, whatever the scale."""
-        ...
 
 
 class CrossEncoderScorer:
@@ -128,12 +123,6 @@ def open_pair_scorer(name: str, device: str = "cpu") -> PairScorer:
     return CrossEncoderScorer(name, device)
 
 
-def pair_scorer(site: Site, name: str) -> PairScorer:
-    """The model `name`, opened once for all who share the site's memo; BackendUnavailable where it is not here."""
-    scorer: PairScorer = site.memo.get(("pair scorer", name), lambda: open_pair_scorer(name))
-    return scorer
-
-
 def _load_cross_encoder(name: str, device: str) -> Any:
     library = installed("sentence-transformers", "a cross-encoder")
     try:
@@ -204,6 +193,10 @@ class CrossEncoderConfig(Part):
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the scorer is not on this machine."""
         pair_scorer(site, self.scorer)
+
+    def open_scorer(self) -> PairScorer:
+        """The model; BackendUnavailable where it is not on this machine."""
+        return open_pair_scorer(self.scorer)
 
     def build(self, site: Site) -> CrossEncoderReranker:
         """The re-ranker."""

@@ -1,0 +1,1 @@
+"""Embeddings by models that torch runs, and nearest neighbors by faiss: the extra `dense`."""
