@@ -324,12 +324,12 @@ from fairagent.search.refine.feedback import RefineState as RefineState
 from fairagent.search.refine.feedback import Refiner as Refiner
 from fairagent.search.refine.llm import GroundedConfig as GroundedConfig
 from fairagent.search.refine.llm import LlmConfig as LlmConfig
+from fairagent.search.rerank.base import PairScorer as PairScorer
 from fairagent.search.rerank.base import Pool as Pool
 from fairagent.search.rerank.base import Reranker as Reranker
 from fairagent.search.rerank.base import ordered as ordered
+from fairagent.search.rerank.base import pair_scorer as pair_scorer
 from fairagent.search.rerank.base import pool_of as pool_of
-from fairagent.search.rerank.cross_encoder import PairScorer as PairScorer
-from fairagent.search.rerank.cross_encoder import pair_scorer as pair_scorer
 from fairagent.search.rerank.exposure import FAIRNESS as FAIRNESS
 from fairagent.search.rerank.exposure import counting_one as counting_one
 from fairagent.search.rerank.exposure import with_unknown as with_unknown
