@@ -28,7 +28,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from fairagent.collection.demo import write_demo
+from made_up_people import write_people
+
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.clock import engine_accounts, engine_time
 from fairagent.search.agent import FairAgent, Found
@@ -73,7 +74,7 @@ def main() -> None:
     folder = Path(tempfile.gettempdir()) / f"fairagent-benchmark-demo-{asked.people}"
     there = folder / "collection.yaml"
     index = "" if asked.collection else folder / "index"
-    file = asked.collection or (there if folder.exists() else write_demo(folder, people=asked.people))
+    file = asked.collection or (there if folder.exists() else write_people(folder, asked.people))
     for account, methods in PARTS.items():
         for owner, name in methods:
             setattr(owner, name, engine_time(account)(getattr(owner, name)))

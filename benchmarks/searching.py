@@ -31,8 +31,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from made_up_people import write_people
 
-from fairagent import load_collection, write_demo
+from fairagent import load_collection
 from fairagent.collection import Collection
 from fairagent.guests.lucene.bm25 import AnseriniRetriever
 from fairagent.guests.lucene.java import java_class, start_java, using_java
@@ -197,7 +198,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        collection = load_collection(asked.collection or write_demo(folder / "demo", people=asked.people))
+        collection = load_collection(asked.collection or write_people(folder / "demo", asked.people))
         with one_blas_thread():
             good = compare(collection, folder, asked.hits)
     sys.exit(not good)

@@ -13,12 +13,12 @@ def demo(
     folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="The folder to write.")] = Path(
         "fairagent-demo"
     ),
-    people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to generate.")] = 3000,
+    people: Annotated[int, typer.Option("--people", metavar="N", help="How many people, up to 3000.")] = 3000,
     as_json: AsJson = False,
 ) -> None:
     """Compare engines, simple baselines and the agent on a made-up collection.
 
-    No key is needed. Every run makes up the same collection: people who never lived, to show how fairagent works.
+    No key is needed. It is the same everywhere: people who never lived, to show how fairagent works.
     Nothing measured on it is a finding about the world.
     """
     from fairagent.cli.indexing import ensure_indexes

@@ -62,7 +62,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(call: Call) -> None:
 def test_nobody_makes_no_demo(call: Call) -> None:
     result = call("demo", "--people", "0")
     assert result.exit_code == 2
-    assert "at least one person" in result.stderr
+    assert "people=0" in result.stderr
 
 
 def test_the_table_fits_80_columns() -> None:

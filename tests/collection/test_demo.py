@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.collection import load_collection
-from fairagent.collection.demo import files, write_demo
-from fairagent.collection.demo.files import EDITION, make_entries
-from fairagent.collection.demo.people import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, SENTENCES, SeededChoices
-from fairagent.collection.demo.texts import fill, slots_of
+from benchmarks.made_up_people import make_entries
+from benchmarks.made_up_people.people import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, SENTENCES, SeededChoices
+from benchmarks.made_up_people.texts import fill, slots_of
+from fairagent.collection import demo, load_collection
+from fairagent.collection.demo import EDITION, write_demo
 from fairagent.errors import BackendUnavailable, UsageError
 
 GENDERS = {"female", "male", "nonbinary"}
@@ -100,23 +100,15 @@ def test_files_have_unix_lines_and_nothing_else_lies_beside_them(folder):
         assert b"\r" not in content
 
 
-def test_two_processes_with_different_hash_seeds_write_the_same(tmp_path):
-    code = "import sys, pathlib, fairagent.collection.demo as d; d.write_demo(pathlib.Path(sys.argv[1]), people=150)"
-    for hash_seed in ("1", "2"):
-        subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path / hash_seed)],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            check=True,
-        )
-    assert digests(tmp_path / "1") == digests(tmp_path / "2")
-    assert digests(tmp_path / "1") == digests(write_demo(tmp_path / "3", people=150).parent)
+def test_the_generator_of_the_files_writes_them(tmp_path):
+    code = "import sys, pathlib, made_up_people as made; made.write_people(pathlib.Path(sys.argv[1]), 3000)"
+    environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(Path(__file__).parents[2] / "benchmarks")}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "1")], env=environment, check=True)
+    assert digests(tmp_path / "1") == PINNED
 
 
-def test_another_seed_gives_other_texts():
+def test_another_seed_gives_other_texts_and_more_people_change_no_earlier_ones():
     assert make_entries(20, seed=1) != make_entries(20, seed=2)
-
-
-def test_more_people_do_not_change_the_first_ones():
     assert make_entries(60, seed=5)[:40] == make_entries(40, seed=5)[:40]
 
 
@@ -129,20 +121,16 @@ def test_ids_count_from_one(docs):
 
 def test_a_finished_folder_is_used_as_it_is(tmp_path, monkeypatch):
     first = write_demo(tmp_path / "demo", people=5)
-    monkeypatch.setattr(files, "make_entries", None)
+    monkeypatch.setattr(demo, "_files", None)
     assert write_demo(tmp_path / "demo", people=5) == first == tmp_path / "demo" / "collection.yaml"
 
 
-def test_a_folder_made_with_other_parameters_is_replaced(tmp_path):
-    write_demo(tmp_path / "demo", people=5)
-    write_demo(tmp_path / "demo", people=6)
-    assert len(json_lines(tmp_path / "demo" / "docs.jsonl")) == 6
-    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
-
-
-def test_an_empty_folder_is_filled(tmp_path):
+def test_an_empty_folder_is_filled_and_one_of_other_parameters_replaced(tmp_path):
     (tmp_path / "demo").mkdir()
-    assert write_demo(tmp_path / "demo", people=5).is_file()
+    for people in (5, 6):
+        assert write_demo(tmp_path / "demo", people=people).is_file()
+        assert len(json_lines(tmp_path / "demo" / "docs.jsonl")) == people
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 
 
 @pytest.mark.parametrize("name", ["theirs/thesis.txt", "theirs/made.json", "theirs"])
@@ -150,7 +138,7 @@ def test_what_is_no_demo_collection_is_left_alone(tmp_path, name):
     theirs = tmp_path / name
     theirs.parent.mkdir(exist_ok=True)
     theirs.write_text("years of work")
-    with pytest.raises(UsageError, match="theirs: exists and is not a demo collection"):
+    with pytest.raises(UsageError, match="theirs: exists"):
         write_demo(tmp_path / "theirs", people=5)
     assert theirs.read_text() == "years of work"
 
@@ -166,30 +154,36 @@ def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_somebody_else_finished_meanwhile_is_accepted(tmp_path, monkeypatch):
-    make = files.make_entries
+    read = demo._files
 
-    def make_and_be_overtaken(people: int, seed: int) -> list[files.Entry]:
-        monkeypatch.setattr(files, "make_entries", make)
+    def read_and_be_overtaken(people: int) -> dict[str, str]:
+        monkeypatch.setattr(demo, "_files", read)
         monkeypatch.setattr(os, "getpid", lambda: -1)
         write_demo(tmp_path / "demo", people=5)
-        return make(people, seed)
+        return read(people)
 
-    monkeypatch.setattr(files, "make_entries", make_and_be_overtaken)
+    monkeypatch.setattr(demo, "_files", read_and_be_overtaken)
     assert write_demo(tmp_path / "demo", people=5).is_file()
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 
 
-@pytest.mark.parametrize("people", [0, -3])
-def test_nobody_is_too_few(tmp_path, people):
-    with pytest.raises(UsageError, match=f"at least one person, got people={people}"):
+@pytest.mark.parametrize("people", [0, -3, 3001])
+def test_nobody_and_more_than_there_are_are_refused(tmp_path, people):
+    with pytest.raises(UsageError, match=f"got people={people}"):
         write_demo(tmp_path / "demo", people=people)
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_small_collection_has_only_topics_with_relevant_documents(tmp_path):
-    collection = load_collection(write_demo(tmp_path / "demo", people=8))
-    assert 0 < len(collection.topics) < 40
-    assert all(any(grades.values()) for grades in collection.qrels.values())
+def test_a_small_collection_is_the_first_of_the_whole_with_topics_that_have_relevant_documents(tmp_path, folder, docs):
+    collection = load_collection(write_demo(tmp_path / "demo", people=60))
+    ids = [*list(docs)[:60], "D03001", "D03002"]
+    assert [(one.id, one.text) for one in collection.documents()] == [(id, docs[id]["text"]) for id in ids]
+    whole = load_collection(folder / "collection.yaml")
+    kept = {topic: {id: 1 for id in grades if id in ids} for topic, grades in whole.qrels.items()}
+    assert collection.qrels == {topic: grades for topic, grades in kept.items() if grades}
+    for dimension in ("gender", "region"):
+        theirs = whole.groups.memberships(dimension, ids).tolist()
+        assert collection.groups.memberships(dimension, ids).tolist() == theirs
 
 
 # What is in it

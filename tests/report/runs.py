@@ -10,8 +10,8 @@ from random import Random
 
 import numpy as np
 
-from fairagent.collection.demo.files import POPULATION, Entry, make_entries
-from fairagent.collection.demo.people import OCCUPATIONS
+from benchmarks.made_up_people import POPULATION, Entry, make_entries
+from benchmarks.made_up_people.people import OCCUPATIONS
 from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.judging import standard_measures
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord

@@ -1,9 +1,9 @@
 """The demo collection: short biographies of people who never lived, forty topics, and a skew made on purpose.
 
-EVERYTHING HERE IS MADE UP. A seeded generator puts sentence templates and word lists together into people,
-their work and their honors. Only the countries and cities are real; a likeness to a real person or
-institution is chance. The collection shows what fairagent does, on a machine with nothing else on it. It is
-no evidence about the world, and nothing measured on it is a finding.
+EVERYTHING HERE IS MADE UP. A seeded generator (benchmarks/made_up_people) put sentence templates and word lists
+together into people, their work and their honors; its files lie beside this module. Only the countries and cities are
+real; a likeness to a real person or institution is chance. The collection shows what fairagent does, on a machine with
+nothing else on it. It is no evidence about the world, and nothing measured on it is a finding.
 
 Topics are occupations, with titles such as "Lawyers". A document is relevant for a topic if and only if the
 person in it has that occupation, in whatever words the text says so; the qrels come from the generator, not
@@ -11,24 +11,114 @@ from the text. Each person may belong to a gender (female, male, nonbinary) and 
 regions. Where a gender is unknown the text has no pronoun and only initials; where a region is unknown it
 names no place.
 
-How the skew is made. The same work can be written about in three ways (`people.Person`): the text opens
-with the occupation's name and repeats it ("a Polish lawyer ... younger lawyers learned from him"), has the
-name once or in passing, or never uses it ("an advocate who defended tenants against eviction"). A search
-for "Lawyers" finds the first kind easily, the second kind late and the third not at all. Texts about men,
-and about people of Europe and Northern America, are more often of the first kind; all others more often of
-the second and third. Nothing else is made unequal: what people did, what they are known for and how they
-were honored is drawn alike for every group. How strong the skew is, and which groups an occupation leans to,
-is drawn for each topic. The numbers stand in `people.py`. So the ranking of a plain search is less balanced
-than the relevant documents are, for a reason that lies in the wording, as in real collections.
+How the skew is made. The same work can be written about in three ways: the text opens with the occupation's name and
+repeats it ("a Polish lawyer ... younger lawyers learned from him"), has the name once or in passing, or never uses it
+("an advocate who defended tenants against eviction"). A search for "Lawyers" finds the first sort easily, the second
+late and the third not at all. Texts about men, and about people of Europe and Northern America, are more often of the
+first sort; all others more often of the second and third. Nothing else is made unequal: what people did, what they are
+known for and how they were honored is drawn alike for every group. How strong the skew is, and which groups an
+occupation leans to, is drawn for each topic. So the ranking of a plain search is less balanced than the relevant
+documents are, for a reason that lies in the wording, as in real collections.
 
 What there is to learn. Pronouns, schools and societies, countries and cities go with groups; the phrases
-for a kind of work come back in many texts about it, and some of them are more usual in one region than in
+for some work come back in many texts about it, and some of them are more usual in one region than in
 another. Feedback from the labeled documents of an under-exposed group can find both. What makes it hard:
 most texts mention or describe somebody else's occupation, some people (booksellers, landlords ...) only
 live among lawyers or painters, and pages on societies, prizes, streets and schools name an occupation
 without being anybody's biography.
 """
 
-from fairagent.collection.demo.files import write_demo
+import gzip
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
 
-__all__ = ["write_demo"]
+from fairagent.errors import UsageError
+from fairagent.storage.files import explained
+
+EDITION = 3
+"""To be raised with every change of the files, so that folders of an earlier edition are written anew."""
+PEOPLE = 3000
+"""Their biographies come first in the files, then the pages about societies, prizes, streets and schools."""
+PEOPLE_A_PAGE = 25
+_HERE = Path(__file__).parent
+_MADE = "made.json"
+"""Written last: by whom and from which parameters the folder was made."""
+_MAKER = {"made_by": "fairagent demo"}
+
+
+def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
+    """Write the demo collection, or its first `people` (1 to 3000), into `folder`; the path of its `collection.yaml`.
+
+    For every 25 people there is a page that is nobody's biography. The folder appears whole or not at all; one that
+    was finished with the same parameters is used as it is, one that was made with others is replaced. Topics without a
+    relevant document (there are some when `people` is small) are left out.
+
+    Raises UsageError for another number of people, or where the folder holds something else than a demo collection;
+    BackendUnavailable where the disk is full or may not be written to.
+    """
+    if not 1 <= people <= PEOPLE:
+        raise UsageError(f"the demo collection has from 1 to {PEOPLE} people, got people={people}")
+    target = folder.resolve()
+    made = json.dumps({**_MAKER, "edition": EDITION, "people": people, "seed": 20221}) + "\n"
+    if not _is_finished(target, made):
+        if target.exists() and not _is_replaceable(target):
+            raise UsageError(f"{folder}: exists and is not a demo collection; name a new or an empty folder")
+        building = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.building")
+        shutil.rmtree(building, ignore_errors=True)
+        try:
+            with explained(target):
+                building.mkdir(parents=True)
+                for name, text in {**_files(people), _MADE: made}.items():
+                    (building / name).write_text(text, encoding="utf-8", newline="\n")
+                _move(building, target, made)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    return folder / "collection.yaml"
+
+
+def _files(people: int) -> dict[str, str]:
+    """Name -> text of the files, about the first `people`."""
+    with gzip.open(_HERE / "docs.jsonl.gz", "rt", encoding="utf-8", newline="\n") as file:
+        docs = file.readlines()
+    names = ("groups.tsv", "qrels.txt", "topics.jsonl", "population.json", "collection.yaml")
+    files = {name: (_HERE / name).read_text(encoding="utf-8") for name in names}
+    header, *groups = files["groups.tsv"].splitlines(keepends=True)
+    rows = [*range(people), *range(PEOPLE, PEOPLE + people // PEOPLE_A_PAGE)]
+    ids = {json.loads(docs[row])["id"] for row in rows}
+    qrels = [line for line in files["qrels.txt"].splitlines(keepends=True) if line.split()[2] in ids]
+    judged = {line.split()[0] for line in qrels}
+    topics = [line for line in files["topics.jsonl"].splitlines(keepends=True) if json.loads(line)["id"] in judged]
+    return files | {
+        "docs.jsonl": "".join(docs[row] for row in rows),
+        "groups.tsv": "".join([header, *(groups[row] for row in rows)]),
+        "qrels.txt": "".join(qrels),
+        "topics.jsonl": "".join(topics),
+    }
+
+
+def _is_replaceable(path: Path) -> bool:
+    marker = path / _MADE
+    if marker.is_file():
+        return marker.read_text(encoding="utf-8", errors="replace").startswith(json.dumps(_MAKER)[:-1])
+    return path.is_dir() and not any(path.iterdir())
+
+
+def _is_finished(folder: Path, made: str) -> bool:
+    marker = folder / _MADE
+    return marker.is_file() and marker.read_text(encoding="utf-8", errors="replace") == made
+
+
+def _move(building: Path, folder: Path, made: str) -> None:
+    """Put the finished folder in its place; another process may have done so first."""
+    if folder.exists():
+        old = folder.with_name(f"{building.name}.old")
+        folder.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
+    try:
+        building.rename(folder)
+    except OSError:
+        if not _is_finished(folder, made):
+            raise

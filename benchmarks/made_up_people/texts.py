@@ -8,7 +8,7 @@ import string
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from fairagent.collection.demo.people import (
+from .people import (
     COUNTRIES,
     OCCUPATIONS,
     PEOPLE_REGIONS,
@@ -20,7 +20,7 @@ from fairagent.collection.demo.people import (
     SeededChoices,
     titled,
 )
-from fairagent.collection.demo.people import SENTENCES as SAY
+from .people import SENTENCES as SAY
 
 SHORTEST, LONGEST = 40, 90
 """Words of a biography."""

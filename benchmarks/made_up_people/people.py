@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fairagent.storage.yaml_text import parse_yaml
+import yaml
 
 T = TypeVar("T")
 
@@ -129,7 +129,7 @@ def titled(phrase: str) -> str:
 
 def _read(name: str) -> Any:
     text = (Path(__file__).parent / "word_lists" / f"{name}.yaml").read_text(encoding="utf-8")
-    return parse_yaml(text)
+    return yaml.safe_load(text)
 
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:
