@@ -120,7 +120,7 @@ def experiment_page() -> Iterator[str]:
 
 def prompts_page() -> Iterator[str]:
     """Each template with what it is given; what the variables mean is in docs/prompts_and_models.md."""
-    yield "# Prompt templates\n\nWhat each variable holds: [Prompts](../prompts.md#what-each-one-gets).\n"
+    yield "# Prompt templates\n\nWhat each variable holds: [Prompts](../prompts_and_models.md#what-each-one-gets).\n"
     prompts = Prompts()
     for id in prompts.ids:
         head = prompts[id].head
@@ -176,7 +176,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "settings.md": settings_page,
     "parts.md": parts_page,
     "experiment.md": experiment_page,
-    "collection.md": partial(file_page, "Collection file", CollectionFile, "See [Collections](../collections.md)."),
+    "collection.md": partial(file_page, "Collection file", CollectionFile, "See [Collections](../your_data.md#collections)."),
     "fairft.md": partial(file_page, "FairFT file", FairFTFile, "See [FairFT](../fairft.md)."),
     "prompts.md": prompts_page,
     "commands.md": commands_page,
