@@ -176,7 +176,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "settings.md": settings_page,
     "parts.md": parts_page,
     "experiment.md": experiment_page,
-    "collection.md": partial(file_page, "Collection file", CollectionFile, "See [Collections](../your_data.md#collections)."),
+    "collection.md": partial(file_page, "Collection file", CollectionFile, "See [your data](../your_data.md)."),
     "fairft.md": partial(file_page, "FairFT file", FairFTFile, "See [FairFT](../fairft.md)."),
     "prompts.md": prompts_page,
     "commands.md": commands_page,
