@@ -18,20 +18,23 @@ HOMES = {
     "types.clean": "LONGEST_QUERY logger printable query_shown visible",
     "types.search": "as_query",
     "errors": """
-        BackendUnavailable BudgetExceeded DataError FairAgentError Fault IndexMismatch ModelError PromptError
-        ReplyError ReplyInvalid SettingsError TransientModelError UsageError
+        BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
+        PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError UsageError
     """,
     "storage.arrays": "read_array",
     "storage.digests": "sealed unsealed",
     "storage.files": "LOCK explained file_name force locked whole_file write_whole",
     "storage.folders": "expect_replaceable workshop",
     "storage.lines": "LineFile whole_lines",
-    "storage.packages": "expect_installed pick_device installed load longest_input read_config without_progress",
+    "storage.packages": """
+        expect_installed installed is_installed load longest_input pick_device read_config without_progress
+    """,
     "storage.readers": "Malformed as_text file_bytes file_text parse_json",
     "storage.threads": "Memo progress",
     "storage.yaml_text": "LARGEST_YAML compose_yaml",
     "settings": """
-        BudgetSettings ModelSettings Part Section SelfDebiasSettings Settings Unknown load_settings read_yaml validate
+        BudgetSettings ModelSettings Part Section SelfDebiasSettings Settings TransformersSettings Unknown load_settings
+        read_yaml validate
     """,
     "settings.described": "flow",
     "settings.parts": "Progress",
@@ -62,12 +65,12 @@ HOMES = {
     "llm.asking": "unless_failing valid_reply",
     "llm.budget": "Budget charged in_threads ledger",
     "llm.cache": "ReplyCache",
+    "llm.capabilities": "form_identity",
     "llm.connection": "check_values open_pool read within",
     "llm.endpoint": "SHORTEST_SECRET",
     "llm.exchange": "Exchange exchange_in",
-    "llm.likelihood": "EndpointModel Likelihood perplexity",
-    "llm.local_likelihood": "CausalModel MaskedModel SelfDebiased",
-    "llm.models": "Models",
+    "llm.likelihood": "EndpointModel Likelihood LocalModel MaskedLikelihood check_texts open_local perplexity",
+    "llm.models": "ModelProvider Models",
     "llm.prompts": "Prompts folder_of shipped_folder source_relative_to variants",
     "llm.prompts.calls": "Calls Case LETTER",
     "llm.prompts.specimens": "SPECIMENS meaning",

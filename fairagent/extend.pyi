@@ -51,12 +51,14 @@ from fairagent.errors import BackendUnavailable as BackendUnavailable
 from fairagent.errors import BudgetExceeded as BudgetExceeded
 from fairagent.errors import DataError as DataError
 from fairagent.errors import FairAgentError as FairAgentError
+from fairagent.errors import FatalModelError as FatalModelError
 from fairagent.errors import Fault as Fault
 from fairagent.errors import IndexMismatch as IndexMismatch
 from fairagent.errors import ModelError as ModelError
 from fairagent.errors import PromptError as PromptError
 from fairagent.errors import ReplyError as ReplyError
 from fairagent.errors import ReplyInvalid as ReplyInvalid
+from fairagent.errors import ReplyTruncated as ReplyTruncated
 from fairagent.errors import SettingsError as SettingsError
 from fairagent.errors import TransientModelError as TransientModelError
 from fairagent.errors import UsageError as UsageError
@@ -139,6 +141,7 @@ from fairagent.llm.budget import charged as charged
 from fairagent.llm.budget import in_threads as in_threads
 from fairagent.llm.budget import ledger as ledger
 from fairagent.llm.cache import ReplyCache as ReplyCache
+from fairagent.llm.capabilities import form_identity as form_identity
 from fairagent.llm.connection import check_values as check_values
 from fairagent.llm.connection import open_pool as open_pool
 from fairagent.llm.connection import read as read
@@ -148,10 +151,12 @@ from fairagent.llm.exchange import Exchange as Exchange
 from fairagent.llm.exchange import exchange_in as exchange_in
 from fairagent.llm.likelihood import EndpointModel as EndpointModel
 from fairagent.llm.likelihood import Likelihood as Likelihood
+from fairagent.llm.likelihood import LocalModel as LocalModel
+from fairagent.llm.likelihood import MaskedLikelihood as MaskedLikelihood
+from fairagent.llm.likelihood import check_texts as check_texts
+from fairagent.llm.likelihood import open_local as open_local
 from fairagent.llm.likelihood import perplexity as perplexity
-from fairagent.llm.local_likelihood import CausalModel as CausalModel
-from fairagent.llm.local_likelihood import MaskedModel as MaskedModel
-from fairagent.llm.local_likelihood import SelfDebiased as SelfDebiased
+from fairagent.llm.models import ModelProvider as ModelProvider
 from fairagent.llm.models import Models as Models
 from fairagent.llm.prompts import Prompts as Prompts
 from fairagent.llm.prompts import folder_of as folder_of
@@ -340,6 +345,7 @@ from fairagent.settings import Part as Part
 from fairagent.settings import Section as Section
 from fairagent.settings import SelfDebiasSettings as SelfDebiasSettings
 from fairagent.settings import Settings as Settings
+from fairagent.settings import TransformersSettings as TransformersSettings
 from fairagent.settings import Unknown as Unknown
 from fairagent.settings import load_settings as load_settings
 from fairagent.settings import read_yaml as read_yaml
@@ -364,6 +370,7 @@ from fairagent.storage.lines import LineFile as LineFile
 from fairagent.storage.lines import whole_lines as whole_lines
 from fairagent.storage.packages import expect_installed as expect_installed
 from fairagent.storage.packages import installed as installed
+from fairagent.storage.packages import is_installed as is_installed
 from fairagent.storage.packages import load as load
 from fairagent.storage.packages import longest_input as longest_input
 from fairagent.storage.packages import pick_device as pick_device

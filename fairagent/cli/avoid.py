@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,9 +11,6 @@ from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.options import Assignments, LogPrompts, SettingsFile, echo, logged, settings_of
 from fairagent.errors import UsageError
 from fairagent.storage.readers import Malformed, file_text
-
-if TYPE_CHECKING:
-    from fairagent.llm.local_likelihood import CausalModel, MaskedModel
 
 avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library: the biased passages of DebiasRAG.")
 
@@ -100,12 +97,12 @@ def search(
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="torch's. (default: a GPU if any)")] = "",
 ) -> None:
     """Search for prompts after which a local model goes on differently for each group (Auto-Debias)."""
-    from fairagent.llm.local_likelihood import CausalModel, MaskedModel
+    from fairagent.llm.likelihood import open_local
     from fairagent.papers.debias_rag.avoid import write_avoid
     from fairagent.papers.debias_rag.prompt_search import LocalCompletions, passages_of, search_prompts
 
     members = [tuple(word.strip() for word in group.split("/")) for group in groups]
-    opened: CausalModel | MaskedModel = MaskedModel(model, device) if masked else CausalModel(model, device)
+    opened = open_local("masked" if masked else "causal", model, device)
     completions = LocalCompletions(opened, _lines(words))
     found = search_prompts(completions, members, _lines(vocabulary), length, width)
     passages = passages_of(found, completions, members, kind)

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from fairagent.errors import BackendUnavailable, FairAgentError
 from fairagent.evaluate import reading
+from fairagent.guests.local.gguf import small_model
 from fairagent.guests.lucene import java
 from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
-from fairagent.llm.gguf import small_model
 from fairagent.measures import parse
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS

@@ -12,7 +12,7 @@ from fairagent.cli.options import console, echo, error_console
 from fairagent.errors import BackendUnavailable
 
 if TYPE_CHECKING:
-    from fairagent.llm.gguf import LocalServer
+    from fairagent.guests.local.gguf import LocalServer
 
 model = typer.Typer(no_args_is_help=True, help="Get, serve and convert a language model on this machine (GGUF files).")
 
@@ -49,7 +49,7 @@ def get() -> None:
     SmolLM2-135M-Instruct (Apache-2.0, 93 MB) shows that everything works; its answers are poor. Does nothing where both
     are there.
     """
-    from fairagent.llm.gguf import install_small_model, small_model
+    from fairagent.guests.local.gguf import install_small_model, small_model
 
     if small_model() is None:
         error_console().print("installing a model of 93 MB and its server of 34 MB", style="dim")
@@ -73,7 +73,7 @@ def serve(
     Prints one line when it is ready, and the settings that reach it. Where requests wait for a slot, standard error
     says how many.
     """
-    from fairagent.llm.gguf import LocalServer
+    from fairagent.guests.local.gguf import LocalServer
 
     with LocalServer(_file(file), port, context, threads, slots) as server:
         try:
@@ -93,7 +93,7 @@ def convert(
 
     Needs minutes, and four bytes for each weight (SmolLM2-135M: 538 MB).
     """
-    from fairagent.llm.local_likelihood import convert as converted
+    from fairagent.guests.local.likelihood import convert as converted
 
     out = error_console()
     console().print(converted(file, folder, lambda step: out.print(step, style="dim", soft_wrap=True)), soft_wrap=True)
@@ -117,7 +117,7 @@ def demo(
     from fairagent.cli.answer import print_answer
     from fairagent.cli.indexing import ensure_indexes
     from fairagent.collection.demo import write_demo
-    from fairagent.llm.gguf import LocalServer
+    from fairagent.guests.local.gguf import LocalServer
     from fairagent.search.pipeline import build, open_site
     from fairagent.settings import load_settings
     from fairagent.types import Query
@@ -140,7 +140,7 @@ def demo(
 
 def _file(given: Path | None) -> Path:
     """The model's file: the one given, else the small one."""
-    from fairagent.llm.gguf import small_model
+    from fairagent.guests.local.gguf import small_model
 
     file = given or small_model()
     if file is None:

@@ -41,6 +41,10 @@ class Identified(Protocol):
         """US dollars for so many tokens; None where the price is not known."""
         ...
 
+    def close(self) -> None:
+        """Free what it holds."""
+        ...
+
 
 class Door:
     """A `Model` in front of `model`, with an optional cache and usage counting. Threads may share it.

@@ -129,6 +129,12 @@ def json_schema(request: ModelRequest, bounds: bool = True) -> dict[str, Any]:
     return {"name": request.reply.__name__, "strict": True, "schema": shaped(schema)}
 
 
+def form_identity(request: ModelRequest) -> dict[str, Any]:
+    """What the form of the reply adds to the identity of a request, which its cache key is made of."""
+    identity: dict[str, Any] = {} if request.reply is None else {"reply": json_schema(request)}
+    return identity if request.whole else {**identity, "whole": False}
+
+
 def _form(asked: Mapping[str, Any]) -> str:
     """Which of FORMS a response format is."""
     if asked["type"] == "json_schema" and has_bounds(asked["json_schema"]["schema"]):

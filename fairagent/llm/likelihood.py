@@ -12,12 +12,12 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from fairagent.errors import DataError, FatalModelError, ModelError, SettingsError
+from fairagent.errors import BackendUnavailable, DataError, FatalModelError, ModelError, SettingsError
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.completion import MOST_TOKENS, LogProbability
@@ -27,8 +27,11 @@ from fairagent.llm.faults import from_client, in_body
 from fairagent.llm.openai import ServerState
 from fairagent.llm.request import ModelReply, estimate_tokens
 from fairagent.llm.retry import Retry
-from fairagent.settings import ModelSettings
+from fairagent.settings import ModelSettings, plugins
 from fairagent.types import FloatArray
+
+GROUP = "fairagent.likelihoods"
+"""Entry points of add-ons: the kind of likelihood -> its class."""
 
 Pair = tuple[str, str]
 """(context, text): how likely is the text, after the context?"""
@@ -50,6 +53,51 @@ class Likelihood(Protocol):
         empty: DataError.
         """
         ...
+
+
+class LocalModel(Protocol):
+    """A transformers model on this machine; `masked` where it fills in masks, else it predicts the next token."""
+
+    name: str
+    masked: bool
+    tokenizer: Any
+    model: Any
+
+
+class MaskedLikelihood(LocalModel, Protocol):
+    """A model that fills in masks, and tells how likely it finds tokens and next sentences."""
+
+    def ids(self, text: str) -> list[int]:
+        """The tokens of a text on its own, with the marks that the model wants at its ends."""
+        ...
+
+    def each(self, text: str, places: Sequence[int], context: str = "") -> FloatArray:
+        """The log-probabilities of the tokens at some `places` of `ids(text)`, (len(places),), each masked alone."""
+        ...
+
+    def word(self, text: str, start: int, end: int, context: str = "") -> FloatArray:
+        """The log-probabilities of the tokens of text[start:end], (t,), from left to right."""
+        ...
+
+    def follows(self, first: str, second: str) -> float:
+        """The probability that `second` is the sentence after `first`."""
+        ...
+
+
+def open_local(kind: Literal["causal", "masked", "self-debiased"], *arguments: Any, **options: Any) -> Any:
+    """A likelihood of this kind by a model on this machine, which an add-on brings (entry points of `GROUP`).
+
+    A causal one is a `Likelihood` and a `LocalModel`, a masked one a `MaskedLikelihood`: both take a name, `device`,
+    `dtype` and `batch`, the causal one `chat` too. A self-debiased one is a `Likelihood` by a causal one and a rule.
+    Raises BackendUnavailable where the add-on, its package or the model is missing.
+    """
+    try:
+        opened = plugins.load("likelihood", kind, {}, GROUP, object, "class")
+    except ValueError as error:
+        raise BackendUnavailable(str(error)) from error
+    if opened is None:
+        raise BackendUnavailable(f"no add-on brings {kind} likelihoods; install fairagent again")
+    return opened(*arguments, **options)
 
 
 def perplexity(log_probabilities: FloatArray) -> float:

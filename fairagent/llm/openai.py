@@ -12,7 +12,7 @@ from typing import Any
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, TransientModelError
 from fairagent.llm.budget import Budget
-from fairagent.llm.capabilities import OVERRUN, Capabilities, json_schema
+from fairagent.llm.capabilities import OVERRUN, Capabilities, form_identity
 from fairagent.llm.completion import STREAM, read_completion, read_stream
 from fairagent.llm.connection import lines, within
 from fairagent.llm.endpoint import Endpoint, check_named, open_client
@@ -102,12 +102,7 @@ class OpenAIModel:
 
         What the server was found to refuse is left out: that is its nature, not the request's.
         """
-        wanted: dict[str, Any] = {"server": self.endpoint.base_url, **self._wanted(request, 1)}
-        if request.reply is not None:
-            wanted["reply"] = json_schema(request)
-        if not request.whole:
-            wanted["whole"] = False
-        return wanted
+        return {"server": self.endpoint.base_url, **self._wanted(request, 1), **form_identity(request)}
 
     def payload(self, request: ModelRequest, longer: int = 1, streamed: bool = False) -> dict[str, Any]:
         """The body of the request as this server takes it; `longer` multiplies the longest reply."""

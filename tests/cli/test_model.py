@@ -12,8 +12,8 @@ import pytest
 from gguf_files import gguf_bytes, gguf_file
 
 from fairagent.cli import checks, model
+from fairagent.guests.local.gguf import Queue
 from fairagent.guests.testing import LoopbackServer
-from fairagent.llm.gguf import Queue
 
 from .conftest import Call
 
@@ -46,7 +46,7 @@ LAST: list[Served] = []
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairagent.llm.gguf.LocalServer", Served)
+    monkeypatch.setattr("fairagent.guests.local.gguf.LocalServer", Served)
     monkeypatch.setattr(model, "time", SimpleNamespace(sleep=lambda seconds: None))
 
 
@@ -75,7 +75,7 @@ def test_the_options_reach_the_server(call: Call, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["serve"], ["demo"]])
 def test_no_model(call: Call, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
-    monkeypatch.setattr("fairagent.llm.gguf.small_model", lambda: None)
+    monkeypatch.setattr("fairagent.guests.local.gguf.small_model", lambda: None)
     result = call("model", *command)
     assert (result.exit_code, result.stdout) == (3, "")
     assert "fairagent model get" in result.stderr
@@ -95,7 +95,7 @@ def test_the_demo_asks_every_part_and_says_what_it_is_worth(
                 super().__init__(*arguments)
                 self.url = server.url
 
-        monkeypatch.setattr("fairagent.llm.gguf.LocalServer", Here)
+        monkeypatch.setattr("fairagent.guests.local.gguf.LocalServer", Here)
         result = call("model", "demo", "--model", str(gguf_file(tmp_path)), "--context", "8192")
         asked = json.dumps(server.requests)
     assert result.exit_code == 0, result.output
@@ -117,8 +117,8 @@ def test_a_damaged_file_is_one_error(call: Call, tmp_path: Path) -> None:
 
 
 def test_get_says_where_it_lies(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairagent.llm.gguf.small_model", lambda: Path("there.gguf"))
-    monkeypatch.setattr("fairagent.llm.gguf.install_small_model", lambda: Path("there.gguf"))
+    monkeypatch.setattr("fairagent.guests.local.gguf.small_model", lambda: Path("there.gguf"))
+    monkeypatch.setattr("fairagent.guests.local.gguf.install_small_model", lambda: Path("there.gguf"))
     result = call("model", "get")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "there.gguf\n", "")
 

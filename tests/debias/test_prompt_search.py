@@ -11,7 +11,7 @@ import pytest
 from tiny_models import save_causal, save_masked
 
 from fairagent.errors import DataError, UsageError
-from fairagent.llm.local_likelihood import CausalModel, MaskedModel
+from fairagent.guests.local.likelihood import CausalModel, MaskedModel
 from fairagent.papers.debias_rag.prompt_search import LocalCompletions, divergence, passages_of, search_prompts
 from fairagent.types import FloatArray
 

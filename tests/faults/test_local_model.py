@@ -15,7 +15,7 @@ import pytest
 from evaluate import words
 from evaluate.stereotypes import bench
 from gguf_files import FULL, gguf_bytes, gguf_file
-from llm.local.conftest import Library
+from guests.local.conftest import Library
 from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
@@ -24,9 +24,9 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run, load_run
 from fairagent.evaluate.workers import threads
+from fairagent.guests.local.gguf import LocalServer, read_header
 from fairagent.guests.testing import LoopbackServer, ServerReply, streamed
 from fairagent.llm import ModelRequest, tell
-from fairagent.llm.gguf import LocalServer, read_header
 from fairagent.llm.models import Models
 from fairagent.settings import ModelSettings
 

@@ -558,7 +558,7 @@ def template(random: Random, folder: Path) -> None:
 
 @target(2)
 def gguf(random: Random, folder: Path) -> None:
-    from fairagent.llm.gguf import read_header
+    from fairagent.guests.local.gguf import read_header
 
     write(random, folder, {"m.gguf": gguf_bytes(version=random.choice((2, 3)))})
     read_header(folder / "m.gguf")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.llm.gguf import small_model
+from fairagent.guests.local.gguf import small_model
 from fairagent.llm.models import Models
 from fairagent.llm.request import Model
 from fairagent.settings import ModelSettings
@@ -123,7 +123,7 @@ def converted(gguf: Path) -> Path:
     """The model as a folder of transformers; it is converted once."""
     for package in ("gguf", "accelerate"):
         pytest.importorskip(package)
-    from fairagent.llm.local_likelihood import convert
+    from fairagent.guests.local.likelihood import convert
 
     with gguf.open("rb") as file:
         folder = CONVERTED / hashlib.file_digest(file, "sha256").hexdigest()[:16]

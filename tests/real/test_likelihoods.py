@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fairagent.guests.local.likelihood import CausalModel
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.llm.local_likelihood import CausalModel
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.synthesis import Rewriter

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BudgetExceeded, DataError, ModelError
+from fairagent.guests.local.likelihood import convert
 from fairagent.llm import ModelRequest
-from fairagent.llm.local_likelihood import convert
 from fairagent.llm.models import Models
 from fairagent.llm.request import estimate_tokens
 from fairagent.settings import BudgetSettings

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fairagent.extend import CausalModel, DataError, FloatArray, MaskedModel, UsageError
+from fairagent.extend import DataError, FloatArray, LocalModel, UsageError
 from fairagent.papers.debias_rag.avoid import AvoidPassage
 
 Groups = Sequence[Sequence[str]]
@@ -38,9 +38,9 @@ class LocalCompletions:
     fewer than two are left.
     """
 
-    def __init__(self, model: CausalModel | MaskedModel, words: Sequence[str], batch: int = 32) -> None:
+    def __init__(self, model: LocalModel, words: Sequence[str], batch: int = 32) -> None:
         self._model, self._batch = model, batch
-        self._masked = isinstance(model, MaskedModel)
+        self._masked = model.masked
         pieces = {
             word: model.tokenizer(word if self._masked else f" {word}", add_special_tokens=False)["input_ids"]
             for word in words

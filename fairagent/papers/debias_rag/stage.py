@@ -18,7 +18,6 @@ from fairagent.extend import (
     LETTER,
     Calls,
     Case,
-    CausalModel,
     Debiased,
     Document,
     Encoder,
@@ -31,6 +30,7 @@ from fairagent.extend import (
     expect_installed,
     full_text,
     open_encoder,
+    open_local,
     read_config,
 )
 from fairagent.papers.debias_rag.avoid import AvoidIndex, read_avoid, unit
@@ -254,7 +254,7 @@ class DebiasRAGConfig(Part):
         theta = Theta(self.theta, rate, streaming=not site.stateless)
         lexicon, passages = load_lexicon(self.lexicon), read_avoid(self.library)
         encoder = open_encoder(self.encoder, served=site.embeddings)
-        scorer = CausalModel(self.scorer) if self.scorer and self.rewrites else None
+        scorer = open_local("causal", self.scorer) if self.scorer and self.rewrites else None
         rewriter = Rewriter(site.model, site.prompts, self.rewrites, scorer, self.on_error) if self.rewrites else None
         index = AvoidIndex(passages, lexicon, encoder)
         return DebiasRAG(index, lexicon, encoder, self.k, self.tau, theta, rewriter, exempt)

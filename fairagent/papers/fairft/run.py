@@ -23,6 +23,7 @@ from fairagent.extend import (
     json_records,
     load_collection,
     locked,
+    open_local,
     read_text,
     read_yaml,
     refuse_overlap,
@@ -164,9 +165,8 @@ def open_signals(checked: CheckedTraining, folder: Path) -> Iterator[Signals]:
 def _model(checked: CheckedTraining) -> Iterator[Likelihood]:
     chosen = checked.file.signal
     if chosen.endpoint is None:
-        from fairagent.extend import CausalModel
-
-        yield CausalModel(_place(checked.folder, chosen.model), chosen.device, chosen.dtype, chosen.batch, chosen.chat)
+        name = _place(checked.folder, chosen.model)
+        yield open_local("causal", name, chosen.device, chosen.dtype, chosen.batch, chosen.chat)
         return
     from fairagent.extend import Budget, EndpointModel, ReplyCache
 

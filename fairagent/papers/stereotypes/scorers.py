@@ -23,7 +23,7 @@ from fairagent.extend import (
     DECIMALS,
     FloatArray,
     Likelihood,
-    MaskedModel,
+    MaskedLikelihood,
     Model,
     ModelSettings,
     Prompts,
@@ -35,6 +35,7 @@ from fairagent.extend import (
     Usage,
     mean_probability,
     one_of,
+    open_local,
     relevance_to_context,
     shared_tokens,
     typical_probability,
@@ -93,7 +94,7 @@ class MaskedScorer:
     and are neutral.
     """
 
-    model: MaskedModel
+    model: MaskedLikelihood
     decimals: int | None = DECIMALS
 
     @property
@@ -102,7 +103,7 @@ class MaskedScorer:
         return f"likelihoods of the local masked model {self.model.name}"
 
     def score(self, item: Item, context: str = "") -> Scored:
-        """See `Scorer.score`; raises what `MaskedModel.word`, `each` and `follows` raise."""
+        """See `Scorer.score`; raises what `MaskedLikelihood.word`, `each` and `follows` raise."""
         if not isinstance(item, Example):
             return Scored(np.array(self._shared(item.more, item.less, context)))
         if item.part == "intrasentence":
@@ -282,18 +283,10 @@ class Likelihoods(Section):
 
     def _opened(self) -> Scorer:
         if self.kind == "masked":
-            from fairagent.extend import MaskedModel
-
-            return MaskedScorer(MaskedModel(self.name, self.device, self.dtype, self.batch))
+            return MaskedScorer(open_local("masked", self.name, self.device, self.dtype, self.batch))
         if self.kind == "causal":
-            from fairagent.extend import CausalModel
-
-            model = CausalModel(self.name, self.device, self.dtype, self.batch)
-            if not (rule := self.self_debias):
-                return CausalScorer(model)
-            from fairagent.extend import SelfDebiased
-
-            return CausalScorer(SelfDebiased(model, rule))
+            model = open_local("causal", self.name, self.device, self.dtype, self.batch)
+            return CausalScorer(open_local("self-debiased", model, self.self_debias) if self.self_debias else model)
         from fairagent.extend import EndpointModel
 
         return CausalScorer(EndpointModel(ModelSettings(name=self.name, base_url=self.base_url)))

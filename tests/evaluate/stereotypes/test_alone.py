@@ -16,9 +16,9 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
+from fairagent.guests.local.likelihood import CausalModel, MaskedModel
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.likelihood import EndpointModel
-from fairagent.llm.local_likelihood import CausalModel, MaskedModel
 from fairagent.papers.stereotypes.files import read_crows_pairs, read_stereoset
 from fairagent.papers.stereotypes.scorers import CausalScorer, Likelihoods, MaskedScorer
 from fairagent.report.page import page

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny_models
 
-from fairagent.llm.local_likelihood import CausalModel, MaskedModel
+from fairagent.guests.local.likelihood import CausalModel, MaskedModel
 from fairagent.measures.stereotypes import shared_tokens
 from fairagent.papers.stereotypes.items import Example, Pair, crows_pairs_rows, stereoset_rows
 from fairagent.papers.stereotypes.scorers import CausalScorer, MaskedScorer

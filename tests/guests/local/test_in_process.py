@@ -21,11 +21,10 @@ from fairagent.errors import (
     ReplyTruncated,
     SettingsError,
 )
+from fairagent.guests.local.in_process import InProcessModel, Weights
 from fairagent.llm import ModelRequest, Reply, ask
 from fairagent.llm.budget import ledger
-from fairagent.llm.in_process import InProcessModel
 from fairagent.llm.models import Models
-from fairagent.llm.weights import Weights
 from fairagent.settings import BudgetSettings, ModelSettings, Price, TransformersSettings
 
 PROMPTS = (
@@ -261,9 +260,9 @@ def test_structured_replies_are_asked_for_in_the_prompt_and_checked(causal: Path
     weights = door.model.weights  # type: ignore[attr-defined]
     write, prompts = weights.write, []
 
-    def scripted(ids: list[int], manner: Any) -> Any:
+    def scripted(ids: list[int], decoding: Any) -> Any:
         prompts.append(ids)
-        return replace(write(ids, manner), text=next(written), whole=True)
+        return replace(write(ids, decoding), text=next(written), whole=True)
 
     weights.write = scripted
     found, usage = ask(door, asked("good ?", whole=True), Verdict)

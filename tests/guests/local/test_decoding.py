@@ -8,8 +8,8 @@ import pytest
 from tiny_models import save_causal, tokenizer
 
 from fairagent.errors import UsageError
-from fairagent.llm.decoding import BiasedWordsProcessor
-from fairagent.llm.local_likelihood import CausalModel
+from fairagent.guests.local.decoding import BiasedWordsProcessor
+from fairagent.guests.local.likelihood import CausalModel
 
 
 def test_biased_tokens_become_less_likely_and_all_add_up_to_one() -> None:

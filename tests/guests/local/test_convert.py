@@ -6,7 +6,7 @@ import pytest
 from gguf_files import gguf_bytes, gguf_file
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.llm.local_likelihood import convert
+from fairagent.guests.local.likelihood import convert
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ import pytest
 import tiny_models
 
 from fairagent.errors import ModelError, SettingsError
+from fairagent.guests.local.decoding import ABOUT, lowered
+from fairagent.guests.local.in_process import Decoding, InProcessModel, Weights
+from fairagent.guests.local.likelihood import CausalModel
 from fairagent.llm import ModelRequest
-from fairagent.llm.decoding import ABOUT, lowered
-from fairagent.llm.in_process import InProcessModel
-from fairagent.llm.local_likelihood import CausalModel
-from fairagent.llm.weights import Manner, Weights
 from fairagent.settings import ModelSettings, SelfDebiasSettings, TransformersSettings
 
 RULE = SelfDebiasSettings(kinds=("gender", "religion"), decay=200.0, least=1e-6)
@@ -68,14 +67,14 @@ def test_every_token_is_the_likeliest_under_the_rule(folder: Path) -> None:
 
 
 def test_a_batch_says_what_each_prompt_gets_alone(folder: Path) -> None:
-    from fairagent.llm.weights import _Asked
+    from fairagent.guests.local.in_process import _Pending
 
     weights = Weights(str(folder), "cpu")
-    manner = Manner(TOKENS, batch=3, self_debias=RULE)
-    asked = [_Asked(weights.read((("user", prompt),)), manner) for prompt in PROMPTS]
+    decoding = Decoding(TOKENS, batch=3, self_debias=RULE)
+    asked = [_Pending(weights.read((("user", prompt),)), decoding) for prompt in PROMPTS]
     weights._generate(asked)
-    alone = [weights.write(one.ids, manner) for one in asked]
-    assert [one.written for one in asked] == alone
+    alone = [weights.write(one.ids, decoding) for one in asked]
+    assert [one.reply for one in asked] == alone
 
 
 def test_no_decay_changes_nothing_and_replies_are_kept_by_the_rule(folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import tiny_models
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.llm.local_likelihood import CausalModel
+from fairagent.guests.local.likelihood import CausalModel
 
 PAIRS = [
     ("the judge", " she is a nurse."),

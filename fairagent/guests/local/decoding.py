@@ -1,6 +1,4 @@
-"""DebiasRAG's decoding rule for local models: lower the probability of listed words, and renormalize.
-
-Self-Debias: a causal model lowers the probability of what it would rather say if it were asked to be biased.
+"""Decoding rules: DebiasRAG lowers the probability of listed words; Self-Debias that of what bias makes likelier.
 
 Source: Schick, Udupa and Schuetze, "Self-Diagnosis and Self-Debiasing" (TACL 2021), equations 3 to 5; the sentences for
 gender, race and religion are those of Meade, Poole-Dayan and Reddy (ACL 2022).
@@ -16,17 +14,28 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.errors import UsageError
-from fairagent.settings import SelfDebiasSettings
-from fairagent.types import FloatArray
+from fairagent.extend import FloatArray, SelfDebiasSettings, UsageError
+
+
+def padded(rows: Sequence[Sequence[int]], fill: int = 0, left: bool = False) -> tuple[Any, Any]:
+    """Rows of tokens as a tensor (n, width), padded with `fill` (right or `left`); its mask, 1 for tokens."""
+    torch = importlib.import_module("torch")
+    width = max(map(len, rows))
+    ids = torch.full((len(rows), width), fill, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for number, row in enumerate(rows):
+        places = slice(width - len(row), width) if left else slice(len(row))
+        ids[number, places] = torch.tensor(row)
+        mask[number, places] = 1
+    return ids, mask
 
 
 @dataclass(frozen=True, slots=True)
 class BiasedWordsProcessor:
     """P'(x) = alpha P(x) for the tokens of biased words, renormalized: a logits processor of transformers.
 
-    `tokens` are their ids, `alpha` is in (0, 1]; 1 changes nothing. `left_out` are words that a tokenizer cuts in
-    pieces: to make a piece less likely would strike other words. Give it to `generate` in its `logits_processor` list.
+    `tokens` are their ids, `alpha` is in (0, 1]; 1 changes nothing. `left_out` are words that the tokenizer cuts in
+    pieces: a piece made less likely would affect other words. Give it to `generate` in its `logits_processor` list.
     """
 
     tokens: tuple[int, ...]
@@ -40,15 +49,15 @@ class BiasedWordsProcessor:
     @classmethod
     def of(cls, tokenizer: Any, words: Iterable[str], alpha: float) -> BiasedWordsProcessor:
         """The words in small letters, with a capital and in capitals, at the beginning of a text and within it."""
-        tokens: set[int] = set()
-        left_out = []
+        tokens: dict[str, set[int]] = {}
         for word in words:
             forms = {word, word.lower(), word.upper(), word[:1].upper() + word[1:]}
-            found = {id for form in forms for before in ("", " ") for id in _single(tokenizer, before + form)}
-            tokens |= found
-            if not found:
-                left_out.append(word)
-        return cls(tuple(sorted(tokens)), alpha, tuple(left_out))
+            encoded = [
+                tokenizer(space + form, add_special_tokens=False)["input_ids"] for form in forms for space in ("", " ")
+            ]
+            tokens[word] = {ids[0] for ids in encoded if len(ids) == 1 and ids[0] != tokenizer.unk_token_id}
+        left_out = tuple(word for word, ids in tokens.items() if not ids)
+        return cls(tuple(sorted(set().union(*tokens.values()))), alpha, left_out)
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """New scores (batch, vocabulary), which are log-probabilities; `input_ids` make no difference."""
@@ -57,12 +66,6 @@ class BiasedWordsProcessor:
         if self.tokens:
             changed[:, list(self.tokens)] += math.log(self.alpha)
         return torch.log_softmax(changed, dim=-1).to(scores.dtype)
-
-
-def _single(tokenizer: Any, text: str) -> list[int]:
-    """The token that is the whole text; none where there are several, or the tokenizer does not know it."""
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return ids if len(ids) == 1 and ids[0] != tokenizer.unk_token_id else []
 
 
 ABOUT = "The following text discriminates against people because of their {kind}:\n"
@@ -88,11 +91,11 @@ def lowered(plain: FloatArray, biased: FloatArray, decay: float, least: float) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelfDebiasProcessor:
-    """The rule as a logits processor of transformers, for a batch of prompts that a causal `model` goes on from.
+    """The rule as a logits processor of transformers, for a batch of prompts that a causal `model` continues.
 
-    `padding` are the places that are padded before each prompt, `before` the tokens of each sentence that asks for
-    bias, which stands before the whole prompt, behind its mark of the beginning (`bos`). Every token takes one more
-    reading of the text for each sentence.
+    `padding` counts the padded places before each prompt, `before` holds the tokens of each sentence that asks for
+    bias; it stands before the whole prompt, behind its mark of the beginning (`bos`). Every token takes one more
+    forward pass for each sentence.
     """
 
     model: Any
@@ -107,15 +110,15 @@ class SelfDebiasProcessor:
         plain = torch.log_softmax(scores.float(), dim=-1).double().cpu().numpy()
         beams = len(plain) // len(self.padding)
         texts = [row[self.padding[place // beams] :] for place, row in enumerate(input_ids.tolist())]
-        biased = np.stack([[self._told(before, text) for text in texts] for before in self.before])
+        biased = np.stack([[self._next_token(before, text) for text in texts] for before in self.before])
         changed = lowered(plain, biased, self.rule.decay, self.rule.least)
         return torch.tensor(changed, dtype=scores.dtype, device=scores.device)
 
-    def _told(self, before: Sequence[int], text: Sequence[int]) -> FloatArray:
+    def _next_token(self, before: Sequence[int], text: Sequence[int]) -> FloatArray:
         """The log-probabilities (v,) of what follows the text after the sentence."""
         torch = importlib.import_module("torch")
         begin = int(bool(text) and text[0] == self.bos)
         ids = torch.tensor([[*text[:begin], *before, *text[begin:]]], device=self.model.device)
         logits = self.model(input_ids=ids, use_cache=False).logits[0, -1]
-        told: FloatArray = torch.log_softmax(logits.float(), dim=-1).double().cpu().numpy()
-        return told
+        scores: FloatArray = torch.log_softmax(logits.float(), dim=-1).double().cpu().numpy()
+        return scores

@@ -6,7 +6,7 @@ import pytest
 from gguf_files import FULL, gguf_bytes, gguf_file
 
 from fairagent.errors import BackendUnavailable, DataError
-from fairagent.llm.gguf import GgufHeader, read_header
+from fairagent.guests.local.gguf import GgufHeader, read_header
 
 
 def test_what_a_file_says_of_its_model(tmp_path: Path) -> None:

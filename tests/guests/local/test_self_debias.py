@@ -8,8 +8,8 @@ import tiny_models
 from pydantic import ValidationError
 
 from fairagent.errors import DataError
-from fairagent.llm.decoding import ABOUT, lowered
-from fairagent.llm.local_likelihood import CausalModel, SelfDebiased
+from fairagent.guests.local.decoding import ABOUT, lowered
+from fairagent.guests.local.likelihood import CausalModel, SelfDebiased
 from fairagent.settings import SelfDebiasSettings
 
 

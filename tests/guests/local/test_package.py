@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable
-from fairagent.llm.gguf import install_small_model, small_model
+from fairagent.guests.local.gguf import install_small_model, small_model
 
 
 class Environment:

@@ -8,7 +8,7 @@ import pytest
 from gguf_files import FULL, gguf_file
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.llm.gguf import LocalServer, Queue
+from fairagent.guests.local.gguf import LocalServer, Queue
 
 from .conftest import Library
 

@@ -11,7 +11,7 @@ import pytest
 import tiny_models
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.llm.local_likelihood import MaskedModel
+from fairagent.guests.local.likelihood import MaskedModel
 
 TEXT = "the judge was a good man ."
 MASK, CLS, SEP = 4, 2, 3
