@@ -6,6 +6,7 @@ python docs/generate.py --check    writes nothing; exit code 1 and their names w
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from enum import Enum
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -172,6 +174,46 @@ def option(annotated: Any, parameter: inspect.Parameter) -> tuple[str, str, str]
     return value, default, info.help or ""
 
 
+EXTEND = {
+    "parts": (
+        "Parts",
+        "what engines, loops, refiners, re-rankers, filters, generators, attributors and pages are made of",
+    ),
+    "experiments": ("Experiments", "what kinds of experiments are made of, their files, statistics, tables and pages"),
+    "measures": ("Measures", "what measures are made of, and the functions on arrays behind the shipped ones"),
+}
+"""The three pages on fairagent.extend: title, and what is on it."""
+
+
+def extend_page(section: str) -> Iterator[str]:
+    """The public names of a section, by module, each with the first sentence of its documentation."""
+    title, about = EXTEND[section]
+    yield f"# fairagent.extend: {title.lower()}\n"
+    yield f"{about[0].upper()}{about[1:]}. How to use them: [Extending](../extending.md).\n"
+    for module, names in extend.HOMES.items():
+        room = module.split(".")[0]
+        if section == ({"measures": "measures", "evaluate": "experiments", "report": "experiments"}.get(room, "parts")):
+            documented = documentation(Path(extend.__file__).parent / f"{module.replace('.', '/')}.py")
+            yield f"## {module}\n\n| name | what it is |\n|---|---|"
+            for name in sorted(names.split()):
+                known = documented.get(name) or inspect.getdoc(getattr(extend, name)) or ""
+                yield f"| `{name}` | {known.partition(chr(10) * 2)[0].replace(chr(10), ' ').replace('|', BAR)} |"
+            yield ""
+
+
+def documentation(path: Path) -> dict[str, str]:
+    """The docstrings of a module's classes, functions and constants, by name; of a package none."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body if path.is_file() else []
+    known: dict[str, str] = {}
+    for node, after in pairwise([*body, ast.Pass()]):
+        match node, after:
+            case ((ast.ClassDef() | ast.FunctionDef()), _):
+                known[node.name] = ast.get_docstring(node) or ""
+            case ast.Assign(targets=[target]) | ast.AnnAssign(target=target), ast.Expr(ast.Constant(str(text))):
+                known[ast.unparse(target)] = inspect.cleandoc(text)
+    return known
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "settings.md": settings_page,
     "parts.md": parts_page,
@@ -180,6 +222,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "fairft.md": partial(file_page, "FairFT file", FairFTFile, "See [FairFT](../fairft.md)."),
     "prompts.md": prompts_page,
     "commands.md": commands_page,
+    **{f"extend-{section}.md": partial(extend_page, section) for section in EXTEND},
 }
 
 
