@@ -66,7 +66,7 @@ KNOWING: dict[str, set[str]] = {
     "fairagent.papers.fair_rag.kind": {"DenseConfig", "SpladeConfig", "dense", "okapi", "splade", "citations"},
     "fairagent.papers.fair_rag.trial": {"DenseConfig", "SpladeConfig", "ExtractiveGenerator"},
     "fairagent.papers.rivals.adaptive": {"ChainConfig", "none"},
-    "fairagent.papers.stereotypes.seat": {"DenseConfig", "DebiasRAGConfig"},
+    "fairagent.papers.debias_rag.benchmarks.seat": {"DenseConfig", "DebiasRAGConfig"},
     "fairagent.papers.utility.kind": {"RunFileConfig"},
     "fairagent.papers.utility.trial": {"AdversarialConfig", "OracleConfig"},
     "fairagent.report.answer": {"citations", "embeddings", "judge", "nli"},

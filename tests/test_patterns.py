@@ -24,9 +24,9 @@ from fairagent.answer.generators import CitationReader, sentences, without_citat
 from fairagent.collection.trec_fair.corpus import html_to_text, wikitext_to_text
 from fairagent.evaluate.ranking import recall
 from fairagent.measures.parse import parse_measure
+from fairagent.papers.debias_rag.benchmarks.items import filled_word
 from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.fair_rag.lamp import candidates
-from fairagent.papers.stereotypes.items import filled_word
 from fairagent.retrieve.bm25.words import split_words
 
 LENGTH = 4_000
@@ -77,7 +77,7 @@ MADE: dict[str, Use] = {
     "evaluate/ranking/recall.py: f\"({'|'.join(DEFINITIONS)})@([1-9][0-9]*)\"": tolerated(
         lambda text: re.fullmatch(rf"({'|'.join(recall.DEFINITIONS)})@([1-9][0-9]*)", text.strip())
     ),
-    "papers/stereotypes/items.py: pattern": tolerated(lambda text: filled_word("The BLANK is BLANK.", text)),
+    "papers/debias_rag/benchmarks/items.py: pattern": tolerated(lambda text: filled_word("The BLANK is BLANK.", text)),
     "papers/debias_rag/lexicon.py: f'(?<!\\\\w)(?<!\\\\w-)(?:{parts})(?!\\\\w|-\\\\w)'": load_lexicon().swap,
     "retrieve/bm25/words.py: '[' + _members('HEBREW', LAST_OF_BMP) + ']'": split_words,
     "retrieve/bm25/words.py: '|'.join(alternatives)": split_words,

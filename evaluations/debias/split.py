@@ -15,14 +15,13 @@ from pathlib import Path
 
 from fairagent.collection.leakage import overlap, refuse_overlap
 from fairagent.papers.debias_rag.avoid import AvoidPassage, write_avoid
-from fairagent.papers.stereotypes.files import read_stereoset
-from fairagent.papers.stereotypes.items import Example
+from fairagent.papers.debias_rag.benchmarks.items import StereoSetExample, read_stereoset
 from fairagent.storage.files import write_whole
 
 FILES = ("intrasentence.jsonl", "intersentence.jsonl")
 
 
-def passage(example: Example) -> str:
+def passage(example: StereoSetExample) -> str:
     """The stereotype as a text of its own: the sentence, after its context where it is a second one."""
     if example.part == "intrasentence":
         return example.stereotype

@@ -25,10 +25,9 @@ from fairagent.evaluate.check import Checked, check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
+from fairagent.papers.debias_rag.benchmarks.items import OVERALL
+from fairagent.papers.debias_rag.benchmarks.preference import ItemScores, StereoSet
 from fairagent.papers.debias_rag.theta import grid, search_theta
-from fairagent.papers.stereotypes.items import OVERALL
-from fairagent.papers.stereotypes.preference import StereoSet
-from fairagent.papers.stereotypes.trial import Choice
 from fairagent.settings import read_yaml
 
 Weights = tuple[float, float]
@@ -65,7 +64,7 @@ def icat(run: Run, system: str, asked: Sequence[str]) -> float:
     """The ICAT of a system over some of the run's questions."""
     assert isinstance(run.kind, StereoSet)
     choices = {
-        outcome.topic: Choice.read(outcome.record)
+        outcome.topic: ItemScores.read(outcome.record)
         for outcome in run.answered
         if outcome.system == system and outcome.topic in asked and outcome.record
     }

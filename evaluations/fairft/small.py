@@ -20,7 +20,7 @@ import yaml
 
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.fairft.run import check, run_training
-from fairagent.papers.fairft.settings import Example
+from fairagent.papers.fairft.settings import TrainingExample
 from fairagent.papers.fairft.signals import Signals
 from fairagent.types import Document
 
@@ -89,7 +89,7 @@ def write_model(folder: Path, steps: int = 350, batch: int = 16) -> None:
     made = Signals(Silent(), Prompts(), folder / "prompts.jsonl")
     rng = random.Random(7)
     texts = [
-        (made.prompt(Example("", QUESTION.format(job=rng.choice(JOBS)), FAIR), document), share)
+        (made.prompt(TrainingExample("", QUESTION.format(job=rng.choice(JOBS)), FAIR), document), share)
         for document, share in documents()
     ]
     splitter = pre_tokenizers.Whitespace()

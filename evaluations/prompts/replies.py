@@ -33,10 +33,10 @@ from fairagent.evaluate.workers import threads
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.avoid import diagnose
+from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
+from fairagent.papers.debias_rag.benchmarks.scorers import ChoiceScorer
 from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.debias_rag.synthesis import Rewriter
-from fairagent.papers.stereotypes.items import Example, Pair
-from fairagent.papers.stereotypes.scorers import ChoiceScorer
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import build, engine_alone, open_site, prepare
 from fairagent.settings import load_settings
@@ -187,7 +187,9 @@ class Inputs:
                 first, second, third, fourth, fifth = texts[place : place + 5]
                 id = f"{topic.id}-{place}"
                 yield partial(scorer.score, Pair(id, "made", first, second, True))
-                yield partial(scorer.score, Example(id, "intersentence", "made", "", topic.query, third, fourth, fifth))
+                yield partial(
+                    scorer.score, StereoSetExample(id, "intersentence", "made", "", topic.query, third, fourth, fifth)
+                )
 
 
 if __name__ == "__main__":

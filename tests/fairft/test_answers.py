@@ -18,8 +18,8 @@ from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.systems import prepared, site_of
 from fairagent.evaluate.workers import threads
 from fairagent.llm.models import Models
-from fairagent.papers.fairft.benchmarks import OPENING
 from fairagent.papers.fairft.evaluate import Tower, top
+from fairagent.papers.fairft.graded import OPENING
 from fairagent.papers.fairft.run import check, run_training
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.sentence_encoder import SentenceEncoder

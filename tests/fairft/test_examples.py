@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, UsageError
-from fairagent.papers.fairft.settings import OPTIONS, Example, read_examples, split
+from fairagent.papers.fairft.settings import OPTIONS, TrainingExample, read_examples, split
 
 from .small import write_lines
 
@@ -17,7 +17,7 @@ GOOD = {"id": "a", "query": "who?", "answer": "no"}
 
 def test_questions_are_read_in_order(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "q.jsonl", [GOOD, {**GOOD, "id": "b", "more": 1}])
-    assert read_examples(path) == (Example("a", "who?", "no"), Example("b", "who?", "no"))
+    assert read_examples(path) == (TrainingExample("a", "who?", "no"), TrainingExample("b", "who?", "no"))
 
 
 def test_every_fault_is_named(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_trustllms_recognition_is_read(shared: Path) -> None:
 
 
 def test_what_is_held_out_is_not_trained_on() -> None:
-    examples = [Example(f"q{i}", f"question {i % 15}", "no") for i in range(20)]
+    examples = [TrainingExample(f"q{i}", f"question {i % 15}", "no") for i in range(20)]
     training, held_out = split(examples, 0.2, seed=1)
     assert len(held_out) == 4
     assert not {one.query for one in training} & {one.query for one in held_out}
@@ -65,4 +65,4 @@ def test_what_is_held_out_is_not_trained_on() -> None:
 
 def test_examples_that_are_all_alike_cannot_be_divided() -> None:
     with pytest.raises(UsageError, match="none is left for training"):
-        split([Example("a", "Who?", "no"), Example("b", "who", "no")], 0.1, 0)
+        split([TrainingExample("a", "Who?", "no"), TrainingExample("b", "who", "no")], 0.1, 0)

@@ -11,11 +11,11 @@ import pytest
 
 from fairagent.errors import IndexMismatch
 from fairagent.llm.prompts import Prompts
-from fairagent.papers.fairft.settings import Example
+from fairagent.papers.fairft.settings import TrainingExample
 from fairagent.papers.fairft.signals import PROBE, Signals
 from fairagent.types import Document, FloatArray
 
-ASKED = Example("q1", "Who can be a nurse?", "Anyone can")
+ASKED = TrainingExample("q1", "Who can be a nurse?", "Anyone can")
 DOCUMENTS = [Document("a", "Nurses care."), Document("b", "Judges judge.", "Court"), Document("c", "Nurses care.")]
 
 

@@ -507,7 +507,7 @@ def indexes(random: Random, folder: Path) -> None:
 
 @target(3)
 def stereotypes(random: Random, folder: Path) -> None:
-    from fairagent.papers.stereotypes.files import read_crows_pairs, read_seat, read_stereoset
+    from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_seat, read_stereoset
 
     example = {"bias_type": "gender", "target": "judge", "context": "The judge is BLANK."}
     words = {"stereotype": "he", "anti_stereotype": "she", "unrelated": "fish"}
@@ -571,7 +571,7 @@ def replies(random: Random, folder: Path) -> None:
     from fairagent.answer.generators import CitationReader, sentences, without_citations
     from fairagent.llm.reply import parse_reply
     from fairagent.papers.debias_rag.avoid import Diagnoses
-    from fairagent.papers.stereotypes.scorers import Order
+    from fairagent.papers.debias_rag.benchmarks.scorers import Order
     from fairagent.search.loop.policy import Choice
     from fairagent.search.loop.sources import GroupKeywords
     from fairagent.search.refine.asking import Keywords, ReasonedKeywords

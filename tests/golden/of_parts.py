@@ -34,8 +34,7 @@ from fairagent.papers.debias_rag.theta import (
     step,
     target,
 )
-from fairagent.papers.fairft.benchmarks import read_accuracy, read_agreement
-from fairagent.papers.fairft.exam import says_yes
+from fairagent.papers.fairft.graded import read_accuracy, read_agreement, says_yes
 from fairagent.papers.fairft.loss import kl_gradient, kl_loss, log_target, torch_loss
 from fairagent.papers.utility.section import Order, arranged
 from fairagent.retrieve.local import EPSILON, K1, B, descending, okapi_scores

@@ -17,12 +17,12 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
+from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
+from fairagent.papers.debias_rag.benchmarks.scorers import Likelihoods
 from fairagent.papers.debias_rag.synthesis import Rewriter
-from fairagent.papers.fairft.exam import Asker
-from fairagent.papers.fairft.settings import Example
+from fairagent.papers.fairft.graded import Asker
+from fairagent.papers.fairft.settings import TrainingExample
 from fairagent.papers.fairft.signals import Signals
-from fairagent.papers.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.papers.stereotypes.scorers import Likelihoods
 from fairagent.settings import ModelSettings, TransformersSettings
 from fairagent.types import Document
 
@@ -61,7 +61,7 @@ def test_twenty_items_of_a_benchmark(shared: Path, converted: Path, benchmark: s
 
 
 def test_the_signal_of_fairft(causal: CausalModel, tmp_path: Path) -> None:
-    asked = Example("q1", "Is every judge late?", "No, that is a prejudice.")
+    asked = TrainingExample("q1", "Is every judge late?", "No, that is a prejudice.")
     documents = [Document("d1", "Judges are as punctual as others."), Document("d2", "A wall is painted.")]
     signals = Signals(causal, Prompts(), tmp_path / "signals.jsonl")
     places = np.array([[0, 1]])

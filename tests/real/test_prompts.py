@@ -26,13 +26,12 @@ from fairagent.llm.budget import Ledger, ledger
 from fairagent.llm.calls import Door
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import Model, ModelReply, ModelRequest
+from fairagent.papers.debias_rag.benchmarks.bold import ContinuationWriter
+from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
+from fairagent.papers.debias_rag.benchmarks.scorers import ChoiceScorer
 from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.debias_rag.synthesis import Rewriter
-from fairagent.papers.fairft.benchmarks import ACCURACY, AGREEMENT
-from fairagent.papers.fairft.exam import Asker, GradedQuestion, Grader, Task
-from fairagent.papers.stereotypes.bold import Writer
-from fairagent.papers.stereotypes.items import Example, Pair
-from fairagent.papers.stereotypes.scorers import ChoiceScorer
+from fairagent.papers.fairft.graded import ACCURACY, AGREEMENT, Asker, GradedQuestion, Grader, Task
 from fairagent.papers.utility.trial import ModelWriter
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.types import Document, Query, Usage
@@ -219,7 +218,7 @@ def rewrite(model: Model, prompts: Prompts) -> None:
 def choose(model: Model, prompts: Prompts) -> None:
     pair = Pair("q1", "gender", "She is a nurse.", "He is a nurse.", True)
     sentences = ("He was early.", "She was late.", "The river, the law.")
-    example = Example("q2", "intersentence", "gender", "nurse", "The nurse came.", *sentences)
+    example = StereoSetExample("q2", "intersentence", "gender", "nurse", "The nurse came.", *sentences)
     for item in (pair, example):
         scores = ChoiceScorer(model, prompts).score(item).scores
         assert np.isfinite(scores).all()
@@ -227,7 +226,7 @@ def choose(model: Model, prompts: Prompts) -> None:
 
 
 def write_on(model: Model, prompts: Prompts) -> None:
-    assert Writer(model, prompts, "rank", alone=True).write("The nurse was known for", ()).text
+    assert ContinuationWriter(model, prompts, "rank", alone=True).write("The nurse was known for", ()).text
 
 
 STAGES: dict[str, Callable[[Model, Prompts], None]] = {

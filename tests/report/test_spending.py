@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.papers.fairft.benchmarks import Agreement
+from fairagent.papers.fairft.graded import Agreement
 from fairagent.report.series import Currency, cost_trade_off, spending
 
 from .runs import MEASURES, Run, failed, made_run, tiny_run

@@ -106,7 +106,7 @@ DISCOUNT = Log2Plus1()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class TopicDraws:
     """The rankings of one topic: `rankings` (N, k') hold indices of its n items, of which `useful` (n,) are.
 
     `utilities` (N,) are what the answers to them are worth, `rested_on` (N, k') says how far each rests on each item,
@@ -131,7 +131,7 @@ class Drawn:
         return attributed_exposure(self.rankings, self.rested_on, len(self.useful))
 
 
-def values(drawn: Drawn, section: Drawing) -> dict[str, float]:
+def values(drawn: TopicDraws, section: Drawing) -> dict[str, float]:
     """Measure -> value, all but the normalized EU, which takes the other rows.
 
     Where fewer items were found than a ranking has places, each place that is left over shows a blank, an item of no
@@ -155,7 +155,7 @@ def values(drawn: Drawn, section: Drawing) -> dict[str, float]:
     }
 
 
-def _attribution(drawn: Drawn, section: Drawing) -> dict[str, float]:
+def _attribution(drawn: TopicDraws, section: Drawing) -> dict[str, float]:
     if drawn.rested_on is None:
         return {}
     if not drawn.rested_on.size:

@@ -80,7 +80,7 @@ class LampQuestions:
 
 
 @dataclass(frozen=True, slots=True)
-class Generator:
+class LabeledGenerator:
     """One generator of an experiment: a system that has it, what its labels are made from, and their file."""
 
     system: SystemPlan
@@ -150,10 +150,10 @@ class LampKind(DrawnKind):
 
     def generators(
         self, systems: Systems, subject: Subject, environ: Mapping[str, str] = os.environ
-    ) -> dict[str, Generator]:
+    ) -> dict[str, LabeledGenerator]:
         """What tells each generator of the experiment from another -> the generator, in the order of the systems."""
         assert isinstance(subject, LampQuestions)  # `open` made it
-        found: dict[str, Generator] = {}
+        found: dict[str, LabeledGenerator] = {}
         for system in systems.values():
             key = generator(system)
             if key not in found:
@@ -161,7 +161,7 @@ class LampKind(DrawnKind):
                 same = sum(other.system.settings.model.name == model.name for other in found.values())
                 name = f"{file_name(model.name)}{f'_{same + 1}' if same else ''}.jsonl"
                 labeling = Labeling(subject.lamp, prompts, of_model(model, environ))
-                found[key] = Generator(system, labeling, Path(self.lamp.labels) / name)
+                found[key] = LabeledGenerator(system, labeling, Path(self.lamp.labels) / name)
         return found
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:

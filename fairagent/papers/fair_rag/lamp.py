@@ -228,13 +228,15 @@ def load_lamp(task: str | LampTask, questions: Path | str, outputs: Path | str, 
             faults.add(asked, None, f"question {shown(id)} is there twice")
         if golds is not None and id not in golds:
             faults.add(wanted, None, f"no gold for question {shown(id)}")
-        found[id] = _question(task, id, record, (golds or {}).get(id, ""), _Place(asked, f"question {id!r}", faults))
+        found[id] = _question(
+            task, id, record, (golds or {}).get(id, ""), _FaultPlace(asked, f"question {id!r}", faults)
+        )
     faults.check(str(task))
     return Lamp(task, tuple(found.values()), len(records), digest.hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FaultPlace:
     """Where something is read, and where its faults go."""
 
     path: Path
@@ -258,7 +260,7 @@ class _Place:
         return ""
 
 
-def _question(task: LampTask, id: str, record: Record, gold: str, place: _Place) -> LampQuestion:
+def _question(task: LampTask, id: str, record: Record, gold: str, place: _FaultPlace) -> LampQuestion:
     input = place.text(record, "input")
     query = ""
     try:
@@ -277,7 +279,7 @@ def _question(task: LampTask, id: str, record: Record, gold: str, place: _Place)
             continue
         if item in items:
             place.add(f"item {shown(item)} is there twice")
-        inner = _Place(place.path, f"{place.name}, item {item!r}", place.faults)
+        inner = _FaultPlace(place.path, f"{place.name}, item {item!r}", place.faults)
         fields = {name: inner.text(entry, name) for name in task.fields}
         searched = " ".join(fields[name] for name in task.searched)
         items[item] = Item(item, searched, {name: fields[name] for name in task.shown})
@@ -304,7 +306,7 @@ def _read_golds(task: LampTask, path: Path, digest: Hash, faults: Faults) -> dic
         except ValueError as error:
             faults.add(path, None, f"gold number {number}: {error}")
             continue
-        place = _Place(path, f"gold of question {id!r}", faults)
+        place = _FaultPlace(path, f"gold of question {id!r}", faults)
         if id in found:
             place.add("it is there twice")
         output = place.text(gold, "output")

@@ -51,7 +51,15 @@ from fairagent.extend import (
     texts_for,
 )
 from fairagent.papers.fair_rag.drawn import generator
-from fairagent.papers.fair_rag.draws import CollectionDrawing, Drawing, Drawn, Draws, most_exposed, rankings, values
+from fairagent.papers.fair_rag.draws import (
+    CollectionDrawing,
+    Drawing,
+    Draws,
+    TopicDraws,
+    most_exposed,
+    rankings,
+    values,
+)
 from fairagent.papers.fair_rag.lamp import LampQuestion, answer_from, score_items
 
 KEPT_TERMS = 200_000
@@ -68,7 +76,7 @@ class DrawnSystem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class CandidatePool:
     """A system's candidates for a topic, best first, `pool.ids` of which the first k are its own ranking."""
 
     search: SearchResult
@@ -103,11 +111,11 @@ class FairRagTrial:
         """See `Trial.outcome`."""
         topic = self.judge.collection.topics[id]
         row, query = self.rows[system], as_query(topic)
-        found: Found = self._found.get((row.draws.system, id), lambda: self._search(row.system, id))
+        found: CandidatePool = self._found.get((row.draws.system, id), lambda: self._search(row.system, id))
         items, useful = self._items(id, found.pool)
         lists = rankings(row.draws, found.pool.scores, useful, self.section, self.seed, id)
         utilities, rested_on, usage = self._answered(row, query, items, useful, lists)
-        drawn = Drawn(lists, useful, utilities, rested_on)
+        drawn = TopicDraws(lists, useful, utilities, rested_on)
         meter = self._meter(id)
         shown = meter.weigh(items, drawn.exposure)
         first = found.search.trace.steps[0].ranking.top(self.section.k)
@@ -134,9 +142,9 @@ class FairRagTrial:
             oracle=row.draws.oracle or (trace.oracle and row.system.sees_groups),
         )
 
-    def _search(self, system: System, id: str) -> Found:
+    def _search(self, system: System, id: str) -> CandidatePool:
         found = system.agent.find(self.judge.collection.topics[id], self.section.pool)
-        return Found(found.result(found.pool), found.pool)
+        return CandidatePool(found.result(found.pool), found.pool)
 
     def _items(self, id: str, pool: Ranking) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
         """The topic's items, the pool first, then what is useful and was not found; and which are useful, (n,)."""
@@ -254,7 +262,7 @@ class LampTrial:
         useful = row.useful[id]
         found = rankings(row.draws, scores, useful, self.section, self.seed, id)
         utilities, rested_on, usage = self._answered(row, question, found)
-        drawn = Drawn(found, useful, utilities, rested_on)
+        drawn = TopicDraws(found, useful, utilities, rested_on)
         shown = most_exposed([item.id for item in question.items], drawn.exposure, self.section.k)
         helping = {item.id: bool(helps) for item, helps in zip(question.items, useful, strict=True)}
         scores = shown.scores.tolist()

@@ -5,6 +5,6 @@ torch before a model is opened.
 """
 
 from fairagent.papers.fairft.loss import kl_gradient, kl_loss, log_target
-from fairagent.papers.fairft.settings import Example, read_examples
+from fairagent.papers.fairft.settings import TrainingExample, read_examples
 
-__all__ = ["Example", "kl_gradient", "kl_loss", "log_target", "read_examples"]
+__all__ = ["TrainingExample", "kl_gradient", "kl_loss", "log_target", "read_examples"]

@@ -27,7 +27,7 @@ from fairagent.extend import (
     workshop,
 )
 from fairagent.papers.fairft.loss import kl_loss, log_target
-from fairagent.papers.fairft.settings import Example, TrainingSection
+from fairagent.papers.fairft.settings import TrainingExample, TrainingSection
 from fairagent.papers.fairft.signals import Signals
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def compare(
     before: Tower,
     after: Tower,
     documents: Sequence[Document],
-    examples: Sequence[Example],
+    examples: Sequence[TrainingExample],
     signals: Signals,
     settings: TrainingSection,
 ) -> TrainingEffect:
@@ -188,7 +188,7 @@ class _Ranked:
         self,
         places: NDArray[np.intp],
         documents: Sequence[Document],
-        examples: Sequence[Example],
+        examples: Sequence[TrainingExample],
         signals: Signals,
         settings: TrainingSection,
     ) -> tuple[float, FloatArray]:
@@ -214,7 +214,7 @@ def cosines_at(queries: Embeddings, vectors: Embeddings, places: NDArray[np.intp
     return np.asarray(np.einsum("qd,qkd->qk", queries.astype(np.float64), vectors[places].astype(np.float64)))
 
 
-def _ranked(tower: Tower, documents: Sequence[Document], examples: Sequence[Example], count: int) -> _Ranked:
+def _ranked(tower: Tower, documents: Sequence[Document], examples: Sequence[TrainingExample], count: int) -> _Ranked:
     vectors = tower.encode("document", list(map(full_text, documents)))
     queries = tower.encode("query", [example.query for example in examples])
     return _Ranked(queries, vectors, top(queries, vectors, count))

@@ -32,7 +32,7 @@ from fairagent.extend import (
     write_whole,
 )
 from fairagent.papers.fairft.evaluate import Tower, TrainingEffect, compare
-from fairagent.papers.fairft.settings import Example, FairFTFile, TestSection, read_examples, split
+from fairagent.papers.fairft.settings import FairFTFile, TestSection, TrainingExample, read_examples, split
 from fairagent.papers.fairft.signals import Signals
 from fairagent.papers.fairft.train import CHECKPOINT, History, Progress, TrainingTask, forget_vectors, train
 
@@ -53,8 +53,8 @@ class CheckedTraining:
     folder: Path
     fingerprint: str
     documents: tuple[Document, ...]
-    training: tuple[Example, ...]
-    held_out: tuple[Example, ...]
+    training: tuple[TrainingExample, ...]
+    held_out: tuple[TrainingExample, ...]
 
 
 @dataclass(frozen=True, slots=True)

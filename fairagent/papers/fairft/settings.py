@@ -44,7 +44,7 @@ OPTIONS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class TrainingExample:
     """One question: what is searched for and asked, and the answer that a fair model gives.
 
     `sentences` are the texts that it is about: where one of them stands in a test set, the question leaks.
@@ -61,7 +61,7 @@ class Example:
         return (self.query, *self.sentences)
 
 
-def read_examples(path: Path, format: Format = "questions") -> tuple[Example, ...]:
+def read_examples(path: Path, format: Format = "questions") -> tuple[TrainingExample, ...]:
     """The examples of a file (JSON lines), in order; DataError with every fault.
 
     questions: `id`, `query`, `answer`. recognition: TrustLLM's stereotype recognition, with `prompt`, `label`,
@@ -69,7 +69,7 @@ def read_examples(path: Path, format: Format = "questions") -> tuple[Example, ..
     the option that the label stands for. Other fields are ignored.
     """
     faults = Faults()
-    examples: dict[str, Example] = {}
+    examples: dict[str, TrainingExample] = {}
     for number, record in json_records(path, faults):
         try:
             example = READERS[format](number, record)
@@ -85,7 +85,9 @@ def read_examples(path: Path, format: Format = "questions") -> tuple[Example, ..
     return tuple(examples.values())
 
 
-def split(examples: Sequence[Example], share: float, seed: int) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+def split(
+    examples: Sequence[TrainingExample], share: float, seed: int
+) -> tuple[tuple[TrainingExample, ...], tuple[TrainingExample, ...]]:
     """Training and held-out examples: a `share` (0 to 1) of them is held out by chance, at least one.
 
     Examples for training that have a text in common with a held-out one are left out. UsageError where none is left.
@@ -103,22 +105,25 @@ def split(examples: Sequence[Example], share: float, seed: int) -> tuple[tuple[E
     return training, tuple(examples[place] for place in sorted(held))
 
 
-def _question(number: int, record: Record) -> Example:
+def _question(number: int, record: Record) -> TrainingExample:
     id = checked_id(read_text(record, "id"), "question")
-    return Example(id, _filled(record, "query"), _filled(record, "answer"))
+    return TrainingExample(id, _filled(record, "query"), _filled(record, "answer"))
 
 
-def _recognition(number: int, record: Record) -> Example:
+def _recognition(number: int, record: Record) -> TrainingExample:
     prompt, label = _filled(record, "prompt"), read_text(record, "label")
     if label not in OPTIONS:
         raise ValueError(f"the label {shown(label)} is none of {listed(list(OPTIONS))}")
     sentence, context = read_text(record, "sentence"), read_text(record, "context")
     if not prompt[OPENING:].strip():
         raise ValueError(f"the prompt has nothing after its first {OPENING} characters")
-    return Example(f"q{number}", prompt[OPENING:], OPTIONS[label], (sentence, f"{context} {sentence}".strip()))
+    return TrainingExample(f"q{number}", prompt[OPENING:], OPTIONS[label], (sentence, f"{context} {sentence}".strip()))
 
 
-READERS: Mapping[Format, Callable[[int, Record], Example]] = {"questions": _question, "recognition": _recognition}
+READERS: Mapping[Format, Callable[[int, Record], TrainingExample]] = {
+    "questions": _question,
+    "recognition": _recognition,
+}
 
 
 def _filled(record: Record, name: str) -> str:

@@ -26,7 +26,7 @@ from fairagent.extend import (
     sealed,
     unsealed,
 )
-from fairagent.papers.fairft.settings import Example
+from fairagent.papers.fairft.settings import TrainingExample
 
 log = logger(__name__)
 
@@ -55,7 +55,7 @@ class Signals:
         self._kept: dict[str, dict[str, float]] = {}
         self._open()
 
-    def likelihoods(self, example: Example, documents: Sequence[Document]) -> FloatArray:
+    def likelihoods(self, example: TrainingExample, documents: Sequence[Document]) -> FloatArray:
         """The log-likelihoods (<= 0), (k,), of the answer with each of the documents alone."""
         question = _hash(example.query, example.answer)
         keys = [_hash(document.title, document.text) for document in documents]
@@ -70,12 +70,14 @@ class Signals:
             self.asked += len(found)
         return np.array([kept[key] for key in keys])
 
-    def table(self, examples: Sequence[Example], documents: Sequence[Document], places: NDArray[np.intp]) -> FloatArray:
+    def table(
+        self, examples: Sequence[TrainingExample], documents: Sequence[Document], places: NDArray[np.intp]
+    ) -> FloatArray:
         """The log-likelihoods (q, k) of each example's answer with the documents at its row of `places` (q, k)."""
         rows = zip(examples, places, strict=True)
         return np.array([self.likelihoods(example, [documents[place] for place in row]) for example, row in rows])
 
-    def prompt(self, example: Example, document: Document) -> str:
+    def prompt(self, example: TrainingExample, document: Document) -> str:
         """What the model is told before the answer: the template `ask` with the document, as one text."""
         (shown,), _ = fit([document], self._tokens)
         messages = self._prompts.render(
@@ -85,7 +87,9 @@ class Signals:
 
     def _open(self) -> None:
         probe = float(self.model.score([PROBE])[0].sum())
-        template = hashlib.sha256(self.prompt(Example("", "q", "a"), Document("", "d" * 5 * self._tokens)).encode())
+        template = hashlib.sha256(
+            self.prompt(TrainingExample("", "q", "a"), Document("", "d" * 5 * self._tokens)).encode()
+        )
         prompt = template.hexdigest()
         manifest: dict[str, Any] = {"format": FORMAT, "model": self.model.name, "prompt": prompt, "probe": probe}
         lines = self._lines()

@@ -16,7 +16,7 @@ import numpy as np
 from fairagent.extend import DataError, Document, Embeddings, UsageError, full_text, read_array, whole_file
 from fairagent.papers.fairft.evaluate import Tower, held_out_kl, top
 from fairagent.papers.fairft.loss import log_target, torch_loss
-from fairagent.papers.fairft.settings import Example, TrainingSection
+from fairagent.papers.fairft.settings import TrainingExample, TrainingSection
 from fairagent.papers.fairft.signals import Signals
 
 CHECKPOINT = "checkpoint.pt"
@@ -109,8 +109,8 @@ class TrainingTask:
 
     key: str
     documents: Sequence[Document]
-    training: Sequence[Example]
-    held_out: Sequence[Example]
+    training: Sequence[TrainingExample]
+    held_out: Sequence[TrainingExample]
     signals: Signals
     settings: TrainingSection
     towers: str = "both"
@@ -216,7 +216,7 @@ class _Training:
         forget_vectors(self._folder)
         return state
 
-    def _step(self, batch: Sequence[Example], vectors: Embeddings) -> None:
+    def _step(self, batch: Sequence[TrainingExample], vectors: Embeddings) -> None:
         torch = importlib.import_module("torch")
         settings, tower = self._task.settings, self._tower
         queries = tower.vectors("query", [example.query for example in batch])

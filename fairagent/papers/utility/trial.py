@@ -59,7 +59,7 @@ from fairagent.papers.utility.section import OF_JUDGMENTS, Display, TextSimilari
 PROMPT = "utility_answer"
 
 
-class Writer(Protocol):
+class AnswerWriter(Protocol):
     """Writes answers for the utility experiment: any object with this method will do. Several threads may call it."""
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
@@ -77,7 +77,7 @@ class ModelWriter:
     seed: int
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """See `Writer.answer`; an answer that is cut off at the template's limit is one.
+        """See `AnswerWriter.answer`; an answer that is cut off at the template's limit is one.
 
         Raises what `Model.complete` raises, and ReplyTruncated where nothing but thoughts came.
         """
@@ -97,7 +97,7 @@ class ExtractWriter:
     generator: ExtractiveGenerator
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
-        """See `Writer.answer`; every run is the same, and no citation is left in the text.
+        """See `AnswerWriter.answer`; every run is the same, and no citation is left in the text.
 
         >>> writer = ExtractWriter(ExtractiveGenerator())
         >>> writer.answer(Query("roses"), [Document("d1", "It has roses.")], 0).text
@@ -142,7 +142,7 @@ def check_texts(collection: Collection, wanted: Ids[str], there: Mapping[str, Do
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class RankedDocuments:
     """The documents of a topic under a system, best first, with their scores and how they were searched for."""
 
     documents: tuple[Document, ...]
@@ -172,7 +172,7 @@ class UtilityTrial:
     displays: Mapping[str, Display]
     systems: Mapping[str, System]
     passages: Mapping[str, Document]
-    writer: Writer
+    writer: AnswerWriter
     similarity: TextSimilarity
     seed: int
     tokens: int
@@ -209,7 +209,7 @@ class UtilityTrial:
         topic = self.collection.topics[id]
         display = self.displays[system]
         query, grades = as_query(topic), grades_of(self.collection, id, self.section.grades)
-        found: Found = self._found.get((display.of, id), lambda: self._find(display.of, id, grades))
+        found: RankedDocuments = self._found.get((display.of, id), lambda: self._find(display.of, id, grades))
         trace = found.search.trace if found.search else None
         spent = trace.usage if trace else Usage()
         references: dict[int, list[str]] = {}
@@ -241,12 +241,12 @@ class UtilityTrial:
             answer=AnswerRecord(last.text, "similarity"),
         )
 
-    def _find(self, system: str, id: str, grades: Mapping[str, int]) -> Found:
+    def _find(self, system: str, id: str, grades: Mapping[str, int]) -> RankedDocuments:
         """The documents of `system`, as many as the largest context has."""
         n = max(self.section.ks)
         if judged := self._of_judgments(system, id, grades):
             ids = judged()[:n]
-            return Found(tuple(self.passages[one] for one in ids), tuple(map(float, range(len(ids), 0, -1))))
+            return RankedDocuments(tuple(self.passages[one] for one in ids), tuple(map(float, range(len(ids), 0, -1))))
         used, query = self.systems[system], as_query(self.collection.topics[id])
         search = used.agent.search(query)
         top, engine = search.ranking.top(n), used.agent.retriever
@@ -254,7 +254,7 @@ class UtilityTrial:
             documents = texts_for(query, top.ids, engine)
         else:
             documents = [self.passages[one] for one in top.ids]
-        return Found(tuple(documents), tuple(top.scores.tolist()), search if used.sees_groups else None)
+        return RankedDocuments(tuple(documents), tuple(top.scores.tolist()), search if used.sees_groups else None)
 
     def _of_judgments(self, system: str, id: str, grades: Mapping[str, int]) -> Callable[[], list[str]] | None:
         """What makes the list of an oracle or its adversary; None for a system that ranks."""
@@ -280,7 +280,7 @@ class UtilityTrial:
         return Worth(mean_performance(performances), texts[0], usage)
 
     def _values(
-        self, found: Found, grades: Mapping[str, int], alone: Worth, of_k: Mapping[int, Worth]
+        self, found: RankedDocuments, grades: Mapping[str, int], alone: Worth, of_k: Mapping[int, Worth]
     ) -> dict[str, float]:
         """Measure -> value; utility only where performance without documents is not 0."""
         ids = [document.id for document in found.documents]
@@ -291,14 +291,14 @@ class UtilityTrial:
             values[self.section.quality(k)] = graded_ndcg(ids, grades, k, self.section.gain)
         return {measure: value for measure, value in values.items() if value is not None}
 
-    def _hits(self, found: Found, grades: Mapping[str, int]) -> tuple[HitRecord, ...]:
+    def _hits(self, found: RankedDocuments, grades: Mapping[str, int]) -> tuple[HitRecord, ...]:
         return tuple(
             HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {}, one.snippet)
             for one, score in zip(found.documents, found.scores, strict=True)
         )
 
 
-def _writer(opened: Opened, section: Utility, first: SystemPlan, systems: Mapping[str, System]) -> Writer:
+def _writer(opened: Opened, section: Utility, first: SystemPlan, systems: Mapping[str, System]) -> AnswerWriter:
     """Who answers for all rows."""
     settings, models = first.settings, opened.models
     if settings.generate.templates:

@@ -8,8 +8,7 @@ from fairagent.errors import ReplyTruncated
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.papers.fairft.benchmarks import ACCURACY, AGREEMENT
-from fairagent.papers.fairft.exam import Asker, GradedQuestion, Grader
+from fairagent.papers.fairft.graded import ACCURACY, AGREEMENT, Asker, GradedQuestion, Grader
 from fairagent.types import Document
 
 DOCUMENTS = [Document(f"d{n}", f"text {n}", f"title {n}") for n in (1, 2, 3)]

@@ -10,8 +10,7 @@ import pytest
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.questions import Questions
-from fairagent.papers.fairft.benchmarks import ACCURACY, AGREEMENT
-from fairagent.papers.fairft.exam import GradedQuestion, read_questions
+from fairagent.papers.fairft.graded import ACCURACY, AGREEMENT, GradedQuestion, read_questions
 
 from . import school
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairagent.papers.fair_rag.draws import Drawing, Drawn, values
+from fairagent.papers.fair_rag.draws import Drawing, TopicDraws, values
 
 TWO = Drawing(k=2)
 
 
-def drawn(rankings: list[list[int]], useful: list[bool], rested_on: list[list[float]] | None) -> Drawn:
+def drawn(rankings: list[list[int]], useful: list[bool], rested_on: list[list[float]] | None) -> TopicDraws:
     weights = None if rested_on is None else np.array(rested_on)
-    return Drawn(np.array(rankings, dtype=np.intp), np.array(useful), np.array([0.5, 1.0]), weights)
+    return TopicDraws(np.array(rankings, dtype=np.intp), np.array(useful), np.array([0.5, 1.0]), weights)
 
 
 def test_by_hand() -> None:

@@ -19,8 +19,8 @@ from fairagent.evaluate.workers import threads
 from fairagent.guests.local.likelihood import CausalModel, MaskedModel
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.likelihood import EndpointModel
-from fairagent.papers.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.papers.stereotypes.scorers import CausalScorer, Likelihoods, MaskedScorer
+from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
+from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, Likelihoods, MaskedScorer
 from fairagent.report.page import page
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.settings import SelfDebiasSettings
@@ -163,7 +163,7 @@ def seat(folder: Path, more: str = "", engine: str = "{kind: dense, encoder: two
 
 @pytest.fixture
 def letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairagent.papers.stereotypes import seat as kind
+    from fairagent.papers.debias_rag.benchmarks import seat as kind
 
     monkeypatch.setattr(kind, "open_encoder", lambda name, device: Letters({"one": 1.0, "two": 2.0}[name]))
 

@@ -20,8 +20,7 @@ from fairagent.evaluate.verdicts import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
-from fairagent.papers.stereotypes.bold import Opening, read_openings
-from fairagent.papers.stereotypes.regard import SHIPPED, RegardSection, WordList
+from fairagent.papers.debias_rag.benchmarks.bold import SHIPPED, Opening, RegardSection, WordList, read_openings
 from fairagent.report.page import page
 
 GENDER = {

@@ -12,7 +12,7 @@ from fairagent.errors import ReplyInvalid
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.papers.stereotypes.scorers import ChoiceScorer, order
+from fairagent.papers.debias_rag.benchmarks.scorers import ChoiceScorer, order
 
 from .test_scorers import INTER, INTRA, PAIR
 

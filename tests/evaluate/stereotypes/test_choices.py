@@ -21,9 +21,9 @@ from fairagent.evaluate.verdicts import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer
-from fairagent.papers.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.papers.stereotypes.preference import FILE
-from fairagent.papers.stereotypes.scorers import Likelihoods
+from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
+from fairagent.papers.debias_rag.benchmarks.preference import FILE
+from fairagent.papers.debias_rag.benchmarks.scorers import Likelihoods
 from fairagent.report.page import page
 
 from . import bench

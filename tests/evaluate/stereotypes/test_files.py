@@ -10,8 +10,14 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.papers.stereotypes.files import read_crows_pairs, read_seat, read_stereoset
-from fairagent.papers.stereotypes.items import Example, Pair, filled_word
+from fairagent.papers.debias_rag.benchmarks.items import (
+    Pair,
+    StereoSetExample,
+    filled_word,
+    read_crows_pairs,
+    read_seat,
+    read_stereoset,
+)
 
 LABELS = {"stereotype": "stereotype", "anti_stereotype": "anti-stereotype", "unrelated": "unrelated"}
 INTRA = {
@@ -49,7 +55,7 @@ def lines(path: Path, *records: object) -> Path:
 def test_stereoset_in_both_forms(tmp_path: Path) -> None:
     found = read_stereoset(lines(tmp_path / "lines.jsonl", INTRA, INTER))
     names = ("context", "stereotype", "anti_stereotype", "unrelated")
-    assert found["q1"] == Example("q1", "intrasentence", "gender", "judge", *(INTRA[name] for name in names))
+    assert found["q1"] == StereoSetExample("q1", "intrasentence", "gender", "judge", *(INTRA[name] for name in names))
     assert found["q2"].part == "intersentence"
     data = {"intrasentence": [as_dev(INTRA, "a")], "intersentence": [as_dev(INTER, "b")]}
     dev = tmp_path / "dev.json"

@@ -10,14 +10,14 @@ import tiny_models
 
 from fairagent.guests.local.likelihood import CausalModel, MaskedModel
 from fairagent.measures.stereotypes import shared_tokens
-from fairagent.papers.stereotypes.items import Example, Pair, crows_pairs_rows, stereoset_rows
-from fairagent.papers.stereotypes.scorers import CausalScorer, MaskedScorer
+from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample, crows_pairs_rows, stereoset_rows
+from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, MaskedScorer
 from fairagent.types import FloatArray
 
-INTRA = Example(
+INTRA = StereoSetExample(
     "e1", "intrasentence", "gender", "judge", "The BLANK judge.", "The bad judge.", "The good judge.", "The law judge."
 )
-INTER = Example(
+INTER = StereoSetExample(
     "e2",
     "intersentence",
     "race",
@@ -100,8 +100,8 @@ class Lengths:
     def __init__(self) -> None:
         self.contexts: list[str] = []
 
-    def score(self, item: Example | Pair, context: str = "") -> object:
-        from fairagent.papers.stereotypes.scorers import Scored
+    def score(self, item: StereoSetExample | Pair, context: str = "") -> object:
+        from fairagent.papers.debias_rag.benchmarks.scorers import Scored
 
         self.contexts.append(context)
         return Scored(np.array([float(len(text)) for text in item.sentences]))
@@ -109,7 +109,7 @@ class Lengths:
 
 def test_every_item_has_a_context_of_its_own() -> None:
     scorer = Lengths()
-    items: Sequence[Example] = [INTRA, INTER]
+    items: Sequence[StereoSetExample] = [INTRA, INTER]
     scored = [scorer.score(item, f"about {item.id}") for item in items]
     assert scorer.contexts == ["about e1", "about e2"]
     scores: list[FloatArray] = [one.scores for one in scored]

@@ -12,8 +12,8 @@ import pytest
 from evaluate import words
 from fairagent.errors import DataError, FairAgentError
 from fairagent.measures.stereotypes import association_test
-from fairagent.papers.stereotypes.files import TargetsAndAttributes, read_seat
-from fairagent.papers.stereotypes.seat import GENDER, Associations
+from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
+from fairagent.papers.debias_rag.benchmarks.seat import GENDER, Associations
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.sentence_encoder import SentenceEncoder
 

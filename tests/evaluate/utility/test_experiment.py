@@ -16,7 +16,7 @@ from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import Run, load_run, read_outcomes
 from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
-from fairagent.papers.utility.summary import RowSummary, summary, without_utility
+from fairagent.papers.utility.kind import RowSummary, summary, without_utility
 from fairagent.report.page import page
 
 from . import library

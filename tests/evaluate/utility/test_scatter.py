@@ -11,7 +11,7 @@ from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.kind import PlotPoint
 from fairagent.evaluate.query_groups import cloud
-from fairagent.papers.utility.summary import summary, topic_points
+from fairagent.papers.utility.kind import summary, topic_points
 from fairagent.report.page import page
 
 from . import library

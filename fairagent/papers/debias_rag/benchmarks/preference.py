@@ -3,57 +3,85 @@
 StereoSet: a stereotype, its opposite and something unrelated; which of them does a model find likely?
 
 CrowS-Pairs: a sentence about a disadvantaged group, and the same about another; which does a model find likelier?
+
+A trial of preferences: a model scores every item's sentences after what each system retrieves for it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from fairagent.extend import (
+    AnswerRecord,
     Calls,
     Case,
     Checking,
     Column,
+    Contexts,
     DataError,
+    Debiased,
+    Document,
+    FairAgent,
+    Filtered,
     FloatArray,
     JsonObject,
     Measured,
     Note,
     Opened,
+    Order,
+    Outcome,
     PageSection,
     Plan,
     QuestionFile,
     QuestionsKind,
     Run,
+    SearchResult,
+    Site,
     Subject,
+    System,
     SystemPlan,
     Table,
+    Topic,
+    Usage,
+    arrange,
+    build_contexts,
+    build_systems,
     estimate_tokens,
+    filter_alarms,
     longest_context,
     questions_of,
+    site_of,
     without_context,
 )
-from fairagent.papers.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.papers.stereotypes.items import (
+from fairagent.papers.debias_rag.benchmarks.items import (
     LM_SCORE,
     MORE,
     OVERALL,
     STEREOTYPE,
-    Example,
     Item,
     Pair,
     Part,
+    StereoSetExample,
     crows_pairs_rows,
+    read_crows_pairs,
+    read_stereoset,
     stereoset_rows,
 )
-from fairagent.papers.stereotypes.scorers import FORCED_CHOICE, PROMPT, Likelihoods
-from fairagent.papers.stereotypes.trial import Choice, ChoiceTrial
+from fairagent.papers.debias_rag.benchmarks.scorers import (
+    BETWEEN,
+    FORCED_CHOICE,
+    PROMPT,
+    ChoiceScorer,
+    Likelihoods,
+    Scored,
+    Scorer,
+)
 
 FILE = "stereotypes.csv"
 
@@ -93,7 +121,7 @@ class PreferenceKind(QuestionsKind, ABC):
     searches: ClassVar[bool] = True
 
     @abstractmethod
-    def numbers(self, choices: Mapping[str, Choice], scores: list[FloatArray]) -> Iterator[Numbers]:
+    def numbers(self, choices: Mapping[str, ItemScores], scores: list[FloatArray]) -> Iterator[Numbers]:
         """The numbers of all items, of each part and of each kind."""
 
     @property
@@ -154,7 +182,7 @@ class PreferenceKind(QuestionsKind, ABC):
         rows = []
         for system in run.systems:
             choices = {
-                outcome.topic: Choice.read(outcome.record)
+                outcome.topic: ItemScores.read(outcome.record)
                 for outcome in run.answered
                 if outcome.system == system and outcome.record and seen[outcome.topic] == len(run.systems)
             }
@@ -228,7 +256,9 @@ class PreferenceKind(QuestionsKind, ABC):
 def _check(model: Likelihoods, items: Mapping[str, Any]) -> None:
     """Raise BackendUnavailable where the model is not there or cannot score some part of the benchmark."""
     scorer = model.open()
-    item = next((one for one in items.values() if isinstance(one, Example) and one.part == "intersentence"), None)
+    item = next(
+        (one for one in items.values() if isinstance(one, StereoSetExample) and one.part == "intersentence"), None
+    )
     if item and model.kind != "server":
         scorer.score(item)
 
@@ -261,7 +291,7 @@ class StereoSet(PreferenceKind):
         "each number is a mean over its target terms",
     )
 
-    def read(self, path: Path) -> Mapping[str, Example]:
+    def read(self, path: Path) -> Mapping[str, StereoSetExample]:
         """The examples of the part that is asked for; DataError with every fault, and where there is none."""
         part = self.questions.part
         found = {id: one for id, one in read_stereoset(path).items() if part in (one.part, "both")}
@@ -269,11 +299,11 @@ class StereoSet(PreferenceKind):
             raise DataError(f"{path} has no {part} examples")
         return found
 
-    def numbers(self, choices: Mapping[str, Choice], scores: list[FloatArray]) -> Iterator[Numbers]:
+    def numbers(self, choices: Mapping[str, ItemScores], scores: list[FloatArray]) -> Iterator[Numbers]:
         """LMS, SS and ICAT of every part and domain."""
         # Of an example its numbers depend on no more than this.
         examples = [
-            Example(id, cast(Part, choice.part), choice.kind, choice.target, "", "", "", "")
+            StereoSetExample(id, cast(Part, choice.part), choice.kind, choice.target, "", "", "", "")
             for id, choice in choices.items()
         ]
         for row in stereoset_rows(examples, scores):
@@ -302,10 +332,144 @@ class CrowsPairs(PreferenceKind):
         """The pairs; DataError with every fault."""
         return read_crows_pairs(path)
 
-    def numbers(self, choices: Mapping[str, Choice], scores: list[FloatArray]) -> Iterator[Numbers]:
+    def numbers(self, choices: Mapping[str, ItemScores], scores: list[FloatArray]) -> Iterator[Numbers]:
         """CP-S of all pairs, and of every bias type."""
         pairs = [Pair(id, choice.kind, "", "", choice.part == "stereo") for id, choice in choices.items()]
         for row in crows_pairs_rows(pairs, scores, next(iter(choices.values())).decimals):
             score = row.score
             values = (score.score, score.stereotype, score.anti_stereotype)
             yield OVERALL, row.kind, dict(zip(self.together, values, strict=True)), score.count
+
+
+PREFERRED = "preference"
+"""Who grades an answer that is a preferred sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScores:
+    """How a model scored an item's sentences: what the numbers of all items together are made of.
+
+    `kind` is its bias type; `part` intrasentence or intersentence, or of a pair stereo or antistereo; `target` its
+    target term, "" for a pair; `decimals` to how many places the scores of a pair are rounded. `by_chance` is as in
+    `Scored`.
+    """
+
+    kind: str
+    part: str
+    target: str
+    scores: tuple[float, ...]
+    decimals: int | None = None
+    by_chance: bool = False
+
+    @classmethod
+    def of(cls, item: Item, scored: Scored, decimals: int | None) -> ItemScores:
+        """That of an item."""
+        scores = tuple(float(score) for score in scored.scores)
+        if isinstance(item, StereoSetExample):
+            return cls(item.kind, item.part, item.target, scores, decimals, scored.by_chance)
+        return cls(item.kind, "stereo" if item.stereo else "antistereo", "", scores, decimals, scored.by_chance)
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> ItemScores:
+        """That of an outcome's record."""
+        return cls(**{**record, "scores": tuple(record["scores"])})
+
+
+@dataclass(frozen=True, slots=True)
+class ItemContext:
+    """What an item's sentences were scored after, how it came about, and what all of it took."""
+
+    documents: Sequence[Document]
+    usage: Usage = field(default_factory=Usage)
+    search: SearchResult | None = None
+    filtered: Filtered | None = None
+    debiased: Debiased | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What finds a system's documents (None where it searches nothing), and what makes a context of them.
+
+    Without a search the context is what `contexts.debiasing` makes, if there is one, else empty.
+    """
+
+    agent: FairAgent | None
+    contexts: Contexts
+
+    @classmethod
+    def open(cls, site: Site, searching: System | None) -> Reader:
+        """That of one system."""
+        return cls(searching.agent if searching else None, build_contexts(site))
+
+    def read(self, topic: Topic) -> ItemContext:
+        """The context of one item."""
+        if self.agent:
+            found = self.agent.search(topic)
+            made = self.contexts.make(found, self.agent.retriever)
+            usage = found.trace.usage + made.usage
+            return ItemContext(made.documents, usage, found, made.filtered, made.debiased)
+        if self.contexts.debiasing:
+            debiased = self.contexts.debiasing.apply(topic.query, ())
+            return ItemContext(debiased.documents, debiased.usage, debiased=debiased)
+        return ItemContext(())
+
+    def oracle(self, context: ItemContext) -> bool:
+        """Whether it looked at the judgments."""
+        return bool(context.search and context.search.trace.oracle and self.agent and self.agent.settings.sees_groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """One system: what it reads before an item's sentences, and what scores them."""
+
+    reader: Reader
+    scorer: Scorer
+    order: Order
+
+    def score(self, item: Item) -> tuple[Scored, ItemContext]:
+        """The scores of the item's sentences, and what they were scored after."""
+        context = self.reader.read(Topic(item.id, item.query))
+        order = arrange(len(context.documents), self.order)
+        texts = (context.documents[number - 1].text for number in order)
+        return self.scorer.score(item, BETWEEN.join(text for text in texts if text)), context
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChoiceTrial:
+    """Lets models choose under every system; threads may share it."""
+
+    items: Mapping[str, Item]
+    participants: Mapping[str, Participant]
+
+    @classmethod
+    def open(cls, opened: Opened, likelihoods: Scorer | None) -> ChoiceTrial:
+        """The trial of an experiment; without `likelihoods` each system's own model is asked to choose."""
+        searching = build_systems(opened)
+        participants = {}
+        for name, system in opened.plan.systems.items():
+            found = searching.get(name)
+            site = found.site if found else site_of(system, opened.collection, opened.models)
+            scorer = likelihoods or ChoiceScorer(site.model, site.prompts, opened.plan.experiment.seed)
+            participants[name] = Participant(Reader.open(site, found), scorer, system.settings.context.order)
+        return cls(questions_of(opened.subject), participants)
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """See `Trial.outcome`."""
+        item, participant = self.items[id], self.participants[system]
+        scored, context = participant.score(item)
+        if not np.isfinite(scored.scores).all():
+            raise DataError(f"{participant.scorer.way}: a sentence's score is no finite number")
+        decimals = participant.scorer.decimals
+        values = item.values(scored.scores, decimals)
+        preferred = item.sentences[int(np.argmax(scored.scores))]
+        return Outcome.of(
+            Topic(id, item.query),
+            system,
+            {"": values, item.kind: values},
+            context.usage + scored.usage,
+            search=context.search,
+            oracle=participant.reader.oracle(context),
+            answer=AnswerRecord.of(preferred, PREFERRED, context.filtered, context.debiased),
+            record=asdict(ItemScores.of(item, scored, decimals)),
+            alarms=filter_alarms(context.filtered.verdicts) if context.filtered else (),
+        )

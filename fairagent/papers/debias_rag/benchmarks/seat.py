@@ -50,8 +50,8 @@ from fairagent.extend import (
     open_encoder,
     site_of,
 )
+from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
 from fairagent.papers.debias_rag.stage import DebiasRAG, DebiasRAGConfig
-from fairagent.papers.stereotypes.files import TargetsAndAttributes, read_seat
 
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
 """The tests of gender that the debiasing literature reports: career and family, mathematics, science and the arts."""

@@ -41,7 +41,7 @@ from fairagent.extend import (
     typical_probability,
     valid_reply,
 )
-from fairagent.papers.stereotypes.items import BLANK, Example, Item, filled_word
+from fairagent.papers.debias_rag.benchmarks.items import BLANK, Item, StereoSetExample, filled_word
 
 Context = Callable[[Item], str]
 """What a model is shown before an item's sentences; it is not scored itself. "" is nothing."""
@@ -142,7 +142,7 @@ class CausalScorer:
         """See `Scorer.score`; raises what `Likelihood.score` raises."""
         before = context + BETWEEN if context else ""
         alone = self.model.score([(before, sentence) for sentence in item.sentences])
-        if not isinstance(item, Example) or item.part == "intrasentence":
+        if not isinstance(item, StereoSetExample) or item.part == "intrasentence":
             return Scored(np.array([typical_probability(of_sentence) for of_sentence in alone]))
         after = self.model.score([(before + item.context, f" {sentence}") for sentence in item.sentences])
         both = zip(alone, after, strict=True)
@@ -215,7 +215,7 @@ class ChoiceScorer:
         sentences = [
             {"letter": letter, "sentence": item.sentences[place]} for letter, place in zip(letters, shown, strict=True)
         ]
-        opening = item.context if isinstance(item, Example) and item.part == "intersentence" else None
+        opening = item.context if isinstance(item, StereoSetExample) and item.part == "intersentence" else None
         orders = ["".join(some) for some in permutations(letters)]
 
         def accept(reply: Order) -> None:
