@@ -104,7 +104,7 @@ class MaskedScorer:
 
     def score(self, item: Item, context: str = "") -> Scored:
         """See `Scorer.score`; raises what `MaskedLikelihood.word`, `each` and `follows` raise."""
-        if not isinstance(item, Example):
+        if not isinstance(item, StereoSetExample):
             return Scored(np.array(self._shared(item.more, item.less, context)))
         if item.part == "intrasentence":
             return Scored(np.array([self._word(item.context, sentence, context) for sentence in item.sentences]))
