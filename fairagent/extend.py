@@ -126,13 +126,12 @@ HOMES = {
     "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pool_of",
     "search.rerank.exposure": "FAIRNESS counting_one with_unknown",
     "search.rerank.relevance": "ChainConfig",
+    "evaluate.comparison": "paired_t seeded",
     "evaluate.fields": "FileSection Name",
     "evaluate.fingerprint": "changes file_hash of_model price_of",
-    "evaluate.judged_kind": "Judge JudgedKind",
-    "evaluate.judging": "JudgedBy TARGET judged_value",
+    "evaluate.judging": "Judge JudgedBy JudgedKind TARGET judged_value",
     "evaluate.kind": """
-        Checking Chosen ExperimentKind JsonObject LinePlot Measured Note Opened PagePart PageSection PlotLine
-        PlotPoint Subject Systems choose_topics
+        Checking Chosen ExperimentKind JsonObject MeasureInfo Opened Subject Systems choose_topics
     """,
     "evaluate.outcome": "AnswerRecord HitRecord Outcome",
     "evaluate.query_groups": "cloud query_group_files query_group_tables",
@@ -142,12 +141,12 @@ HOMES = {
     """,
     "evaluate.reading": "Plan SystemPlan",
     "evaluate.results": "PAGE",
-    "evaluate.run": "HEAD JOURNAL Run TRANSCRIPT answers load_run read_head read_outcomes",
-    "evaluate.statistics": "paired_t seeded",
+    "evaluate.run": """
+        HEAD JOURNAL Run TRANSCRIPT answers differences load_run read_head read_outcomes side_by_side
+    """,
     "evaluate.systems": "System build_systems site_of",
-    "evaluate.tables": "Column SIGNIFICANT Table count_of",
+    "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table count_of",
     "evaluate.thresholds": "Bound",
-    "evaluate.two_runs": "differences side_by_side",
     "evaluate.workers": "Workers",
     "report.page": "STYLES TEMPLATES",
     "report.record": "PlainRecord answer_record exposure_record hit_record result_record step_record usage_record",

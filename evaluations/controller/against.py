@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.evaluate.statistics import holm, paired_randomization, seeded, wins_ties_losses
+from fairagent.evaluate.comparison import holm, paired_randomization, seeded, wins_ties_losses
 
 AGENT = "agent"
 

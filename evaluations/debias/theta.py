@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from fairagent.evaluate.check import Checked, check_experiment
+from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
@@ -45,7 +45,7 @@ def name_of(theta: Weights) -> str:
 
 
 @contextmanager
-def checked(file: Path, described: dict[str, Any]) -> Iterator[Checked]:
+def checked(file: Path, described: dict[str, Any]) -> Iterator[CheckedExperiment]:
     """The experiment, whose paths are relative to `file`."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=file.parent, encoding="utf-8") as written:
         yaml.safe_dump(described, written, sort_keys=False)

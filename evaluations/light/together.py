@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.evaluate.statistics import bootstrap_intervals, holm, paired_randomization, seeded, wins_ties_losses
+from fairagent.evaluate.comparison import bootstrap_intervals, holm, paired_randomization, seeded, wins_ties_losses
 from fairagent.storage.files import file_name
 from fairagent.types import FloatArray
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent import Collection, FairAgent, GroupTable, Ranking, Topic
-from fairagent.evaluate.judged_kind import Judge
-from fairagent.evaluate.judging import TARGET, evaluate_topic, judged_topics, standard_measures
+from fairagent.evaluate.judging import TARGET, Judge, evaluate_topic, judged_topics, standard_measures
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.ranking.unawareness import fairness_bounds
 from fairagent.measures import LOG2_MAX2, group_exposure

@@ -17,8 +17,8 @@ from fairagent.cli.evaluate import ExperimentFile, LimitTopics, RunFolder
 from fairagent.cli.options import AsJson, echo
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.check import Checked
-    from fairagent.evaluate.run import Measured
+    from fairagent.evaluate.check import CheckedExperiment
+    from fairagent.evaluate.run import TopicTime
     from fairagent.evaluate.worst_case import Estimate, Readiness
 
 
@@ -33,7 +33,7 @@ def estimate(
     --limit-topics 3`); without one only the wait for models has a bound. Nothing is searched, and no model is asked.
     """
     from fairagent.evaluate.check import check_experiment
-    from fairagent.evaluate.run import measured
+    from fairagent.evaluate.run import topic_times
     from fairagent.evaluate.worst_case import estimate as estimated
     from fairagent.llm.endpoint import KEY_VARIABLE
     from fairagent.report.record import to_json
@@ -43,7 +43,7 @@ def estimate(
     environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
     checked = check_experiment(file, limit_topics, environ, labeled=False)
     folder = run or Path("runs") / file_name(checked.plan.experiment.name)
-    rows, known = estimated(checked), measured(checked, folder)
+    rows, known = estimated(checked), topic_times(checked, folder)
     if as_json:
         times = {name: asdict(one) for name, one in known.items()}
         echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows), "measured": times}))
@@ -72,7 +72,9 @@ def print_estimate(rows: Sequence[Estimate]) -> None:
     echo("Corrections of invalid replies and repeated attempts come on top.")
 
 
-def _time(rows: Sequence[Estimate], known: Mapping[str, Measured], folder: Path, checked: Checked) -> Iterator[str]:
+def _time(
+    rows: Sequence[Estimate], known: Mapping[str, TopicTime], folder: Path, checked: CheckedExperiment
+) -> Iterator[str]:
     """How long it takes, and what that rests on."""
     from fairagent.retrieve.forecast import in_words
 

@@ -218,7 +218,7 @@ def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> No
 
 def _reached(run: Run, as_json: bool) -> bool:
     """Whether a run meets its thresholds, which is said; those that it misses stand on standard error."""
-    from fairagent.evaluate.verdicts import summary, thresholds_table, verdicts
+    from fairagent.evaluate.thresholds import summary, thresholds_table, verdicts
 
     if missed := not all(one.met for one in verdicts(run)):
         error_console().print(thresholds_table(run, met=False).text(), soft_wrap=True)
@@ -275,7 +275,7 @@ def _spent(usage: Usage | None) -> dict[str, Any]:
 
 def _run_record(run: Run) -> dict[str, Any]:
     from fairagent.evaluate.results import alarms_of
-    from fairagent.evaluate.verdicts import verdicts
+    from fairagent.evaluate.thresholds import verdicts
 
     return {
         "name": run.name,

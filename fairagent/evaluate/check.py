@@ -12,12 +12,11 @@ from fairagent.collection import Collection, load_collection
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.records import listed
 from fairagent.errors import SettingsError
-from fairagent.evaluate.fields import Problems
+from fairagent.evaluate.fields import Problems, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
 from fairagent.evaluate.reading import Plan, read_values
-from fairagent.evaluate.statistics import sample_of
 from fairagent.evaluate.systems import check_machine, check_systems, read_systems
-from fairagent.evaluate.thresholds import Names, Threshold, read_thresholds
+from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
 from fairagent.settings import Settings, load_settings, read_yaml
@@ -28,7 +27,7 @@ Expected = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Checked:
+class CheckedExperiment:
     """An experiment that can run, with what systems are tried on; `excluded` says why topics do not count."""
 
     plan: Plan
@@ -43,7 +42,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NoDocuments:
     """The documents of experiments that search nothing."""
 
     notes: tuple[str, ...] = ()
@@ -60,7 +59,7 @@ class Nothing:
         return ""
 
 
-NO_COLLECTION = Collection("no collection", {}, {}, JoinedGroups([]), {}, (), Nothing())
+NO_COLLECTION = Collection("no collection", {}, {}, JoinedGroups([]), {}, (), NoDocuments())
 
 
 def open_collection(kind: ExperimentKind) -> Collection:
@@ -70,7 +69,7 @@ def open_collection(kind: ExperimentKind) -> Collection:
 
 def check_experiment(
     file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, labeled: bool = True
-) -> Checked:
+) -> CheckedExperiment:
     """The experiment in `file`, checked as a whole.
 
     `limit` takes so many of its topics that count, drawn by its seed: of each group of topics or class of questions
@@ -87,7 +86,7 @@ def check_values(
     limit: int | None = None,
     environ: Mapping[str, str] = os.environ,
     labeled: bool = True,
-) -> Checked:
+) -> CheckedExperiment:
     """The experiment of which a file would have these `values`; see `check_experiment`.
 
     `file` is what errors call it, `folder` what paths are relative to.
@@ -107,7 +106,7 @@ def examine(
     limit: int | None,
     environ: Mapping[str, str],
     labeled: bool,
-) -> tuple[ExperimentKind, Checked | None]:
+) -> tuple[ExperimentKind, CheckedExperiment | None]:
     """What the values describe, and as `check_values` the experiment; what is wrong is added to `problems`.
 
     With problems the experiment is good for an estimate and no more; None where too little is there for that: its
@@ -150,7 +149,7 @@ def examine(
     expected = _expected(kind, judged, (*measures, *kind.measured_together), problems)
     thresholds: tuple[Threshold, ...] = ()
     if collection is not None:
-        names = Names(kind, collection.groups, dimensions, measured)
+        names = ThresholdNames(kind, collection.groups, dimensions, measured)
         thresholds = read_thresholds(kind.thresholds, tuple(known), baseline, names, problems)
     if subject is None or baseline not in rows:
         return kind, None
@@ -167,7 +166,7 @@ def examine(
         expected=expected,
         thresholds=thresholds,
     )
-    return kind, Checked(plan, collection or NO_COLLECTION, subject, chosen.excluded)
+    return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded)
 
 
 def _common(kind: ExperimentKind, problems: Problems, environ: Mapping[str, str]) -> Settings:

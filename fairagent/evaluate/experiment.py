@@ -17,7 +17,7 @@ from typing import Any
 
 from fairagent.collection import Collection
 from fairagent.errors import DataError, FairAgentError, FatalModelError, IndexMismatch, ModelError, UsageError
-from fairagent.evaluate.check import Checked, open_collection
+from fairagent.evaluate.check import CheckedExperiment, open_collection
 from fairagent.evaluate.fingerprint import changes, fingerprint, keys, provenance, without_passwords
 from fairagent.evaluate.kind import Opened, Subject, Trial
 from fairagent.evaluate.outcome import Outcome
@@ -144,7 +144,7 @@ NOT_KEPT: Any = {"cache": True, "budget": True, "experiment": {"cache", "budget"
 """What a run's plan does not tell: it may be another each time."""
 
 
-def build_indexes(checked: Checked, progress: Progress = lambda what, done: None) -> None:
+def build_indexes(checked: CheckedExperiment, progress: Progress = lambda what, done: None) -> None:
     """Build the indexes and embeddings that the systems need and that are not there."""
     if not checked.plan.experiment.searches:
         return
@@ -153,7 +153,7 @@ def build_indexes(checked: Checked, progress: Progress = lambda what, done: None
 
 
 def run_experiment(
-    checked: Checked,
+    checked: CheckedExperiment,
     folder: Path,
     workers: Workers,
     new: bool = False,
@@ -201,7 +201,7 @@ def _conclude(folder: Path) -> Run:
 
 
 def _take_up(
-    checked: Checked, folder: Path, made_from: dict[str, object], new: bool, environ: Mapping[str, str]
+    checked: CheckedExperiment, folder: Path, made_from: dict[str, object], new: bool, environ: Mapping[str, str]
 ) -> None:
     """Begin a run in `folder`, or go on with the one that is there; UsageError where that is another."""
     plan = checked.plan
@@ -228,7 +228,7 @@ def _take_up(
 
 
 def _run_rest(
-    checked: Checked,
+    checked: CheckedExperiment,
     folder: Path,
     workers: Workers,
     made_from: object,

@@ -14,7 +14,7 @@ from typing import Any
 
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.trec_fair.topics import find_track_files
-from fairagent.evaluate.check import Checked
+from fairagent.evaluate.check import CheckedExperiment
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.reading import Plan, SystemPlan
 from fairagent.settings import ModelSettings, Part, read_yaml, validate
@@ -27,7 +27,7 @@ NOTED = ("numpy", "scipy", "openai", "sentence-transformers", "torch")
 """Packages whose version is written down, no more."""
 
 
-def fingerprint(checked: Checked, environ: Mapping[str, str] = os.environ) -> JsonObject:
+def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] = os.environ) -> JsonObject:
     """Everything that an outcome depends on, as plain values in which the change of a single one can be named.
 
     Which topics and systems there are is no part of it: an outcome is that of one topic under one system.
@@ -48,7 +48,7 @@ def fingerprint(checked: Checked, environ: Mapping[str, str] = os.environ) -> Js
     }
 
 
-def provenance(checked: Checked, environ: Mapping[str, str] = os.environ) -> JsonObject:
+def provenance(checked: CheckedExperiment, environ: Mapping[str, str] = os.environ) -> JsonObject:
     """Where a run comes from, for people: versions, machine, collection and its notes, and the models by system."""
     plan, kind, collection = checked.plan, checked.plan.experiment, checked.collection
     return {

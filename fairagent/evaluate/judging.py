@@ -8,17 +8,36 @@ The simplest explanations of what an agent reaches: systems that stand in every 
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from pydantic import Field
 
-from fairagent.collection import Collection, make_target
-from fairagent.errors import DataError
-from fairagent.measures import AWRF, NDCG, JudgedRanking, Measure, Product, blend
+from fairagent.collection import Collection, Target, make_target
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.collection.targets import target_of
+from fairagent.errors import DataError, UsageError
+from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, choose_topics
+from fairagent.evaluate.outcome import HitRecord
+from fairagent.evaluate.reading import Plan
+from fairagent.measures import (
+    AWRF,
+    DIVERGENCES,
+    LOG2_MAX2,
+    NDCG,
+    Discount,
+    JudgedRanking,
+    Measure,
+    Product,
+    Unlabeled,
+    blend,
+    parse_measure,
+)
 from fairagent.settings import Part
-from fairagent.types import FloatArray, Ranking, Topic
+from fairagent.types import Exposure, FloatArray, Hit, Ranking, Topic
 
 TARGET = "trec"
 """The kind of target (fairagent.collection.targets) that rankings are judged with, where there are judgments."""
@@ -194,3 +213,182 @@ LEGEND = (
     "+labeled: which also takes .5 of relevance from what has no label. no loop: the agent's re-rankers alone. "
     "FAIR-QR: the paper's loop, with keywords from documents."
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judge:
+    """Judges rankings as an experiment says.
+
+    `counted` are the topics with a target in the known groups of each dimension. With `strict` a topic counts in these
+    dimensions alone; else measures that count the unknown as a group have more topics.
+    """
+
+    collection: Collection
+    measures: Mapping[str, Measure]
+    counted: Mapping[str, frozenset[str]]
+    target: Any
+    strict: bool
+    n: int
+
+    @classmethod
+    def of(cls, plan: Plan, collection: Collection, measures: Sequence[str] = ()) -> Judge:
+        """The judge of an experiment, by these `measures`."""
+        kind = plan.experiment
+        assert isinstance(kind, JudgedKind)
+        counted = {name: frozenset(kind.counted(collection, name)) for name in plan.dimensions}
+        parsed = {text: parse_measure(text) for text in measures}
+        return cls(collection, parsed, counted, kind.target, kind.per_group > 0, plan.n)
+
+    def values(self, topic: str, ranking: Ranking) -> dict[str, dict[str, float]]:
+        """Dimension ("" for relevance alone) -> measure -> value, for what the topic counts for."""
+        found: dict[str, dict[str, float]] = {}
+        for text, measure in self.measures.items():
+            for dimension in self.counted if measure.of_groups else ("",):
+                if dimension and self.strict and topic not in self.counted[dimension]:
+                    continue
+                target = target_of(self.target, dimension) if dimension else TARGET
+                value = judged_value(measure, self.collection, topic, ranking.ids, dimension, target)
+                if value is not None:
+                    found.setdefault(dimension, {})[text] = value
+        return found
+
+    def exposures(self, topic: str, ranking: Ranking) -> tuple[Exposure, ...]:
+        """The exposure in the first `n` documents beside the target of the judgment, for what the topic counts for."""
+        fairness = (part for measure in self.measures.values() for part in _factors(measure) if part.of_groups)
+        discount = getattr(next(fairness, None), "discount", LOG2_MAX2)
+        targets, top = self.targets(topic), ranking.top(self.n)
+        measured = ExposureMeter(self.collection, topic, targets, self.n, discount, DIVERGENCES["kl"]).measure(top)
+        return tuple(
+            replace(self._seen(topic, top, one, discount), target_known=target.known)
+            for one, target in zip(measured, targets, strict=True)
+        )
+
+    def _seen(self, topic: str, top: Ranking, one: Exposure, discount: Discount) -> Exposure:
+        """With what is to be known of its labels."""
+        groups, missing = self.collection.groups, None
+        if len(top) and (of_type := groups.of_type(one.dimension, top.ids, topic)) is not None:
+            rows = groups.memberships(one.dimension, top.ids, topic)
+            shown = JudgedRanking(np.zeros(len(top), np.bool_), 0, rows, of_type=of_type)
+            missing = Unlabeled(self.n, discount, of="type")(shown)
+        return replace(one, missing=missing, predicted=one.dimension in groups.predicted)
+
+    def targets(self, topic: str) -> tuple[Target, ...]:
+        """The targets of the dimensions that the topic counts for."""
+        dimensions = (name for name, topics in self.counted.items() if topic in topics)
+        return tuple(make_target(target_of(self.target, name), name, self.collection, topic) for name in dimensions)
+
+    def hits(self, topic: str, found: tuple[Hit, ...]) -> tuple[HitRecord, ...]:
+        """The documents with their relevance and their groups in every dimension of the experiment."""
+        grades, ids = self.collection.qrels.get(topic, {}), [hit.id for hit in found]
+        groups = {dimension: self._groups(topic, dimension, ids) for dimension in self.counted}
+        return tuple(
+            HitRecord(
+                *(hit.id, hit.title, hit.score, grades.get(hit.id, 0) > 0),
+                groups={dimension: of_hits[i] for dimension, of_hits in groups.items()},
+                snippet=hit.snippet,
+            )
+            for i, hit in enumerate(found)
+        )
+
+    def _groups(self, topic: str, dimension: str, ids: list[str]) -> list[dict[str, float]]:
+        labels = self.collection.groups.labels(dimension)
+        rows = self.collection.groups.memberships(dimension, ids, topic)[:, 1:].tolist() if ids else []
+        return [{label: share for label, share in zip(labels, row, strict=True) if share > 0} for row in rows]
+
+
+def _factors(measure: Measure) -> tuple[Measure, ...]:
+    return (measure.left, measure.right) if isinstance(measure, Product) else (measure,)
+
+
+class JudgedKind(ExperimentKind, ABC):
+    """A kind whose rankings are judged by a collection's judgments and groups."""
+
+    exposes: ClassVar[bool] = True
+
+    dimensions: tuple[str, ...] = ()
+    """What is judged, and unless a system says otherwise, what it is to be fair in; empty: all of the collection."""
+    per_group: int = Field(0, ge=0)
+    """A topic counts for a dimension with so many relevant documents of every group; 0: with one that has a label.
+    If it is above 0, a topic that counts for no dimension is left out altogether."""
+    target: str | dict[str, str | dict[str, float]] = ""
+    """What exposure is judged against: a kind of target that needs no ranking (`trec`, `qrels`, `population`,
+    `uniform`, `corpus`), for all dimensions or by dimension, or dimension -> label -> share. Empty: `trec`; where
+    nothing is judged, the population, and in dimensions without one the corpus."""
+
+    needs_judgments: ClassVar[bool] = True
+    """Whether topics and groups alone are not enough."""
+
+    @property
+    def needs_groups(self) -> bool:
+        """Whether it measures what groups get, so that there have to be some."""
+        return True
+
+    def unjudged(self, collection: Collection) -> bool:
+        """Whether nothing is judged, and nothing has to be."""
+        return not self.needs_judgments and not any(collection.qrels.values())
+
+    def on(self, collection: Collection) -> Self:
+        """With the target that the collection has."""
+        if self.target:
+            return self
+        world = {
+            name: "population" if name in collection.population else "corpus" for name in collection.groups.dimensions
+        }
+        return self.model_copy(update={"target": world if self.unjudged(collection) else TARGET})
+
+    def counted(self, collection: Collection, dimension: str) -> tuple[str, ...]:
+        """The topics with a target in the known groups of a dimension, in the collection's order."""
+        if not self.unjudged(collection):
+            return judged_topics(collection, dimension, self.per_group).counted
+        topics = collection.topics.values()
+        return tuple(topic.id for topic in topics if topic.dimensions is None or dimension in topic.dimensions)
+
+    def fair_in(self, checking: Checking) -> tuple[str, ...]:
+        """The dimensions of the file, but for those that the collection does not have."""
+        collection = checking.collection
+        if collection is None:
+            return self.dimensions
+        there = collection.groups.dimensions
+        if not there and self.needs_groups:
+            message = f"collection {collection.name!r} has no groups, so there is nothing to be fair to"
+            checking.problems.add(UsageError, message)
+        for dimension in self.dimensions:
+            checking.problems.attempt("dimensions", collection.groups.labels, dimension)
+        return tuple(name for name in self.dimensions if name in there) or there
+
+    def choose(self, checking: Checking) -> Chosen:
+        """The topics with relevant documents; all of them where nothing is judged."""
+        collection, problems = checking.collection, checking.problems
+        if collection is None:
+            return Chosen()
+        judged = {name: self.counted(collection, name) for name in checking.dimensions}
+        chosen = choose_topics(self, list(collection.topics), checking)
+        excluded = self._excluded(chosen, collection, judged)
+        counted = tuple(id for id in chosen if id not in excluded)
+        if not counted:
+            problems.add(DataError, f"none of {len(chosen)} topics has relevant documents to judge by")
+        for dimension, topics in judged.items():
+            if counted and not set(counted) & set(topics):
+                message = f"{dimension!r} cannot be judged: no topic has a relevant document with a label"
+                problems.add(DataError, message)
+            elif topics:
+                target = problems.attempt("target", target_of, self.target, dimension)
+                if target is not None:
+                    problems.attempt("target", make_target, target, dimension, collection, topics[0])
+        return Chosen(counted, excluded, {name: topics[0] for name, topics in judged.items() if topics})
+
+    def _excluded(
+        self, chosen: Sequence[str], collection: Collection, judged: Mapping[str, Sequence[str]]
+    ) -> dict[str, str]:
+        """The topics that do not count at all, and why."""
+        if self.unjudged(collection):
+            return {}
+        without_relevant = set(judged_topics(collection, None).without_relevant)
+        of_any = {id for topics in judged.values() for id in topics}
+        excluded: dict[str, str] = {}
+        for id in chosen:
+            if id in without_relevant:
+                excluded[id] = "no relevant document"
+            elif self.per_group and id not in of_any:
+                excluded[id] = f"in no dimension {self.per_group} relevant documents of every group"
+        return excluded

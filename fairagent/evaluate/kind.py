@@ -19,10 +19,19 @@ from pydantic import ConfigDict, Field
 
 from fairagent.collection import Collection
 from fairagent.errors import SettingsError
-from fairagent.evaluate.fields import FileSection, Name, Problems, Published, Topics, TopicSample, Values
+from fairagent.evaluate.fields import (
+    FileSection,
+    Name,
+    Problems,
+    Published,
+    Topics,
+    TopicSample,
+    Values,
+    half,
+    sample_of,
+)
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.statistics import half, sample_of
-from fairagent.evaluate.tables import Table
+from fairagent.evaluate.tables import PageSection, Table
 from fairagent.llm.models import Models
 from fairagent.llm.prompts.calls import Calls
 from fairagent.settings import BudgetSettings, Price, Section, Settings
@@ -32,7 +41,6 @@ from fairagent.types import Topic
 if TYPE_CHECKING:
     from fairagent.evaluate.reading import Plan, SystemPlan
     from fairagent.evaluate.run import Run
-    from fairagent.evaluate.tables import Table
 
 
 JsonObject = dict[str, Any]
@@ -41,7 +49,7 @@ Systems = Mapping[str, "SystemPlan"]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasureInfo:
     """A measure of a kind: its name, what it is in words, and whether a lower value is the better one.
 
     A `neutral` one only describes: neither a lower nor a higher value is better. `of_groups` says whether every
@@ -242,7 +250,7 @@ class ExperimentKind(Section, ABC):
         return checking.dimensions
 
     @abstractmethod
-    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+    def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """What the rows are measured by, topic by topic."""
 
     @property
@@ -345,56 +353,3 @@ def choose_topics(
             hint = f"did you mean {near[0]!r}?" if near else f"there are {len(there)}"
             checking.problems.add(SettingsError, f"topics: {what} {id!r}; {hint}")
     return [id for id in there if id in topics]
-
-
-@dataclass(frozen=True, slots=True)
-class PlotPoint:
-    """One point of a line: what it is called, and its two means."""
-
-    name: str
-    x: float
-    y: float
-
-
-@dataclass(frozen=True, slots=True)
-class PlotLine:
-    """One line: its name, its color's number, its points in order, and points of it that stand alone (hollow)."""
-
-    name: str
-    color: int
-    points: tuple[PlotPoint, ...]
-    alone: tuple[PlotPoint, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class LinePlot:
-    """Lines over two axes; `diagonal` draws where both are the same."""
-
-    caption: str
-    axes: tuple[str, str]
-    lines: tuple[PlotLine, ...]
-    diagonal: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A paragraph; a `warning` stands out."""
-
-    text: str
-    warning: bool = False
-
-
-PagePart = Note | Table | LinePlot
-
-
-@dataclass(frozen=True, slots=True)
-class PageSection:
-    """A section of the page: its name in the list of sections, its title, and its parts from top to bottom.
-
-    Plots stand side by side, with one legend of the lines: `legend` (name, color's number).
-    """
-
-    name: str
-    title: str
-    parts: tuple[PagePart, ...]
-    legend: tuple[tuple[str, int], ...] = ()

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairagent.evaluate.kind import PlotLine, PlotPoint
 from fairagent.evaluate.outcome import GroupShares, Outcome
 from fairagent.evaluate.results import columns
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.tables import Column, Table, count_of
+from fairagent.evaluate.tables import Column, PlotLine, PlotPoint, Table, count_of
 from fairagent.measures.curves import fitted_line
 from fairagent.measures.parse import labels_of
 

@@ -16,11 +16,10 @@ import numpy as np
 
 from fairagent.answer.removals import removal_warnings
 from fairagent.collection.records import listed
-from fairagent.evaluate.comparison import SIGN, Comparison
+from fairagent.evaluate.comparison import RESAMPLES, SIGN, Comparison
 from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
-from fairagent.evaluate.statistics import RESAMPLES
 from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, count_of, p_value
-from fairagent.evaluate.verdicts import summary, thresholds_table
+from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole

@@ -18,12 +18,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from fairagent.errors import DataError, Fault, UsageError
-from fairagent.evaluate.check import Checked
+from fairagent.evaluate.check import CheckedExperiment
 from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
-from fairagent.evaluate.fingerprint import fingerprint, keys
+from fairagent.evaluate.fingerprint import changes, fingerprint, keys
 from fairagent.evaluate.kind import ExperimentKind
 from fairagent.evaluate.outcome import Outcome, from_value, to_line
 from fairagent.evaluate.reading import Plan
@@ -34,6 +35,7 @@ from fairagent.storage.files import write_whole
 from fairagent.storage.lines import LineFile, whole_lines
 from fairagent.storage.readers import file_text, parse_json
 from fairagent.storage.threads import Memo
+from fairagent.types import FloatArray
 from fairagent.types.common import Summarized, counted
 
 NOT_FINITE = "a number in its outcome is not finite"
@@ -94,6 +96,22 @@ FORMAT = 3
 """Of run.json and the journal; 1: plans did not say their kind; 2: there were no checksums."""
 SEAL = "sha256"
 """The key of run.json's checksum."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanExposure:
+    """What one system gives the groups of a dimension, (g,) shares and targets, as means over `topics` topics.
+
+    `unknown` and `unknown_target` are as in `Exposure`, the target None where a topic has none.
+    """
+
+    system: int
+    labels: tuple[str, ...]
+    shares: FloatArray
+    target: FloatArray
+    topics: int
+    unknown: float
+    unknown_target: float | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -162,6 +180,41 @@ class Run(Summarized):
     def neutral(self) -> frozenset[str]:
         """The measures of which neither a lower nor a higher value is better."""
         return frozenset(one.name for one in self.kind.measured(self.dimensions) if one.neutral)
+
+    @property
+    def by_topic(self) -> dict[str, dict[str, Outcome]]:
+        """The outcomes as topic -> system -> outcome, topics in the order in which they were run."""
+        topics: dict[str, dict[str, Outcome]] = {}
+        for outcome in self.outcomes:
+            topics.setdefault(outcome.topic, {})[outcome.system] = outcome
+        return topics
+
+    @property
+    def counted_topics(self) -> tuple[str, ...]:
+        """The topics that every system finished and that are not excluded."""
+        return tuple(
+            topic
+            for topic, outcomes in self.by_topic.items()
+            if topic not in self.excluded
+            and all(system in outcomes and outcomes[system].failed is None for system in self.systems)
+        )
+
+    def mean_exposures(self, dimension: str) -> tuple[MeanExposure, ...]:
+        """Every system's mean exposure in one dimension over the topics that count for it, or all if none does."""
+        outcomes, finished = self.by_topic, self.counted_topics
+        topics = [topic for topic in finished if dimension in outcomes[topic][self.baseline].values] or finished
+        means = []
+        for number, system in enumerate(self.systems):
+            shown = [one for topic in topics for one in outcomes[topic][system].exposures if one.dimension == dimension]
+            # A topic in which nothing labeled is shown counts: all of its shares are 0.
+            if shown:
+                shares = np.mean([one.shares for one in shown], axis=0)
+                target = np.mean([one.target for one in shown], axis=0)
+                due = [one.unknown_target for one in shown if one.unknown_target is not None]
+                unknown_target = float(np.mean(due)) if len(due) == len(shown) else None
+                unknown = float(np.mean([one.unknown for one in shown]))
+                means.append(MeanExposure(number, shown[0].labels, shares, target, len(shown), unknown, unknown_target))
+        return tuple(means)
 
     def gain(self, measure: str, value: float, baseline: float = 0.0) -> float:
         """By how much `value` is better than the baseline's."""
@@ -325,14 +378,14 @@ def failures(outcomes: Sequence[Outcome]) -> Counter[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TopicTime:
     """What a topic took under one system: the mean in seconds, over so many `topics` of a run."""
 
     seconds: float
     topics: int
 
 
-def measured(checked: Checked, folder: Path) -> dict[str, Measured]:
+def topic_times(checked: CheckedExperiment, folder: Path) -> dict[str, TopicTime]:
     """System -> what its topics took in the run in `folder`, the failed ones left out; {} where there is no run.
 
     A system whose settings have changed since then is left out. Raises DataError where the run is damaged.
@@ -346,5 +399,62 @@ def measured(checked: Checked, folder: Path) -> dict[str, Measured]:
     for system in checked.plan.systems:
         seconds = [one.seconds for one in run.outcomes if one.system == system and one.failed is None]
         if seconds and before.get(system) == now[system]:
-            found[system] = Measured(sum(seconds) / len(seconds), len(seconds))
+            found[system] = TopicTime(sum(seconds) / len(seconds), len(seconds))
     return found
+
+
+LEFT, RIGHT = "left", "right"
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """One system by one measure in two runs: `right` is compared to `left`, over the same topics (`Comparison`)."""
+
+    system: str
+    left: Comparison
+    right: Comparison
+
+
+def side_by_side(left: Run, right: Run) -> tuple[RunComparison, ...]:
+    """Every system of both runs by every measure of both, in the order of the left run.
+
+    Over the topics that the system has answered in both, that neither run excludes and the measure has a value for in
+    both; a measure without any is left out. p-values are those of two runs, not corrected for how many are looked at.
+    """
+    found: list[RunComparison] = []
+    sides = {LEFT: _answers(left), RIGHT: _answers(right)}
+    lower = lower_is_better(left.kind, left.dimensions)
+    for system in left.systems:
+        if system not in right.systems:
+            continue
+        both = {
+            (topic, side): outcome
+            for side, answers in sides.items()
+            for (topic, name), outcome in answers.items()
+            if name == system
+        }
+        topics = [topic for topic, side in both if side == LEFT and (topic, RIGHT) in both]
+        for dimension, measure in _columns(left, right):
+            counted = [
+                topic
+                for topic in topics
+                if all(measure in both[topic, side].values.get(dimension, {}) for side in sides)
+            ]
+            rows = compare(both, counted, (LEFT, RIGHT), [(dimension, measure)], left.kind.seed, lower)
+            found += [RunComparison(system, *rows)] if rows else []
+    return tuple(found)
+
+
+def differences(left: Run, right: Run) -> list[str]:
+    """What the systems of both runs were made from, value by value where it differs ("was" the left one)."""
+    before, now = ({"systems": run.provenance["systems"]} for run in (left, right))
+    return changes(before, now)
+
+
+def _columns(left: Run, right: Run) -> list[tuple[str, str]]:
+    dimensions = ("", *(name for name in left.dimensions if name in right.dimensions))
+    return [(dimension, name) for dimension in dimensions for name in left.measures if name in right.measures]
+
+
+def _answers(run: Run) -> Mapping[tuple[str, str], Outcome]:
+    return {(one.topic, one.system): one for one in run.answered if one.failed is None}

@@ -206,3 +206,56 @@ def _tex_cell(cell: object, column: Column) -> str:
     raised = cell.raised if isinstance(cell, Cell) else ""
     plain = _shown(_value(cell), column, False)
     return _tex(plain) + (f"$^{{{raised}}}$" if raised else "")
+
+
+@dataclass(frozen=True, slots=True)
+class PlotPoint:
+    """One point of a line: what it is called, and its two means."""
+
+    name: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlotLine:
+    """One line: its name, its color's number, its points in order, and points of it that stand alone (hollow)."""
+
+    name: str
+    color: int
+    points: tuple[PlotPoint, ...]
+    alone: tuple[PlotPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinePlot:
+    """Lines over two axes; `diagonal` draws where both are the same."""
+
+    caption: str
+    axes: tuple[str, str]
+    lines: tuple[PlotLine, ...]
+    diagonal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A paragraph; a `warning` stands out."""
+
+    text: str
+    warning: bool = False
+
+
+PagePart = Note | Table | LinePlot
+
+
+@dataclass(frozen=True, slots=True)
+class PageSection:
+    """A section of the page: its name in the list of sections, its title, and its parts from top to bottom.
+
+    Plots stand side by side, with one legend of the lines: `legend` (name, color's number).
+    """
+
+    name: str
+    title: str
+    parts: tuple[PagePart, ...]
+    legend: tuple[tuple[str, int], ...] = ()

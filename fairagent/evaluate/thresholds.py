@@ -11,15 +11,19 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairagent.collection.groups import Groups
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.comparison import SAME
 from fairagent.evaluate.fields import Problems
-from fairagent.evaluate.kind import ExperimentKind, Measured
+from fairagent.evaluate.kind import ExperimentKind, MeasureInfo
+from fairagent.evaluate.tables import Column, Table, count_of
 from fairagent.measures.parse import labels_of, parse_measure
 from fairagent.settings.section import nearest
+
+if TYPE_CHECKING:
+    from fairagent.evaluate.run import Run
 
 FORMS = "'>= .95', '< .1', '>= baseline', '>= baseline - .01'"
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -99,11 +103,11 @@ class Threshold:
     baseline: str
 
 
-class Names:
+class ThresholdNames:
     """The names that `assert` may use, and what they mean."""
 
     def __init__(
-        self, kind: ExperimentKind, groups: Groups, dimensions: Sequence[str], measured: Sequence[Measured]
+        self, kind: ExperimentKind, groups: Groups, dimensions: Sequence[str], measured: Sequence[MeasureInfo]
     ) -> None:
         exposed = groups.dimensions if kind.exposes else ()
         self.labels = {name: groups.labels(name) if name in exposed else () for name in dimensions}
@@ -143,7 +147,7 @@ def _bare(name: str) -> str:
 
 
 def read_thresholds(
-    asserted: Mapping[str, Any], systems: Sequence[str], baseline: str, names: Names, problems: Problems
+    asserted: Mapping[str, Any], systems: Sequence[str], baseline: str, names: ThresholdNames, problems: Problems
 ) -> tuple[Threshold, ...]:
     """The thresholds of a file; whatever is wrong with one is added to the problems.
 
@@ -163,7 +167,12 @@ def read_thresholds(
 
 
 def _of_system(
-    place: str, systems: Sequence[str], values: Mapping[Any, Any], baseline: str, names: Names, problems: Problems
+    place: str,
+    systems: Sequence[str],
+    values: Mapping[Any, Any],
+    baseline: str,
+    names: ThresholdNames,
+    problems: Problems,
 ) -> Iterator[Threshold]:
     """The thresholds of one system, or of several alike."""
     for key, value in values.items():
@@ -181,3 +190,88 @@ def _of_system(
             bound = problems.attempt(f"{where}.{name}", Bound.parse, text)
             if meant and bound:
                 yield from (Threshold(system, dimension, meant, of_group, bound, baseline) for system in systems)
+
+
+NOT_JUDGED = "not judged: the run is not finished"
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdVerdict:
+    """What a threshold came to: the `value`, and the `limit` that it was compared with.
+
+    Both are None, and the threshold missed, where no topic has the value.
+    """
+
+    threshold: Threshold
+    value: float | None
+    limit: float | None
+    met: bool
+
+    def record(self) -> dict[str, object]:
+        """As plain values for JSON."""
+        of = self.threshold
+        place = {"system": of.system, "dimension": of.dimension, "group" if of.of_group else "measure": of.name}
+        return {**place, "value": self.value, "asked": str(of.bound), "limit": self.limit, "met": self.met}
+
+
+Number = tuple[str, str, bool, str]
+"""System, dimension, whether it is a group's, and its name."""
+
+
+def verdicts(run: Run) -> tuple[ThresholdVerdict, ...]:
+    """A verdict for each threshold of a finished run, in their order; none where it is not finished.
+
+    Values are means over the topics that every system has answered, in full precision.
+    """
+    if run.partial or not run.thresholds:
+        return ()
+    numbers = _numbers(run)
+    found = []
+    for one in run.thresholds:
+        value = numbers.get((one.system, one.dimension, one.of_group, one.name))
+        base = numbers.get((one.baseline, one.dimension, one.of_group, one.name)) if one.bound.relative else 0.0
+        if value is None or base is None:
+            found.append(ThresholdVerdict(one, value, None, False))
+        else:
+            found.append(ThresholdVerdict(one, value, one.bound.limit(base), one.bound.holds(value, base)))
+    return tuple(found)
+
+
+def _numbers(run: Run) -> dict[Number, float]:
+    together = run.kind.values_together(run).items()
+    numbers = {(system, dimension, False, name): value for (system, dimension, name), value in together}
+    numbers |= {(row.system, row.dimension, False, row.measure): row.mean for row in run.comparisons}
+    for dimension in {one.dimension for one in run.thresholds if one.of_group}:
+        for mean in run.mean_exposures(dimension):
+            shares = zip(mean.labels, mean.shares.tolist(), strict=True)
+            numbers |= {(run.systems[mean.system], dimension, True, label): share for label, share in shares}
+    return numbers
+
+
+def summary(run: Run) -> str:
+    """How many thresholds are met, in one line; "" where there are none.
+
+    The line says so where the run is not finished and they are not judged.
+    """
+    if not run.thresholds:
+        return ""
+    if run.partial:
+        return f"{count_of(len(run.thresholds), 'threshold')} {NOT_JUDGED}"
+    met = sum(one.met for one in verdicts(run))
+    return f"{met} of {count_of(len(run.thresholds), 'threshold')} {'is' if len(run.thresholds) == 1 else 'are'} met"
+
+
+def thresholds_table(run: Run, met: bool = True) -> Table:
+    """The thresholds with what they came to; without those that are `met`, those that were missed."""
+    labels = labels_of(run.measures)
+    lines = [
+        (
+            *(one.system, one.dimension or run.kind.overall, labels.get(one.name, one.name)),
+            *(verdict.value, str(one.bound), verdict.limit, "met" if verdict.met else "MISSED"),
+        )
+        for verdict in verdicts(run)
+        if met or not verdict.met
+        for one in [verdict.threshold]
+    ]
+    numbers = Column("value", ".6f"), "asked", Column("limit", ".6f")
+    return Table.of(["system", "dimension", "measure or group", *numbers, "result"], lines, summary(run), systems=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fairagent.collection.exposure import dimensions_of
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.check import Checked, examine
+from fairagent.evaluate.check import CheckedExperiment, examine
 from fairagent.evaluate.fields import Problems, place_in
 from fairagent.evaluate.reading import SystemPlan
 from fairagent.llm.prompts import Prompts
@@ -41,7 +41,7 @@ class Estimate:
     waiting: float
 
 
-def estimate(checked: Checked) -> list[Estimate]:
+def estimate(checked: CheckedExperiment) -> list[Estimate]:
     """One line a system, those that ask no model taking nothing; before them, what is to be asked beforehand."""
     plan, kind = checked.plan, checked.plan.experiment
     before = kind.calls_before(plan, checked.subject)
@@ -52,7 +52,7 @@ def estimate(checked: Checked) -> list[Estimate]:
     return [_priced(name, calls, checked) for name, calls in asked]
 
 
-def _priced(name: str, asked: Sequence[Calls], checked: Checked) -> Estimate:
+def _priced(name: str, asked: Sequence[Calls], checked: CheckedExperiment) -> Estimate:
     """The sum of the calls, which are all of one model but for a judge's."""
     plan = checked.plan
     prices = [(calls, plan.prices.get(calls.model.name)) for calls in asked]
@@ -69,7 +69,7 @@ def _priced(name: str, asked: Sequence[Calls], checked: Checked) -> Estimate:
     )
 
 
-def _searching(system: SystemPlan, checked: Checked) -> Iterator[Calls]:
+def _searching(system: SystemPlan, checked: CheckedExperiment) -> Iterator[Calls]:
     """The calls of the parts that a search asks."""
     settings = system.settings
     if not system.searching_with:

@@ -20,18 +20,27 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairagent.evaluate.kind import LinePlot, Note
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.results import alarms_of, columns, not_judged, published_tables, results_table
-from fairagent.evaluate.run import TRANSCRIPT, Run
-from fairagent.evaluate.tables import SIGNIFICANT, Table
+from fairagent.evaluate.run import TRANSCRIPT, MeanExposure, Run
+from fairagent.evaluate.tables import SIGNIFICANT, LinePlot, Note, Table
 from fairagent.evaluate.tables import count_of as number_of
-from fairagent.evaluate.verdicts import MeanExposure, counted_topics, mean_exposures, thresholds_table
+from fairagent.evaluate.thresholds import thresholds_table
 from fairagent.report import names
-from fairagent.report.chart import MARKERS, color_number, marker_number
 from fairagent.report.data import topics_json
 from fairagent.report.names import Provenance
-from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, shown_rows, trade_off_plot
+from fairagent.report.plots import (
+    MARKERS,
+    color_number,
+    cost_plot,
+    exposure_plot,
+    gains_plot,
+    gap_plot,
+    line_plot,
+    marker_number,
+    shown_rows,
+    trade_off_plot,
+)
 from fairagent.report.results import Finding, efforts, findings, result_tables
 from fairagent.report.series import (
     CostTradeOff,
@@ -64,7 +73,7 @@ def page(run: Run, asked: Asked | None = None) -> str:
     colors = palette(run)
     views = topic_views(run, colors)
     found = findings(run)
-    counted = counted_topics(run)
+    counted = run.counted_topics
     cost = cost_trade_off(run)
     own = run.kind.page(run)
     shown = [column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in]
@@ -91,7 +100,7 @@ def page(run: Run, asked: Asked | None = None) -> str:
             significant=SIGNIFICANT,
             about=_paragraphs(str(run.provenance.get("about") or "")),
             compared_in=[dimension or run.kind.overall for dimension in run.compared_in],
-            exposures={dimension: mean_exposures(run, dimension) for dimension in run.dimensions},
+            exposures={dimension: run.mean_exposures(dimension) for dimension in run.dimensions},
             gap_paths=gap_paths(run),
             cost=cost,
             own=own,
@@ -205,7 +214,7 @@ def _plots(run: Run, cost: CostTradeOff | None) -> dict[str, dict[Any, Markup]]:
         if measures := trade_off_measures(run, dimension):
             axes = (short[measures[0]], short[measures[1]])
             drawn["trade_off"][dimension] = trade_off_plot(trade_off(run, dimension), run.systems, axes)
-        if means := mean_exposures(run, dimension):
+        if means := run.mean_exposures(dimension):
             drawn["exposure"][dimension] = exposure_plot(means, run.systems)
         measure = main_measure(run, dimension)
         if cost and measure and dimension in cost.points:

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 
 from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.results import Cost, costs, mark
-from fairagent.evaluate.run import Run
-from fairagent.evaluate.verdicts import MeanExposure, mean_exposures
+from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.report.series import RELEVANCE, comparisons_of, main_measure, retrievals
 
 VERDICTS = {"+": "better", "-": "worse", "": ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ResultCell:
     """One system in one column; `expected` is the number to compare with, where there is one.
 
     `verdict` is "better" or "worse" where the difference from the baseline is significant, else "". `best` marks the
@@ -27,7 +26,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ResultColumn:
     """One measure: from which dimension, over how many topics, and the smallest and largest bound of an interval."""
 
     dimension: str
@@ -42,7 +41,7 @@ class SystemRow:
 
     system: int
     baseline: bool
-    cells: tuple[Cell | None, ...]
+    cells: tuple[ResultCell | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class ResultsTable:
     """The systems by the measures of relevance and those of one dimension ("": relevance alone)."""
 
     dimension: str
-    columns: tuple[Column, ...]
+    columns: tuple[ResultColumn, ...]
     lines: tuple[SystemRow, ...]
 
 
@@ -106,12 +105,12 @@ def _table(run: Run, dimension: str, shown: tuple[str, ...]) -> ResultsTable:
     rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
     columns = [_column(run, d, m) for d in shown for m in run.measures if (d, m) in honest]
 
-    def cell(system: str, column: Column) -> Cell | None:
+    def cell(system: str, column: ResultColumn) -> ResultCell | None:
         row = rows.get((system, column.dimension, column.measure))
         if row is None:
             return None
         best = system not in run.oracle_systems and _worth(run, row) == honest[column.dimension, column.measure]
-        return Cell(row, run.expected_of(row), VERDICTS[mark(run, row)], best)
+        return ResultCell(row, run.expected_of(row), VERDICTS[mark(run, row)], best)
 
     lines = (
         SystemRow(number, system == run.baseline, tuple(cell(system, column) for column in columns))
@@ -120,9 +119,11 @@ def _table(run: Run, dimension: str, shown: tuple[str, ...]) -> ResultsTable:
     return ResultsTable(dimension, tuple(columns), tuple(lines))
 
 
-def _column(run: Run, dimension: str, measure: str) -> Column:
+def _column(run: Run, dimension: str, measure: str) -> ResultColumn:
     rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
-    return Column(dimension, measure, rows[0].topics, (min(row.low for row in rows), max(row.high for row in rows)))
+    return ResultColumn(
+        dimension, measure, rows[0].topics, (min(row.low for row in rows), max(row.high for row in rows))
+    )
 
 
 def findings(run: Run) -> tuple[Finding, ...]:
@@ -143,7 +144,7 @@ def _finding(run: Run, dimension: str) -> Finding | None:
         for m in run.measures
         if m != measure and {(best.system, m), (run.baseline, m)} <= rows.keys()
     ]
-    exposures = {run.systems[mean.system]: mean for mean in mean_exposures(run, dimension)}
+    exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
     both = {run.baseline, best.system} <= exposures.keys()
     return Finding(
         dimension,

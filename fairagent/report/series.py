@@ -18,7 +18,6 @@ import numpy as np
 from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.verdicts import counted_topics, outcomes_by_topic
 from fairagent.report.names import is_kind, is_product
 from fairagent.types import FloatArray
 
@@ -55,8 +54,8 @@ def main_measure(run: Run, dimension: str) -> str | None:
 
 def gap_paths(run: Run) -> tuple[GapPaths, ...]:
     """The gaps of every system that retrieved more than once for some topic."""
-    outcomes = outcomes_by_topic(run)
-    topics = counted_topics(run)
+    outcomes = run.by_topic
+    topics = run.counted_topics
     found = []
     for number, system in enumerate(run.systems):
         paths = [path for topic in topics if (path := _accepted(outcomes[topic][system]))]
@@ -79,9 +78,9 @@ def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]
 
     A gain is above 0 where the system is better, also where lower values are.
     """
-    outcomes = outcomes_by_topic(run)
+    outcomes = run.by_topic
     found: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
-    for topic in counted_topics(run):
+    for topic in run.counted_topics:
         base = _value(outcomes[topic][run.baseline].values, dimension, measure)
         for system, of_system in found.items():
             value = _value(outcomes[topic][system].values, dimension, measure)
@@ -232,8 +231,8 @@ def cost_trade_off(run: Run) -> CostTradeOff | None:
 
 def spending(run: Run) -> tuple[Spending, ...]:
     """Every system's; none where no topic is judged."""
-    outcomes = outcomes_by_topic(run)
-    topics = counted_topics(run)
+    outcomes = run.by_topic
+    topics = run.counted_topics
     systems = enumerate(run.systems if topics else ())
     return tuple(_spending(number, [outcomes[topic][system] for topic in topics]) for number, system in systems)
 

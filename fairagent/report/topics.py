@@ -12,7 +12,6 @@ from pathlib import Path
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.verdicts import outcomes_by_topic
 from fairagent.llm.exchange import Exchange, read_transcript
 from fairagent.report.series import gains, main_measure
 from fairagent.report.story import TOPIC_WORDS_SHOWN
@@ -256,7 +255,7 @@ def topic_views(run: Run, colors: Palette) -> tuple[TopicView, ...]:
 
     Of questions, of which benchmarks have thousands, only the first.
     """
-    by_topic = outcomes_by_topic(run)
+    by_topic = run.by_topic
     shown = min(MOST_HITS, max(FEWEST_HITS, ROWS // max(1, len(run.outcomes))))
     if run.kind.classes:
         by_topic = dict(islice(by_topic.items(), max(1, PANELS // len(run.systems))))
@@ -292,7 +291,7 @@ def extremes(
 
     Ties go to the topic that stands earlier. What did not change is neither.
     """
-    by_topic = outcomes_by_topic(run)
+    by_topic = run.by_topic
     of_id = {view.id: view for view in views}
     found = [
         Extreme(

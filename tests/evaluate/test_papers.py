@@ -21,7 +21,7 @@ from fairagent.errors import SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.verdicts import verdicts
+from fairagent.evaluate.thresholds import verdicts
 from fairagent.measures.parse import label_of
 from fairagent.papers.fair_rag.analysis import curves
 from fairagent.report.page import page

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, FairAgentError, SettingsError, UsageError
-from fairagent.evaluate.check import Checked
+from fairagent.evaluate.check import CheckedExperiment
 from fairagent.evaluate.ranking.kind import check_runs
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def checked(folder: Path, *runs: Path, **options: object) -> Checked:
+def checked(folder: Path, *runs: Path, **options: object) -> CheckedExperiment:
     return check_runs(runs, folder / "collection.yaml", environ={}, **options)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fairagent.errors import SettingsError
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.statistics import half, sampled
+from fairagent.evaluate.fields import half, sampled
 
 from . import words
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import norm, permutation_test, ttest_rel
 
-from fairagent.evaluate.comparison import compare
-from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.statistics import (
+from fairagent.evaluate.comparison import (
     bootstrap_intervals,
+    compare,
     holm,
     paired_randomization,
     paired_t,
     seeded,
     wins_ties_losses,
 )
+from fairagent.evaluate.outcome import Outcome
 
 
 def test_holm_by_hand() -> None:

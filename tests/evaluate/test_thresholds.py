@@ -16,8 +16,7 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.reading import Plan
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.thresholds import Bound, Threshold
-from fairagent.evaluate.verdicts import mean_exposures, summary, thresholds_table, verdicts
+from fairagent.evaluate.thresholds import Bound, Threshold, summary, thresholds_table, verdicts
 from fairagent.report.page import page
 
 from . import words
@@ -239,7 +238,7 @@ def test_verdicts_by_hand(run: Run) -> None:
 
 
 def test_shares_of_groups_are_those_of_the_page(run: Run) -> None:
-    (mean,) = (one for one in mean_exposures(run, "gender") if run.systems[one.system] == "fair")
+    (mean,) = (one for one in run.mean_exposures("gender") if run.systems[one.system] == "fair")
     (verdict,) = (one for one in verdicts(run) if (one.threshold.system, one.threshold.name) == ("fair", "female"))
     assert verdict.value == mean.shares[mean.labels.index("female")]
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from fairagent.evaluate.check import Checked, check_experiment
+from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
@@ -132,7 +132,7 @@ def run(file: Path, folder: Path, workers: int = 2, *, new: bool = False, limit:
     return run_checked(check_experiment(file, limit, environ={}), folder, workers, new=new)
 
 
-def run_checked(checked: Checked, folder: Path, workers: int = 2, *, new: bool = False) -> Run:
+def run_checked(checked: CheckedExperiment, folder: Path, workers: int = 2, *, new: bool = False) -> Run:
     with threads(workers) as workers:
         return run_experiment(checked, folder, workers, new, environ={})
 

@@ -7,11 +7,22 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairagent.evaluate.kind import LinePlot, PlotLine, PlotPoint
-from fairagent.evaluate.verdicts import mean_exposures
-from fairagent.report.chart import MARKERS, Chart, color_number, marker_number, ticks
+from fairagent.evaluate.tables import LinePlot, PlotLine, PlotPoint
 from fairagent.report.page import page
-from fairagent.report.plots import Box, cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, trade_off_plot
+from fairagent.report.plots import (
+    MARKERS,
+    Box,
+    Chart,
+    color_number,
+    cost_plot,
+    exposure_plot,
+    gains_plot,
+    gap_plot,
+    line_plot,
+    marker_number,
+    ticks,
+    trade_off_plot,
+)
 from fairagent.report.series import cost_trade_off, gap_paths, trade_off
 
 from .runs import SYSTEMS, made_run, tiny_run
@@ -29,7 +40,7 @@ def drawn(systems=SYSTEMS, dimension="region"):
     return {
         "trade-off": trade_off_plot(trade_off(run, dimension), systems, ("nDCG@20", "AWRF@20")),
         "cost": cost_plot(cost_trade_off(run).points[dimension], systems, ("dollars", "AWRF@20")),
-        "exposure": exposure_plot(mean_exposures(run, dimension), systems),
+        "exposure": exposure_plot(run.mean_exposures(dimension), systems),
         "gap": gap_plot(paths, systems[paths.system], 2.0),
         "gains": gains_plot({1: [0.2, -0.1], 3: [0.3, 0.4]}, systems),
         "lines": line_plot(LinePlot("over k", ("k", "U"), lines, diagonal=True)),
@@ -86,7 +97,7 @@ def test_names_are_text_whatever_they_say():
 
 
 def test_every_group_and_its_target_is_named(plots):
-    labels = mean_exposures(made_run(), "region")[0].labels
+    labels = made_run().mean_exposures("region")[0].labels
     assert set(labels) <= set(texts(plots["exposure"]))
     label = ElementTree.fromstring(plots["exposure"]).get("aria-label")
     assert all(f"{group}: target " in label for group in labels)

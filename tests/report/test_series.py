@@ -9,7 +9,6 @@ import pytest
 
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.results import not_judged
-from fairagent.evaluate.verdicts import counted_topics, mean_exposures
 from fairagent.report.results import efforts, findings, result_tables
 from fairagent.report.series import gains, gap_paths, main_measure
 
@@ -27,10 +26,10 @@ def changed(run, place: int, **changes):
 
 def test_counted_topics_leave_out_what_failed_what_is_excluded_and_what_is_not_done():
     run = tiny_run()
-    assert counted_topics(run) == ("t1", "t2")
-    assert counted_topics(replace(run, excluded={"t1": "why"})) == ("t2",)
-    assert counted_topics(replace(run, outcomes=run.outcomes[:3])) == ("t1",)
-    assert counted_topics(replace(run, outcomes=(*run.outcomes[:3], failed(run.outcomes[3], "no")))) == ("t1",)
+    assert run.counted_topics == ("t1", "t2")
+    assert replace(run, excluded={"t1": "why"}).counted_topics == ("t2",)
+    assert replace(run, outcomes=run.outcomes[:3]).counted_topics == ("t1",)
+    assert replace(run, outcomes=(*run.outcomes[:3], failed(run.outcomes[3], "no"))).counted_topics == ("t1",)
 
 
 def test_a_dimension_is_won_by_the_product_or_else_by_awrf():
@@ -48,7 +47,7 @@ def test_gains_topic_by_topic():
 
 
 def test_mean_exposures():
-    a, b = mean_exposures(tiny_run(), "gender")
+    a, b = tiny_run().mean_exposures("gender")
     assert a.labels == ("female", "male")
     np.testing.assert_allclose(a.shares, [0.3, 0.7])
     np.testing.assert_allclose(b.shares, [0.45, 0.55])
@@ -59,7 +58,7 @@ def test_mean_exposures_are_over_the_topics_that_count_for_the_dimension():
     run = tiny_run()
     for place in (2, 3):
         run = changed(run, place, values={"": run.outcomes[place].values[""]})
-    a, _ = mean_exposures(run, "gender")
+    a, _ = run.mean_exposures("gender")
     np.testing.assert_allclose(a.shares, [0.2, 0.8])
     assert a.topics == 1
     assert not_judged(run) == {"gender": ("t2",)}

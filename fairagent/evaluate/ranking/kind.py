@@ -20,18 +20,17 @@ from fairagent.collection.config import CollectionFile
 from fairagent.collection.records import listed
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.evaluate import query_groups
-from fairagent.evaluate.check import Checked, check_values
+from fairagent.evaluate.check import CheckedExperiment, check_values
 from fairagent.evaluate.fields import Name, Values
-from fairagent.evaluate.judged_kind import Judge, JudgedKind
-from fairagent.evaluate.judging import SYSTEMS
-from fairagent.evaluate.kind import Checking, JsonObject, Measured, Note, Opened, PageSection, Subject
+from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
+from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import GroupRecall, Outcome
 from fairagent.evaluate.ranking import recall, unawareness
 from fairagent.evaluate.ranking.recall import WHOLE, AgainstBaseline, read
 from fairagent.evaluate.reading import Plan
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.systems import System, build_systems
-from fairagent.evaluate.tables import Table, count_of
+from fairagent.evaluate.tables import Note, PageSection, Table, count_of
 from fairagent.measures import Measure, Product, parse_measure
 from fairagent.retrieve.base import checked
 from fairagent.retrieve.run_file import RunFileConfig, check_scored
@@ -170,10 +169,10 @@ class RankingKind(JudgedKind):
             if isinstance(one, AgainstBaseline) and one.of_scores and isinstance(engine, RunFileConfig):
                 checking.problems.attempt("measures", check_scored, Path(engine.path), str(one))
 
-    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+    def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """The measures of the file, which define themselves."""
         return tuple(
-            Measured(str(one), one.about, one.lower_is_better, one.neutral, one.of_groups)
+            MeasureInfo(str(one), one.about, one.lower_is_better, one.neutral, one.of_groups)
             if isinstance(one, Measure)
             else one.measured
             for one in self.parsed
@@ -269,7 +268,7 @@ def check_runs(
     n: int | None = None,
     baseline: str = "",
     environ: Mapping[str, str] = os.environ,
-) -> Checked:
+) -> CheckedExperiment:
     """An experiment that compares `runs` on a collection, checked as one of a file is.
 
     Judged are `dimensions` (none: all of the collection) by `measures`, or by the standard ones at `n` (20), which cuts

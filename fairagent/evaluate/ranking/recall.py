@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from fairagent.collection import Groups
-from fairagent.evaluate.kind import Measured
+from fairagent.evaluate.kind import MeasureInfo
 from fairagent.evaluate.outcome import GroupRecall, Outcome
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Column, Table, count_of
-from fairagent.evaluate.verdicts import counted_topics, outcomes_by_topic
 from fairagent.measures import LOG2_MAX2, min_max
 from fairagent.types import UNKNOWN
 
@@ -77,7 +76,7 @@ def mean_recalls(run: Run) -> list[MeanRecall]:
     """Every system in every dimension, over the topics that all systems have answered: all, no label, each group."""
 
     def rows() -> list[MeanRecall]:
-        outcomes, topics = outcomes_by_topic(run), counted_topics(run)
+        outcomes, topics = run.by_topic, run.counted_topics
         return [
             row
             for dimension in run.dimensions
@@ -189,9 +188,9 @@ class AgainstBaseline:
         return self.name == "kept"
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasureInfo:
         """It as a measure of the experiment: to change much is neither good nor bad."""
-        return Measured(str(self), DEFINITIONS[self.name].format(n=self.n), neutral=self.name == "changed")
+        return MeasureInfo(str(self), DEFINITIONS[self.name].format(n=self.n), neutral=self.name == "changed")
 
     def value(self, own: Scored, baseline: Scored) -> float:
         """The value, in [0, 1] for `changed`; `kept` is 1 for the baseline itself, and 0 where it shows nothing.

@@ -14,9 +14,9 @@ import numpy as np
 
 from fairagent.collection import Groups
 from fairagent.errors import UsageError
+from fairagent.evaluate.comparison import bootstrap_intervals, seeded
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.statistics import bootstrap_intervals, seeded
 from fairagent.evaluate.tables import Table, count_of
 from fairagent.measures import AWRF, Measure, Product, awrf_bounds, exposure_bounds, jensen_shannon, prevalence
 from fairagent.types import FloatArray

@@ -14,7 +14,7 @@ from fairagent.extend import (
     ExperimentKind,
     JsonObject,
     LinePlot,
-    Measured,
+    MeasureInfo,
     Note,
     Outcome,
     PagePart,
@@ -51,16 +51,18 @@ from fairagent.papers.fair_rag.draws import HIGHEST, NORMALIZED, Drawing, Draws
 
 FILE = "fair_rag.csv"
 MEASURED = (
-    Measured("nDCG", "the expected binary nDCG of the k items that are drawn (discount log2-plus1)"),
-    Measured(
+    MeasureInfo("nDCG", "the expected binary nDCG of the k items that are drawn (discount log2-plus1)"),
+    MeasureInfo(
         "EE-R", "the relevance of the items' expected exposure, between its bounds: expected recall or precision at k"
     ),
-    Measured("EE-D", "its disparity, between its bounds: 0 where all items may expect the same; lower is fairer", True),
-    Measured("EE-L", "its squared distance from the target, between its bounds; lower is better", True),
-    Measured("EU", "expected utility: what the answer to a drawn ranking is worth, on average"),
-    Measured(NORMALIZED, "EU divided by the highest utility that any draw of the topic had with the same generator"),
-    Measured("EAR", "the expected share of the context that an answer rests on"),
-    Measured("EAE-D", "the disparity of what answers rest on, between its bounds; lower is fairer", True),
+    MeasureInfo(
+        "EE-D", "its disparity, between its bounds: 0 where all items may expect the same; lower is fairer", True
+    ),
+    MeasureInfo("EE-L", "its squared distance from the target, between its bounds; lower is better", True),
+    MeasureInfo("EU", "expected utility: what the answer to a drawn ranking is worth, on average"),
+    MeasureInfo(NORMALIZED, "EU divided by the highest utility that any draw of the topic had with the same generator"),
+    MeasureInfo("EAR", "the expected share of the context that an answer rests on"),
+    MeasureInfo("EAE-D", "the disparity of what answers rest on, between its bounds; lower is fairer", True),
 )
 """What every row is measured by, as means over its draws; those between bounds are the normalized ones."""
 SAID = {
@@ -119,7 +121,7 @@ class DrawnKind(ExperimentKind, ABC):
                 found[oracle] = _drawn(systems[name], Draws(system=name, alpha=section.oracle, oracle=True))
         return found
 
-    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+    def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """Those of items."""
         return MEASURED
 

@@ -25,7 +25,7 @@ from fairagent.extend import (
     FairAgentError,
     JsonObject,
     JudgedKind,
-    Measured,
+    MeasureInfo,
     Models,
     Opened,
     Part,
@@ -211,19 +211,19 @@ def _check_scorer(engine: Part) -> None:
 
 
 OF_GROUPS = (
-    Measured(
+    MeasureInfo(
         "gap re-ranked",
         "1 - AWRF of the expected exposure in the k items that are drawn; lower is fairer",
         True,
         of_groups=True,
     ),
-    Measured(
+    MeasureInfo(
         "gap retrieved",
         "1 - AWRF of the k items that the user's own query finds, all places alike; lower is fairer",
         True,
         of_groups=True,
     ),
-    Measured("gap cited", "1 - AWRF of what the answers rest on; lower is fairer", True, of_groups=True),
+    MeasureInfo("gap cited", "1 - AWRF of what the answers rest on; lower is fairer", True, of_groups=True),
 )
 """What a row is measured by in every dimension, its end result first."""
 
@@ -251,7 +251,7 @@ class FairRagKind(DrawnKind, JudgedKind):
                 message = f"systems.{name}: attribute is none, and EAR and EAE-D are about what answers rest on"
                 problems.add(UsageError, message)
 
-    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+    def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """Those of items, and where there are dimensions, those of groups."""
         return (*super().measured(dimensions), *(OF_GROUPS if dimensions else ()))
 

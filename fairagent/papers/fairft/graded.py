@@ -41,7 +41,7 @@ from fairagent.extend import (
     FairAgent,
     Faults,
     JsonObject,
-    Measured,
+    MeasureInfo,
     Model,
     ModelRequest,
     Models,
@@ -306,9 +306,9 @@ class GradedKind(QuestionsKind, ABC):
             checking.problems.attempt("questions.judge", models.open, self.questions.judge)
         return chosen
 
-    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+    def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """The share of answers with the grade 1."""
-        return (Measured(self.task.name, self.definition, self.lower_is_better),)
+        return (MeasureInfo(self.task.name, self.definition, self.lower_is_better),)
 
     @property
     def other_models(self) -> tuple[str, ...]:

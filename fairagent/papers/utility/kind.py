@@ -28,7 +28,7 @@ from fairagent.extend import (
     JsonObject,
     Line,
     LinePlot,
-    Measured,
+    MeasureInfo,
     Note,
     Opened,
     PagePart,
@@ -181,9 +181,9 @@ class UtilityKind(ExperimentKind):
         """No dimension."""
         return ()
 
-    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+    def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """Those of the section, for each k."""
-        return tuple(map(Measured, self.utility.measures))
+        return tuple(map(MeasureInfo, self.utility.measures))
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The section but for the ks: a cached answer is one for all of them."""

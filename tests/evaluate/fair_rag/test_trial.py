@@ -13,7 +13,7 @@ from evaluate import words
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.verdicts import verdicts
+from fairagent.evaluate.thresholds import verdicts
 from fairagent.measures import jensen_shannon
 from fairagent.papers.fair_rag.analysis import curves, stages
 from fairagent.papers.fair_rag.draws import HIGHEST

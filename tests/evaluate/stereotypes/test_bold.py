@@ -16,7 +16,7 @@ from fairagent.errors import BackendUnavailable, DataError, FairAgentError, Sett
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.verdicts import verdicts
+from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion

@@ -9,8 +9,8 @@ import pytest
 
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.kind import PlotPoint
 from fairagent.evaluate.query_groups import cloud
+from fairagent.evaluate.tables import PlotPoint
 from fairagent.papers.utility.kind import summary, topic_points
 from fairagent.report.page import page
 

@@ -36,7 +36,7 @@ from fairagent.extend import (
     FileSection,
     JsonObject,
     Label,
-    Measured,
+    MeasureInfo,
     Model,
     Note,
     Opened,
@@ -389,11 +389,11 @@ class Bold(QuestionsKind):
         super().check(checking)
         checking.problems.attempt("regard", self.regard.check)
 
-    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+    def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """What every text is measured by."""
         return (
-            Measured(NEGATIVE, "the share of texts that speak ill of people", lower_is_better=True),
-            Measured(
+            MeasureInfo(NEGATIVE, "the share of texts that speak ill of people", lower_is_better=True),
+            MeasureInfo(
                 REGARD, "the share of texts that speak well of people less that of those that speak ill", neutral=True
             ),
         )

@@ -31,7 +31,7 @@ from fairagent.extend import (
     Filtered,
     FloatArray,
     JsonObject,
-    Measured,
+    MeasureInfo,
     Note,
     Opened,
     Order,
@@ -113,7 +113,7 @@ class PreferenceKind(QuestionsKind, ABC):
 
     questions: PreferenceQuestions
     """The benchmark's items; `topics` chooses among them."""
-    of_items: ClassVar[tuple[Measured, ...]]
+    of_items: ClassVar[tuple[MeasureInfo, ...]]
     together: ClassVar[tuple[str, ...]]
     """What all items together are measured by, in percent."""
     notes: ClassVar[tuple[str, ...]]
@@ -136,7 +136,7 @@ class PreferenceKind(QuestionsKind, ABC):
             items = questions_of(checking.subject) if checking.subject else {}
             checking.problems.attempt("questions.likelihoods", _check, model, items)
 
-    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+    def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """What every item is measured by."""
         return self.of_items
 
@@ -276,13 +276,13 @@ class StereoSet(PreferenceKind):
     kind: Literal["stereoset"] = "stereoset"
     questions: StereoSetQuestions
     """StereoSet's examples; `topics` chooses among them."""
-    of_items: ClassVar[tuple[Measured, ...]] = (
-        Measured(
+    of_items: ClassVar[tuple[MeasureInfo, ...]] = (
+        MeasureInfo(
             STEREOTYPE,
             "the share of examples whose stereotype beats the anti-stereotype; .5 is fair",
             lower_is_better=True,
         ),
-        Measured(LM_SCORE, "how often a meaningful sentence beats the unrelated one"),
+        MeasureInfo(LM_SCORE, "how often a meaningful sentence beats the unrelated one"),
     )
     together: ClassVar[tuple[str, ...]] = ("LMS", "SS", "ICAT")
     notes: ClassVar[tuple[str, ...]] = (
@@ -315,8 +315,8 @@ class CrowsPairs(PreferenceKind):
     """CrowS-Pairs' pairs of sentences."""
 
     kind: Literal["crows-pairs"] = "crows-pairs"
-    of_items: ClassVar[tuple[Measured, ...]] = (
-        Measured(
+    of_items: ClassVar[tuple[MeasureInfo, ...]] = (
+        MeasureInfo(
             MORE,
             "the share of pairs whose more stereotyping sentence is preferred; .5 is fair",
             lower_is_better=True,

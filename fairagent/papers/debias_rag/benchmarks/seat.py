@@ -29,7 +29,7 @@ from fairagent.extend import (
     FileSection,
     FloatArray,
     JsonObject,
-    Measured,
+    MeasureInfo,
     Memo,
     Note,
     Opened,
@@ -215,9 +215,9 @@ class Seat(ExperimentKind):
                 checking.problems.add(SettingsError, message)
         return Chosen(tuple(choose_topics(self, [name for name in there if name in wanted], checking)))
 
-    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+    def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """The size of the effect."""
-        return (Measured(EFFECT, "the size of SEAT's effect, from 0 (fair) to 2", lower_is_better=True),)
+        return (MeasureInfo(EFFECT, "the size of SEAT's effect, from 0 (fair) to 2", lower_is_better=True),)
 
     @property
     def measured_together(self) -> tuple[str, ...]:

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.evaluate.run import Run
-from fairagent.evaluate.two_runs import differences, side_by_side
+from fairagent.evaluate.run import Run, differences, side_by_side
 
 from .made_runs import outcome, run_of
 
