@@ -1,10 +1,9 @@
-"""String utilities: comparing an answer with the expected ones (exact match, F1, ROUGE-L, accuracy, absolute error).
+"""String utilities, which compare an answer with the expected ones, and attribution measures.
 
-Attribution measures: how much of the context an answer rests on, and the exposure that this gives.
-
-`rankings` (N, k) holds N sampled contexts of a query, k item indices (0 .. n - 1) each, in rank order; `entailed`
-(N, k) says with 1 or 0 (or a share in between) whether the answer to context i rests on its item j. A single context
-is N = 1. Source of all: Kim & Diaz, Towards Fair RAG, ICTIR 2025, which released no code for these measures.
+The latter say how much of the context an answer rests on, and what exposure this gives. `rankings` (N, k) holds N
+sampled contexts of a query, k item indices (0 .. n - 1) each, in rank order; `entailed` (N, k) says with 1 or 0 (or a
+share in between) whether the answer to context i rests on its item j. A single context is N = 1. Source of all: Kim &
+Diaz, Towards Fair RAG, ICTIR 2025, which released no code for these measures.
 """
 
 import math
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,15 +63,12 @@ def token_f1(prediction: str, gold: str) -> float:
     >>> token_f1("in May 2018", "18 May, 2018"), token_f1("yes", "yes it is")
     (0.6666666666666666, 0.0)
     """
-    said, right = normalized(prediction), normalized(gold)
-    if said != right and _CLOSED & {said, right}:
+    answer, right = normalized(prediction), normalized(gold)
+    if answer != right and _CLOSED & {answer, right}:
         return 0.0
-    said_words, right_words = said.split(), right.split()
-    common = sum((Counter(said_words) & Counter(right_words)).values())
-    if not common:
-        return 0.0
-    precision, recall = common / len(said_words), common / len(right_words)
-    return 2 * precision * recall / (precision + recall)
+    words, right_words = answer.split(), right.split()
+    common = sum((Counter(words) & Counter(right_words)).values())
+    return 2 * common / (len(words) + len(right_words)) if common else 0.0
 
 
 def rouge_l(prediction: str, gold: str) -> float:
@@ -85,9 +81,10 @@ def rouge_l(prediction: str, gold: str) -> float:
     """
     if not _has_words(gold):
         raise DataError(f"the expected answer {gold!r} has no words, so ROUGE-L is not defined; leave the question out")
-    said = prediction if _has_words(prediction) else EMPTY
-    with _deep_enough(len(said.split()) + len(gold.split())):
-        (scores,) = _rouge().get_scores([said], [gold])
+    answer = prediction if _has_words(prediction) else EMPTY
+    rouge = installed("rouge", "ROUGE-L").Rouge(metrics=["rouge-l"])
+    with _deep_enough(len(answer.split()) + len(gold.split())):
+        (scores,) = rouge.get_scores([answer], [gold])
     return float(scores["rouge-l"]["f"])
 
 
@@ -100,8 +97,8 @@ def accuracy(prediction: str, gold: str, labels: Sequence[str]) -> float:
     >>> accuracy(" [2] ", "[2]", ("[1]", "[2]")), accuracy("[2].", "[2]", ("[1]", "[2]"))
     (1.0, 0.0)
     """
-    said, right = (text.strip() if text.strip() in labels else None for text in (prediction, gold))
-    return float(said == right)
+    answer, right = (text.strip() if text.strip() in labels else None for text in (prediction, gold))
+    return float(answer == right)
 
 
 def absolute_error(prediction: str, gold: str) -> float:
@@ -118,8 +115,8 @@ def absolute_error(prediction: str, gold: str) -> float:
     right = _on_scale(gold)
     if right is None:
         raise DataError(f"the expected answer {gold!r} is no number from {low:g} to {high:g}")
-    said = _on_scale(prediction)
-    return max(right - low, high - right) if said is None else abs(said - right)
+    answer = _on_scale(prediction)
+    return max(right - low, high - right) if answer is None else abs(answer - right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +181,6 @@ def _on_scale(text: str) -> float | None:
     return number if SCALE[0] <= number <= SCALE[1] else None
 
 
-def _rouge() -> Any:
-    return installed("rouge", "ROUGE-L").Rouge(metrics=["rouge-l"])
-
-
 _RECURSION = threading.Lock()
 _SHALLOW = 500
 
@@ -214,8 +207,7 @@ Normalization = Literal["conditional", "unconditional", "rescaled"]
 def expected_attribution_rate(entailed: ArrayLike) -> float:
     """EAR: the mean share of the context that an answer rests on, in [0, 1].
 
-    EAR = (1/N) sum_i (1/k) sum_j entailed_ij. Raises DataError for a shape other than (N, k), N and k >= 1, and for
-    values outside [0, 1].
+    EAR = (1/N) sum_i (1/k) sum_j entailed_ij. Raises DataError for another shape and for values outside [0, 1].
 
     >>> expected_attribution_rate([[1, 0, 0], [0, 0, 1]]).__round__(4)
     0.3333
@@ -242,8 +234,7 @@ def attributed_exposure(rankings: ArrayLike, entailed: ArrayLike, n: int) -> Flo
 def attributed_disparity(exposure: ArrayLike) -> float:
     """EAE-D: how unevenly answers rest on the items, ||e||^2 of the attributed exposure e (n,).
 
-    Where everything that is shown is attributed, this is the expected exposure's disparity (EE-D). Raises DataError
-    for values outside [0, 1].
+    Where everything that is shown is attributed, this is the expected exposure's disparity (EE-D).
 
     >>> attributed_disparity([1.0, 0.0, 0.5])
     1.25
@@ -259,8 +250,6 @@ def disparity_bounds(exposure: ArrayLike, k: int, given: Normalization = "condit
       in every answer, the rest on one).
     - unconditional: whatever is attributed, [0, k'].
     - rescaled: those of EE-D, for an exposure scaled to the sum k': [k'^2/n, k'].
-
-    Raises DataError for values outside [0, 1] and k < 1.
 
     >>> disparity_bounds([1.0, 0.0, 0.5], k=2)
     (0.75, 1.25)
@@ -282,8 +271,6 @@ def normalized_attributed_disparity(exposure: ArrayLike, k: int, given: Normaliz
     The paper says "theoretical bounds" alone. Conditional ones (the default) span [0, 1] whatever the attribution rate
     is, as its figures do. Unconditional ones leave a low rate near 0. Rescaling the exposure to the sum k', as for
     EE-D, makes the two comparable, but can exceed 1: a scaled item may be above 1.
-
-    Raises DataError for values outside [0, 1] and k < 1.
 
     >>> normalized_attributed_disparity([1.0, 0.0, 0.5], k=2)
     1.0

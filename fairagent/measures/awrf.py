@@ -8,12 +8,13 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.measures.base import (
     JudgedRanking,
     Measure,
     as_distribution,
     as_memberships,
+    check_choice,
     check_cutoff,
     check_nonnegative,
 )
@@ -39,19 +40,17 @@ def awrf(
 ) -> float:
     """1 - the Jensen-Shannon divergence of the first `n` ranks' group exposure from the target.
 
-    In [1 - ln 2, 1] = [0.3069, 1] with the natural logarithm, in [0, 1] with `base` 2; 1 is exactly the
-    target. `memberships` (m, g) holds a row a document in rank order, `target` (g,) the shares that add up
-    to 1 (within 1e-6), both with column 0 `UNKNOWN`; for several dimensions both are over all combinations,
-    see `joint_memberships`. `known` (m,) is False for documents without a group record: they are dropped
-    with their weight, but the others keep their ranks, and their rows are not looked at. `unknown` =
-    "group" counts UNKNOWN as a group like any other; "ignore" leaves documents without a label out of both
-    sides (column 0; of several dimensions, those without a label in any). A ranking shorter than `n` is
+    In [1 - ln 2, 1] = [0.3069, 1] with the natural logarithm, in [0, 1] with `base` 2; 1 is exactly the target.
+    `memberships` (m, g) holds a row a document in rank order, `target` (g,) the shares that add up to 1 (within 1e-6),
+    both with column 0 `UNKNOWN`; for several dimensions both are over all combinations, see `joint_memberships`.
+    `known` (m,) is False for documents without a group record: they are dropped with their weight, but the others keep
+    their ranks. `unknown` = "group" counts UNKNOWN as a group like any other; "ignore" leaves documents without a label
+    out of both sides (column 0; of several dimensions, those without a label in any). A ranking shorter than `n` is
     measured as it is.
     Source: TREC Fair Ranking 2022 guidelines and code, Task 1 (2021 ignored the unknown).
 
-    Raises DataError where one side has no mass (nothing ranked, or nothing with a label or record), for
-    shapes that do not fit, negative, nan or infinite numbers, a target that does not add up to 1, and
-    n < 1.
+    Raises DataError where one side has no mass (nothing ranked, or nothing with a label or record), for shapes that do
+    not fit, negative, nan or infinite numbers, a target that does not add up to 1, and n < 1.
 
     >>> import numpy as np
     >>> ranking = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # unknown, female, male, NB
@@ -65,13 +64,15 @@ def awrf(
         raise DataError(f"memberships have {rows.shape[1]} groups and target {target.size}, expected the same")
     weights = discount(rows.shape[0])
     if known is not None:
-        known = _mask(known, np.shape(memberships)[0])[:n]
-        rows, weights = rows[known], weights[known]
+        mask, m = np.asarray(known), np.shape(memberships)[:1]
+        if mask.shape != m or (mask.size and mask.dtype != np.bool_):
+            raise DataError(f"known is {mask.dtype} of shape {mask.shape}, expected bool of shape {m}")
+        recorded = mask.astype(np.bool_)[:n]
+        rows, weights = rows[recorded], weights[recorded]
     exposure = group_exposure(rows, weights)
+    check_choice("AWRF: unknown", unknown, get_args(Unknown))
     if unknown == "ignore":
         exposure, target = known_part(exposure), known_part(target)
-    elif unknown != "group":
-        raise UsageError(f"AWRF: unknown is {unknown!r}, expected one of: {', '.join(get_args(Unknown))}")
     for side, shares in (("ranking", exposure), ("target", target)):
         if not shares.any():
             raise DataError(
@@ -84,9 +85,9 @@ def awrf(
 def joint_memberships(rows: Sequence[FloatArray]) -> FloatArray:
     """The memberships in all combinations of dimensions: (n, g_1), (n, g_2) ... -> (n, g_1 * g_2 * ...).
 
-    Row by row the outer product, the last dimension running fastest; of one dimension, that dimension
-    itself. Column 0 is the combination in which every dimension is UNKNOWN. Where all rows add up to 1,
-    summing over a dimension's groups gives the joint of the others.
+    Row by row the outer product, the last dimension running fastest; of one dimension, that dimension itself. Column 0
+    is the combination in which every dimension is UNKNOWN. Where all rows add up to 1, summing over a dimension's
+    groups gives the joint of the others.
 
     Raises DataError where there is no dimension, shapes do not fit, or a number is negative, nan or infinite.
 
@@ -129,9 +130,8 @@ class AWRF(Measure):
 
     def __post_init__(self) -> None:
         check_cutoff(self.n)
-        for name, value, choices in (("log", self.log, get_args(Log)), ("unknown", self.unknown, get_args(Unknown))):
-            if value not in choices:
-                raise UsageError(f"AWRF: {name} is {value!r}, expected one of: {', '.join(choices)}")
+        check_choice("AWRF: log", self.log, get_args(Log))
+        check_choice("AWRF: unknown", self.unknown, get_args(Unknown))
 
     @property
     def needs_labels(self) -> bool:  # type: ignore[override]
@@ -144,20 +144,10 @@ class AWRF(Measure):
         A ranking that shows nothing to any group that counts (an empty one too) is as far from the target as can be:
         it has the lowest value, as the track has it for a ranking without any page that it knows.
         """
-        if judged.memberships is None or judged.target is None:
-            raise DataError(f"{self} needs memberships and a target, and the judged ranking has none")
-        shown = judged.memberships[: self.n]
+        memberships, target = judged.groups_for(self)
+        shown = memberships[: self.n]
         if judged.known is not None:
             shown = shown[judged.known[: self.n]]
         if not np.any(shown[:, int(self.needs_labels) :]):
             return 1.0 - math.log(2.0) / math.log(_BASES[self.log])
-        return awrf(
-            judged.memberships, judged.target, self.n, self.discount, self.unknown, _BASES[self.log], judged.known
-        )
-
-
-def _mask(known: NDArray[np.bool_], n: int) -> NDArray[np.bool_]:
-    mask = np.asarray(known)
-    if mask.shape != (n,) or (mask.size and mask.dtype != np.bool_):
-        raise DataError(f"known is {mask.dtype} of shape {mask.shape}, expected bool of shape ({n},)")
-    return mask.astype(np.bool_)
+        return awrf(memberships, target, self.n, self.discount, self.unknown, _BASES[self.log], judged.known)

@@ -1,15 +1,13 @@
-"""`Measure`: a function of a judged ranking whose `str` is its full definition; and products.
+"""`Measure`: a function of a judged ranking whose `str` is its full definition; products; and checks of arguments.
 
-Validation of array arguments: a DataError that names the place, never a nan in the result.
-
-Two depths. What the loop calls at every step (`group_exposure`, `known_part`, the divergences) looks at
-minima and sums, a microsecond each: no nan, infinity or negative number gets past them, and its place is
-looked for here only when one of them is off. The rest (`gaps`, `blend`, `joint_memberships`, the target of
-`awrf`) is checked number by number at once.
+Checks raise a DataError that names the place, so that no result is ever nan. What the loop calls at every step
+(`group_exposure`, `known_part`, the divergences) looks at minima and sums, a microsecond each, and comes here for the
+place only when one of them is off; all else is checked number by number at once.
 """
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import Field, dataclass, fields
 from typing import Any, ClassVar
 
@@ -22,15 +20,14 @@ from fairagent.types import FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedRanking:
-    """One topic's ranking beside its judgments and one target: all that a measure looks at, as arrays.
+    """One topic's ranking with its judgments and one target: all that a measure looks at, as arrays.
 
-    Rows are documents in rank order, rank 1 first. `relevant` (n,) says which are relevant, and
-    `n_relevant` how many relevant documents the topic has in all. `memberships` (n, g) and `target` (g,)
-    are over the same groups, column 0 `UNKNOWN`; None where only relevance is measured. `known` (n,) is
-    False for documents without a group record; None means that all have one. `of_type` (n,) says which are of the
-    dimension's type (people, for gender); None where nobody says so. `grades` (n,) are the judgments, nan for a
-    document that is not judged, and `judgments` (j,) the grades of all documents that are judged for the topic; None
-    where nobody needs them.
+    Rows are documents in rank order, rank 1 first. `relevant` (n,) says which are relevant, and `n_relevant` how many
+    relevant documents the topic has in all. `memberships` (n, g) and `target` (g,) are over the same groups, column 0
+    `UNKNOWN`; None where only relevance is measured. `known` (n,) is False for documents without a group record (None:
+    all have one). `of_type` (n,) says which are of the dimension's type (people, for gender); None: not known. `grades`
+    (n,) are the judgments, nan for an unjudged document, and `judgments` (j,) the grades of all documents that are
+    judged for the topic; None where no measure needs them.
     """
 
     relevant: NDArray[np.bool_]
@@ -48,6 +45,12 @@ class JudgedRanking:
             if rows is not None and len(rows) != len(self.relevant):
                 raise DataError(f"{len(self.relevant)} documents in relevant but {len(rows)} in {name}")
 
+    def groups_for(self, measure: object) -> tuple[FloatArray, FloatArray]:
+        """Memberships and target; DataError, naming the measure, where one of them is missing."""
+        if self.memberships is None or self.target is None:
+            raise DataError(f"{measure} needs memberships and a target, and the judged ranking has none")
+        return self.memberships, self.target
+
 
 class Measure(ABC):
     """A number for a judged ranking; `str(measure)` defines it, and `parse_measure` reads that back.
@@ -60,7 +63,7 @@ class Measure(ABC):
     name: ClassVar[str]
     """What definitions begin with."""
     of_groups: ClassVar[bool] = False
-    """Whether it looks at groups, so that it has a value a dimension; else it is of relevance alone."""
+    """Whether it looks at groups, so that it has a value per dimension; else it is of relevance alone."""
     needs_labels: ClassVar[bool] = True
     """Of one that looks at groups: whether it leaves out what has no label, so that a target needs labels."""
     needs_types: ClassVar[bool] = False
@@ -74,21 +77,19 @@ class Measure(ABC):
     """How many ranks it looks at; None: all."""
 
     def __str__(self) -> str:
-        return self._defined([one for one in self._options() if not self._implied(one)])
+        # An option that is implied is never written where it has its default.
+        return self._defined(lambda option: "implied" not in option.metadata or self._is_set(option))
 
     @property
     def label(self) -> str:
         """Its definition without the options that have their default: what headers of tables show."""
-        return self._defined([one for one in self._options() if getattr(self, one.name) != one.default])
+        return self._defined(self._is_set)
 
-    def _options(self) -> list[Field[Any]]:
-        return [one for one in fields(self) if one.name != "n"]  # type: ignore[arg-type]
+    def _is_set(self, option: Field[Any]) -> bool:
+        return bool(getattr(self, option.name) != option.default)
 
-    def _implied(self, option: Field[Any]) -> bool:
-        """Whether an option is never written where it has its default."""
-        return "implied" in option.metadata and getattr(self, option.name) == option.default
-
-    def _defined(self, options: list[Field[Any]]) -> str:
+    def _defined(self, shown: Callable[[Field[Any]], bool]) -> str:
+        options = [one for one in fields(self) if one.name != "n" and shown(one)]  # type: ignore[arg-type]
         written = ", ".join(f"{one.name}={getattr(self, one.name)}" for one in options)
         return f"{self.name}{written and f'({written})'}@{self.n}"
 
@@ -107,8 +108,7 @@ class Measure(ABC):
 class Product(Measure):
     """left * right of one judged ranking, such as nDCG * AWRF, the score of TREC Fair Ranking's Task 1.
 
-    A run's score is the mean of the topics' products, not the product of the means. The factors are no
-    products.
+    A run's score is the mean of the topics' products, not the product of the means. The factors are no products.
 
     >>> from fairagent.measures import AWRF, NDCG
     >>> print(Product(NDCG(20), AWRF(20)))
@@ -165,23 +165,25 @@ TOLERANCE = 1e-6
 
 
 def as_memberships(values: ArrayLike) -> FloatArray:
-    """`values` as floats of shape (n, g), g >= 1 (n may be 0); raises DataError for another shape."""
+    """`values` as floats of shape (n, g), g >= 1 (n may be 0)."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or not array.shape[1]:
         raise DataError(f"memberships have shape {array.shape}, expected (n, g): a row a document, a column a group")
     return array
 
 
-def as_vector(values: ArrayLike, name: str) -> FloatArray:
-    """`values` as floats of shape (g,), g >= 1; raises DataError for another shape."""
+def as_vector(values: ArrayLike, name: str, finite: bool = False) -> FloatArray:
+    """`values` as floats of shape (g,), g >= 1."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not array.size:
         raise DataError(f"{name} has shape {array.shape}, expected (g,): one number a group")
+    if finite:
+        _check(np.isfinite(array), array, name, "a finite number")
     return array
 
 
 def as_distribution(values: ArrayLike, name: str) -> FloatArray:
-    """`values` (g,) divided by their sum; raises DataError where that is not 1 within TOLERANCE."""
+    """`values` (g,) divided by their sum, which has to be 1 within TOLERANCE."""
     shares = as_vector(values, name)
     check_nonnegative(shares, name)
     total = float(shares.sum())
@@ -191,35 +193,37 @@ def as_distribution(values: ArrayLike, name: str) -> FloatArray:
 
 
 def check_nonnegative(values: FloatArray, name: str) -> None:
-    """Raise DataError, naming the first place, where a value is negative, nan or infinite."""
-    fit = (values >= 0.0) & (values < math.inf)
-    if not fit.all():
-        place = tuple(np.argwhere(~fit)[0].tolist())
-        raise DataError(f"{name}{list(place)} is {values[place]:g}, expected a finite number of 0 or more")
+    """No value may be negative, nan or infinite."""
+    _check((values >= 0.0) & (values < math.inf), values, name, "a finite number of 0 or more")
 
 
-def check_finite(values: FloatArray, name: str) -> None:
-    """Raise DataError, naming the first place, where a value is nan or infinite."""
-    fit = np.isfinite(values)
+def _check(fit: NDArray[np.bool_], values: FloatArray, name: str, expected: str) -> None:
+    """Raise DataError, naming the first place, where a value does not fit."""
     if not fit.all():
         place = tuple(np.argwhere(~fit)[0].tolist())
-        raise DataError(f"{name}{list(place)} is {values[place]:g}, expected a finite number")
+        raise DataError(f"{name}{list(place)} is {values[place]:g}, expected {expected}")
 
 
 def check_same_length(values: FloatArray, others: FloatArray, names: str) -> None:
-    """Raise DataError where two vectors do not have one number a group each."""
+    """Two vectors have to have one number a group each."""
     if values.shape != others.shape:
         raise DataError(f"{names} have shapes {values.shape} and {others.shape}, expected the same groups in both")
 
 
 def check_cutoff(n: int) -> None:
-    """Raise DataError where the cut-off is not a rank."""
+    """The cut-off has to be a rank."""
     if n < 1:
         raise DataError(f"the cut-off is {n}, expected a rank: 1 or more")
 
 
+def check_choice(what: str, value: str, choices: Sequence[str]) -> None:
+    """Raise UsageError where an option has none of its values."""
+    if value not in choices:
+        raise UsageError(f"{what} is {value!r}, expected one of: {', '.join(choices)}")
+
+
 def as_rankings(values: ArrayLike, n: int) -> NDArray[np.int64]:
-    """`values` as sampled rankings (N, k) of item indices 0 .. n - 1; raises DataError for anything else."""
+    """`values` as sampled rankings (N, k) of distinct item indices 0 .. n - 1."""
     array = np.asarray(values)
     if array.ndim != 2 or array.dtype.kind not in "iu":
         raise DataError(f"rankings have shape {array.shape} and type {array.dtype}, expected (N, k) item indices")
@@ -232,23 +236,19 @@ def as_rankings(values: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 def check_shares(values: FloatArray, name: str) -> None:
-    """Raise DataError, naming the place, where a value is no share in [0, 1]."""
-    check_nonnegative(values, name)
-    # Sums of shares end in rounding.
-    if values.size and values.max() > 1.0 + 1e-9:
-        place = np.unravel_index(int(values.argmax()), values.shape)
-        raise DataError(f"{name}{[int(i) for i in place]} is {values.max():g}, expected a share in [0, 1]")
+    """Every value has to be a share in [0, 1], up to rounding."""
+    _check((values >= 0.0) & (values <= 1.0 + 1e-9), values, name, "a share in [0, 1]")
 
 
 def as_shares(values: ArrayLike, name: str) -> FloatArray:
-    """`values` as floats of shape (n,), n >= 1, each in [0, 1]; raises DataError for anything else."""
+    """`values` as floats of shape (n,), n >= 1, each in [0, 1]."""
     shares = as_vector(values, name)
     check_shares(shares, name)
     return shares
 
 
 def as_shown(k: int, n: int) -> int:
-    """How many of `n` items a ranking cut at `k` shows, min(k, n); raises DataError where k < 1."""
+    """How many of `n` items a ranking cut at `k` >= 1 shows, min(k, n)."""
     if k < 1:
         raise DataError(f"k = {k} items are shown, expected 1 or more")
     return min(k, n)

@@ -1,17 +1,15 @@
-"""Curves over sampled rankings at several alphas: slope, area, and intervals of disparity (Fair RAG, ICTIR 2025).
-
-The line of least squares through points.
-"""
+"""Curves over sampled rankings at several alphas: slope, area, and intervals of disparity (Fair RAG, ICTIR 2025)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fairagent.errors import DataError
-from fairagent.measures.base import as_vector, check_finite
+from fairagent.measures.base import as_vector
 from fairagent.types import FloatArray
 
 EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -68,13 +66,16 @@ def disparity_intervals(
     [1, 0, 0, 0, 1]
     """
     where, values = _pair(disparity, utility)
-    own = as_vector(deterministic, "deterministic")
-    check_finite(own, "deterministic")
+    own = as_vector(deterministic, "deterministic", finite=True)
     _check_shares(where)
     number = np.searchsorted(EDGES, np.round(where, DECIMALS), side="right") - 1
-    return tuple(
-        _interval(EDGES[place], EDGES[place + 1], values[number == place], own) for place in range(len(EDGES) - 1)
-    )
+    rows = []
+    for place, (low, high) in enumerate(pairwise(EDGES)):
+        inside = values[number == place]
+        mean = float(inside.mean()) if len(inside) else None
+        difference = None if mean is None else mean - float(own.mean())
+        rows.append(DisparityInterval(low, high, len(inside), mean, difference, _unpaired_t(inside, own)))
+    return tuple(rows)
 
 
 def slope(disparity: ArrayLike, relevance: ArrayLike) -> float:
@@ -85,12 +86,10 @@ def slope(disparity: ArrayLike, relevance: ArrayLike) -> float:
     >>> round(slope([0.0, 0.5, 1.0], [0.1, 0.3, 0.5]), 6)
     0.4
     """
-    x, y = _pair(disparity, relevance)
-    # Not by the spread: the mean of equal numbers may be off by rounding.
-    if x.min() == x.max():
+    line = fitted_line(disparity, relevance)
+    if line is None:
         raise DataError("a line takes two different disparities")
-    spread = x - x.mean()
-    return float(spread @ (y - y.mean()) / (spread @ spread))
+    return line.slope
 
 
 def area_under_curve(disparity: ArrayLike, relevance: ArrayLike) -> float:
@@ -109,13 +108,6 @@ def area_under_curve(disparity: ArrayLike, relevance: ArrayLike) -> float:
     return float(np.trapezoid([height[0], *height, height[-1]], [0.0, *at, 1.0]))
 
 
-def _interval(low: float, high: float, values: FloatArray, own: FloatArray) -> DisparityInterval:
-    if not len(values):
-        return DisparityInterval(low, high, 0, None, None, None)
-    mean = float(values.mean())
-    return DisparityInterval(low, high, len(values), mean, mean - float(own.mean()), _unpaired_t(values, own))
-
-
 def _unpaired_t(first: FloatArray, second: FloatArray) -> float | None:
     """The two-sided p-value of Student's t-test with pooled variance; 1 or 0 where nothing varies, None for n < 2."""
     from scipy.stats import t
@@ -131,11 +123,9 @@ def _unpaired_t(first: FloatArray, second: FloatArray) -> float | None:
 
 
 def _pair(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    x, y = as_vector(first, "the first values"), as_vector(second, "the second values")
+    x, y = (as_vector(values, f"the {nth} values", True) for nth, values in (("first", first), ("second", second)))
     if x.shape != y.shape:
         raise DataError(f"{len(x)} and {len(y)} values do not go together")
-    check_finite(x, "the first values")
-    check_finite(y, "the second values")
     return x, y
 
 
@@ -146,7 +136,7 @@ def _check_shares(disparity: FloatArray) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """y = slope * x + intercept."""
+    """The line y = slope * x + intercept."""
 
     slope: float
     intercept: float
@@ -159,14 +149,12 @@ class Line:
 def fitted_line(x: ArrayLike, y: ArrayLike) -> Line | None:
     """That of least squares of `y` (n,) on `x` (n,); None where all x are the same.
 
-    Raises DataError for no points, and for what is not finite.
+    Raises DataError for no points, shapes that do not fit, and what is not finite.
 
     >>> fitted_line([0.0, 1.0, 2.0], [1.0, 2.0, 6.0])
     Line(slope=2.5, intercept=0.5)
     """
-    across, up = as_vector(x, "x"), as_vector(y, "y")
-    check_finite(across, "x")
-    check_finite(up, "y")
+    across, up = _pair(x, y)
     # Not by the spread: the mean of equal numbers may be off by rounding.
     if across.min() == across.max():
         return None

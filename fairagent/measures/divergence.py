@@ -1,13 +1,10 @@
-"""Divergences between two distributions over groups.
+"""Divergences between two distributions over groups, shares p (what is shown) and q (the target) of shape (g,).
 
-All take shares p and q of shape (g,) that add up to 1 (within 1e-6) and divide them by their sums.
-`smoothing` is added to every share first, p'_g = (p_g + s) / (1 + g s); then an all-zero p (nothing
-labeled) counts as uniform. Results are in nats unless a base is given.
+All take shares that add up to 1 (within 1e-6) and divide them by their sums; a DataError says what is no distribution
+and where shapes differ. `smoothing` is added to every share first, p'_g = (p_g + s) / (1 + g s); then an all-zero p
+(nothing labeled) counts as uniform. Results are in nats unless a base is given.
 
-Divergences between two distributions over ordered groups (levels of fame, ages): what is far off counts more.
-
-Both take shares p (what is shown) and q (the target) of shape (g,), g >= 2, in the groups' order, which add up to 1
-(within 1e-6), and lie in [0, 1]. With two groups, NMD is the total variation and so is RNOD where both have a target.
+The last two are for ordered groups (levels of fame, ages), g >= 2 of them: what is far off counts more.
 """
 
 import math
@@ -27,7 +24,6 @@ def kl(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
     """Kullback-Leibler divergence KL(p || q) = sum_g p_g ln(p_g / q_g) in nats, in [0, inf].
 
     With smoothing 0, 0 ln 0 is 0 and the result is infinite where q misses a group that p has.
-    Raises DataError where p or q is no distribution or their shapes differ.
 
     >>> import numpy as np
     >>> round(kl(np.array([0.25, 0.75]), np.array([0.5, 0.5]), smoothing=0), 6)
@@ -55,8 +51,8 @@ def kl_reverse(p: FloatArray, q: FloatArray, smoothing: float = 1e-6) -> float:
 def jensen_shannon(p: FloatArray, q: FloatArray, smoothing: float = 0.0, *, base: float = math.e) -> float:
     """Jensen-Shannon divergence KL(p || m) / 2 + KL(q || m) / 2 with m = (p + q) / 2, in [0, ln 2 / ln base].
 
-    The divergence itself, not its square root; symmetric, and finite without smoothing whatever is zero.
-    `base` > 1 is that of the logarithm (base 2 gives [0, 1]). Raises DataError as `kl` does.
+    The divergence itself, not its square root; symmetric, and finite without smoothing whatever is zero. `base` > 1 is
+    that of the logarithm (base 2 gives [0, 1]).
 
     >>> import numpy as np
     >>> jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0]), base=2)
@@ -64,17 +60,24 @@ def jensen_shannon(p: FloatArray, q: FloatArray, smoothing: float = 0.0, *, base
     """
     if not 1.0 < base < math.inf:
         raise DataError(f"the logarithm's base is {base}, expected more than 1")
-    pair = _smoothed(p, q, smoothing)
+    nats = float(jensen_shannon_terms(*_smoothed(p, q, smoothing)).sum())
+    return min(max(0.0, nats), math.log(2.0)) / math.log(base)
+
+
+def jensen_shannon_terms(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Each group's term (g,) of the Jensen-Shannon divergence in nats, p ln(p / m) / 2 + q ln(q / m) / 2.
+
+    The sides are not checked, need not add up to 1, and may be touched cells alone.
+    """
+    pair = np.array((p, q))
     # x / m as 2 x / (p + q), which lies in (0, 2]: half of the smallest float would be zero. 0 ln 0 is 0.
     ratio = np.divide(2.0 * pair, pair[0] + pair[1], out=np.ones_like(pair), where=pair > 0.0)
-    nats = 0.5 * float(np.vdot(pair, np.log(ratio)))
-    return min(max(0.0, nats), math.log(2.0)) / math.log(base)
+    terms: FloatArray = 0.5 * (pair * np.log(ratio)).sum(axis=0)
+    return terms
 
 
 def total_variation(p: FloatArray, q: FloatArray, smoothing: float = 0.0) -> float:
     """Half the summed absolute differences, in [0, 1]: the exposure that would have to change hands.
-
-    Raises DataError as `kl` does.
 
     >>> import numpy as np
     >>> total_variation(np.array([0.25, 0.75]), np.array([0.5, 0.5]))
@@ -109,36 +112,34 @@ def _smoothed(p: FloatArray, q: FloatArray, smoothing: float) -> FloatArray:
 def normalized_match_distance(p: FloatArray, q: FloatArray) -> float:
     """NMD: sum_i |P_i - Q_i| / (g - 1), P and Q the cumulated shares; symmetric, the earth mover's distance scaled.
 
-    1 where all of p is in the first group and all of q in the last. Raises DataError for less than two groups, shares
-    that are no distributions and shapes that differ.
+    1 where all of p is in the first group and all of q in the last; with two groups, the total variation.
     Source: Sakai, SIGIR 2018 (after Werman et al. 1985); NTCIREVAL's GFRcompute.
 
     >>> import numpy as np
     >>> normalized_match_distance(np.array([1.0, 0.0, 0.0]), np.array([0.5, 0.0, 0.5]))
     0.5
     """
-    p, q = _pair(p, q)
+    p, q = _ordered_groups(p, q)
     return min(1.0, float(np.abs(np.cumsum(p - q)[:-1]).sum()) / (p.size - 1))
 
 
 def order_aware_divergence(p: FloatArray, q: FloatArray) -> float:
     """RNOD: the root of OD / (g - 1), OD the mean, over the groups i that q has, of sum_j |i - j| (p_j - q_j)^2.
 
-    Not symmetric: the mean is over the groups with a share in the target q. Raises DataError as
-    `normalized_match_distance` does.
+    Not symmetric: the mean is over the groups with a share in the target q.
     Source: Sakai, ACL 2021 (root normalized order-aware divergence); NTCIREVAL's GFRcompute.
 
     >>> import numpy as np
     >>> round(order_aware_divergence(np.array([1.0, 0.0, 0.0]), np.array([0.5, 0.0, 0.5])), 6)
     0.5
     """
-    p, q = _pair(p, q)
+    p, q = _ordered_groups(p, q)
     places = np.arange(p.size)
     distance = np.abs(places[q > 0.0, None] - places)
     return min(1.0, math.sqrt(float(distance.dot(np.square(p - q)).mean()) / (p.size - 1)))
 
 
-def _pair(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _ordered_groups(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
     p, q = as_distribution(p, "p"), as_distribution(q, "q")
     check_same_length(p, q, "p and q")
     if p.size < 2:

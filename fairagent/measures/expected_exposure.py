@@ -3,8 +3,6 @@
 A query has n items, of which m are useful; rankings of them are drawn and cut at k. A machine user reads the first
 k' = min(k, n) and nothing else, so that an item's exposure e_d in [0, 1] is how often it is among them, and the sum of
 all is k'. The target e*: useful items share the exposure first, and the others what is left over, alike among each.
-
-Expected utility of answers to sampled rankings (Fair RAG, ICTIR 2025).
 """
 
 import math
@@ -15,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.base import as_rankings, as_shares, as_shown, as_vector, check_finite
-from fairagent.measures.discounts import Discount
+from fairagent.measures.base import as_rankings, as_shares, as_shown, as_vector
+from fairagent.measures.discounts import Discount, StepDiscount
 from fairagent.measures.exposure import group_exposure
 from fairagent.types import FloatArray
 
@@ -40,9 +38,9 @@ class Bounded:
         """Where the value lies between its bounds, 0 at the least and 1 at the most."""
         if self.most - self.least <= MEETING * max(abs(self.most), 1.0):
             return self.otherwise
+        place = (self.raw - self.least) / (self.most - self.least)
         # Rounding may end just outside.
-        found = (self.raw - self.least) / (self.most - self.least)
-        return min(max(found, 0.0), 1.0) if -1e-9 < found < 1 + 1e-9 else found
+        return min(max(place, 0.0), 1.0) if -1e-9 < place < 1 + 1e-9 else place
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +64,31 @@ def item_exposure(rankings: ArrayLike, n: int, browsing: Discount | None = None)
     items = as_rankings(rankings, n)
     if not len(items):
         raise DataError("there is no ranking to measure")
-    if browsing is None:
-        return np.bincount(items.ravel(), minlength=n) / len(items)
-    weights = np.tile(browsing(items.shape[1]), len(items))
+    weights = np.tile(browsing(items.shape[1]), len(items)) if browsing else None
     return np.bincount(items.ravel(), weights, minlength=n) / len(items)
+
+
+def class_exposure(counts: NDArray[np.int64], discount: Discount) -> FloatArray:
+    """The exposure that each item of a class should get, (t, c): the mean attention of the ranks that its class shares.
+
+    `counts` (t, c) are a topic's items in each class; in the ideal ranking those of the first class come first, and
+    those of a class share its ranks. An empty class has 0.
+    Source: Diaz et al. 2020; TREC Fair Ranking 2022, Task 2, where the classes are how much work a page needs.
+
+    >>> from fairagent.measures.discounts import LOG2_MAX2
+    >>> class_exposure(np.array([[2, 0, 1, 0, 0, 1]]), LOG2_MAX2).round(5).tolist()
+    [[1.0, 0.0, 0.63093, 0.0, 0.0, 0.5]]
+    """
+    ends = counts.cumsum(axis=1)
+    attention = np.concatenate(([0.0], discount(int(ends.max(initial=0))).cumsum()))
+    sums = attention[ends] - attention[ends - counts]
+    mean: FloatArray = np.divide(sums, counts, out=np.zeros(counts.shape), where=counts > 0)
+    return mean
+
+
+def exposure_terms(exposure: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The terms (n,) of EE-L, EE-D and EE-R, (e - e*)^2, e^2 and e e*: their sums are the three measures."""
+    return np.square(exposure - target), np.square(exposure), exposure * target
 
 
 def target_exposure(useful: ArrayLike, k: int) -> FloatArray:
@@ -79,12 +98,8 @@ def target_exposure(useful: ArrayLike, k: int) -> FloatArray:
     [1.0, 0.5, 0.5]
     """
     mask, shown = _as_useful(useful), as_shown(k, np.size(useful))
-    m, n = int(mask.sum()), len(mask)
-    if m == 0:
-        return np.full(n, shown / n)
-    if m > shown:
-        return np.where(mask, shown / m, 0.0)
-    return np.where(mask, 1.0, (shown - m) / (n - m) if n > m else 0.0)
+    ((of_useful, of_others),) = class_exposure(np.array([[mask.sum(), (~mask).sum()]]), StepDiscount(shown))
+    return np.where(mask, of_useful, of_others)
 
 
 def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Compat = None) -> ExpectedExposure:
@@ -102,8 +117,8 @@ def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Co
     Raises DataError for shapes that do not fit, values outside [0, 1], a sum above k' (rankings that were not cut at k)
     and k < 1. Rankings of fewer than k' items leave a sum below k', and values that may be outside the bounds.
 
-    >>> found = expected_exposure([1.0, 0.5, 0.5, 0.0], [True, False, False, False], k=2)
-    >>> round(found.disparity.raw, 4), round(found.disparity.normalized, 4), found.relevance.normalized
+    >>> measured = expected_exposure([1.0, 0.5, 0.5, 0.0], [True, False, False, False], k=2)
+    >>> round(measured.disparity.raw, 4), round(measured.disparity.normalized, 4), measured.relevance.normalized
     (1.5, 0.5, 1.0)
     """
     mask, values = _as_useful(useful), as_shares(exposure, "exposure")
@@ -114,74 +129,54 @@ def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Co
         raise DataError(f"exposure adds up to {values.sum():g}, expected {shown} or less: cut the rankings at k = {k}")
     target = target_exposure(mask, k)
     if compat == "authors" and m and not (n == m <= k):
-        return _authors(values, mask, k)
-    disparity, relevance = float(values @ values), float(values @ target)
-    difference = float(np.square(values - target).sum())
-    others = min(shown, n - m)
-    worst = (shown - others) * _of(target, mask) + others * _of(target, ~mask)
-    best = float(target @ target)
-    return ExpectedExposure(
-        Bounded(disparity, shown**2 / n, float(shown), 0.0),
-        Bounded(relevance, worst, best, 1.0),
-        Bounded(difference, 0.0, shown + best - 2 * worst, 0.0),
-    )
+        best = m + (k - m) ** 2 / (n - m) if m <= k else k**2 / m
+        bounds = (0.0, float(k)), (0.0, best), (0.0, best + k)
+        target = np.where(mask, 1.0 if m <= k else k / m, 0.0)
+    else:
+        best, others = float(target @ target), min(shown, n - m)
+        worst = (shown - others) * float(target[mask].max(initial=0)) + others * float(target[~mask].max(initial=0))
+        bounds = (shown**2 / n, float(shown)), (worst, best), (0.0, shown + best - 2 * worst)
+    difference, disparity, relevance = (float(terms.sum()) for terms in exposure_terms(values, target))
+    raw = zip((disparity, relevance, difference), bounds, (0.0, 1.0, 0.0), strict=True)
+    return ExpectedExposure(*(Bounded(value, *ends, otherwise) for value, ends, otherwise in raw))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupExposure:
-    """What the groups of a dimension may expect, and should: shares (g,) that add up to 1 on both sides.
-
-    `disparity`, `relevance` and `difference` are those of the shares: ||E||^2, <E, E*> and ||E - E*||^2.
-    """
+    """What the groups of a dimension may expect, and should: shares (g,) that add up to 1 on both sides."""
 
     shares: FloatArray
     target: FloatArray
 
     @property
     def disparity(self) -> float:
-        """EE-D of the groups, in [1/g, 1]."""
+        """EE-D of the groups, ||E||^2, in [1/g, 1]."""
         return float(self.shares @ self.shares)
 
     @property
     def relevance(self) -> float:
-        """EE-R of the groups, in [0, 1]."""
+        """EE-R of the groups, <E, E*>, in [0, 1]."""
         return float(self.shares @ self.target)
 
     @property
     def difference(self) -> float:
-        """EE-L of the groups, in [0, 2]: 0 where each may expect its target."""
-        return float(np.square(self.shares - self.target).sum())
+        """EE-L of the groups, ||E - E*||^2, in [0, 2]: 0 where each may expect its target."""
+        return float(exposure_terms(self.shares, self.target)[0].sum())
 
 
 def group_expected_exposure(memberships: FloatArray, exposure: ArrayLike, target: ArrayLike) -> GroupExposure:
-    """The groups' shares of the items' `exposure` (n,), beside their shares of the `target` (n,) of the items.
+    """The groups' shares of the items' `exposure` (n,), and their shares of the `target` (n,) of the items.
 
     `memberships` (n, g) holds a row an item. The target may be `target_exposure`, so that groups are due what their
     useful items are, as in Diaz et al. 2020, section 5. A side that exposes nobody has shares of 0.
     Raises DataError for shapes that do not fit, and for negative or infinite numbers.
 
-    >>> found = group_expected_exposure(np.array([[1, 0], [0, 1], [0, 1]]), [1.0, 0.5, 0.5], [1.0, 1.0, 0.0])
-    >>> found.shares.tolist(), found.difference
+    >>> groups = group_expected_exposure(np.array([[1, 0], [0, 1], [0, 1]]), [1.0, 0.5, 0.5], [1.0, 1.0, 0.0])
+    >>> groups.shares.tolist(), groups.difference
     ([0.5, 0.5], 0.0)
     """
     sides = [as_vector(values, name) for values, name in ((exposure, "exposure"), (target, "target"))]
     return GroupExposure(*(group_exposure(memberships, side) for side in sides))
-
-
-def _authors(values: FloatArray, mask: NDArray[np.bool_], k: int) -> ExpectedExposure:
-    n, m = len(mask), int(mask.sum())
-    target = np.where(mask, 1.0 if m <= k else k / m, 0.0)
-    most = m + (k - m) ** 2 / (n - m) if m <= k else k**2 / m
-    return ExpectedExposure(
-        Bounded(float(values @ values), 0.0, float(k), 0.0),
-        Bounded(float(values @ target), 0.0, most, 1.0),
-        Bounded(float(np.square(values - target).sum()), 0.0, most + k, 0.0),
-    )
-
-
-def _of(target: FloatArray, mask: NDArray[np.bool_]) -> float:
-    """The target of the items in `mask`, which is the same for all of them; 0 for none."""
-    return float(target[mask][0]) if mask.any() else 0.0
 
 
 def _as_useful(useful: ArrayLike) -> NDArray[np.bool_]:
@@ -192,16 +187,12 @@ def _as_useful(useful: ArrayLike) -> NDArray[np.bool_]:
 
 
 def expected_utility(utilities: ArrayLike) -> float:
-    """EU: the mean utility of the answers to N sampled rankings, `utilities` (N,), N >= 1.
-
-    Raises DataError for another shape and for what is not finite.
+    """EU: the mean utility of the answers to N sampled rankings, finite `utilities` (N,), N >= 1 (Fair RAG).
 
     >>> expected_utility([1.0, 0.0, 1.0, 1.0])
     0.75
     """
-    values = as_vector(utilities, "utilities")
-    check_finite(values, "utilities")
-    return float(values.mean())
+    return float(as_vector(utilities, "utilities", finite=True).mean())
 
 
 def normalized_expected_utility(expected: float, highest: float, worst: float | None = None) -> float:

@@ -1,14 +1,6 @@
-"""Group exposure: each group's share of a ranking's attention, and the most under-exposed group.
+"""Group exposure: each group's share of a ranking's attention, what it lacks of the target, and scores on one scale.
 
 A membership row says how a document's weight is spread over the groups; column 0 is `UNKNOWN`.
-
-The gap between a ranking's exposure and the target, as a measure.
-
-The TREC Fair Ranking track's target for one dimension: relevant documents' shares averaged with the world's.
-
-What labels cannot see: the exposure of documents that have none.
-
-Scores of one list on another scale.
 """
 
 import math
@@ -18,13 +10,14 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.measures.base import (
     JudgedRanking,
     Measure,
     as_distribution,
     as_memberships,
     as_vector,
+    check_choice,
     check_cutoff,
     check_nonnegative,
     check_same_length,
@@ -40,13 +33,11 @@ DECIMALS = 12
 def group_exposure(memberships: FloatArray, weights: FloatArray) -> FloatArray:
     """The share of exposure that each group gets, shape (g,); the shares add up to 1.
 
-    `memberships` (n, g) holds a row a document in rank order, `weights` (n,) the weight of each rank, such
-    as `LOG2_MAX2(n)`; both are 0 or more. Share g is sum_k w_k a_kg divided by its sum over g, so rows that
-    do not add up to 1 count by their mass, and an all-zero row not at all. No mass (an empty ranking, no
-    weight) gives zeros.
+    `memberships` (n, g) holds a row a document in rank order, `weights` (n,) the weight of each rank, such as
+    `LOG2_MAX2(n)`; both are 0 or more. Share g is sum_k w_k a_kg divided by its sum over g, so rows that do not add up
+    to 1 count by their mass. No mass (an empty ranking, no weight) gives zeros. Raises DataError for shapes that do not
+    fit and for negative, nan or infinite numbers.
     Source: TREC Fair Ranking 2022, Task 1, the exposure inside AWRF.
-
-    Raises DataError for shapes that do not fit and for negative, nan or infinite numbers.
 
     >>> import numpy as np
     >>> from fairagent.measures import LOG2_MAX2
@@ -76,8 +67,6 @@ def group_exposure(memberships: FloatArray, weights: FloatArray) -> FloatArray:
 def known_part(shares: FloatArray) -> FloatArray:
     """The shares without column 0 (`UNKNOWN`), divided by their sum, (g - 1,); no known mass gives zeros.
 
-    Raises DataError where `shares` is not (g,) or a share is negative, nan or infinite.
-
     >>> import numpy as np
     >>> known_part(np.array([0.6, 0.1, 0.3])).round(6).tolist()
     [0.25, 0.75]
@@ -92,8 +81,6 @@ def known_part(shares: FloatArray) -> FloatArray:
 
 def gaps(shares: FloatArray, target: FloatArray) -> FloatArray:
     """What each group lacks: target - shares, shape (g,), in [-1, 1]; positive means under-exposed.
-
-    Raises DataError where the shapes differ or a share is negative, nan or infinite.
 
     >>> import numpy as np
     >>> gaps(np.array([0.25, 0.75]), np.array([0.5, 0.5])).tolist()
@@ -115,8 +102,6 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
 
     Where nothing in a dimension is labeled, its shares are all zero and its groups lack their whole target: a loop has
     to look for some group then. FAIR-QR's reference values name no group there, since the exposure is not known.
-
-    Raises DataError as `gaps` does.
 
     >>> import numpy as np
     >>> gender, region = np.array([0.6, 0.4]), np.array([0.7, 0.1, 0.2])
@@ -160,14 +145,12 @@ class Gap(Measure):
 
     def __post_init__(self) -> None:
         check_cutoff(self.n)
-        if self.divergence not in DIVERGENCES:
-            raise UsageError(f"gap: divergence is {self.divergence!r}, expected one of: {', '.join(DIVERGENCES)}")
+        check_choice("gap: divergence", self.divergence, tuple(DIVERGENCES))
 
     def __call__(self, judged: JudgedRanking) -> float:
         """The divergence; raises DataError where there are no memberships, or no known group has a target."""
-        if judged.memberships is None or judged.target is None:
-            raise DataError(f"{self} needs memberships and a target, and the judged ranking has none")
-        rows, due = judged.memberships[: self.n], known_part(judged.target)
+        memberships, target = judged.groups_for(self)
+        rows, due = memberships[: self.n], known_part(target)
         shares = known_part(group_exposure(rows, self.discount(len(rows))))
         if not shares.any():
             shares = np.eye(len(due))[due.argmin()]
@@ -177,14 +160,12 @@ class Gap(Measure):
 def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatArray:
     """The target shares (g,) of a topic, its relevant documents' averaged with the world's; they add up to 1.
 
-    `alignment` (g,) is the sum or the mean of the relevant documents' membership rows (weighted or not:
-    only proportions count), column 0 `UNKNOWN`. `background` (g - 1,) are the world's shares of the known
-    groups. With K the known mass, t_g = r_g / 2 + K b_g / 2 for known g, and t_0 = r_0: the unknown share
-    is kept, so a topic whose relevant documents are all unknown gets no background. Without one, t = r.
+    `alignment` (g,) is the sum or the mean of the relevant documents' membership rows (only proportions count), column
+    0 `UNKNOWN`. `background` (g - 1,) are the world's shares of the known groups, which add up to 1 (within 1e-6). With
+    K the known mass, t_g = r_g / 2 + K b_g / 2 for known g, and t_0 = r_0: the unknown share stays, so a topic whose
+    relevant documents are all unknown gets no background. Without one, t = r. Raises DataError for an `alignment`
+    without mass, for shapes that do not fit, and for negative, nan or infinite numbers.
     Source: TREC Fair Ranking 2022 (Task 1 targets of one dimension), divided by their sum.
-
-    Raises DataError for shapes that do not fit, an `alignment` without mass or with a negative, nan or
-    infinite number, and a `background` that does not add up to 1 (within 1e-6).
 
     >>> import numpy as np
     >>> relevant = np.array([[0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0], [1, 0, 0, 0]])  # unknown first
@@ -244,8 +225,7 @@ class Unlabeled(Measure):
 
     def __post_init__(self) -> None:
         check_cutoff(self.n)
-        if self.of not in get_args(Of):
-            raise UsageError(f"unlabeled: of is {self.of!r}, expected one of: {', '.join(get_args(Of))}")
+        check_choice("unlabeled: of", self.of, get_args(Of))
 
     @property
     def needs_types(self) -> bool:  # type: ignore[override]

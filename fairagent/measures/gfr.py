@@ -18,6 +18,7 @@ from fairagent.measures.base import (
     as_memberships,
     as_shares,
     as_vector,
+    check_choice,
     check_cutoff,
     check_nonnegative,
 )
@@ -106,10 +107,8 @@ def group_fairness(
     >>> group_fairness(levels, even, stopping([2, 0, 1], highest=2), "nmd", "uniform").__round__(6)
     0.430556
     """
-    if divergence not in SIMILARITY:
-        raise UsageError(f"GFR: divergence is {divergence!r}, expected one of: {', '.join(SIMILARITY)}")
-    if unknown not in get_args(Unlabeled):
-        raise UsageError(f"GFR: unknown is {unknown!r}, expected one of: {', '.join(get_args(Unlabeled))}")
+    check_choice("GFR: divergence", divergence, tuple(SIMILARITY))
+    check_choice("GFR: unknown", unknown, get_args(Unlabeled))
     rows, weights, due = as_memberships(memberships), _stop(stop), known_part(as_vector(target, "target"))
     check_nonnegative(rows, "memberships")
     if rows.shape != (weights.size, due.size + 1):
@@ -125,9 +124,7 @@ def group_fairness(
 
 
 def _stop(values: ArrayLike) -> FloatArray:
-    if not np.size(values):
-        return np.zeros(0)
-    return as_shares(values, "stop")
+    return as_shares(values, "stop") if np.size(values) else np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -158,14 +155,9 @@ class GFR(Measure):
         if not str(self.highest).isdecimal() or int(self.highest) < 1:
             raise UsageError(f"GFR: highest is {self.highest!r}, expected a grade: 1 or more")
         object.__setattr__(self, "highest", int(self.highest))  # a definition has it as text
-        options = (
-            ("divergence", self.divergence, tuple(SIMILARITY)),
-            ("relevance", self.relevance, get_args(Relevance)),
-            ("unknown", self.unknown, get_args(Unlabeled)),
-        )
-        for name, value, choices in options:
-            if value not in choices:
-                raise UsageError(f"GFR: {name} is {value!r}, expected one of: {', '.join(choices)}")
+        check_choice("GFR: divergence", self.divergence, tuple(SIMILARITY))
+        check_choice("GFR: relevance", self.relevance, get_args(Relevance))
+        check_choice("GFR: unknown", self.unknown, get_args(Unlabeled))
 
     @property
     def of_relevance(self) -> bool:
@@ -174,17 +166,16 @@ class GFR(Measure):
 
     def __call__(self, judged: JudgedRanking) -> float:
         """The value; DataError without memberships and target, and for a topic without relevant documents."""
-        if judged.memberships is None or judged.target is None:
-            raise DataError(f"{self} needs memberships and a target, and the judged ranking has none")
+        memberships, target = judged.groups_for(self)
         if judged.n_relevant < 1:
             raise DataError(f"GFR is not defined with {judged.n_relevant} relevant documents; leave the topic out")
         stop = stopping(self._grades(judged)[: self.n], self.highest)
-        rows = as_memberships(judged.memberships)[: self.n]
+        rows = as_memberships(memberships)[: self.n]
         if judged.known is not None:
             # Whoever has no group record is of no known group.
             without = ~np.asarray(judged.known, dtype=np.bool_)[: self.n]
             rows = np.where(without[:, None], np.eye(1, rows.shape[1]), rows)
-        fairness = group_fairness(rows, judged.target, stop, self.divergence, self.unknown)
+        fairness = group_fairness(rows, target, stop, self.divergence, self.unknown)
         if self.relevance == "none":
             return fairness
         return ((err if self.relevance == "err" else irbu)(stop) + fairness) / 2.0

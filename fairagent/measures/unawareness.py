@@ -1,14 +1,11 @@
 """Fairness under unawareness: what AWRF and exposure can be, and are likely to be, where labels are missing.
 
 Bounds assume nothing: the unlabeled documents' exposure is given to the groups in any way. An estimate takes a
-classifier's probabilities for these documents, and comes with a bootstrap interval. Everything is over the known
-groups, as AWRF(unknown=ignore). References: Jaenich et al., JAIR 2026 (arXiv 2506.04140), who estimate rankings'
-fairness by quantification; Manski 2003 for bounds under missing data.
-
-Quantification: what share of documents each group has, from a classifier's probabilities rather than its labels.
-
-Counting a classifier's labels is biased wherever the groups' shares are not those that it was trained with. PCC adds
-up probabilities; PACC corrects them by how they are for documents of a known group.
+classifier's probabilities for these documents, and comes with a bootstrap interval. Counting its labels would be biased
+wherever the groups' shares are not those that it was trained with: PCC adds up probabilities, PACC corrects them by how
+they are for documents of a known group. Everything is over the known groups, as AWRF(unknown=ignore). References:
+Jaenich et al., JAIR 2026 (arXiv 2506.04140), who estimate rankings' fairness by quantification; Manski 2003 for bounds
+under missing data.
 """
 
 import math
@@ -27,7 +24,7 @@ from fairagent.measures.base import (
     check_nonnegative,
 )
 from fairagent.measures.discounts import LOG2_MAX2, Discount
-from fairagent.measures.divergence import jensen_shannon
+from fairagent.measures.divergence import jensen_shannon, jensen_shannon_terms
 from fairagent.types import FloatArray
 
 SINGULAR = 1e-6
@@ -80,8 +77,8 @@ def prevalence(mean: FloatArray, confusion: FloatArray | None = None) -> Prevale
     Sources: Forman, DMKD 2008 (adjusted count); Bella et al., ICDM 2010 (PACC).
 
     >>> import numpy as np
-    >>> found = prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.4], [0.2, 0.6]]))
-    >>> found.shares.round(6).tolist(), found.adjusted
+    >>> corrected = prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.4], [0.2, 0.6]]))
+    >>> corrected.shares.round(6).tolist(), corrected.adjusted
     ([0.25, 0.75], True)
     """
     (counted,) = as_posteriors(np.atleast_2d(mean), "mean")
@@ -92,21 +89,14 @@ def prevalence(mean: FloatArray, confusion: FloatArray | None = None) -> Prevale
         raise DataError(f"the confusion matrix has shape {matrix.shape} for {counted.size} groups, expected (g, g)")
     if np.linalg.svd(matrix, compute_uv=False)[-1] <= SINGULAR:
         return Prevalence(counted, False)
-    return Prevalence(_solve(matrix, counted), True)
-
-
-def _solve(matrix: FloatArray, mean: FloatArray) -> FloatArray:
-    """The distribution p with the least ||matrix p - mean||.
-
-    As p adds up to 1, that is the least ||A p|| of A = matrix - mean 1^T. Without that condition, ||A x||^2 +
-    (sum x - 1)^2 has its least value over x >= 0 at a multiple of the same p: for x = s p, the best s leaves
-    ||A p||^2 / (1 + ||A p||^2), which rises with ||A p||.
-    """
     from scipy.optimize import nnls
 
-    found, _ = nnls(np.vstack([matrix - mean[:, None], np.ones(mean.size)]), np.append(np.zeros(mean.size), 1.0))
-    shares: FloatArray = found / found.sum()
-    return shares
+    # As p adds up to 1, the least ||matrix p - counted|| is the least ||A p|| of A = matrix - counted 1^T. Without that
+    # condition, ||A x||^2 + (sum x - 1)^2 has its least value over x >= 0 at a multiple of the same p: for x = s p, the
+    # best s leaves ||A p||^2 / (1 + ||A p||^2), which rises with ||A p||.
+    g = counted.size
+    solution, _ = nnls(np.vstack([matrix - counted[:, None], np.ones(g)]), np.append(np.zeros(g), 1.0))
+    return Prevalence(solution / solution.sum(), True)
 
 
 def as_posteriors(values: FloatArray, name: str, each: str = "row") -> FloatArray:
@@ -215,20 +205,13 @@ def _farthest(unknown: float, known: FloatArray, missing: float, due: FloatArray
 
     The divergence is a sum over groups, so that a group's gain changes its own term alone.
     """
-    change = _terms(known + unknown, due)[:, None] + _terms(known, due + missing)
-    change -= np.add.outer(terms := _terms(known, due), terms)
-    np.fill_diagonal(change, _terms(known + unknown, due + missing) - terms)
+    terms = jensen_shannon_terms(known, due)
+    change = jensen_shannon_terms(known + unknown, due)[:, None] + jensen_shannon_terms(known, due + missing)
+    change -= np.add.outer(terms, terms)
+    np.fill_diagonal(change, jensen_shannon_terms(known + unknown, due + missing) - terms)
     shown, owed = np.unravel_index(int(change.argmax()), change.shape)
     corners = np.eye(known.size)
     return known + unknown * corners[shown], due + missing * corners[owed]
-
-
-def _terms(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Twice each group's term of the Jensen-Shannon divergence of p and q, which need not add up to 1."""
-    pair = np.array((p, q))
-    ratio = np.divide(2.0 * pair, p + q, out=np.ones_like(pair), where=pair > 0.0)
-    terms: FloatArray = (pair * np.log(ratio)).sum(axis=0)
-    return terms
 
 
 def _nearest(unknown: float, known: FloatArray, missing: float, due: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -285,8 +268,8 @@ def awrf_estimate(
 
     >>> import numpy as np
     >>> labels, scores = np.array([[0, 1, 0], [1, 0, 0], [1, 0, 0]]), np.array([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
-    >>> found = awrf_estimate(labels, scores, np.array([0.5, 0.5]), 20, np.random.default_rng(0))
-    >>> round(found.awrf.value, 6), [round(one.value, 6) for one in found.exposure]
+    >>> estimate = awrf_estimate(labels, scores, np.array([0.5, 0.5]), 20, np.random.default_rng(0))
+    >>> round(estimate.awrf.value, 6), [round(one.value, 6) for one in estimate.exposure]
     (0.998642, [0.552038, 0.447962])
     """
     check_cutoff(n)
@@ -307,7 +290,8 @@ def awrf_estimate(
     if not shares.any():
         raise DataError("the ranking has no mass on any group, so there is nothing to estimate")
     counts = rng.multinomial(len(rows), np.full(len(rows), 1.0 / len(rows)), size=resamples)
-    drawn = [found for mass in (counts * weights).dot(parts) if (found := _completed(mass, confusion)[0]).any()]
+    draws = (_completed(mass, confusion)[0] for mass in (counts * weights).dot(parts))
+    drawn = [draw for draw in draws if draw.any()]
 
     def fairness(of: FloatArray) -> float:
         return 1.0 - jensen_shannon(of, due, base=base)
@@ -326,8 +310,8 @@ def _completed(mass: FloatArray, confusion: FloatArray | None) -> tuple[FloatArr
     known, guessed = np.split(mass, 2)
     unlabeled, adjusted = float(guessed.sum()), False
     if unlabeled > 0.0:
-        found = prevalence(guessed / unlabeled, confusion)
-        known, adjusted = known + unlabeled * found.shares, found.adjusted
+        shares = prevalence(guessed / unlabeled, confusion)
+        known, adjusted = known + unlabeled * shares.shares, shares.adjusted
     total = float(known.sum())
     return (known / total if total > 0.0 else known), adjusted
 

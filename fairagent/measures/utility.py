@@ -1,7 +1,4 @@
-"""RAG utility: what documents add to an answer's performance, and its correlation with ranking quality.
-
-BERTScore's greedy matching of token vectors.
-"""
+"""RAG utility: what documents add to an answer's performance, its correlation with ranking quality, and BERTScore."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -56,8 +53,8 @@ def pearson(utilities: ArrayLike, relevance: ArrayLike) -> Correlation | None:
     None where it is not defined: for fewer than three topics (with two it is always 1 or -1), and where one side is the
     same everywhere. Computed by scipy.stats.pearsonr. Raises DataError for other shapes or a number that is not finite.
 
-    >>> found = pearson([0.1, 0.2, 0.4], [0.3, 0.5, 0.9])
-    >>> found.r > 0.999, found.n, pearson([0.1, 0.2, 0.4], [1, 1, 1])
+    >>> of_three = pearson([0.1, 0.2, 0.4], [0.3, 0.5, 0.9])
+    >>> of_three.r > 0.999, of_three.n, pearson([0.1, 0.2, 0.4], [1, 1, 1])
     (True, 3, None)
     """
     from scipy.stats import pearsonr
@@ -65,8 +62,8 @@ def pearson(utilities: ArrayLike, relevance: ArrayLike) -> Correlation | None:
     x, y = _pairs(utilities, relevance)
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
-    found = pearsonr(x, y)
-    return Correlation(float(found.statistic), float(found.pvalue), len(x))
+    test = pearsonr(x, y)
+    return Correlation(float(test.statistic), float(test.pvalue), len(x))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +96,8 @@ def paired_test(values: ArrayLike, others: ArrayLike) -> PairedTest | None:
         return PairedTest(difference, None, None, len(x))
     if np.ptp(x - y) == 0:
         return PairedTest(difference, None, float(difference == 0), len(x))
-    found = ttest_rel(x, y)
-    return PairedTest(difference, float(found.statistic), float(found.pvalue), len(x))
+    test = ttest_rel(x, y)
+    return PairedTest(difference, float(test.statistic), float(test.pvalue), len(x))
 
 
 def _pairs(one: ArrayLike, other: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -128,7 +125,7 @@ def greedy_match(
 
     Every token takes the most similar token of the other text; precision is the mean over the candidate's tokens by
     their weights (c,), recall that over the reference's by theirs (r,), F1 their harmonic mean. Weights are >= 0; a
-    special token weighs 0 and may be found all the same. What is not defined (a text without weight, precision and
+    special token weighs 0 and may be matched all the same. What is not defined (a text without weight, precision and
     recall that add up to 0) is 0. No inverse document frequencies and no rescaling by a baseline.
     Source: Zhang et al. 2020, BERTScore, equations 1 to 3.
 
@@ -139,14 +136,13 @@ def greedy_match(
     (0.5, 1.0, 0.6667)
     """
     ours, theirs = _unit(candidate), _unit(reference)
-    our_weights = np.asarray(candidate_weights, dtype=np.float64)
-    their_weights = np.asarray(reference_weights, dtype=np.float64)
+    our_weights, their_weights = (np.asarray(of, dtype=np.float64) for of in (candidate_weights, reference_weights))
     if our_weights.shape != ours.shape[:1] or their_weights.shape != theirs.shape[:1]:
         raise DataError(
             f"{our_weights.shape} and {their_weights.shape} weights do not fit {ours.shape[0]} and "
             f"{theirs.shape[0]} tokens"
         )
-    if not (_weights_are_right(our_weights) and _weights_are_right(their_weights)):
+    if not all((weights >= 0).all() and np.isfinite(weights).all() for weights in (our_weights, their_weights)):
         raise DataError("the weights of tokens are finite numbers and not below 0")
     if not our_weights.sum() or not their_weights.sum():
         return Match(0.0, 0.0, 0.0)
@@ -180,7 +176,3 @@ def _unit(vectors: ArrayLike) -> FloatArray:
         raise DataError(f"token vectors are finite numbers of shape (tokens, dimensions), not {rows.shape}")
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(lengths > 0, lengths, 1.0)
-
-
-def _weights_are_right(weights: FloatArray) -> bool:
-    return bool(np.isfinite(weights).all() and (weights >= 0).all())

@@ -20,7 +20,6 @@ import numpy as np
 from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
 from fairagent.measures import AWRF, NDCG, JudgedRanking, Product, joint_memberships
 from fairagent.measures.trec_fair import SUBSETS_2022, Dimension, Pages, Targets, Task, TrackEvaluator, Year
-from fairagent.measures.trec_fair.tasks import target_exposure
 
 from .rows import Near, Row, reads_lines
 
@@ -233,7 +232,7 @@ def target(row: Row) -> Row:
         return {"target": dense[columns], "other": bool(dense[others].any())}
     if row["kind"] == "pages":
         judgments = whole.judgments
-        of = target_exposure(judgments)[judgments.topic == number].tolist()
+        of = whole.relevant.weights[judgments.topic == number].tolist()
         ids = judgments.ids[judgments.topic == number].tolist()
         ours = {str(page): value for page, value in zip(ids, of, strict=True)}
         other = any(ours[page] for page in ours.keys() - row["pages"].keys())

@@ -7,7 +7,16 @@ track.over(SUBSETS_2022["internal"]).evaluate(run)
 """
 
 from fairagent.measures.trec_fair.dimensions import DIMENSIONS_2021, DIMENSIONS_2022, QUALITIES, SUBSETS_2022, Dimension
-from fairagent.measures.trec_fair.evaluator import LONGEST, Evaluation, TrackEvaluator, check_length
+from fairagent.measures.trec_fair.evaluator import (
+    LONGEST,
+    Evaluation,
+    Task,
+    Task1Row,
+    Task2Row,
+    TrackEvaluator,
+    Year,
+    check_length,
+)
 from fairagent.measures.trec_fair.pages import (
     LARGEST_ID,
     QUALITY_FIELD,
@@ -20,9 +29,7 @@ from fairagent.measures.trec_fair.pages import (
     Rule,
 )
 from fairagent.measures.trec_fair.runs import Repeated, TrackRun
-from fairagent.measures.trec_fair.space import Amounts, Space
-from fairagent.measures.trec_fair.targets import Targets, averaged_with_world
-from fairagent.measures.trec_fair.tasks import Task, Task1Row, Task2Row, Year
+from fairagent.measures.trec_fair.targets import Amounts, Space, Targets, averaged_with_world
 
 __all__ = [
     "DIMENSIONS_2021",

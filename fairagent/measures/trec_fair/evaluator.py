@@ -1,4 +1,16 @@
-"""`TrackEvaluator`: evaluates any number of runs against one set of pages, judgments and dimensions."""
+"""`TrackEvaluator`: evaluates any number of runs against one set of pages, judgments and dimensions.
+
+Task 1: one ranking a topic, measured by nDCG, AWRF and their product. Task 2: a sequence of rankings a topic, measured
+by expected exposure, EE-L, EE-D and EE-R. All topics of a run are measured at once, on touched cells only: on a cell
+that no ranking touches the Jensen-Shannon divergence has the term 1/2 ln 2 times the target there, EE-D and EE-R have
+0, and EE-L the square of the target.
+
+2021 differs from 2022: Task 1 leaves the cell in which everything is unknown out of exposure and target, and a ranking
+that shows nothing else counts as showing all other cells alike; Task 2 counts the exposure of every listed page, and
+not of the relevant ones alone; rankings are longer.
+Sources: TREC Fair Ranking 2022, Task1Evaluation, Task2Alignment and Task2Evaluation; TREC Fair Ranking 2021, Alignments
+and metrics.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +18,65 @@ import copy
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.trec_fair import space as y2021
+from fairagent.measures.discounts import LOG2_MAX2
+from fairagent.measures.divergence import jensen_shannon_terms
+from fairagent.measures.expected_exposure import class_exposure, exposure_terms
+from fairagent.measures.ndcg import normalized_gain
+from fairagent.measures.trec_fair.dimensions import QUALITIES
 from fairagent.measures.trec_fair.pages import IntArray, Pages
 from fairagent.measures.trec_fair.runs import Judgments, ShownPages, TrackRun
-from fairagent.measures.trec_fair.space import Amounts, totals
-from fairagent.measures.trec_fair.targets import Targets
-from fairagent.measures.trec_fair.tasks import Relevant, Task, Task1Row, Task2Row, Year, awrf, expected_exposure, ndcg
+from fairagent.measures.trec_fair.targets import Amounts, Space, Targets, averaged_with_world, totals
+from fairagent.types import FloatArray
 
-TopicRow = Task1Row | Task2Row
+Year = Literal[2021, 2022]
+Task = Literal[1, 2]
 
 LONGEST: dict[Year, int] = {2021: 1000, 2022: 500}
 """Task 1: how many pages a ranking may have, by year."""
+RANKING_LENGTH: dict[Year, int] = {2021: 50, 2022: 20}
+"""Task 2: how many pages a full ranking has, by year; targets are scaled to its attention."""
+LOWEST = 1.0 - math.log(2.0)
+"""The AWRF of a ranking that shows nothing of what it should."""
 ROUNDING = 1e-9
 """So much above 1 is no value of nDCG, but how it was rounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task1Row:
+    """One topic of a run: `ndcg` in [0, 1], `awrf` in [1 - ln 2, 1], `score` their product.
+
+    `unknown` is the number of listed pages without metadata, which AWRF leaves out.
+    """
+
+    topic: str
+    ndcg: float
+    awrf: float
+    score: float
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task2Row:
+    """One topic of a run: loss EE-L (lower is better), disparity EE-D and relevance EE-R, all 0 or more.
+
+    `rankings` is how many the topic has, `unknown` the number of lines in them whose page has no metadata.
+    """
+
+    topic: str
+    ee_l: float
+    ee_d: float
+    ee_r: float
+    rankings: int
+    unknown: int
+
+
+TopicRow = Task1Row | Task2Row
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +84,7 @@ class Evaluation:
     """A run's rows, one for each of its topics that has a target, in the order of the qrels.
 
     `missing` are the topics with a target that the run has no line for. Like the track, `mean` leaves them out, so
-    a run is not punished for them: say so beside it. `left_out` are the topics without a target, with the reason.
+    a run is not punished for them: report them with it. `left_out` are the topics without a target, with the reason.
     """
 
     run: str
@@ -49,6 +103,83 @@ class Evaluation:
         return math.fsum(getattr(row, measure) for row in self.rows) / len(self.rows)
 
 
+class RelevantMass:
+    """The relevant pages of every topic with their weights, and the targets over any of the dimensions.
+
+    In Task 1 every page weighs 1 and targets are not scaled; in Task 2 a page weighs what exposure it should get and
+    targets are scaled to the attention of a full ranking. `weights` (j,) has one for each judgment, 0 where the page
+    has no metadata (Task 2: or no quality class): such a page has no rank in the ideal ranking.
+    """
+
+    def __init__(self, year: Year, task: Task, judgments: Judgments) -> None:
+        self.year, self.task, self.judgments = year, task, judgments
+        self.weights = (judgments.row >= 0).astype(np.float64)
+        if task == 2:
+            # Pages that need more work come first in the ideal ranking; those of a class share its ranks.
+            quality = np.where(judgments.row >= 0, judgments.pages.quality.take(judgments.row, mode="clip"), -1)
+            known, places = quality >= 0, judgments.topic * len(QUALITIES) + quality
+            counts = np.bincount(places[known], minlength=len(judgments.topics) * len(QUALITIES))
+            shares = class_exposure(counts.reshape(-1, len(QUALITIES)), LOG2_MAX2).ravel()
+            self.weights = np.where(known, shares.take(places, mode="clip"), 0.0)
+        counted = self.weights > 0.0
+        self._topic, self._row, self._weight = judgments.topic[counted], judgments.row[counted], self.weights[counted]
+
+    def targets(self, names: Sequence[str]) -> Targets:
+        """The targets over one dimension, or over several: the intersectional ones summed over the others.
+
+        UsageError where there is no dimension, an unknown one, or one twice.
+        """
+        pages = self.judgments.pages
+        space = Space.of([pages.dimension(name) for name in names])
+        if len(names) == 1:
+            targets = averaged_with_world(space, self._alignment(space), len(self.judgments.topics))
+            return targets if self.task == 1 else targets.scaled(self._attention(targets.total))
+        whole = self._intersectional
+        return whole if len(names) == len(pages.dimensions) else whole.over(names)
+
+    def left_out(self, targets: Targets) -> dict[str, str]:
+        """The topics without a target, and why."""
+        judgments = self.judgments
+        needed = "metadata and a quality class" if self.task == 2 else "metadata"
+        needed = "metadata and a known label" if (self.year, self.task) == (2021, 1) else needed
+        reasons = {}
+        for number in np.flatnonzero(~(targets.total > 0.0)).tolist():
+            count = int(judgments.relevant[number])
+            none = f"none of its {count} relevant pages has {needed}"
+            reasons[judgments.topics[number]] = none if count else "no page is relevant"
+        return reasons
+
+    @cached_property
+    def _intersectional(self) -> Targets:
+        space, topics = Space.of(self.judgments.pages.dimensions), len(self.judgments.topics)
+        alignment = self._alignment(space)
+        targets = averaged_with_world(space, alignment, topics)
+        if self.task == 1:
+            return targets
+        # 2022 divides by the weights and not by the mass, which is more where alignments add up to more than 1.
+        of_pages = totals(self._topic, self._weight, topics)
+        return targets.scaled(
+            self._attention(of_pages if self.year == 2022 else targets.by_topic(alignment.keys, alignment.values))
+        )
+
+    def _alignment(self, space: Space) -> Amounts:
+        """The weighted sum of the relevant pages' alignments, topic by topic to stay small."""
+        pages, bounds = self.judgments.pages, np.searchsorted(self._topic, np.arange(len(self.judgments.topics) + 1))
+        parts = [
+            space.amounts(pages, self._row[start:end], self._topic[start:end], self._weight[start:end])
+            for start, end in zip(bounds.tolist(), bounds[1:].tolist(), strict=False)
+        ]
+        keys = np.concatenate([*(part.keys for part in parts), np.zeros(0, np.int64)])
+        whole = Amounts(keys, np.concatenate([*(part.values for part in parts), np.zeros(0)]))
+        return _without_unknown(whole, space) if (self.year, self.task) == (2021, 1) else whole
+
+    def _attention(self, divisors: FloatArray) -> FloatArray:
+        """What makes a target with this sum one of a full ranking's attention; 0 where there is no target."""
+        attention = float(LOG2_MAX2(RANKING_LENGTH[self.year]).sum())
+        factors: FloatArray = np.divide(attention, divisors, out=np.zeros_like(divisors), where=divisors > 0.0)
+        return factors
+
+
 class TrackEvaluator:
     """The official measures of TREC Fair Ranking 2022 or 2021 for one task and some dimensions.
 
@@ -57,23 +188,21 @@ class TrackEvaluator:
     without a background. `over` gives the same evaluation over other dimensions and shares the work.
 
     `qrels` map topic ids to the ids of their relevant pages; a repeated id counts once, an unlisted page is not
-    relevant. `n` (Task 1) cuts rankings to their first n pages and takes n as the length of the best one, of which more
-    than the relevant pages make no difference; without it that is 500 (2021: 1000), and a longer ranking is a DataError
-    (`check_length`).
+    relevant. `n` (Task 1) cuts rankings to their first n pages and takes n as the length of the best one; without it
+    that is 500 (2021: 1000), and a longer ranking is a DataError (`check_length`).
 
     What stops or spoils the track's own code is defined here:
 
     * A topic without relevant pages, or with none that has metadata (Task 2: and a quality class; 2021, Task 1: and
       a label), has no target: it is in `left_out`, with the reason, and gets no row.
     * A relevant page without metadata counts in nDCG, and nowhere else; `notes` says how many there are.
-    * A topic with a single relevant page is like any other; the dimensions may have any sizes, in any order.
     * A ranking without any page that has metadata: AWRF is 1 - ln 2, its lowest value (2021: as the track has it,
       all cells alike); Task 2: no exposure, EE-D = EE-R = 0.
     * A page that a ranking lists twice is a DataError wherever a `TrackRun` is made, unless its lines shall count,
       as in the track's code; where they bring nDCG above 1, that code stops, and here it is a DataError.
       So is a topic that is not in `qrels`. Values are 64-bit floats: a perfect ranking has nDCG 1 and no more.
 
-    >>> from fairagent.measures.trec_fair import DIMENSIONS_2022, Pages, TrackRun
+    >>> from fairagent.measures.trec_fair import DIMENSIONS_2022
     >>> genders = {1: "male", 2: "male", 3: "female", 4: "@UNKNOWN", 9: "@UNKNOWN"}
     >>> pages = Pages.from_alignments(
     ...     DIMENSIONS_2022[2:3], [(page, {"gender": {label: 1.0}}, None) for page, label in genders.items()]
@@ -100,7 +229,7 @@ class TrackEvaluator:
             raise UsageError("2021 has dimensions with a background only: DIMENSIONS_2021")
         self.year, self.task, self.n = year, task, n
         self.judgments = Judgments(pages, qrels)
-        self._relevant = Relevant(year, task, self.judgments)
+        self.relevant = RelevantMass(year, task, self.judgments)
         self._choose(dimensions)
 
     def over(self, dimensions: Sequence[str]) -> TrackEvaluator:
@@ -111,8 +240,8 @@ class TrackEvaluator:
 
     def _choose(self, dimensions: Sequence[str]) -> None:
         self.dimensions = tuple(dimensions)
-        self.targets: Targets = self._relevant.targets(dimensions)
-        self.left_out: Mapping[str, str] = self._relevant.left_out(self.targets)
+        self.targets: Targets = self.relevant.targets(dimensions)
+        self.left_out: Mapping[str, str] = self.relevant.left_out(self.targets)
 
     def __str__(self) -> str:
         measures = f"nDCG, AWRF, Score @{self.n or LONGEST[self.year]}" if self.task == 1 else "EE-L, EE-D, EE-R"
@@ -148,38 +277,62 @@ class TrackEvaluator:
 
     def _task1(self, run: str, shown: ShownPages) -> Sequence[TopicRow]:
         """A row for every topic number, also where the run has none."""
-        exposure = self._amounts(shown, only_relevant=False)
-        if self.year == 2021:
-            space = self.targets.space
-            exposure = y2021.or_uniform(y2021.without_unknown(exposure, space), space, len(self.judgments.topics))
-        relevance = ndcg(self.judgments, shown, self.n or LONGEST[self.year])
+        judgments, targets = self.judgments, self.targets
+        gained = totals(shown.topic, shown.attention * shown.relevant, len(judgments.topics))
+        relevance = normalized_gain(gained, judgments.relevant, self.n or LONGEST[self.year], LOG2_MAX2)
         if above := np.flatnonzero(relevance > 1.0 + ROUNDING).tolist():
             raise DataError(
-                f"run {run!r}, topic {self.judgments.topics[above[0]]}: relevant pages that are listed repeatedly "
+                f"run {run!r}, topic {judgments.topics[above[0]]}: relevant pages that are listed repeatedly "
                 f"bring nDCG to {relevance[above[0]]:.4f}; above 1 the track's own code stops as well"
             )
-        fairness = awrf(exposure, self.targets)
+        exposure = self._amounts(shown, only_relevant=False)
+        if self.year == 2021:
+            exposure = _or_uniform(_without_unknown(exposure, targets.space), targets.space, len(judgments.topics))
+        # Both sides are divided by their sums; with no exposure at all (no known page) the track defines nothing.
+        topics, mass = exposure.keys // targets.space.cells, targets.by_topic(exposure.keys, exposure.values)
+        p = exposure.values / mass[topics]
+        q = targets.at(exposure.keys) / np.where(targets.total > 0.0, targets.total, 1.0)[topics]
+        untouched = 0.5 * math.log(2.0) * (1.0 - targets.by_topic(exposure.keys, q))
+        divergence = targets.by_topic(exposure.keys, jensen_shannon_terms(p, q)) + untouched
+        fairness = np.where(mass > 0.0, 1.0 - divergence.clip(0.0, math.log(2.0)), LOWEST)
         columns = (values.tolist() for values in (relevance, fairness, relevance * fairness, self._unknown(shown)))
-        return [Task1Row(*values) for values in zip(self.judgments.topics, *columns, strict=True)]
+        return [Task1Row(*values) for values in zip(judgments.topics, *columns, strict=True)]
 
     def _task2(self, shown: ShownPages, rankings: IntArray) -> Sequence[TopicRow]:
         """A row for every topic number, also where the run has none."""
-        exposure = self._amounts(shown, only_relevant=self.year == 2022)
-        values = exposure.values / rankings[exposure.keys // self.targets.space.cells]
-        losses = expected_exposure(Amounts(exposure.keys, values), self.targets)
-        columns = (values.tolist() for values in (*losses, rankings, self._unknown(shown)))
+        targets, exposure = self.targets, self._amounts(shown, only_relevant=self.year == 2022)
+        tau = targets.at(exposure.keys)
+        terms = exposure_terms(exposure.values / rankings[exposure.keys // targets.space.cells], tau)
+        loss, disparity, relevance, touched = (targets.by_topic(exposure.keys, one) for one in (*terms, tau**2))
+        loss = loss + (targets.squares - touched).clip(0.0)
+        columns = (of.tolist() for of in (loss, disparity, relevance, rankings, self._unknown(shown)))
         return [Task2Row(*values) for values in zip(self.judgments.topics, *columns, strict=True)]
 
     def _amounts(self, shown: ShownPages, only_relevant: bool) -> Amounts:
         known = shown.row >= 0
-        kept = np.flatnonzero(known & shown.relevant if only_relevant else known)
+        lines = np.flatnonzero(known & shown.relevant if only_relevant else known)
         pages = self.judgments.pages
-        return self.targets.space.amounts(pages, shown.row[kept], shown.topic[kept], shown.attention[kept])
+        return self.targets.space.amounts(pages, shown.row[lines], shown.topic[lines], shown.attention[lines])
 
     def _unknown(self, shown: ShownPages) -> IntArray:
         absent = shown.row < 0
         counts = totals(shown.topic[absent], shown.lines[absent].astype(np.float64), len(self.judgments.topics))
         return counts.astype(np.int64)
+
+
+def _without_unknown(amounts: Amounts, space: Space) -> Amounts:
+    """The amounts without cell 0, in which every dimension is unknown."""
+    known = amounts.keys % space.cells > 0
+    return Amounts(amounts.keys[known], amounts.values[known])
+
+
+def _or_uniform(exposure: Amounts, space: Space, topics: int) -> Amounts:
+    """The exposure of every topic, (t,), and one on every cell but 0 for the topics that have none."""
+    empty = np.setdiff1d(np.arange(topics), exposure.keys // space.cells)
+    added = (empty[:, None] * space.cells + np.arange(1, space.cells)).ravel()
+    keys = np.concatenate((exposure.keys, added))
+    order = keys.argsort()
+    return Amounts(keys[order], np.concatenate((exposure.values, np.ones(added.size)))[order])
 
 
 def check_length(run: TrackRun, year: Year, task: Task, n: int | None = None) -> None:

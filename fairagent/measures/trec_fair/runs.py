@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fairagent.errors import DataError
 from fairagent.measures.discounts import LOG2_MAX2
 from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray, Lookup, Pages, distinct
-from fairagent.measures.trec_fair.space import grouped
+from fairagent.measures.trec_fair.targets import grouped
 from fairagent.types import FloatArray
 
 Repeated = Literal["error", "count"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import Space
-from fairagent.measures.trec_fair.space import FEW, grouped
+from fairagent.measures.trec_fair.targets import FEW, grouped
 
 from ..laws import law
 from .worlds import G, H, J, X, made_up

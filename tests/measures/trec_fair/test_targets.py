@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.measures import LOG2_MAX2, blend
+from fairagent.measures.expected_exposure import class_exposure
 from fairagent.measures.trec_fair import Amounts, Dimension, Space, Targets, averaged_with_world
-from fairagent.measures.trec_fair.tasks import work_needed
 
 from ..laws import law
 from .worlds import G, H, J, X, made_up, target
@@ -93,14 +93,16 @@ def test_a_dimension_summed_out_has_not_the_target_it_has_alone() -> None:
 
 
 def test_work_needed_of_the_second_worked_example() -> None:
-    assert work_needed(np.array([[2, 0, 1, 0, 0, 1]]))[0] == pytest.approx([1, 0, 0.63093, 0, 0, 0.5], abs=5e-6)
-    assert not work_needed(np.zeros((1, 6), np.int64)).any()
+    assert class_exposure(np.array([[2, 0, 1, 0, 0, 1]]), LOG2_MAX2)[0] == pytest.approx(
+        [1, 0, 0.63093, 0, 0, 0.5], abs=5e-6
+    )
+    assert not class_exposure(np.zeros((1, 6), np.int64), LOG2_MAX2).any()
 
 
 @law
 @given(st.lists(st.integers(0, 50), min_size=6, max_size=6))
 def test_work_needed_shares_out_the_attention_and_more_work_never_gets_less(counts: list[int]) -> None:
-    exposure = work_needed(np.array([counts]))[0]
+    exposure = class_exposure(np.array([counts]), LOG2_MAX2)[0]
     assert exposure @ np.array(counts) == pytest.approx(LOG2_MAX2(sum(counts)).sum(), abs=1e-12)
     present = exposure[np.array(counts) > 0]
     assert (np.diff(present) <= 1e-12).all()
