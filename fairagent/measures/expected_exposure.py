@@ -98,8 +98,9 @@ def target_exposure(useful: ArrayLike, k: int) -> FloatArray:
     [1.0, 0.5, 0.5]
     """
     mask, shown = _as_useful(useful), as_shown(k, np.size(useful))
-    ((of_useful, of_others),) = class_exposure(np.array([[mask.sum(), (~mask).sum()]]), StepDiscount(shown)).tolist()
-    return np.where(mask, of_useful, of_others).astype(np.float64)
+    ((of_useful, of_others),) = class_exposure(np.array([[mask.sum(), (~mask).sum()]]), StepDiscount(shown))
+    target: FloatArray = np.where(mask, of_useful, of_others)
+    return target
 
 
 def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Compat = None) -> ExpectedExposure:
