@@ -52,7 +52,7 @@ HOMES = {
         DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name slope
     """,
     "measures.ndcg": "Gain graded_ndcg",
-    "measures.parse": "label_of labels_of",
+    "measures.parse": "MeasureFamily label_of labels_of",
     "measures.stereotypes": """
         Association CrowsPairsScore DECIMALS LABELS Label RegardGap RegardShares SAMPLES StereoSetScore
         association_test crows_pairs_score mean_probability preferences regard_gap relevance_to_context shared_tokens

@@ -208,6 +208,7 @@ from fairagent.measures.curves import interval_name as interval_name
 from fairagent.measures.curves import slope as slope
 from fairagent.measures.ndcg import Gain as Gain
 from fairagent.measures.ndcg import graded_ndcg as graded_ndcg
+from fairagent.measures.parse import MeasureFamily as MeasureFamily
 from fairagent.measures.parse import label_of as label_of
 from fairagent.measures.parse import labels_of as labels_of
 from fairagent.measures.stereotypes import Association as Association

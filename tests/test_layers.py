@@ -53,30 +53,30 @@ TWINS: set[str] = {
     *("_Asked", "_Call", "_Choice", "_Place", "_Token", "_Tokens"),
 }
 """Classes whose names still occur twice: only ever fewer."""
-KNOWING: dict[str, set[str]] = {
-    "fairagent.cli.avoid": {"DebiasRAGConfig"},
-    "fairagent.cli.checks": {"opensearch", "lucene", "lucene-hnsw", "lucene-impact"},
-    "fairagent.cli.index": {"opensearch"},
-    "fairagent.cli.server_checks": {"opensearch"},
-    "fairagent.cli.server_index": {"OpenSearchConfig"},
-    "fairagent.cli.systems": {"fused"},
-    "fairagent.collection.load": {"Given"},
-    "fairagent.evaluate.ranking.kind": {"RunFileConfig"},
-    "fairagent.guests.llama_index.groups": {"Given"},
-    "fairagent.papers.fair_rag.kind": {"DenseConfig", "SpladeConfig", "dense", "okapi", "splade", "citations"},
-    "fairagent.papers.fair_rag.trial": {"DenseConfig", "SpladeConfig", "ExtractiveGenerator"},
-    "fairagent.papers.rivals.adaptive": {"ChainConfig", "none"},
-    "fairagent.papers.debias_rag.benchmarks.seat": {"DenseConfig", "DebiasRAGConfig"},
-    "fairagent.papers.utility.kind": {"RunFileConfig"},
-    "fairagent.papers.utility.trial": {"AdversarialConfig", "OracleConfig"},
-    "fairagent.report.answer": {"citations", "embeddings", "judge", "nli"},
-    "fairagent.search.agent": {"FusedRetriever"},
-    "fairagent.search.loop.channels": {"FusedRetriever"},
-    "fairagent.search.loop.environment": {"FusedRetriever"},
-    "fairagent.search.rerank.exposure": {"ChainReranker"},
-    "fairagent.settings.tree": {"chain"},
+KNOWING = {
+    "fairagent.cli.avoid": 1,
+    "fairagent.cli.checks": 4,
+    "fairagent.cli.index": 1,
+    "fairagent.cli.server_checks": 1,
+    "fairagent.cli.server_index": 1,
+    "fairagent.cli.systems": 1,
+    "fairagent.collection.load": 1,
+    "fairagent.evaluate.ranking.kind": 1,
+    "fairagent.guests.llama_index.groups": 1,
+    "fairagent.papers.fair_rag.kind": 6,
+    "fairagent.papers.fair_rag.trial": 3,
+    "fairagent.papers.rivals.adaptive": 2,
+    "fairagent.papers.debias_rag.benchmarks.seat": 2,
+    "fairagent.papers.utility.kind": 1,
+    "fairagent.papers.utility.trial": 2,
+    "fairagent.report.answer": 4,
+    "fairagent.search.agent": 1,
+    "fairagent.search.loop.channels": 1,
+    "fairagent.search.loop.environment": 1,
+    "fairagent.search.rerank.exposure": 1,
+    "fairagent.settings.tree": 1,
 }
-"""Modules that still know parts of other modules: only ever fewer."""
+"""How many parts of other modules each of these still knows: only ever fewer."""
 
 
 def imported(nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -214,7 +214,7 @@ def test_no_module_knows_the_parts_of_another() -> None:
         module: {name for name in known_parts(tree) if name in places and module not in places[name]}
         for module, tree in trees.items()
     }
-    assert {module: new for module, names in found.items() if (new := names - KNOWING.get(module, set()))} == {}
+    assert {module: names for module, names in found.items() if len(names) > KNOWING.get(module, 0)} == {}
 
 
 def test_the_check_sees_who_knows_parts() -> None:

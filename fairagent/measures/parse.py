@@ -1,20 +1,21 @@
-"""Parsing measures, the inverse of `str(measure)`: ours, those of other packages, and those of ir-measures."""
+"""Parsing measures, the inverse of `str(measure)`: ours, those of other packages, and families of them."""
 
 import difflib
 import re
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.measures import ir_measures
 from fairagent.measures.base import Measure, Product
 from fairagent.measures.discounts import parse_discount
 from fairagent.settings import plugins
-from fairagent.storage.packages import expect_installed
 
 GROUP = "fairagent.measures"
-"""The entry points of other packages."""
+"""The entry points of other packages' measures."""
+FAMILIES = "fairagent.measure_families"
+"""The entry points of whole libraries of measures."""
 OWN = {
     "nDCG": "fairagent.measures.ndcg:NDCG",
     "AWRF": "fairagent.measures.awrf:AWRF",
@@ -23,27 +24,38 @@ OWN = {
     "unlabeled": "fairagent.measures.exposure:Unlabeled",
 }
 """Name of a measure -> `module:Class`."""
-THEIRS = ("AP", "Bpref", "ERR", "P", "R", "RBP", "RR", "Rprec", "Success")
-"""The usual ones of ir-measures, which are no mistakes where it is not installed."""
 FORMS = (
     "nDCG(discount=log2-max2, gain=binary|linear|exponential)@20, "
     "AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, GFR(divergence=jsd|nmd|rnod)@20, "
     "gap(divergence=kl)@20, unlabeled(of=all|type)@20, "
-    "a product of two such as nDCG@20*AWRF@20, or what ir-measures has, such as AP, RR or P@5; options may be left out"
+    "a product of two such as nDCG@20*AWRF@20, or what ir-measures (pip install 'fairagent[measures]') has, such as "
+    "AP, RR or P@5; options may be left out"
 )
-DOORS = {
+ELSEWHERE = {
     **dict.fromkeys(("EE-L", "EE-R"), "`fairagent evaluate-run --task 2`"),
     "EE-D": "`fairagent evaluate-run --task 2` and experiments of kind fair-rag",
 }
 """What is measured elsewhere, and where."""
 
 
+class MeasureFamily(ABC):
+    """The measures of another library, by an entry point of `fairagent.measure_families`."""
+
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """The names that its measures begin with; of these `read` may be called."""
+
+    @abstractmethod
+    def read(self, text: str) -> Measure:
+        """The measure of a text in its form; UsageError where it is none, BackendUnavailable without the library."""
+
+
 def parse_measure(text: str) -> Measure:
     """The measure that `text` defines; options that are left out take their defaults.
 
     A name that is ours is ours (`nDCG@20` is that of TREC Fair Ranking), then that of another package's entry point,
-    then that of ir-measures. Raises UsageError, naming the accepted forms, where `text` defines none, and
-    BackendUnavailable where the measure needs a package that is missing.
+    then that of a family such as ir-measures. Raises UsageError, naming the accepted forms, where `text` defines none,
+    and BackendUnavailable where the measure needs a package that is missing.
 
     >>> print(parse_measure("nDCG@20*AWRF(log=2)@10"))
     nDCG(discount=log2-max2)@20*AWRF(discount=log2-max2, log=2, unknown=group)@10
@@ -53,7 +65,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def label_of(text: str) -> str:
-    """A definition without the options that have their default; a kind's own measure loses all of them.
+    """A definition without the options that have their default; an experiment's own measure loses all of them.
 
     >>> label_of("nDCG(discount=log2-max2)@20"), label_of("AWRF(log=e, unknown=ignore)@20"), label_of("U(relevant=1)@5")
     ('nDCG@20', 'AWRF(unknown=ignore)@20', 'U@5')
@@ -71,33 +83,31 @@ def labels_of(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _factor(part: str, text: str) -> Measure:
-    name, options, cutoff = _pieces(part.strip())
-    kind = _class(name, text)
-    if kind is None:
-        if name in ir_measures.names():
-            return ir_measures.read(part.strip())
-        if name in THEIRS:
-            expect_installed("ir-measures", f"the measure {name}")
+    # Name, options and cut-off.
+    match = re.fullmatch(r"([^\W\d][\w-]*)(?:\((.*)\))?(?:@(.*))?", part.strip())
+    name, options, cutoff = match.groups(default="") if match else ("", "", "")
+    try:
+        measure: Any = plugins.load("measure", name, OWN, GROUP, Measure, "fairagent.extend.Measure")
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}") from error
+    if measure is None:
+        for family in _families():
+            if name in family.names():
+                return family.read(part.strip())
         raise UsageError(_unknown(name, text))
     if not re.fullmatch("[1-9][0-9]*", cutoff):
         raise UsageError(f"{text!r} is no measure; {name} needs a cut-off: the accepted forms are: {FORMS}")
-    known = [field.name for field in fields(kind) if field.name != "n"]
-    given: dict[str, Any] = {}
+    known = [field.name for field in fields(measure) if field.name != "n"]
+    values: dict[str, Any] = {}
     for option in _split(options):
         key, _, value = (piece.strip() for piece in option.partition("="))
-        if key not in known or key in given:
+        if key not in known or key in values:
             raise UsageError(
                 f"{text!r}: {option.strip()!r} is no option of {name} or stands twice; there are: {', '.join(known)}"
             )
-        given[key] = parse_discount(value) if key == "discount" else value
-    measure: Measure = kind(int(cutoff), **given)
-    return measure
-
-
-def _pieces(part: str) -> tuple[str, str, str]:
-    """Name, options and cut-off of a measure's text; empty where they are missing."""
-    match = re.fullmatch(r"([^\W\d][\w-]*)(?:\((.*)\))?(?:@(.*))?", part)
-    return (match[1], match[2] or "", match[3] or "") if match else ("", "", "")
+        values[key] = parse_discount(value) if key == "discount" else value
+    parsed: Measure = measure(int(cutoff), **values)
+    return parsed
 
 
 def _split(options: str) -> list[str]:
@@ -111,25 +121,17 @@ def _split(options: str) -> list[str]:
     return [*parts, options[start:]] if options else []
 
 
+def _families() -> Iterator[MeasureFamily]:
+    for name in plugins.plugins(FAMILIES):
+        yield plugins.load("measures", name, {}, FAMILIES, MeasureFamily, "fairagent.extend.MeasureFamily")()
+
+
 def _unknown(name: str, text: str) -> str:
-    """What to say of a name that nobody has."""
-    said = f"{text!r} is no measure; the accepted forms are: {FORMS}"
-    if others := plugins.plugins(GROUP):
-        said += "".join(f", {other}@20" for other in others)
-    there = (*ir_measures.names(), *plugins.plugins(GROUP), *OWN)
-    by_small = {one.lower(): one for one in there}
-    if name in DOORS:
-        return f"{said}. {name} is measured by {DOORS[name]}"
-    if near := difflib.get_close_matches(name.lower(), by_small, n=1, cutoff=0.5):
-        return f"{said}. Did you mean {by_small[near[0]]}?"
-    if not ir_measures.names():
-        return f"{said}. Those of ir-measures need: pip install 'fairagent[measures]'"
-    return said
-
-
-def _class(name: str, text: str) -> Any:
-    """The class of a measure of ours or of another package; None where there is none."""
-    try:
-        return plugins.load("measure", name, OWN, GROUP, Measure, "fairagent.extend.Measure")
-    except ValueError as error:
-        raise UsageError(f"{text!r}: {error}") from error
+    """What to say of a name that no measure has."""
+    others = plugins.plugins(GROUP)
+    message = f"{text!r} is no measure; the accepted forms are: {FORMS}" + "".join(f", {other}@20" for other in others)
+    if name in ELSEWHERE:
+        return f"{message}. {name} is measured by {ELSEWHERE[name]}"
+    by_small = {one.lower(): one for one in (*(n for f in _families() for n in f.names()), *others, *OWN)}
+    near = difflib.get_close_matches(name.lower(), by_small, n=1, cutoff=0.5)
+    return f"{message}. Did you mean {by_small[near[0]]}?" if near else message
