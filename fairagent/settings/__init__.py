@@ -1,8 +1,8 @@
 """Settings: one checked tree, merged from defaults, a profile, a file, the environment and the call.
 
-A part (engine, loop, re-ranker ...) is a section with a `kind`, whose class is imported when its kind is named; those of
-other packages come in by entry points. Unknown keys and values are errors that name the nearest valid one. Nothing here
-knows what a part does: `parts` has the protocol, `tree` the merging, `plugins` the entry points.
+A part (engine, loop, re-ranker ...) is a section with a `kind`, whose class is imported when its kind is named; those
+of other packages come in by entry points. Unknown keys and values are errors that name the nearest valid one. Nothing
+here knows what a part does: `parts` has the protocol, `tree` the merging, `plugins` the entry points.
 """
 
 from fairagent.settings.models import (
