@@ -1,7 +1,4 @@
-"""The protocol of groups, and two implementations beside `GroupTable`: groups by topic, and several groups joined.
-
-`Intersection`: a dimension whose groups are the combinations of other dimensions' groups (gender x region).
-"""
+"""The protocol of groups, and what stands beside `GroupTable`: groups by topic, several joined, and intersections."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairagent.collection.records import Faults, listed
 from fairagent.collection.table import BATCH, GroupTable, unknown_dimension
-from fairagent.collection.table_buffer import IntArray
+from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn
 from fairagent.measures import joint_memberships
 from fairagent.types import FloatArray
 
@@ -25,7 +22,7 @@ from fairagent.types import FloatArray
 class Groups(Protocol):
     """The groups of a collection's documents, in one or more dimensions (gender, region ...).
 
-    Every method raises UsageError, naming the dimensions there are, for one there is not.
+    For a dimension that there is not, every method raises UsageError that names those there are.
     """
 
     @property
@@ -47,7 +44,7 @@ class Groups(Protocol):
         """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown, rows sum to 1 where normalized."""
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Whether the documents `ids` (n,) are of the dimension's type; None where the collection does not say.
+        """Whether the documents `ids` (n,) are of the dimension's type; None where nothing declares it.
 
         A person of unknown gender is of the type of `gender`, a page about a river is not.
         """
@@ -66,15 +63,14 @@ class TopicGroups(GroupTable):
     the mean over all judged pairs of topic and document.
     """
 
+    def __init__(self, ids: AnyArray, columns: Mapping[str, LabelColumn]) -> None:
+        super().__init__(ids, columns)
+        self.oracle = self.dimensions
+
     @staticmethod
     def pair(topic: str, id: str) -> str:
         """The id of a document's row for one topic (neither id holds white space)."""
         return f"{topic}\t{id}"
-
-    @property
-    def oracle(self) -> tuple[str, ...]:
-        """All its dimensions."""
-        return self.dimensions
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
         """Shares (n, 1 + g) of the documents `ids` for `topic`; all unknown without a topic."""
@@ -98,47 +94,29 @@ class JoinedGroups:
 
     def __init__(self, parts: Sequence[Groups]) -> None:
         self._parts = {dimension: part for part in parts for dimension in part.dimensions}
-        self._oracle = tuple(name for part in parts for name in part.oracle)
-        self._predicted = tuple(name for part in parts for name in part.predicted)
-
-    @property
-    def parts(self) -> tuple[Groups, ...]:
-        """The groups that are joined."""
-        return tuple(dict.fromkeys(self._parts.values()))
-
-    @property
-    def dimensions(self) -> tuple[str, ...]:
-        """The names of the dimensions."""
-        return tuple(self._parts)
-
-    @property
-    def oracle(self) -> tuple[str, ...]:
-        """The dimensions whose labels were taken from the judgments."""
-        return self._oracle
-
-    @property
-    def predicted(self) -> tuple[str, ...]:
-        """The dimensions whose memberships are a classifier's probabilities."""
-        return self._predicted
+        self.parts = tuple(dict.fromkeys(self._parts.values()))
+        self.dimensions = tuple(self._parts)
+        self.oracle = tuple(name for part in parts for name in part.oracle)
+        self.predicted = tuple(name for part in parts for name in part.predicted)
 
     def labels(self, dimension: str) -> tuple[str, ...]:
-        """The known labels, in the order of the columns 1 .. g."""
+        """See `Groups`, as for the other methods."""
         return self._part(dimension).labels(dimension)
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown."""
+        """(n, 1 + g)."""
         return self._part(dimension).memberships(dimension, ids, topic)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Whether the documents `ids` (n,) are of the dimension's type; None where the collection does not say."""
+        """(n,)."""
         return self._part(dimension).of_type(dimension, ids, topic)
 
     def shares(self, dimension: str) -> FloatArray:
-        """The mean membership (1 + g,) of all documents."""
+        """(1 + g,)."""
         return self._part(dimension).shares(dimension)
 
     def missing(self, dimension: str) -> float:
-        """What is unknown of documents that can be of the type, as a mean over all."""
+        """From 0 to 1."""
         return self._part(dimension).missing(dimension)
 
     def _part(self, dimension: str) -> Groups:
@@ -173,28 +151,11 @@ class Intersection:
     def __init__(self, name: str, parts: Mapping[str, GroupTable]) -> None:
         """Take the tables of the dimensions that are combined, in order."""
         self.name, self._parts = name, dict(parts)
-        cells = itertools.product(*(table.labels(dimension) for dimension, table in self._parts.items()))
+        self.parts, self.dimensions = tuple(parts), (name,)
+        self.oracle = self.dimensions if any(part in table.oracle for part, table in parts.items()) else ()
+        self.predicted = self.dimensions if any(part in table.predicted for part, table in parts.items()) else ()
+        cells = itertools.product(*(table.labels(dimension) for dimension, table in parts.items()))
         self._labels = tuple(BETWEEN.join(cell) for cell in cells)
-
-    @property
-    def dimensions(self) -> tuple[str, ...]:
-        """Its name alone."""
-        return (self.name,)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The dimensions that are combined."""
-        return tuple(self._parts)
-
-    @property
-    def oracle(self) -> tuple[str, ...]:
-        """Its name, if the labels of any part were taken from the judgments."""
-        return self.dimensions if any(name in table.oracle for name, table in self._parts.items()) else ()
-
-    @property
-    def predicted(self) -> tuple[str, ...]:
-        """Its name, if the memberships of any part are a classifier's probabilities."""
-        return self.dimensions if any(name in table.predicted for name, table in self._parts.items()) else ()
 
     def labels(self, dimension: str) -> tuple[str, ...]:
         """The combinations of known labels, in the order of the columns 1 .. g."""
@@ -210,11 +171,11 @@ class Intersection:
         return np.column_stack([joint[:, ~known].sum(axis=1), joint[:, known]])
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Whether the documents `ids` (n,) are of the type of every part that says so; None where no part does."""
+        """Whether the documents `ids` (n,) are of the type of every part that declares one; None where no part does."""
         self._check(dimension)
-        told = (table.of_type(name, ids, topic) for name, table in self._parts.items())
-        said = [types for types in told if types is not None]
-        return np.logical_and.reduce(said) if said else None
+        types = [table.of_type(name, ids, topic) for name, table in self._parts.items()]
+        declared = [one for one in types if one is not None]
+        return np.logical_and.reduce(declared) if declared else None
 
     def shares(self, dimension: str) -> FloatArray:
         """The mean membership (1 + g,) of all documents; of all judged ones where labels depend on the topic."""

@@ -1,7 +1,4 @@
-"""Buffers from which a `GroupTable` is built row by row.
-
-One dimension of a group table as compact arrays, and its membership matrix.
-"""
+"""One dimension of a group table as compact arrays, and the buffers from which tables are built row by row."""
 
 from __future__ import annotations
 
@@ -22,9 +19,17 @@ from fairagent.types import UNKNOWN, FloatArray
 
 IntArray = NDArray[np.int64]
 AnyArray = NDArray[Any]
+Labels = str | Iterable[str] | Mapping[str, float] | None
+"""What a document is in one dimension: nothing, a label, several (equal shares), or label -> weight."""
+
+MOST_LABELS = 65_535
+HEAVIEST = 1e300
+"""Larger weights could add up to infinity."""
+ADDS_UP = 1e-3
+"""How far from 1 predicted probabilities may add up: they are written with few digits."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class LabelColumn:
     """The labels of one dimension for d documents, in compressed sparse rows.
 
@@ -32,7 +37,7 @@ class LabelColumn:
     `weights`; every row has at least one entry and none twice. Row d stands for documents that are not in
     the table: unknown. Without `indptr` each row has exactly one entry, without `weights` they are equal.
     With `normalize` a row of the matrix sums to 1; otherwise its weights (or ones) stay as they are. `of_type`
-    (d + 1,) says which documents are of the dimension's type (None: that is not said), `predicted` that the weights
+    (d + 1,) says which documents are of the dimension's type (None: not declared), `predicted` that the weights
     are a classifier's probabilities.
     """
 
@@ -46,15 +51,13 @@ class LabelColumn:
 
     def matrix(self, rows: IntArray) -> FloatArray:
         """Membership of the documents in `rows` (n,): shape (n, 1 + g), column 0 is unknown."""
-        result = np.zeros((rows.size, 1 + len(self.labels)))
-        line = np.arange(rows.size)
+        result, line = np.zeros((rows.size, 1 + len(self.labels))), np.arange(rows.size)
         if self.indptr is None:
             result[line, self.codes[rows]] = 1.0
             return result
         starts = self.indptr[rows].astype(np.int64)
         counts = self.indptr[rows + 1] - starts
-        entries = ranges(starts, counts)
-        line = np.repeat(line, counts)
+        entries, line = _ranges(starts, counts), np.repeat(line, counts)
         # No code occurs twice in a row, so assigning is the same as adding up, only faster.
         if self.weights is not None:
             result[line, self.codes[entries]] = self.weights[entries]
@@ -62,11 +65,11 @@ class LabelColumn:
         result[line, self.codes[entries]] = (1.0 / counts)[line] if self.normalize else 1.0
         return result
 
+    @cached_property
     def shares(self) -> FloatArray:
         """The mean membership of all documents, unknown ones included: shape (1 + g,)."""
         if self.indptr is None:
-            documents = self.codes.size - 1
-            return np.bincount(self.codes[:-1], minlength=1 + len(self.labels)) / documents
+            return np.bincount(self.codes[:-1], minlength=1 + len(self.labels)) / (self.codes.size - 1)
         documents = self.indptr.size - 2
         counts = self.indptr[1:-1].astype(np.int64) - self.indptr[:-2]
         entries = int(self.indptr[documents])
@@ -75,24 +78,36 @@ class LabelColumn:
             values /= np.repeat(np.add.reduceat(values, self.indptr[:documents]), counts)
         return np.bincount(self.codes[:entries], values, minlength=1 + len(self.labels)) / documents
 
+    @cached_property
     def missing(self) -> float:
-        """The mean unknown membership of all documents, those that are not of the type having none."""
+        """The mean unknown membership of all documents, where those that are not of the type count 0."""
         if self.of_type is None:
-            return float(self.shares()[0])
+            return float(self.shares[0])
         rows = np.flatnonzero(self.of_type[:-1])
         return float(self.matrix(rows)[:, 0].sum()) / (self.of_type.size - 1)
 
     def relabeled(self, labels: Sequence[str]) -> LabelColumn:
         """The same memberships with the known labels in this order; `labels` has all present ones."""
         places = np.array([0, *(labels.index(label) + 1 for label in self.labels)])
-        codes = places.astype(code_type(len(labels)))[self.codes]
-        return replace(self, labels=tuple(labels), codes=codes)
+        return replace(self, labels=tuple(labels), codes=places.astype(_code_type(len(labels)))[self.codes])
+
+    def check(self, documents: int) -> None:
+        """Raise ValueError where the arrays do not fit together, or the number of documents."""
+        rows = self.codes.size if self.indptr is None else self.indptr.size - 1
+        entries = self.codes.size if self.indptr is None else int(self.indptr[-1])
+        weights = entries if self.weights is None else self.weights.size
+        types = rows if self.of_type is None else self.of_type.size
+        if not rows == types == documents + 1 or not entries == self.codes.size == weights:
+            raise ValueError("its arrays differ in length")
+        falling = self.indptr is not None and bool((self.indptr[1:] < self.indptr[:-1]).any())
+        if self.codes.dtype.kind != "u" or falling or int(self.codes.max(initial=0)) > len(self.labels):
+            raise ValueError("its numbers are not those of labels")
 
 
-def ranges(starts: IntArray, counts: IntArray) -> IntArray:
+def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
     """The concatenated ranges starts[i] .. starts[i] + counts[i] - 1.
 
-    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    >>> _ranges(np.array([5, 0]), np.array([2, 3])).tolist()
     [5, 6, 0, 1, 2]
     """
     ends = np.cumsum(counts)
@@ -100,46 +115,14 @@ def ranges(starts: IntArray, counts: IntArray) -> IntArray:
     return offsets + np.arange(offsets.size)
 
 
-def code_type(labels: int) -> type[np.uint8] | type[np.uint16]:
-    """The smallest type that holds the codes of so many labels and of unknown."""
+def _code_type(labels: int) -> type[np.uint8] | type[np.uint16]:
     return np.uint8 if labels < 256 else np.uint16
 
 
-Labels = str | Iterable[str] | Mapping[str, float] | None
-"""What a document is in one dimension: nothing, a label, several (equal shares), or label -> weight."""
-
-MOST_LABELS = 65_535
-HEAVIEST = 1e300
-"""Larger weights could add up to infinity."""
-ADDS_UP = 1e-3
-"""How far from 1 predicted probabilities may add up: they are written with few digits."""
-
-
-class IdBuffer:
-    """A growing list of ids, as UTF-8 bytes."""
-
-    def __init__(self) -> None:
-        self.bytes = bytearray()
-        self.lengths = array("H")
-
-    def add(self, id: str) -> None:
-        """Append one id."""
-        encoded = id.encode("utf-8", "surrogatepass")
-        self.bytes += encoded
-        self.lengths.append(len(encoded))
-
-    def finish(self) -> AnyArray:
-        """All ids as a fixed-width bytes array, at least 8 wide."""
-        lengths = np.frombuffer(self.lengths, np.uint16)
-        return fixed_width(np.frombuffer(self.bytes, np.uint8), lengths, max(8, int(lengths.max())))
-
-
-class ColumnBuffer:
+class _ColumnBuffer:
     """The labels of one dimension, row by row, and where they are `typed`, whether a document is of its type."""
 
-    def __init__(
-        self, labels: Sequence[str] | None, normalize: bool, predicted: bool = False, typed: bool = False
-    ) -> None:
+    def __init__(self, labels: Sequence[str] | None, normalize: bool, predicted: bool, typed: bool) -> None:
         if labels is not None and (UNKNOWN in labels or len(set(labels)) < len(labels)):
             raise UsageError(f"labels must be distinct and leave out {UNKNOWN}: {listed(labels)}")
         self.closed = labels is not None
@@ -153,14 +136,11 @@ class ColumnBuffer:
     def add(self, labels: Labels) -> None:
         """Append one row; ValueError where a label or a weight cannot be."""
         if isinstance(labels, str):
-            self.codes.append(self._code(labels) if labels else 0)
-            self.counts.append(1)
-            if self.weights is not None:
-                self.weights.append(1.0)
-            return
-        shares = _shares(labels)
-        if self.predicted and labels:
-            _check_adds_up(labels if isinstance(labels, Mapping) else shares)
+            shares = {labels or UNKNOWN: 1.0}
+        else:
+            shares = _weights(labels)
+            if self.predicted and labels:
+                _check_adds_up(labels if isinstance(labels, Mapping) else shares)
         if self.weights is None and any(weight != 1.0 for weight in shares.values()):
             self.weights = array("d", [1.0]) * len(self.codes)
         self.codes.extend([self._code(label) for label in shares])
@@ -171,21 +151,24 @@ class ColumnBuffer:
     def finish(self, order: IntArray) -> LabelColumn:
         """The column with its rows in `order`, and the row of absent documents after them."""
         labels = [label for label in self.code if label != UNKNOWN]
-        codes = np.frombuffer(self.codes, np.uint16).astype(code_type(len(labels)))
+        codes = np.frombuffer(self.codes, np.uint16).astype(_code_type(len(labels)))
         counts = np.frombuffer(self.counts, np.uint16).astype(np.int64)
-        weights = None if self.weights is None else np.frombuffer(self.weights, np.float64)
+        weights: AnyArray | None = None if self.weights is None else np.frombuffer(self.weights, np.float64)
         types = None if self.types is None else np.append(np.frombuffer(self.types, np.bool_)[order], False)
-        about = self.normalize, types, self.predicted
+        indptr = None
         if bool((counts == 1).all()) and (weights is None or self.normalize):
-            column = LabelColumn(tuple(labels), np.append(codes[order], codes.dtype.type(0)), None, None, *about)
+            entries, weights = order, None
         else:
-            entries = ranges((np.cumsum(counts) - counts)[order], counts[order])
+            entries = _ranges((np.cumsum(counts) - counts)[order], counts[order])
             indptr = np.zeros(counts.size + 2, np.uint32)
             np.cumsum(np.append(counts[order], 1), out=indptr[1:])
-            codes = np.append(codes[entries], codes.dtype.type(0))
-            if weights is not None:
-                weights = _narrow(np.append(weights[entries], 1.0))
-            column = LabelColumn(tuple(labels), codes, indptr, weights, *about)
+        if weights is not None:
+            weights = np.append(weights[entries], 1.0)
+            # 32 bits where nothing is lost (counts lose nothing), so that measures stay exact.
+            single = weights.astype(np.float32)
+            weights = single if bool((single == weights).all()) else weights
+        codes = np.append(codes[entries], codes.dtype.type(0))
+        column = LabelColumn(tuple(labels), codes, indptr, weights, self.normalize, types, self.predicted)
         return column if self.closed else column.relabeled(sorted(labels))
 
     def _code(self, label: str) -> int:
@@ -205,7 +188,8 @@ class ColumnBuffer:
 class TableBuffer:
     """A growing list of rows (id, labels per dimension); `lines` are their line numbers.
 
-    `unnormalized`, `predicted` and `typed` name the dimensions that are so (see `LabelColumn`).
+    `unnormalized`, `predicted` and `typed` name the dimensions that are so (see `LabelColumn`). Ids are gathered as
+    UTF-8 bytes: millions of them as Python objects would take six times the memory.
     """
 
     def __init__(
@@ -215,10 +199,11 @@ class TableBuffer:
         predicted: Collection[str] = (),
         typed: Collection[str] = (),
     ) -> None:
-        self.ids = IdBuffer()
+        self._ids = bytearray()
+        self._lengths = array("H")
         self.lines = array("I")
-        self.columns = {
-            name: ColumnBuffer(known, name not in unnormalized, name in predicted, name in typed)
+        self._columns = {
+            name: _ColumnBuffer(known, name not in unnormalized, name in predicted, name in typed)
             for name, known in labels.items()
         }
 
@@ -228,22 +213,24 @@ class TableBuffer:
         Raises ValueError, naming each dimension, where labels or weights cannot be.
         """
         messages = []
-        if unknown := labels.keys() - self.columns.keys():
-            messages.append(f"no dimension {listed(sorted(unknown))}; there are: {listed(list(self.columns))}")
-        for name, column in self.columns.items():
+        if unknown := labels.keys() - self._columns.keys():
+            messages.append(f"no dimension {listed(sorted(unknown))}; there are: {listed(list(self._columns))}")
+        for name, column in self._columns.items():
             try:
                 column.add(labels.get(name))
             except ValueError as error:
                 messages.append(f"{name}: {error}")
             if column.types is not None:
                 column.types.append(name in types)
-        self.ids.add(id)
+        encoded = id.encode("utf-8", "surrogatepass")
+        self._ids += encoded
+        self._lengths.append(len(encoded))
         self.lines.append(line)
         if messages:
             raise ValueError("; ".join(messages))
 
     def check(self, path: Path, faults: Faults) -> None:
-        """Add a fault for each id that came before, or where there is no row at all."""
+        """Add an error for each id that came before, or where there is no row at all."""
         if not self.lines:
             faults.add(path, None, "there are no rows")
             return
@@ -256,12 +243,13 @@ class TableBuffer:
     def finish(self) -> tuple[AnyArray, dict[str, LabelColumn]]:
         """The sorted ids and the columns with their rows in the same order."""
         ids, order = self._sorted
-        return ids, {name: column.finish(order) for name, column in self.columns.items()}
+        return ids, {name: column.finish(order) for name, column in self._columns.items()}
 
     @cached_property
     def _sorted(self) -> tuple[AnyArray, IntArray]:
         """The ids in the order of their keys, and the row (from 0) of each; equal ids keep their order."""
-        ids = self.ids.finish()
+        lengths = np.frombuffer(self._lengths, np.uint16)
+        ids = fixed_width(np.frombuffer(self._ids, np.uint8), lengths, max(8, int(lengths.max())))
         order = np.argsort(keys(ids), kind="stable")
         return ids[order], order
 
@@ -281,7 +269,7 @@ def fixed_width(text: AnyArray, lengths: AnyArray, width: int) -> AnyArray:
     return cells.view(f"S{width}")[:, 0]
 
 
-def _shares(labels: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
+def _weights(labels: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
     """Distinct label -> weight > 0; unknown alone where there is none."""
     if labels is None:
         return {UNKNOWN: 1.0}
@@ -299,9 +287,3 @@ def _check_adds_up(probabilities: Mapping[str, float]) -> None:
     if abs(total - 1.0) > ADDS_UP:
         shares = listed([f"{label} {share:g}" for label, share in probabilities.items()])
         raise ValueError(f"predicted labels that do not add up: {shares} make {total:.6g}, expected 1")
-
-
-def _narrow(weights: AnyArray) -> AnyArray:
-    """As 32-bit floats where that loses nothing (counts do not), so that measures stay exact."""
-    single = weights.astype(np.float32)
-    return single if bool((single == weights).all()) else weights

@@ -112,7 +112,7 @@ def test_save_and_load(tmp_path):
         np.testing.assert_array_equal(mapped.memberships(dimension, ids), table.memberships(dimension, ids))
         np.testing.assert_array_equal(mapped.shares(dimension), table.shares(dimension))
     assert mapped.memberships("region", ["ä"]).tolist() == [[0, 3, 1, 0]]
-    assert isinstance(mapped._ids.base, np.memmap)
+    assert isinstance(mapped.ids.base, np.memmap)
 
 
 def test_a_mapped_table_can_be_saved_over_itself(tmp_path):
