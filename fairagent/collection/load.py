@@ -30,7 +30,7 @@ from fairagent.collection.labels import Labeling, LabelReader, label_notes, labe
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.table import GroupTable, Made, cached_table
-from fairagent.collection.targets import GivenTarget, checked_population, given_faults, read_population
+from fairagent.collection.targets import GivenTarget, checked_population, read_population, share_faults
 from fairagent.errors import DataError
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.digests import file_digest
@@ -211,7 +211,7 @@ def _with_target(collection: Collection, path: Path) -> Collection:
     for dimension, target in targets.items():
         if dimension in collection.groups.dimensions:
             messages = (
-                given_faults(target.shares, collection.groups.labels(dimension))
+                share_faults(target.shares, collection.groups.labels(dimension))
                 if isinstance(target, GivenTarget)
                 else []
             )

@@ -23,15 +23,13 @@ equal. In a list shorter than `ESTIMATE_FROM` the last document counts as well: 
 neighboring scores, w(d) = (score(d) - lowest + step) / (highest - lowest + step).
 
 `trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
-
-World shares: the share of the world's population that each group of a dimension has.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -50,10 +48,14 @@ LARGEST = 1 << 20
 """Bytes of a file."""
 TOLERANCE = 1e-6
 """How far from 1 shares may add up."""
+ESTIMATE_FROM = 50
+"""How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
+
+T = TypeVar("T")
 
 
 def read_population(path: Path, faults: Faults) -> WorldShares:
-    """Dimension -> label -> share, from a JSON or YAML file; what is wrong is added to `faults`."""
+    """Dimension -> label -> share of the world, from a JSON or YAML file; what is wrong is added to `faults`."""
     try:
         values = parse_json(file_text(path, LARGEST)) if path.suffix == ".json" else read_yaml(path)
     except FileNotFoundError:
@@ -72,7 +74,7 @@ def read_population(path: Path, faults: Faults) -> WorldShares:
 def checked_population(values: Any, path: Path, faults: Faults) -> WorldShares:
     """The same from values that stand in `path` already."""
     if not isinstance(values, Mapping):
-        faults.add(path, None, f"expected dimension -> label -> share, found {shown(values)}")
+        faults.add(path, None, f"expected dimension -> label -> share, got {shown(values)}")
         return {}
     population: WorldShares = {}
     for dimension, shares in values.items():
@@ -84,14 +86,14 @@ def checked_population(values: Any, path: Path, faults: Faults) -> WorldShares:
     return population
 
 
-def share_faults(shares: Any) -> list[str]:
-    """What keeps `shares` from being a distribution over known labels; empty where nothing does.
+def share_faults(shares: Any, labels: Sequence[str] | None = None) -> list[str]:
+    """What keeps `shares` from being a distribution over known labels, or over these; empty where nothing does.
 
     >>> share_faults({"female": 0.5, "male": 0.4})
     ['the shares add up to 0.9, expected 1']
     """
     if not isinstance(shares, Mapping) or not shares:
-        return [f"expected label -> share, found {shown(shares)}"]
+        return [f"expected label -> share, got {shown(shares)}"]
     faults = [
         f"the share of {label!r} is {shown(share)}, expected a number from 0 to 1"
         for label, share in shares.items()
@@ -102,11 +104,9 @@ def share_faults(shares: Any) -> list[str]:
     total = math.fsum(shares.values()) if not faults else 1.0
     if abs(total - 1.0) > TOLERANCE:
         faults.append(f"the shares add up to {total:.6g}, expected 1")
+    if labels is not None and (unknown := [str(label) for label in shares if label not in labels]):
+        faults.append(f"{listed(unknown)} is no group of the dimension, which has: {listed(labels)}")
     return faults
-
-
-ESTIMATE_FROM = 50
-"""How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,9 +123,86 @@ class Target:
     labels: tuple[str, ...]
     shares: FloatArray
     source: str
-    oracle: bool
+    oracle: bool = False
     known: FloatArray | None = None
     follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What a topic's targets in one dimension are made of."""
+
+    dimension: str
+    labels: tuple[str, ...]
+    collection: Collection
+    topic: str
+
+    @classmethod
+    def of(cls, dimension: str, collection: Collection, topic: str) -> Self:
+        labels = collection.groups.labels(dimension)
+        if not labels:
+            raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target can be made")
+        return cls(dimension, labels, collection, topic)
+
+    @property
+    def judged(self) -> bool:
+        """Whether the labels come from the judgments, which makes an oracle of whatever counts them."""
+        return self.dimension in self.collection.groups.oracle
+
+    @property
+    def has_world(self) -> bool:
+        return self.dimension in self.collection.population
+
+    def world(self) -> FloatArray:
+        """The world shares (g,)."""
+        population = self.collection.population
+        if not self.has_world:
+            raise DataError(
+                f"{self.collection.name!r} has no population for {self.dimension!r} (there is: "
+                f"{listed(list(population)) or 'none'}); add it to the collection's settings file, or use 'uniform', "
+                "'corpus' or 'estimated'"
+            )
+        return np.array([population[self.dimension].get(label, 0.0) for label in self.labels])
+
+    def corpus(self) -> tuple[FloatArray, FloatArray | None]:
+        """The shares of the documents, and the known part of them."""
+        groups = self.collection.groups
+        totals = groups.shares(self.dimension)
+        if (shares := _known_shares(totals)) is None:
+            name = self.collection.name
+            raise DataError(f"no document of {name!r} has a label of {self.dimension!r}: no target 'corpus'")
+        return shares, self.known(np.append(groups.missing(self.dimension), totals[1:]))
+
+    def rows(self, ids: Sequence[str]) -> FloatArray:
+        """The membership rows (n, 1 + g) of documents; those that cannot have a label are nothing, also not unknown."""
+        rows = self.collection.groups.memberships(self.dimension, ids, self.topic)
+        of_type = self.collection.groups.of_type(self.dimension, ids, self.topic)
+        if of_type is not None:
+            rows = rows.copy()
+            rows[~of_type, 0] = 0.0
+        return rows
+
+    def known(self, totals: FloatArray) -> FloatArray | None:
+        """The known part (g,) of summed memberships, whatever the missing labels are; None where none is missing.
+
+        A predicted label may be wrong: nothing of it is known.
+        """
+        if self.dimension in self.collection.groups.predicted:
+            return np.zeros(totals.size - 1)
+        return totals[1:] / totals.sum() if totals[0] > 0 else None
+
+    def mixed(self, shares: FloatArray, known: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
+        """Half these and half the world's, or these alone where there are no world shares."""
+        if not self.has_world:
+            return shares, known
+        world = self.world()
+        return (shares + world) / 2, None if known is None else (known + world) / 2
+
+
+def _known_shares(totals: FloatArray) -> FloatArray | None:
+    """The known part (column 1 on) of summed memberships as shares; None where it has no mass."""
+    mass = totals[1:].sum()
+    return totals[1:] / mass if mass > 0 else None
 
 
 class TargetKind(Part):
@@ -134,8 +211,11 @@ class TargetKind(Part):
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """The target of `dimension` for one topic id; `ranking` is the deep list of the original query.
 
-        Raises UsageError for an unknown dimension or a missing ranking; DataError where the shares cannot be told.
+        Raises UsageError for an unknown dimension or a missing ranking; DataError where the shares cannot be counted.
         """
+        return self._made(_Counts.of(dimension, collection, topic), ranking)
+
+    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
         raise NotImplementedError
 
     def build(self, site: Any) -> Self:
@@ -148,10 +228,8 @@ class PopulationTarget(TargetKind):
 
     kind: Literal["population"] = "population"
 
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        labels = _labels(dimension, collection)
-        return Target(dimension, labels, _population(dimension, labels, collection), self.kind, False)
+    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
+        return Target(counts.dimension, counts.labels, counts.world(), self.kind)
 
 
 class UniformTarget(TargetKind):
@@ -159,10 +237,9 @@ class UniformTarget(TargetKind):
 
     kind: Literal["uniform"] = "uniform"
 
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        labels = _labels(dimension, collection)
-        return Target(dimension, labels, np.full(len(labels), 1 / len(labels)), self.kind, False)
+    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
+        groups = len(counts.labels)
+        return Target(counts.dimension, counts.labels, np.full(groups, 1 / groups), self.kind)
 
 
 class CorpusTarget(TargetKind):
@@ -170,79 +247,69 @@ class CorpusTarget(TargetKind):
 
     kind: Literal["corpus"] = "corpus"
 
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        labels = _labels(dimension, collection)
-        shares, known = _corpus(dimension, collection)
-        return Target(dimension, labels, shares, self.kind, _judged(dimension, collection), known)
+    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
+        shares, known = counts.corpus()
+        return Target(counts.dimension, counts.labels, shares, self.kind, counts.judged, known)
 
 
 class EstimatedTarget(TargetKind):
     """The groups' shares of the retrieved scores; the corpus's where nothing labeled is retrieved."""
 
     kind: str = "estimated"
+    mixed: ClassVar[bool] = False
 
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        labels = _labels(dimension, collection)
+    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
         if ranking is None:
             raise UsageError(f"the target {self.kind!r} needs the ranking of the original query")
-        totals = estimate_weights(ranking.scores) @ _typed(dimension, collection, ranking.ids, topic)
-        shares, known = _known(totals), _whatever(totals, dimension, collection)
+        totals = estimate_weights(ranking.scores) @ counts.rows(ranking.ids)
+        shares, known = _known_shares(totals), counts.known(totals)
         source, follows = self.kind, shares is not None
         if shares is None:
             source = f"{self.kind} (nothing labeled was ranked: corpus)"
-            shares, of_corpus = _corpus(dimension, collection)
+            shares, of_corpus = counts.corpus()
             known = of_corpus if known is None else known
-        shares = self._mixed(shares, dimension, labels, collection)
-        known = None if known is None else self._mixed(known, dimension, labels, collection)
-        judged = _judged(dimension, collection)
-        return Target(dimension, labels, shares, source, judged, known, follows)
-
-    def _mixed(self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
-        return shares
+        if self.mixed:
+            shares, known = counts.mixed(shares, known)
+        return Target(counts.dimension, counts.labels, shares, source, counts.judged, known, follows)
 
 
 class TrecEstimatedTarget(EstimatedTarget):
     """Half estimated, half the world's."""
 
     kind: str = "trec-estimated"
-
-    def _mixed(self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
-        if dimension not in collection.population:
-            return shares
-        return (shares + _population(dimension, labels, collection)) / 2
+    mixed: ClassVar[bool] = True
 
 
 class QrelsTarget(TargetKind):
     """The shares of the relevant documents: an oracle."""
 
-    kind: Literal["qrels"] = "qrels"
+    kind: str = "qrels"
+    mixed: ClassVar[bool] = False
 
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        labels = _labels(dimension, collection)
-        shares, known = _of_relevant(dimension, collection, topic)
-        return Target(dimension, labels, shares, self.kind, True, known)
-
-
-class TrecTarget(TargetKind):
-    """Half the relevant documents' shares, half the world's, as in TREC Fair Ranking 2022: an oracle."""
-
-    kind: Literal["trec"] = "trec"
-
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`; the population's alone where no relevant document is labeled."""
-        labels = _labels(dimension, collection)
-        if dimension not in collection.population:
-            alone, known = _of_relevant(dimension, collection, topic)
-            return Target(dimension, labels, alone, self.kind, True, known)
-        world, totals = _population(dimension, labels, collection), _relevant_totals(dimension, collection, topic)
-        shares, known = _known(totals), _whatever(totals, dimension, collection)
-        known = None if known is None else (known + world) / 2
+    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
+        grades = counts.collection.qrels.get(counts.topic, {})
+        totals = counts.rows([id for id, grade in grades.items() if grade > 0]).sum(axis=0)
+        shares, known, source = _known_shares(totals), counts.known(totals), self.kind
+        if shares is None and self.mixed and counts.has_world:
+            shares, source = counts.world(), "trec (no relevant document labeled: population)"
         if shares is None:
-            return Target(dimension, labels, world, "trec (no relevant document labeled: population)", True, known)
-        return Target(dimension, labels, (shares + world) / 2, self.kind, True, known)
+            raise DataError(
+                f"topic {counts.topic!r}: no relevant document has a label of {counts.dimension!r}, so there is no "
+                "target 'qrels'; leave the topic out, or use 'trec' or 'population'"
+            )
+        if self.mixed:
+            shares, known = counts.mixed(shares, known)
+        return Target(counts.dimension, counts.labels, shares, source, True, known)
+
+
+class TrecTarget(QrelsTarget):
+    """Half the relevant documents' shares, half the world's, as in TREC Fair Ranking 2022: an oracle.
+
+    The population's alone where no relevant document is labeled.
+    """
+
+    kind: str = "trec"
+    mixed: ClassVar[bool] = True
 
 
 class GivenTarget(TargetKind):
@@ -252,9 +319,15 @@ class GivenTarget(TargetKind):
     shares: dict[str, float]
     """Label -> share, of one dimension; they add up to 1, and a label that is not named has none."""
 
-    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
-        """See `TargetKind.make`."""
-        return _given(self.shares, dimension, collection)
+    def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
+        return _given(self.shares, counts)
+
+
+def _given(shares: Mapping[str, float], counts: _Counts) -> Target:
+    if faults := share_faults(shares, counts.labels):
+        raise DataError(f"the target given for {counts.dimension!r} cannot be used: {'; '.join(faults)}")
+    given = np.array([float(shares.get(label, 0.0)) for label in counts.labels])
+    return Target(counts.dimension, counts.labels, given, "given")
 
 
 def make_target(
@@ -269,10 +342,10 @@ def make_target(
     `estimated` and `trec-estimated` need the `ranking`, best the whole deep list of the original query.
 
     Raises UsageError for an unknown kind or dimension or a missing ranking; DataError where the shares
-    cannot be told (no population, nothing labeled) or where the user's do not add up to 1.
+    cannot be counted (no population, nothing labeled) or where the user's do not add up to 1.
     """
     if isinstance(kind, Mapping):
-        return _given(kind, dimension, collection)
+        return _given(kind, _Counts.of(dimension, collection, topic))
     try:
         chosen = read_part("target", kind)
     except ValueError as error:
@@ -282,9 +355,6 @@ def make_target(
     return chosen.make(dimension, collection, topic, ranking)
 
 
-T = TypeVar("T")
-
-
 def target_of(targets: str | Part | Mapping[str, T], dimension: str) -> str | Part | T:
     """Of targets by dimension that of `dimension`, else the one for all; UsageError where it has none."""
     if not isinstance(targets, Mapping):
@@ -292,55 +362,6 @@ def target_of(targets: str | Part | Mapping[str, T], dimension: str) -> str | Pa
     if dimension not in targets:
         raise UsageError(f"no target is set for dimension {dimension!r}; there is one for: {', '.join(targets)}")
     return targets[dimension]
-
-
-def _labels(dimension: str, collection: Collection) -> tuple[str, ...]:
-    labels = collection.groups.labels(dimension)
-    if not labels:
-        raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target can be made")
-    return labels
-
-
-def _judged(dimension: str, collection: Collection) -> bool:
-    """Whether the labels come from the judgments: then they make an oracle of whatever counts them."""
-    return dimension in collection.groups.oracle
-
-
-def _relevant_totals(dimension: str, collection: Collection, topic: str) -> FloatArray:
-    relevant = [id for id, grade in collection.qrels.get(topic, {}).items() if grade > 0]
-    return np.asarray(_typed(dimension, collection, relevant, topic).sum(axis=0))
-
-
-def _of_relevant(dimension: str, collection: Collection, topic: str) -> tuple[FloatArray, FloatArray | None]:
-    """The shares, and the known part of them."""
-    totals = _relevant_totals(dimension, collection, topic)
-    shares = _known(totals)
-    if shares is None:
-        raise DataError(
-            f"topic {topic!r}: no relevant document has a label of {dimension!r}, so there is no target "
-            "'qrels'; leave the topic out, or use 'trec' or 'population'"
-        )
-    return shares, _whatever(totals, dimension, collection)
-
-
-def _typed(dimension: str, collection: Collection, ids: Sequence[str], topic: str) -> FloatArray:
-    """The membership rows (n, 1 + g) of documents; those that cannot have a label are nothing, also not unknown."""
-    rows = collection.groups.memberships(dimension, ids, topic)
-    of_type = collection.groups.of_type(dimension, ids, topic)
-    if of_type is not None:
-        rows = rows.copy()
-        rows[~of_type, 0] = 0.0
-    return rows
-
-
-def _whatever(totals: FloatArray, dimension: str, collection: Collection) -> FloatArray | None:
-    """The known part (g,) of summed memberships, whatever the missing labels are; None where none is missing.
-
-    A predicted label may be wrong: nothing of it is known.
-    """
-    if dimension in collection.groups.predicted:
-        return np.zeros(totals.size - 1)
-    return totals[1:] / totals.sum() if totals[0] > 0 else None
 
 
 def estimate_weights(scores: FloatArray) -> FloatArray:
@@ -355,46 +376,3 @@ def estimate_weights(scores: FloatArray) -> FloatArray:
         step = 1 / (len(scores) - 1)
         weights = (weights + step) / (1 + step)
     return weights
-
-
-def _known(totals: FloatArray) -> FloatArray | None:
-    """The known part (column 1 on) of summed memberships as shares; None where it has no mass."""
-    mass = totals[1:].sum()
-    return totals[1:] / mass if mass > 0 else None
-
-
-def _corpus(dimension: str, collection: Collection) -> tuple[FloatArray, FloatArray | None]:
-    """The shares, and the known part of them."""
-    totals = collection.groups.shares(dimension)
-    shares = _known(totals)
-    if shares is None:
-        raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target 'corpus'")
-    typed = np.append(collection.groups.missing(dimension), totals[1:])
-    return shares, _whatever(typed, dimension, collection)
-
-
-def _population(dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
-    if dimension not in collection.population:
-        there = listed(list(collection.population)) or "none"
-        raise DataError(
-            f"{collection.name!r} has no population for {dimension!r} (there is: {there}); add it to the "
-            "collection's settings file, or use 'uniform', 'corpus' or 'estimated'"
-        )
-    world = collection.population[dimension]
-    return np.array([world.get(label, 0.0) for label in labels])
-
-
-def given_faults(shares: Mapping[str, float], labels: Sequence[str]) -> list[str]:
-    """What keeps a user's shares from being a target over these labels; empty where nothing does."""
-    faults = share_faults(shares)
-    if unknown := [str(label) for label in shares if label not in labels]:
-        faults.append(f"{listed(unknown)} is no group of the dimension, which has: {listed(labels)}")
-    return faults
-
-
-def _given(shares: Mapping[str, float], dimension: str, collection: Collection) -> Target:
-    labels = _labels(dimension, collection)
-    if faults := given_faults(shares, labels):
-        raise DataError(f"the target given for {dimension!r} cannot be used: {'; '.join(faults)}")
-    given = np.array([float(shares.get(label, 0.0)) for label in labels])
-    return Target(dimension, labels, given, "given", False)
