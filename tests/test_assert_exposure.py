@@ -153,7 +153,7 @@ def test_targets_of_a_collection(tmp_path: Path) -> None:
         ({"target": "unifrm"}, UsageError, "did you mean 'uniform'"),
         ({"target": "population"}, DataError, "has no population"),
         ({"groups": {}, "target": "uniform"}, DataError, "there are no rows"),
-        ({"groups": {"a": ["male", 3]}}, DataError, "groups: 1 fault"),
+        ({"groups": {"a": ["male", 3]}}, DataError, "groups: 1 error"),
         ({"n": 0}, DataError, "cut-off"),
         ({"shares": {"femal": "> 0"}}, UsageError, "shares: no group 'femal'; did you mean 'female'?"),
         ({"shares": {"female": "lots"}}, UsageError, "'lots' is no bound"),

@@ -108,8 +108,31 @@ def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:
     )
 
 
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class DocumentsInMemory:
+    """Documents that a program has at hand."""
+
+    documents: tuple[Document, ...]
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(self.documents)
+
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.documents)
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over all of their fields, in order."""
+        digest = hashlib.sha256()
+        for one in self.documents:
+            line = json.dumps([one.id, one.title, one.text, dict(one.extra)], sort_keys=True)
+            digest.update(f"{line}\n".encode())
+        return digest.hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class NoDocuments:
     """The documents of a collection that names none: they are in an index that fairagent did not build."""
 
     name: str
@@ -118,7 +141,7 @@ class Elsewhere:
     def __iter__(self) -> Iterator[Document]:
         raise UsageError(
             f"collection {self.name!r} names no `documents`, so there is nothing to read or to index; add them to its "
-            "settings file, or search an index that there is already (engine: opensearch, lucene)"
+            "settings file, or search an index that exists already (engine: opensearch, lucene)"
         )
 
     def count(self) -> int:

@@ -39,14 +39,18 @@ def records(path: Path, fields: RecordsFile, faults: Faults) -> Iterator[tuple[i
 
     Where `fields.id` is `@row`, each record has that field.
     """
-    found = _records(path, form_of(path, fields.format), fields, faults)
-    if fields.id != ROW:
-        return found
-    return ((number, {**record, ROW: place}) for place, (number, record) in enumerate(found, start=1))
+    return numbered(_records(path, form_of(path, fields.format), fields, faults), fields.id)
+
+
+def numbered(rows: Iterator[tuple[int, Record]], id: str) -> Iterator[tuple[int, Record]]:
+    """The rows, with their numbers in the field `@row` where that is their id."""
+    if id != ROW:
+        return rows
+    return ((number, {**record, ROW: place}) for place, (number, record) in enumerate(rows, start=1))
 
 
 def form_of(path: Path, format: str | None = None) -> str:
-    """The form that is named, or else the one that the name of the file speaks of."""
+    """The form that is named, or else that of the file's name."""
     if format or is_dataset(path):
         return format or "dataset"
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -74,7 +78,7 @@ def _column_records(path: Path, form: str, faults: Faults) -> Iterator[tuple[int
 
     number = 0
     try:
-        for number, record in enumerate(_dataset(path) if form == "dataset" else _parquet(path), start=1):
+        for number, record in enumerate((_dataset if form == "dataset" else _parquet)(path), start=1):
             yield number, record
     except FileNotFoundError:
         faults.add(path, None, "no such file")
@@ -108,17 +112,16 @@ def dataset_rows(dataset: Any) -> Iterator[Record]:
     classes = {name: feature.names for name, feature in (dataset.features or {}).items() if hasattr(feature, "int2str")}
     for table in dataset.with_format("arrow").iter(batch_size=BATCH):
         for row in _checked(table).to_pylist():
-            # What has no class is None or -1.
-            named = {
-                name: names[row[name]] if row[name] in range(len(names)) else None for name, names in classes.items()
-            }
-            yield plain_record({**row, **named})
+            for name, names in classes.items():
+                # What has no class is None or -1.
+                row[name] = names[row[name]] if row[name] in range(len(names)) else None
+            yield plain_record(row)
 
 
 def rows_of(source: Any) -> Iterator[Record]:
     """The rows of whatever holds some: a table of pandas, polars, pyarrow or `datasets`, or an iterable.
 
-    The tables are asked by their own methods, so none of these packages is imported. Rows of an iterable are mappings,
+    The tables' own methods are called, so none of these packages is imported. Rows of an iterable are mappings,
     named tuples or dataclasses. Raises UsageError, with the number of the row, for anything else.
     """
     if hasattr(source, "to_pylist"):
@@ -134,8 +137,8 @@ def rows_of(source: Any) -> Iterator[Record]:
     elif isinstance(source, Iterable):
         rows = source
     else:
-        kind = type(source).__name__
-        raise UsageError(f"a {kind} holds no rows; expected a table of pandas, polars or pyarrow, a list of dicts ...")
+        name = type(source).__name__
+        raise UsageError(f"a {name} holds no rows; expected a table of pandas, polars or pyarrow, a list of dicts ...")
     return (plain_record(_mapping(row, number)) for number, row in enumerate(rows, start=1))
 
 
@@ -143,12 +146,11 @@ def _mapping(row: Any, number: int) -> Mapping[str, Any]:
     if isinstance(row, Mapping):
         return row
     if hasattr(row, "_asdict"):
-        found: Mapping[str, Any] = row._asdict()
-        return found
+        return dict(row._asdict())
     if dataclasses.is_dataclass(row):
         return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
-    kind = type(row).__name__
-    raise UsageError(f"row {number} is a {kind} ({shown(row)}); expected a dict, a named tuple or a dataclass")
+    name = type(row).__name__
+    raise UsageError(f"row {number} is a {name} ({shown(row)}); expected a dict, a named tuple or a dataclass")
 
 
 def plain_record(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,12 +185,12 @@ def plain(value: Any) -> Any:
 
 
 def _inside(value: Any) -> Any:
-    found = plain(value)
-    return found if isinstance(found, STORED) else None
+    value = plain(value)
+    return value if isinstance(value, STORED) else None
 
 
 def count_records(path: Path, fields: RecordsFile) -> int:
-    """About how many records the file holds; 0 where that cannot be told without reading it."""
+    """About how many records the file holds; 0 where that takes reading it."""
     form = form_of(path, fields.format)
     if form in ("jsonl", "tsv", "csv"):
         return sum(1 for _ in lines(path, Faults()))

@@ -239,7 +239,7 @@ def check_intersections(
         if name in there:
             message = "this is the name of a dimension; choose another"
         elif len(set(parts)) < max(2, len(parts)):
-            message = f"expected two or more different dimensions, found {listed(parts) or 'none'}"
+            message = f"expected two or more different dimensions, got {listed(parts) or 'none'}"
         elif unknown:
             hint = " (an intersection is none: name its parts)" if any(part in wanted for part in unknown) else ""
             message = f"no dimension {listed(unknown)}{hint}; there are: {listed(there) or 'none'}"

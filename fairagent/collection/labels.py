@@ -1,7 +1,4 @@
-"""Reading group labels from table columns or JSON fields.
-
-Labeling: how the values of columns become labels, and what to know of the labels before anything is measured.
-"""
+"""Group labels: read from columns or fields, mapped, and what to know of them before anything is measured."""
 
 from __future__ import annotations
 
@@ -21,9 +18,17 @@ from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.types import UNKNOWN
 
+Labeling = str | Mapping[str, str | Mapping[str, str | Sequence[str]]]
+"""How values become labels: "join" for the spellings of all dimensions, or dimension -> "join" or value -> label (or a
+list of labels, an empty one for none), as `map` of a collection file."""
+JOIN = "join"
+MANY_GROUPS = 12
+SMALL_GROUP = 0.01
+"""Of the documents that have a label."""
+
 
 class LabelReader:
-    """Reads the dimensions of a record, and keeps track of columns that no record has."""
+    """Reads the dimensions of a record, and notes what is wrong with a column over all records."""
 
     def __init__(self, dimensions: Mapping[str, DimensionColumn]) -> None:
         self.dimensions = dimensions
@@ -32,8 +37,8 @@ class LabelReader:
         self.types = {name: rule for name, rule in rules.items() if isinstance(rule, TypeColumn)}
         self.of_all = [name for name, rule in rules.items() if rule == "all"]
         self.missing = set(dimensions)
-        self.missing_types, self.nobody = set(self.types), set(self.types)
-        self.kinds = {name: dict[str, tuple[object, int]]() for name in dimensions}
+        self.missing_types, self.unused_types = set(self.types), set(self.types)
+        self.value_types = {name: dict[str, tuple[object, int]]() for name in dimensions}
         self.unmapped = {name: Counter[str]() for name, column in dimensions.items() if column.map}
         self.fields: tuple[str, ...] = ()
 
@@ -47,10 +52,7 @@ class LabelReader:
         )
 
     def read(self, record: Record, number: int = 0) -> dict[str, Labels]:
-        """The labels of one record; ValueError, naming the dimension, where a value is no label, list or mapping.
-
-        `number` is its line or row, for what is said of all records together.
-        """
+        """The labels of one record, in this line; ValueError, naming the dimension, for what is no label."""
         if self.missing:
             self.missing -= {name for name in self.missing if self.columns[name] in record}
             self.fields = self.fields or tuple(record)
@@ -62,58 +64,54 @@ class LabelReader:
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
             if name in self.unmapped:
-                self._note_mapped(name, value, labels[name])
+                # What a map makes nothing of, until it makes something of a value.
+                if labels[name]:
+                    del self.unmapped[name]
+                elif value not in (None, "", []):
+                    self.unmapped[name][str(value).strip()] += 1
             if not column.labels:
-                self._note_kinds(name, value, number)
+                self._note_types(name, value, number)
         return labels
 
-    def _note_kinds(self, name: str, value: object, number: int) -> None:
-        """Remember the first value of each kind; a text that is a number may stand among texts as among numbers."""
-        kinds, map = self.kinds[name], self.dimensions[name].map
+    def _note_types(self, name: str, value: object, number: int) -> None:
+        """Note the first value of each type; a text that is a number may stand among texts as among numbers."""
+        types, map = self.value_types[name], self.dimensions[name].map
         for part in value if isinstance(value, list) else (value,):
-            if isinstance(part, str) and "text" not in kinds:
+            if isinstance(part, str) and "text" not in types:
                 text = part.strip()
                 if text and not text.lstrip("-").isdecimal() and text not in map:
-                    kinds["text"] = part, number
+                    types["text"] = part, number
             elif isinstance(part, int) and _text(part) not in map:
-                kinds.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
-
-    def _note_mapped(self, name: str, value: object, labels: Labels) -> None:
-        """Remember what a map makes nothing of, until it makes something of a value."""
-        if labels:
-            del self.unmapped[name]
-        elif value not in (None, "", []):
-            self.unmapped[name][str(value).strip()] += 1
+                types.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
 
     def read_types(self, record: Record) -> list[str]:
         """The dimensions of whose type the record's document is; ValueError where a value is no text or list."""
         self.missing_types -= {name for name in self.missing_types if self.types[name].column in record}
-        found = [name for name, type in self.types.items() if _is_of(record.get(type.column), type)]
-        self.nobody.difference_update(found)
-        return [*found, *self.of_all]
+        own = [name for name, type in self.types.items() if _is_of(record.get(type.column), type)]
+        self.unused_types.difference_update(own)
+        return [*own, *self.of_all]
 
     def check(self, path: Path, faults: Faults) -> None:
-        """Add a fault for each column that no record had (one may lack it), and each type that no record is of."""
+        """Add an error for each column that no record had (one may lack it), and each type that no record is of."""
+        there = listed(self.fields)
         for name in sorted(self.missing) if self.fields else ():
-            there = listed(self.fields)
             faults.add(path, 1, f"no column {self.columns[name]!r} for dimension {name!r}; there are: {there}")
-        for name, kinds in self.kinds.items():
-            if len(kinds) > 1:
-                there = listed([f"{kind} ({shown(one)}, {path.name}:{line})" for kind, (one, line) in kinds.items()])
-                message = (
-                    f"the labels of {name!r} are of mixed types: {there}; say with `map` which label each value is"
-                )
-                faults.add(path, None, message)
+        for name, types in self.value_types.items():
+            if len(types) > 1:
+                first = listed([f"{type} ({shown(one)}, {path.name}:{line})" for type, (one, line) in types.items()])
+                message = f"the labels of {name!r} are of mixed types: {first}"
+                faults.add(path, None, f"{message}; say with `map` which label each value is")
         for name, unmapped in self.unmapped.items():
             if unmapped:
-                there = listed([f"{shown(value)} ({count:,})" for value, count in unmapped.most_common()], 8)
-                faults.add(path, None, f"the `map` of dimension {name!r} leaves no label: it makes nothing of {there}")
-        for name in sorted(self.missing_types) if self.fields else ():
-            column, there = self.types[name].column, listed(self.fields)
-            faults.add(path, 1, f"no column {column!r} for the type of dimension {name!r}; there are: {there}")
-        for name in sorted(self.nobody - self.missing_types) if self.fields else ():
+                values = listed([f"{shown(value)} ({count:,})" for value, count in unmapped.most_common()], 8)
+                faults.add(path, None, f"the `map` of dimension {name!r} leaves no label: it makes nothing of {values}")
+        for name in sorted(self.unused_types) if self.fields else ():
             column, values = self.types[name].column, listed(self.types[name].values or ("anything",))
-            faults.add(path, None, f"no document is of the type of dimension {name!r}: {column!r} never says {values}")
+            if name in self.missing_types:
+                faults.add(path, 1, f"no column {column!r} for the type of dimension {name!r}; there are: {there}")
+            else:
+                message = f"no document is of the type of dimension {name!r}: {column!r} never says {values}"
+                faults.add(path, None, message)
 
 
 def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | None:
@@ -183,15 +181,6 @@ def _text(value: object) -> str:
     raise ValueError(f"{shown(value)} is no label; expected {expected}")
 
 
-Labeling = str | Mapping[str, str | Mapping[str, str | Sequence[str]]]
-"""How values become labels: "join" for the spellings of all dimensions, or dimension -> "join" or value -> label (or a
-list of labels, an empty one for none), as `map` of a collection file."""
-JOIN = "join"
-MANY_GROUPS = 12
-SMALL_GROUP = 0.01
-"""Of the documents that have a label."""
-
-
 def labeled(
     columns: Mapping[str, DimensionColumn],
     labels: Labeling | None,
@@ -200,10 +189,9 @@ def labeled(
 ) -> tuple[dict[str, DimensionColumn], list[str]]:
     """The columns with the maps that `labels` gives, or that join the spellings in the `cells` of a dimension.
 
-    And what is in doubt of the spellings that were joined.
-
-    `known` are labels, by dimension, that are to be kept as they are spelled. A column that has a map keeps it under
-    "join". Raises UsageError for a dimension that there is not, for two maps, and for what is no map.
+    And what is in doubt of the spellings that were joined. `known` are labels, by dimension, whose spelling stays. A
+    column that has a map retains it under "join". Raises UsageError for a dimension that there is not, for two maps,
+    and for what is no map.
     """
     if (isinstance(labels, str) and labels != JOIN) or not isinstance(labels, str | Mapping | None):
         raise UsageError(f"labels={shown(labels)}: expected {JOIN!r}, or dimension -> {JOIN!r} or value -> label")
@@ -222,14 +210,14 @@ def labeled(
             raise UsageError(f"labels: {name!r} is {shown(how)}, expected {JOIN!r} or value -> label")
         elif not column.map:
             spelled = (*(column.labels or ()), *known.get(name, ()))
-            spellings = join_spellings(counted(cells(name), column), spelled)
+            spellings = join_spellings(_counted(cells(name), column), spelled)
             made[name] = column.model_copy(update={"map": spellings.map})
             doubts += [f"{name!r}: {doubt}" for doubt in spellings.doubts]
     return made, doubts
 
 
-def counted(cells: Iterable[object], column: DimensionColumn) -> Counter[str]:
-    """How often each label is in these cells; what is no label is a fault for who reads the rows."""
+def _counted(cells: Iterable[object], column: DimensionColumn) -> Counter[str]:
+    """How often each label is in these cells; what is no label is an error when the rows are read."""
     counts: Counter[str] = Counter()
     for cell in cells:
         try:

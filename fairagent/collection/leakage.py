@@ -1,4 +1,4 @@
-"""Leakage check: training texts must not appear among test texts."""
+"""Leakage: training texts must not appear among test texts."""
 
 import hashlib
 import re
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from fairagent.collection.records import shown
 from fairagent.errors import DataError
+from fairagent.types.common import counted
 
 NAMED = 5
 """Overlaps that a message names."""
@@ -27,15 +28,15 @@ def overlap(training: Iterable[str], test: Iterable[str], *, inside: bool = Fals
 
     >>> overlap(["Lawyers are men.", "Yes."], ["lawyers are  MEN", "Lawyers are women."])
     ('lawyers are  MEN',)
-    >>> overlap(["All lawyers are men."], ['Is it so? "All lawyers are men" he said.'], inside=True)
-    ('Is it so? "All lawyers are men" he said.',)
+    >>> overlap(["All lawyers are men."], ['Is it so? "All lawyers are men" he wrote.'], inside=True)
+    ('Is it so? "All lawyers are men" he wrote.',)
     """
     seen = {key for text in training for key in _keys(text, inside)}
-    found: dict[bytes, str] = {}
+    overlapping: dict[bytes, str] = {}
     for text in test:
         if not seen.isdisjoint(_keys(text, inside)):
-            found.setdefault(text_key(text), text)
-    return tuple(found.values())
+            overlapping.setdefault(text_key(text), text)
+    return tuple(overlapping.values())
 
 
 def _keys(text: str, inside: bool) -> Iterator[bytes]:
@@ -60,13 +61,12 @@ def refuse_overlap(
 
     `inside` is as in `overlap`.
     """
-    if found := overlap(training, test, inside=inside):
-        named = "\n".join(f"  {shown(text, 100)}" for text in found[:NAMED])
-        more = f"\n  and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    if texts := overlap(training, test, inside=inside):
+        named = "\n".join(f"  {shown(text, 100)}" for text in texts[:NAMED])
+        more = f"\n  and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
         raise DataError(
-            f"{len(found)} text{'s' * (len(found) != 1)} of {test_name} stand{'s' * (len(found) == 1)} in "
-            f"{training_name} too, so that the test would reward what was learned by heart; take them out of either:\n"
-            f"{named}{more}"
+            f"{counted(len(texts), 'text')} of {test_name} stand{'s' * (len(texts) == 1)} in {training_name} too, so "
+            f"that the test would reward what was learned by heart; take them out of either:\n{named}{more}"
         )
 
 

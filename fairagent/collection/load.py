@@ -1,30 +1,18 @@
-"""Loading a collection: its settings file and every file that it names; all errors are reported together.
-
-Collections made of rows: `Collection.from_records`.
-"""
+"""Loading a collection from its settings file, or from rows; all errors of all files are reported together."""
 
 from __future__ import annotations
 
 import glob
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from fairagent.collection.collection import Collection
-from fairagent.collection.config import (
-    CollectionFile,
-    DimensionColumn,
-    DocumentsFile,
-    GroupsFile,
-    TrackSection,
-    check_splitter,
-)
-from fairagent.collection.documents import Documents, Elsewhere, document_of
-from fairagent.collection.forms import ROW, check_form, form_of, is_dataset, records, rows_of, splits_of
+from fairagent.collection.config import CollectionFile, DimensionColumn, DocumentsFile, GroupsFile, check_splitter
+from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of
+from fairagent.collection.forms import ROW, check_form, form_of, is_dataset, numbered, records, rows_of, splits_of
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
 from fairagent.collection.labels import Labeling, LabelReader, label_notes, labeled, read_groups
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
@@ -34,20 +22,23 @@ from fairagent.collection.targets import GivenTarget, checked_population, read_p
 from fairagent.errors import DataError
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.digests import file_digest
-from fairagent.types import Document
 from fairagent.types.clean import logger
 
-WORTH_KEEPING = 1 << 18
-"""Bytes of a groups file that take longer to read than a kept table to find."""
+WORTH_CACHING = 1 << 18
+"""Bytes of a groups file that take longer to read than a cached table to load."""
+GroupColumns = str | Sequence[str] | Mapping[str, str | Mapping[str, Any]]
+"""The column of a dimension that is named like it, several, or dimension -> its column or its `DimensionColumn`."""
+
+log = logger(__name__)
 
 
 def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     """Load the collection that the settings file `path` describes (fairagent.collection.config says how).
 
-    Large tables of groups are read once and kept beside its `index` (`<index>-groups-...`); where none is named, beside
-    indexes/NAME if that is there. SettingsError for a wrong settings file; otherwise one DataError with all faults of
-    all files; BackendUnavailable where a package that reads or cuts the documents is missing. The documents are not
-    read, only looked for.
+    Large tables of groups are read once and cached beside its `index` (`<index>-groups-...`); where none is named,
+    beside indexes/NAME if that is there. SettingsError for a wrong settings file; otherwise one DataError with all
+    errors of all files; BackendUnavailable where a package that reads or cuts the documents is missing. The documents
+    are not read, only looked for.
     """
     path = Path(path)
     settings = validate(CollectionFile, read_yaml(path), str(path))
@@ -56,7 +47,10 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     root = path.parent / settings.root if settings.root else path.parent
     what, wanted, faults = f"collection {settings.name!r} ({path})", settings.intersections, Faults()
     if settings.track:
-        track = replace(_track(settings.name, settings.track, root), chunks=settings.chunks)
+        # Imported here: only the track needs its formats.
+        from fairagent.collection.trec_fair.load import load_track_section
+
+        track = replace(load_track_section(settings.name, settings.track, root), chunks=settings.chunks)
         track = replace(track, target=track.target if settings.target is None else settings.target)
         assert isinstance(track.groups, GroupTable)
         check_intersections(wanted, track.groups.dimensions, path, faults)
@@ -84,11 +78,12 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         check_intersections(wanted, there, path, faults)
     faults.check(what)
 
-    notes = [*qrels.notes]
+    notes = qrels.notes
     parts = [aligned(table, population, notes) for table in [*tables, *([qrels.groups] if qrels.groups else [])]]
     groups = parts[0] if len(parts) == 1 else JoinedGroups(parts)
+    documents = settings.documents
     # Without documents the groups may come with the engine.
-    if settings.documents and (idle := sorted(population.keys() - {*groups.dimensions, *wanted})):
+    if documents and (idle := sorted(population.keys() - {*groups.dimensions, *wanted})):
         notes.append(f"the population has shares for {listed(idle)}, which is no dimension of the groups")
     collection = Collection(
         name=settings.name,
@@ -97,22 +92,11 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         groups=groups,
         population=population,
         notes=tuple(notes),
-        source=Documents(settings.name, paths, settings.documents) if settings.documents else Elsewhere(settings.name),
+        source=Documents(settings.name, paths, documents) if documents else NoDocuments(settings.name),
         chunks=settings.chunks,
         target=settings.target,
     )
     return _with_target(_intersected(collection, parts, wanted, path), path)
-
-
-def _track(name: str, track: TrackSection, root: Path) -> Collection:
-    """The collection of the real track."""
-    # Here and not above: nobody else needs the track's formats.
-    from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
-
-    if track.folder is None:
-        return load_track_from_ir_datasets(track.year, track.split, track.dimensions, track.query, name)
-    keywords = root / track.keywords if track.keywords else None
-    return load_track(root / track.folder, track.year, track.split, track.dimensions, track.query, keywords, name)
 
 
 def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator[Path]:
@@ -125,27 +109,26 @@ def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator
         faults.add(settings, None, message)
     elif plain.is_dir():
         faults.add(settings, None, f"documents.path: {plain} is a folder; name the files, e.g. {name}/*.jsonl.gz")
-    elif found := sorted(glob.glob(str(plain), recursive=True)):
-        yield from map(Path, found)
+    elif matches := sorted(glob.glob(str(plain), recursive=True)):
+        yield from map(Path, matches)
     else:
         faults.add(plain, None, "no such file (documents)")
 
 
 def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Faults) -> list[GroupTable]:
-    """One table a groups block; those with faults are left out."""
+    """One table a groups block; those with errors are left out."""
     place = Path(index or Path("indexes") / settings.name)
-    keep = place.with_name(f"{place.name}-groups") if index or place.is_dir() else None
+    cache = place.with_name(f"{place.name}-groups") if index or place.is_dir() else None
     tables: list[GroupTable] = []
     for block in settings.groups:
-        path = root / block.path
-        table = None
+        path, table = root / block.path, None
         if path.is_dir() and not is_dataset(path):
             try:
                 table = GroupTable.load(path)
             except DataError as error:
                 faults.add(path, None, str(error).removeprefix(f"{path}: "))
         elif block.dimensions:
-            table = _read(path, block, keep, faults)
+            table = _read_groups(path, block, cache, faults)
         else:
             faults.add(path, None, "the groups block names no dimensions, and this is no saved group table")
         if table:
@@ -156,24 +139,23 @@ def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Fau
     return tables
 
 
-def _read(path: Path, block: GroupsFile, keep: Path | None, faults: Faults) -> GroupTable | None:
-    """The table of one groups file, kept where it is large; None where it has faults, which are added to `faults`."""
-    if keep is None or not path.is_file() or path.stat().st_size < WORTH_KEEPING:
+def _read_groups(path: Path, block: GroupsFile, cache: Path | None, faults: Faults) -> GroupTable | None:
+    """The table of one groups file, cached where it is large; None where it has errors, which are in `faults`."""
+    if cache is None or not path.is_file() or path.stat().st_size < WORTH_CACHING:
         return read_groups(path, block, faults)
     about = {"name": path.name, "block": block.model_dump(mode="json", exclude={"path"})}
 
-    def made() -> Made:
+    def read() -> Made:
         table = read_groups(path, block, faults)
         if table is None:
-            raise DataError(f"{path}: there are faults")
+            raise DataError(f"{path}: wrong")
         return table, ()
 
     try:
-        table, _ = cached_table(keep, lambda: {"sha256": file_digest(path), **about}, made)
+        return cached_table(cache, lambda: {"sha256": file_digest(path), **about}, read)[0]
     except DataError:
-        # All that is wrong is said together.
+        # All that is wrong is reported together.
         return None
-    return table
 
 
 def _intersected(
@@ -215,7 +197,7 @@ def _with_target(collection: Collection, path: Path) -> Collection:
                 if isinstance(target, GivenTarget)
                 else []
             )
-        elif isinstance(collection.source, Elsewhere):
+        elif isinstance(collection.source, NoDocuments):
             # Without documents the groups may come with the engine.
             messages = []
         else:
@@ -244,36 +226,6 @@ def aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], no
     return table
 
 
-log = logger(__name__)
-
-GroupColumns = str | Sequence[str] | Mapping[str, str | Mapping[str, Any]]
-"""The column of a dimension that is named like it, several, or dimension -> its column or all that can be said of it
-(`DimensionColumn`)."""
-
-
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class InMemory:
-    """Documents at hand."""
-
-    kept: tuple[Document, ...]
-    notes: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Document]:
-        return iter(self.kept)
-
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.kept)
-
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) over all of their fields, in order."""
-        digest = hashlib.sha256()
-        for one in self.kept:
-            line = json.dumps([one.id, one.title, one.text, dict(one.extra)], sort_keys=True)
-            digest.update(f"{line}\n".encode())
-        return digest.hexdigest()
-
-
 def collection_of(
     source: Any,
     text: str | Sequence[str],
@@ -287,17 +239,16 @@ def collection_of(
 ) -> Collection:
     """See `Collection.from_records`."""
     dimensions = _dimensions(groups, separator)
-    faults, file = Faults(), isinstance(source, str | Path)
-    place = Path(source) if file else Path(name)
-    rows, id = _rows(source, place, id, faults) if file else _numbered(rows_of(source), id)
+    faults, place = Faults(), Path(source) if isinstance(source, str | Path) else Path(name)
+    rows, id = _rows(source, place, id, faults)
     fields = validate(DocumentsFile, {"path": str(place), "id": id, "text": text, "title": title}, "from_records")
     shares = checked_population(population, place, faults)
     doubts: list[str] = []
     if labels is not None:
-        kept, columns = list(rows), {name: column.column or name for name, column in dimensions.items()}
-        rows = iter(kept)
+        listed_rows, columns = list(rows), {name: column.column or name for name, column in dimensions.items()}
+        rows = iter(listed_rows)
         dimensions, doubts = labeled(
-            dimensions, labels, lambda name: (row.get(columns[name]) for _, row in kept), shares
+            dimensions, labels, lambda name: (row.get(columns[name]) for _, row in listed_rows), shares
         )
     read_id, reader = field_reader(id), LabelReader(dimensions)
     buffer, documents, numbers, titled = reader.buffer(), [], dict[str, int](), title is None
@@ -326,13 +277,13 @@ def collection_of(
             column = reader.columns[dimension]
             faults.add(place, None, f"the column {column!r} of dimension {dimension!r} is empty in every row")
     faults.check(f"collection {name!r}")
-    found = [*doubts, *label_notes(table, 'labels="join" joins them')]
-    for note in found:
-        log.warning("collection %r: %s", name, note)
-    notes += found
+    warnings = [*doubts, *label_notes(table, 'labels="join" joins them')]
+    for warning in warnings:
+        log.warning("collection %r: %s", name, warning)
     # Whoever gives shares in a call means them: they are not mixed with what an engine shows.
     own = {dimension: GivenTarget(shares=given) for dimension, given in shares.items()} or None
-    return Collection(name, {}, {}, table, shares, tuple(notes), InMemory(tuple(documents)), target=own)
+    source = DocumentsInMemory(tuple(documents))
+    return Collection(name, {}, {}, table, shares, (*notes, *warnings), source, target=own)
 
 
 def _dimensions(groups: GroupColumns, separator: str | None) -> dict[str, DimensionColumn]:
@@ -349,19 +300,15 @@ def _dimensions(groups: GroupColumns, separator: str | None) -> dict[str, Dimens
 
 
 def _rows(source: Any, place: Path, id: str | None, faults: Faults) -> tuple[Iterator[tuple[int, Record]], str]:
-    """The rows of a file; see `_numbered`."""
+    """The numbered rows of a file or a table, and the field of their ids: by default `id`, or else their number."""
+    if isinstance(source, str | Path):
+        fields = DocumentsFile(path=(str(place),))
+        first = next(records(place, fields, Faults()), None) if id is None else None
+        rows = records(place, fields, faults)
+    else:
+        rows = enumerate(rows_of(source), start=1)
+        first = next(rows, None)
+        rows = chain([first] if first else [], rows)
     if id is None:
-        _, first = next(records(place, DocumentsFile(path=(str(place),)), Faults()), (0, {}))
-        id = "id" if "id" in first else ROW
-    return records(place, DocumentsFile(path=(str(place),), id=id), faults), id
-
-
-def _numbered(rows: Iterator[Record], id: str | None) -> tuple[Iterator[tuple[int, Record]], str]:
-    """The rows with their numbers, and the field of their ids: where none is named, `id` or else the number."""
-    first = next(rows, None)
-    everything = rows if first is None else chain([first], rows)
-    if id is None:
-        id = "id" if first is not None and "id" in first else ROW
-    if id != ROW:
-        return enumerate(everything, start=1), id
-    return ((number, {**row, ROW: number}) for number, row in enumerate(everything, start=1)), id
+        id = "id" if first and "id" in first[1] else ROW
+    return numbered(rows, id), id

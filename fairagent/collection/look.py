@@ -28,7 +28,7 @@ MOST_ROWS = 200_000
 MOST_LABELS = 30
 """A column with more different values is no group, unless it is named as one."""
 MOST_VALUES = 5_000
-"""Different values of a column that are told apart."""
+"""Different values of a column that are counted."""
 LONGEST_LABEL = 60
 """Characters."""
 SEPARATORS = ("|", ";", ",")
@@ -76,13 +76,11 @@ class ColumnLook:
                 self.values = None
 
     def _add_id(self, id: str) -> None:
-        if self.ids is None:
-            return
         try:
             mark = hash(checked_id(id, "document"))
         except ValueError:
-            mark = None
-        if mark is None or mark in self.ids:
+            self.ids = None
+        if self.ids is None or mark in self.ids:
             self.ids = None
         else:
             self.ids.add(mark)
@@ -115,7 +113,7 @@ class ColumnLook:
         return _joined(self.labels()[0])
 
     def unlabeled(self) -> int:
-        """How many cells say nothing but that there is no label; of lists that is not known."""
+        """How many cells say nothing but that there is no label; of lists 0, as that is not known."""
         _, separator = self.labels()
         map, cells = self.spellings().map, Counter[str]() if self.lists else self.values or Counter[str]()
         split = {cell: [one.strip() for one in cell.split(separator)] if separator else [cell] for cell in cells}
@@ -159,15 +157,14 @@ class Look:
         if self.groups:
             dimensions = {name: self._dimension(number, name) for number, name in enumerate(self.groups)}
             content["groups"] = {"path": path, **form, "id": self.id, "dimensions": dimensions}
-        seen = [f"# {in_line(name)}: {in_line(self.labels_of(name))}" for name in self.groups]
         rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
         head = [
             f"# Proposed by `fairagent init` from {rows} of {in_line(self.path.name)}; see docs/your_data.md.",
-            *seen,
+            *(f"# {in_line(name)}: {in_line(self.labels_of(name))}" for name in self.groups),
         ]
         written = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
         for number, name in enumerate(self.groups):
-            written = written.replace(f"      map: {_place(number)}\n", self._map(name))
+            written = written.replace(f"      map: map-{number}\n", self._map(name))
         return "\n".join(head) + "\n" + written + self._choices(target)
 
     def _choices(self, target: Any) -> str:
@@ -217,7 +214,8 @@ class Look:
 
     def _dimension(self, number: int, column: str) -> dict[str, str]:
         _, separator = self.columns[column].labels()
-        map = {"map": _place(number)} if self.columns[column].spellings().map else {}
+        # The placeholder stands there until the map is written, with comments, by `_map`.
+        map = {"map": f"map-{number}"} if self.columns[column].spellings().map else {}
         return ({"separator": separator} if separator else {}) | map
 
     def _map(self, column: str) -> str:
@@ -230,11 +228,6 @@ class Look:
             pair = yaml.safe_dump(entry, default_flow_style=False, allow_unicode=True, width=10**6).rstrip("\n")
             lines.append(indent(f"{pair}  # {counts[value]:,}", "  "))
         return indent("\n".join(lines), "      ") + "\n"
-
-
-def _place(number: int) -> str:
-    """What stands for the map of the dimension with this number until it is written."""
-    return f"map-{number}"
 
 
 def _joined(labels: Counter[str]) -> Counter[str]:
@@ -253,18 +246,18 @@ def look_at(
     title: str | None = None,
     groups: Sequence[str] = (),
 ) -> Look:
-    """Look at the rows of a file; what is named is taken, the rest is told by names and values.
+    """Look at the rows of a file; what is named is taken, the rest is inferred from names and values.
 
-    Raises DataError for what is wrong in the file, with its line; UsageError for a column that there is not, or where
-    none holds text.
+    Raises DataError for what is wrong in the file, with its line; UsageError for an unknown column, or where none holds
+    text.
     """
     faults, columns, rows = Faults(), dict[str, ColumnLook](), 0
-    found = records(path, validate(RecordsFile, {"format": format}, "init"), faults)
-    for _, record in islice(found, MOST_ROWS):
+    read = records(path, validate(RecordsFile, {"format": format}, "init"), faults)
+    for _, record in islice(read, MOST_ROWS):
         rows += 1
         for name, value in record.items():
             columns.setdefault(name, ColumnLook(name)).add(value)
-    whole = next(found, None) is None
+    whole = next(read, None) is None
     if not rows and not faults:
         faults.add(path, None, "there are no rows")
     faults.check(f"{path}")

@@ -1,13 +1,10 @@
-"""Relevance judgments: TREC qrels, JSON lines, or a list of relevant documents per topic.
-
-Topics: the information needs of a test collection.
-"""
+"""Relevance judgments (TREC qrels, JSON lines, or a list of relevant documents per topic), and topics."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from fairagent.collection.config import QrelsFile, TopicsFile
 from fairagent.collection.forms import records
@@ -33,8 +30,7 @@ TREC_COLUMNS = ("topic", "iteration", "document", "grade")
 _GRADE = re.compile(r"[+-]?[0-9]{1,9}")
 
 
-@dataclass(frozen=True, slots=True)
-class Judgment:
+class Judgment(NamedTuple):
     """One judgment: the grade of a document for a topic, and its record for further columns."""
 
     line: int
@@ -91,60 +87,67 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
     if settings.dimensions and topics and faults.count == before:
         buffer.check(path, faults)
         qrels.groups = TopicGroups(*buffer.finish()) if faults.count == before else None
-    qrels.notes = _notes(qrels.grades, strangers, repeated)
-    return qrels
-
-
-def _notes(grades: dict[str, dict[str, int]], strangers: Collection[str], repeated: int) -> list[str]:
-    notes = []
     if strangers:
-        notes.append(f"{len(strangers)} qrels topics are not in the topics file: {listed(strangers)}")
-    if without := [topic for topic, judged in grades.items() if not any(judged.values())]:
-        notes.append(f"{len(without)} of {len(grades)} topics have no relevant document: {listed(without)}")
+        qrels.notes.append(f"{len(strangers)} qrels topics are not in the topics file: {listed(strangers)}")
+    if without := [topic for topic, judged in qrels.grades.items() if not any(judged.values())]:
+        there = f"{len(without)} of {len(qrels.grades)} topics"
+        qrels.notes.append(f"{there} have no relevant document: {listed(without)}")
     if repeated:
-        notes.append(f"{repeated} judgments are repeated (with the same grade)")
-    return notes
+        qrels.notes.append(f"{repeated} judgments are repeated (with the same grade)")
+    return qrels
 
 
 def _judgments(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[Judgment]:
     if settings.format == "reldocs":
         yield from _relevant_lists(path, settings, faults)
-    elif settings.format == "jsonl":
-        read_topic = field_reader(settings.topic or "topic")
-        read_document = field_reader(settings.document or "document")
-        for number, record in json_records(path, faults):
-            try:
-                found = read_topic(record), read_document(record), _grade(record, settings.relevance)
-                yield _judgment(number, *found, record)
-            except ValueError as error:
-                faults.add(path, number, str(error))
+        return
+    if settings.format == "jsonl":
+        rows = _json_cells(path, settings, faults)
     else:
         rows = _named_columns(path, faults) if settings.header else _trec_columns(path, faults)
-        for number, cells, record in rows:
-            try:
-                yield _judgment(number, cells[0], cells[2], cells[3], record)
-            except ValueError as error:
-                faults.add(path, number, str(error))
+    for line, (topic, document, grade), record in rows:
+        try:
+            if not _GRADE.fullmatch(grade):
+                raise ValueError(f"the grade {shown(grade)} is no whole number")
+            yield Judgment(line, checked_id(topic, "topic"), checked_id(document, "document"), int(grade), record)
+        except ValueError as error:
+            faults.add(path, line, str(error))
 
 
-def _trec_columns(path: Path, faults: Faults) -> Iterator[tuple[int, list[str], Record]]:
+_Row = tuple[int, tuple[str, str, str], Record]
+"""A line; topic, document and grade in it; and all that it holds."""
+
+
+def _json_cells(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[_Row]:
+    read_topic, read_document = field_reader(settings.topic or "topic"), field_reader(settings.document or "document")
+    for number, record in json_records(path, faults):
+        try:
+            value = record.get(settings.relevance)
+            grade = str(int(value)) if isinstance(value, bool) else read_text(record, settings.relevance)
+            yield number, (read_topic(record), read_document(record), grade), record
+        except ValueError as error:
+            faults.add(path, number, str(error))
+
+
+def _trec_columns(path: Path, faults: Faults) -> Iterator[_Row]:
     for number, line in lines(path, faults):
         cells = line.split()
         if len(cells) == len(TREC_COLUMNS):
-            yield number, cells, {}
+            yield number, (cells[0], cells[2], cells[3]), {}
             continue
         hint = {6: "; is this a run file?", 2: "; is this a list of relevant documents?"}.get(len(cells), "")
         expected = f"expected 4 columns ({' '.join(TREC_COLUMNS)})"
-        faults.add(path, number, f"{expected}, found {len(cells)}: {shown(line)}{hint}")
+        faults.add(path, number, f"{expected}, got {len(cells)}: {shown(line)}{hint}")
 
 
-def _named_columns(path: Path, faults: Faults) -> Iterator[tuple[int, list[str], Record]]:
+def _named_columns(path: Path, faults: Faults) -> Iterator[_Row]:
     for number, record in tsv_records(path, faults):
-        if len(record) < len(TREC_COLUMNS):
+        cells = list(record.values())
+        if len(cells) < len(TREC_COLUMNS):
             there = listed(list(record))
-            faults.add(path, 1, f"expected at least 4 columns ({', '.join(TREC_COLUMNS)}), found: {there}")
+            faults.add(path, 1, f"expected at least 4 columns ({', '.join(TREC_COLUMNS)}), got: {there}")
             return
-        yield number, list(record.values()), record
+        yield number, (cells[0], cells[2], cells[3]), record
 
 
 def _relevant_lists(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[Judgment]:
@@ -162,42 +165,22 @@ def _relevant_lists(path: Path, settings: QrelsFile, faults: Faults) -> Iterator
             faults.add(path, number, str(error))
 
 
-def _judgment(line: int, topic: str, document: str, grade: str, record: Record) -> Judgment:
-    if not _GRADE.fullmatch(grade):
-        raise ValueError(f"the grade {shown(grade)} is no whole number")
-    return Judgment(line, checked_id(topic, "topic"), checked_id(document, "document"), int(grade), record)
-
-
-def _grade(record: Record, name: str) -> str:
-    value = record.get(name)
-    return str(int(value)) if isinstance(value, bool) else read_text(record, name)
-
-
 def read_topics(path: Path, fields: TopicsFile, faults: Faults) -> dict[str, Topic]:
     """Topic id -> Topic, in the order of the file; what is wrong is added to `faults`."""
     topics: dict[str, Topic] = {}
     lines: dict[str, int] = {}
     there: tuple[str, ...] = ()
-    read_id = field_reader(fields.id)
-    used = {fields.query, *(() if template_fields(fields.id) else (fields.id,))}
-    before = faults.count
+    read_id, before = field_reader(fields.id), faults.count
     for number, record in records(path, fields, faults):
         try:
             id = checked_id(read_id(record), "topic")
-            query = read_text(record, fields.query)
-            dimensions = _dimensions(record, fields.dimensions)
-            group = _group(record, fields.group)
+            topic = _topic_of(id, record, fields)
+            if id in topics:
+                raise ValueError(f"the topic id {shown(id)} is that of line {lines[id]} already")
+            topics[id], lines[id] = topic, number
+            there = there or tuple(record)
         except ValueError as error:
             faults.add(path, number, str(error))
-            continue
-        if id in topics:
-            faults.add(path, number, f"the topic id {shown(id)} is that of line {lines[id]} already")
-        elif not query.strip():
-            faults.add(path, number, f"topic {shown(id)} has an empty query (field {fields.query!r})")
-        else:
-            extra = {name: value for name, value in record.items() if name not in used}
-            topics[id], lines[id] = Topic(id, query, extra, dimensions, group), number
-            there = there or tuple(record)
     if not topics and faults.count == before:
         faults.add(path, None, "there are no topics")
     if fields.group and faults.count == before and not any(topic.group for topic in topics.values()):
@@ -205,16 +188,15 @@ def read_topics(path: Path, fields: TopicsFile, faults: Faults) -> dict[str, Top
     return topics
 
 
-def _dimensions(record: Mapping[str, Any], field: str | None) -> tuple[str, ...] | None:
-    """The dimensions listed in `field`; None, for all, where no field is named."""
-    if field is None:
-        return None
-    listed = record.get(field)
-    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        raise ValueError(f"expected a list of dimensions in {field!r}, found {shown(listed)}")
-    return tuple(listed)
-
-
-def _group(record: Record, field: str | None) -> str:
-    """The group of topics in `field`; "" where it says none, or no field is named."""
-    return read_text(record, field).strip() if field and record.get(field) is not None else ""
+def _topic_of(id: str, record: Record, fields: TopicsFile) -> Topic:
+    """The topic of one record; ValueError where a field of it has another form."""
+    query = read_text(record, fields.query)
+    if not query.strip():
+        raise ValueError(f"topic {shown(id)} has an empty query (field {fields.query!r})")
+    names = record.get(fields.dimensions) if fields.dimensions else None
+    if fields.dimensions and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise ValueError(f"expected a list of dimensions in {fields.dimensions!r}, got {shown(names)}")
+    group = read_text(record, fields.group).strip() if fields.group and record.get(fields.group) is not None else ""
+    used = {fields.query, *(() if template_fields(fields.id) else (fields.id,))}
+    extra = {name: value for name, value in record.items() if name not in used}
+    return Topic(id, query, extra, None if names is None else tuple(names), group)

@@ -1,9 +1,7 @@
-"""Reading lines and records of JSON-lines, tab- and comma-separated files, gzipped or not.
+"""Lines and records of JSON-lines, tab- and comma-separated files, gzipped or not; and the errors in them.
 
-A byte order mark, CRLF ends and blank lines are accepted. Whatever cannot be read becomes a fault with
-its line, and the reading goes on where it can.
-
-`Faults`: errors in a collection's files, collected so that all are reported at once.
+A byte order mark, CRLF ends and blank lines are accepted. Whatever cannot be read becomes an error with its line in
+`Faults`, and the reading goes on where it can, so that all are reported at once.
 """
 
 import csv
@@ -13,39 +11,47 @@ import json
 import re
 import string
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fairagent.errors import DataError, Fault
 from fairagent.storage.readers import GZIP_MAGIC, Malformed, parse_json
+from fairagent.types.common import counted
 
-KEPT = 1000
-"""So many faults are kept word for word; further ones are counted."""
+MOST_FAULTS = 1000
+"""So many errors are reported word for word; further ones are counted."""
+LONGEST_LINE = 1 << 24
+"""Bytes of a line; of a longer one, such as a few kilobytes of gzip can hold, no more is read."""
+LONGEST_ID = 255
+"""Bytes of UTF-8 that an id may have."""
+Record = Mapping[str, Any]
+
+_NOT_IN_IDS = re.compile(r"[\s\x00]")
 
 
 class Faults:
-    """A growing list of faults; readers add to it and go on, `check` raises them together."""
+    """A growing list of errors; readers add to it and go on, `check` raises them together."""
 
     def __init__(self) -> None:
-        self.kept: list[Fault] = []
+        self.entries: list[Fault] = []
         self.count = 0
 
     def __bool__(self) -> bool:
         return self.count > 0
 
     def add(self, path: Path, line: int | None, message: str) -> None:
-        """Note one fault; `line` counts from 1, None means the file as a whole."""
+        """Note one error; `line` counts from 1, None means the file as a whole."""
         self.count += 1
-        if len(self.kept) < KEPT:
-            self.kept.append(Fault(path, line, message))
+        if len(self.entries) < MOST_FAULTS:
+            self.entries.append(Fault(path, line, message))
 
     def check(self, what: str) -> None:
-        """Raise one DataError with all faults of `what`; do nothing where there is none."""
+        """Raise one DataError with all errors of `what`; return where there is none."""
         if self:
-            beyond = "" if self.count <= KEPT else f" (the first {KEPT} are kept)"
-            raise DataError(f"{what}: {self.count} fault{'s' * (self.count != 1)}{beyond}", self.kept)
+            beyond = "" if self.count <= MOST_FAULTS else f" (the first {MOST_FAULTS} are listed)"
+            raise DataError(f"{what}: {counted(self.count, 'error')}{beyond}", self.entries)
 
 
 def shown(value: object, most: int = 60) -> str:
@@ -66,16 +72,6 @@ def listed(names: Collection[str], most: int = 20) -> str:
     """
     first = ", ".join(list(names)[:most])
     return first if len(names) <= most else f"{first} and {len(names) - most} more"
-
-
-Record = Mapping[str, Any]
-
-LONGEST_LINE = 1 << 24
-"""Bytes of a line; of a longer one, such as a few kilobytes of gzip can hold, no more is read."""
-LONGEST_ID = 255
-"""Bytes of UTF-8 that an id may have."""
-
-_NOT_IN_IDS = re.compile(r"[\s\x00]")
 
 
 def lines(path: Path, faults: Faults, blank: bool = False) -> Iterator[tuple[int, str]]:
@@ -122,8 +118,9 @@ def json_records(path: Path, faults: Faults) -> Iterator[tuple[int, Record]]:
         finally:
             first = False
         if not isinstance(record, dict):
-            kind = type(record).__name__
-            faults.add(path, number, f"expected a JSON object in the line, found a {kind}: {shown(line)}")
+            faults.add(
+                path, number, f"expected a JSON object in the line, got a {type(record).__name__}: {shown(line)}"
+            )
         elif "\\ud" in line.lower() and not _encodable(record):
             faults.add(path, number, "holds half of a surrogate pair (\\ud...), which is no Unicode text")
         else:
@@ -135,18 +132,24 @@ def tsv_records(path: Path, faults: Faults, columns: Sequence[str] = ()) -> Iter
 
     The first line names the columns, unless `columns` does.
     """
+    rows = ((number, line.split("\t")) for number, line in lines(path, faults))
+    return _named_cells(rows, path, faults, columns)
+
+
+def _named_cells(
+    rows: Iterable[tuple[int, list[str]]], path: Path, faults: Faults, columns: Sequence[str], hint: str = ""
+) -> Iterator[tuple[int, Record]]:
+    """Rows as column name -> cell, the first of them being the names, unless there are `columns`."""
     names = list(columns)
-    for number, line in lines(path, faults):
-        cells = line.split("\t")
+    for number, cells in rows:
         if not names:
             names = [cell.strip() for cell in cells]
             if len(set(names)) < len(names):
                 faults.add(path, number, f"a column name occurs twice: {listed(names)}")
                 return
         elif len(cells) != len(names):
-            faults.add(
-                path, number, f"expected {len(names)} columns ({listed(names)}), found {len(cells)}: {shown(line)}"
-            )
+            expected = f"expected {len(names)} columns ({listed(names)}), got {len(cells)}"
+            faults.add(path, number, f"{expected}: {shown(cells)}{hint}")
         else:
             yield number, dict(zip(names, cells, strict=True))
 
@@ -157,37 +160,32 @@ def csv_records(path: Path, faults: Faults, columns: Sequence[str] = ()) -> Iter
     As RFC 4180 and spreadsheets have it: cells may be quoted, and then hold line ends. The separator is whichever of
     comma, semicolon and tab the first line has most of. The first row names the columns, unless `columns` does.
     """
-    # The limit is the process's own; as it is, a text of more than 128 kB is none.
+    rows = _csv_rows(path, faults)
+    return _named_cells(rows, path, faults, columns, "; a cell that holds a separator is quoted")
+
+
+def _csv_rows(path: Path, faults: Faults) -> Iterator[tuple[int, list[str]]]:
+    # The limit is the process's own; as it is, a text of more than 128 kB is an error.
     csv.field_size_limit(LONGEST_LINE)
-    names, fetched = list(columns), list[int]()
+    read = list[int]()
 
     def texts() -> Iterator[str]:
         for number, text in lines(path, faults, blank=True):
-            fetched.append(number)
+            read.append(number)
             yield f"{text}\n"
 
     head = next((text for _, text in lines(path, Faults())), "")
     reader = csv.reader(texts(), delimiter=max(",;\t", key=head.count), strict=True)
     while True:
-        fetched.clear()
+        read.clear()
         try:
-            cells = next(reader)
+            if cells := next(reader):
+                yield read[0], cells
         except StopIteration:
             return
         except csv.Error as error:
             message = f"no row of a CSV file ({error}); a quote within a quoted cell is written twice"
-            faults.add(path, fetched[0], message)
-            continue
-        if not names and cells:
-            names = [cell.strip() for cell in cells]
-            if len(set(names)) < len(names):
-                faults.add(path, fetched[0], f"a column name occurs twice: {listed(names)}")
-                return
-        elif cells and len(cells) != len(names):
-            wanted = f"expected {len(names)} columns ({listed(names)}), found {len(cells)}"
-            faults.add(path, fetched[0], f"{wanted}: {shown(cells)}; a cell that holds a separator is quoted")
-        elif cells:
-            yield fetched[0], dict(zip(names, cells, strict=True))
+            faults.add(path, read[0], message)
 
 
 def field_reader(field: str) -> Callable[[Record], str]:
@@ -241,13 +239,12 @@ def checked_id(id: str, what: str) -> str:
 
 
 def _other_form(line: str) -> str:
-    """What a first line that is no JSON seems to be of; "" where nothing can be told."""
+    """What form a first line that is no JSON seems to have; "" where none is likely."""
     if line.lstrip()[:1] in ("{", "[", '"', ""):
         return ""
     forms = {"\t": "tab-separated text (`format: tsv`)", ",": "CSV (`format: csv`)", ";": "CSV (`format: csv`)"}
     sign = max(forms, key=line.count)
-    columns = line.count(sign) + 1
-    return f"this looks like {forms[sign]} with {columns} columns" if columns > 1 else ""
+    return f"this looks like {forms[sign]} with {line.count(sign) + 1} columns" if sign in line else ""
 
 
 def _encodable(record: Record) -> bool:

@@ -12,9 +12,9 @@ accepted.
 import math
 import re
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from fairagent.collection.records import Faults, lines, listed, shown
 
@@ -31,8 +31,7 @@ _RANK = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 _SPACE = re.compile(r"\s")
 
 
-@dataclass(frozen=True, slots=True)
-class RunLine:
+class RunLine(NamedTuple):
     """Where one line puts a document; where it has no score, by its place in the file."""
 
     topic: str
@@ -48,7 +47,7 @@ def run_lines(
 ) -> Iterator[tuple[int, list[str]]]:
     """The cells of every line, without the header, with the line's number; all have as many as the first.
 
-    `forms` are those that are accepted, told apart by their number of columns. Faults: a first line of another form,
+    `forms` are those that are accepted, which differ in their number of columns. Errors: a first line of another form,
     after which nothing is read; further lines that are not like it; no lines at all. `topics` are names that begin no
     header.
     """
@@ -56,8 +55,10 @@ def run_lines(
     form: Form = ()
     before = faults.count
     for place, (number, line) in enumerate(lines(path, faults)):
-        if place == 0 and _is_header(line, topics):
-            continue
+        if place == 0:
+            first = re.split(r"[\t, ]", line.strip(" "), maxsplit=1)[0]
+            if first.lower() in HEADERS and first not in topics:
+                continue
         if not form:
             separator = _separator(line, forms)
             form = next((one for one in forms if len(one) == len(_cells(line, separator))), ())
@@ -68,7 +69,7 @@ def run_lines(
         if len(cells) == len(form):
             yield number, cells
         else:
-            faults.add(path, number, f"expected {_described(form)} as above, found {len(cells)}: {shown(line)}")
+            faults.add(path, number, f"expected {_described(form)} as above, got {len(cells)}: {shown(line)}")
     if not form and faults.count == before:
         faults.add(path, None, "there are no lines")
 
@@ -105,11 +106,6 @@ def by_score(path: Path, of_topic: Iterable[RunLine], faults: Faults) -> list[Ru
     return ordered
 
 
-def _is_header(line: str, topics: Container[str]) -> bool:
-    first = re.split(r"[\t, ]", line.strip(" "), maxsplit=1)[0]
-    return first.lower() in HEADERS and first not in topics
-
-
 def _cells(line: str, separator: str | None) -> list[str]:
     return line.split() if separator is None else [cell.strip(" ") for cell in line.split(separator)]
 
@@ -123,22 +119,22 @@ def _separator(line: str, forms: Collection[Form]) -> str | None:
     numbers = {len(form) for form in forms}
     fitting = [one for one in _SEPARATORS if len(_cells(line, one)) in numbers]
     clean = (one for one in fitting if all(cell and not _SPACE.search(cell) for cell in _cells(line, one)))
-    # Where none fits, the first that there is tells best how many columns are meant.
-    there = (one for one in _SEPARATORS if one is None or one in line)
-    return next(clean, fitting[0] if fitting else next(there))
+    # Where none fits, the first in the line shows best how many columns are meant.
+    present = (one for one in _SEPARATORS if one is None or one in line)
+    return next(clean, fitting[0] if fitting else next(present))
 
 
 def _other_form(line: str, separator: str | None, forms: Sequence[Form]) -> str:
     """What is wrong with a first line that has none of the forms."""
-    found = len(_cells(line, separator))
+    columns = len(_cells(line, separator))
     hints = {
         len(SEQUENCE): f"; is this a run of Task 2 ({', '.join(SEQUENCE)}), with several rankings of a topic?",
         len(PLAIN): f"; is this a run of Task 1 ({', '.join(PLAIN)})?",
         len(TREC): f"; is this a run of a single ranking of a topic ({', '.join(TREC)})?",
         4: "; are these qrels?",
     }
-    wanted = " or ".join(map(_described, forms))
-    return f"expected {wanted}, separated by tabs, commas or spaces, found {found}: {shown(line)}{hints.get(found, '')}"
+    expected = f"expected {' or '.join(map(_described, forms))}, separated by tabs, commas or spaces"
+    return f"{expected}, got {columns}: {shown(line)}{hints.get(columns, '')}"
 
 
 def _described(form: Form) -> str:

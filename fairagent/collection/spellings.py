@@ -1,4 +1,4 @@
-"""Spellings: which values of a column are the same label, and which say that there is none."""
+"""Which values of a column are spellings of the same label, and which say that there is none."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_ragged_rows_are_said_with_their_line(call: Call, file: Path) -> None:
     file.write_text(file.read_text(encoding="utf-8") + "31,too,many,cells,here\n", encoding="utf-8")
     result = call("init", "mine.csv", "--yes")
     assert result.exit_code == 4
-    assert "mine.csv:32: expected 4 columns (id, title, text, gender), found 5" in result.stderr
+    assert "mine.csv:32: expected 4 columns (id, title, text, gender), got 5" in result.stderr
     assert not Path("collection.yaml").exists()
 
 

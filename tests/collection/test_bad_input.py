@@ -27,7 +27,7 @@ FILE_FAULTS = [
     ("topics.jsonl", '{"n": "T 1", "title": "a"}\n', 1, "'T 1' holds white space"),
     ("topics.jsonl", '{"n": 1.5, "title": "a"}\n', 1, "field 'n' is 1.5, expected text"),
     ("topics.jsonl", '{"n": "T1", "title": ["a"]}\n', 1, "field 'title' is ['a'], expected text"),
-    ("topics.jsonl", '\n\n["T1", "a"]\n', 3, "expected a JSON object in the line, found a list"),
+    ("topics.jsonl", '\n\n["T1", "a"]\n', 3, "expected a JSON object in the line, got a list"),
     ("topics.jsonl", '{"n": "T1", "title": "a"\n', 1, "not JSON"),
     ("topics.jsonl", "[" * 100_000, 1, "not JSON"),
     ("topics.jsonl", '{"n": "T1", "title": "\\ud83d"}\n', 1, "half of a surrogate pair"),
@@ -41,9 +41,9 @@ FILE_FAULTS = [
     ("topics.jsonl", b"\x1f\x8b\x08\x00damaged", 1, "damaged"),
     ("qrels.tsv", None, None, "no such file"),
     ("qrels.tsv", "\n", None, "there are no judgments"),
-    ("qrels.tsv", "T1 0 d1 1\nT1 0 d1\n", 2, "expected 4 columns (topic iteration document grade), found 3"),
-    ("qrels.tsv", "T1 0 d 1 1\n", 1, "found 5: 'T1 0 d 1 1'"),
-    ("qrels.tsv", "T1 Q0 d1 1 9.5 bm25\n", 1, "found 6: 'T1 Q0 d1 1 9.5 bm25'; is this a run file?"),
+    ("qrels.tsv", "T1 0 d1 1\nT1 0 d1\n", 2, "expected 4 columns (topic iteration document grade), got 3"),
+    ("qrels.tsv", "T1 0 d 1 1\n", 1, "got 5: 'T1 0 d 1 1'"),
+    ("qrels.tsv", "T1 Q0 d1 1 9.5 bm25\n", 1, "got 6: 'T1 Q0 d1 1 9.5 bm25'; is this a run file?"),
     ("qrels.tsv", "T1 0 d1 1.0\n", 1, "the grade '1.0' is no whole number"),
     ("qrels.tsv", "T1 0 d1 yes\n", 1, "the grade 'yes' is no whole number"),
     ("qrels.tsv", "T1 0 d1 1\nT1 0 d1 0\n", 2, "document 'd1' of topic 'T1' was judged differently before"),
@@ -58,7 +58,7 @@ FILE_FAULTS = [
         "no field 'id'; there are: ID, gender, regions",
     ),
     ("groups.tsv", "id\tgender\tgender\nd1\tmale\tAsia\n", 1, "a column name occurs twice"),
-    ("groups.tsv", "id\tgender\tregions\nd1\tmale\n", 2, "expected 3 columns (id, gender, regions), found 2"),
+    ("groups.tsv", "id\tgender\tregions\nd1\tmale\n", 2, "expected 3 columns (id, gender, regions), got 2"),
     ("groups.tsv", "id\tgender\tregions\nd1\tmale\tAsia\nd1\tmale\tAsia\n", 3, "'d1' is that of line 2"),
     ("groups.tsv", "id\tgender\tregions\n\tmale\tAsia\n", 2, "the document id is empty"),
     ("groups.tsv", "id\tgender\tregions\nd 1\tmale\tAsia\n", 2, "'d 1' holds white space"),
@@ -66,8 +66,8 @@ FILE_FAULTS = [
     ("world.json", None, None, "no such file"),
     ("world.json", '{"gender":\n oops}', 2, "not JSON"),
     ("world.json", "[1, 2]", None, "expected dimension -> label -> share"),
-    ("world.json", '{"gender": 1}', None, "population of 'gender': expected label -> share, found 1"),
-    ("world.json", '{"gender": {}}', None, "population of 'gender': expected label -> share, found {}"),
+    ("world.json", '{"gender": 1}', None, "population of 'gender': expected label -> share, got 1"),
+    ("world.json", '{"gender": {}}', None, "population of 'gender': expected label -> share, got {}"),
     ("world.json", '{"gender": {"male": 0.4, "female": 0.5}}', None, "add up to 0.9, expected 1"),
     ("world.json", '{"gender": {"male": -0.5, "female": 1}}', None, "the share of 'male' is -0.5"),
     ("world.json", '{"gender": {"male": NaN, "female": 1}}', None, "not JSON (NaN is no number of JSON)"),
@@ -202,7 +202,7 @@ def test_all_faults_of_all_files_are_reported_together(write):
         "groups.tsv": "id\tgender\tregions\nd1\tmale\nd2\tmale\tAsia\nd2\tmale\tAsia\n",
         "world.json": '{"gender": {"male": 0.4}, "region": {"Asia": 2}}',
     }
-    with pytest.raises(DataError, match=r"collection 'small' .*: 9 faults") as error:
+    with pytest.raises(DataError, match=r"collection 'small' .*: 9 errors") as error:
         load_collection(write(files))
     assert [(fault.path.name, fault.line) for fault in error.value.faults] == [
         ("docs.jsonl", None),
@@ -218,7 +218,7 @@ def test_all_faults_of_all_files_are_reported_together(write):
 
 
 def test_beyond_a_thousand_faults_are_counted(write):
-    with pytest.raises(DataError, match=r"2500 faults \(the first 1000 are kept\)") as error:
+    with pytest.raises(DataError, match=r"2,500 errors \(the first 1000 are listed\)") as error:
         load_collection(write({"qrels.tsv": "T1 0 d1\n" * 2500}))
     assert len(error.value.faults) == 1000
 

@@ -45,7 +45,7 @@ def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
         '{"id": "a", "text": "5"}\n{"id": "a", "text": "6"}\n',
     )
     seen = []
-    with pytest.raises(DataError, match="4 faults") as error:
+    with pytest.raises(DataError, match="4 errors") as error:
         seen.extend(document.id for document in source)
     seen_before = []
     for document in iter_quietly(source):

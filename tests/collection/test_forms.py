@@ -141,14 +141,14 @@ def test_columns_are_counted_without_reading_them(tmp_path: Path) -> None:
 def faults_of(path: Path, **fields: Any) -> list[str]:
     faults = Faults()
     list(records(path, RecordsFile(**fields), faults))
-    return [str(fault).removeprefix(f"{path}:") for fault in faults.kept]
+    return [str(fault).removeprefix(f"{path}:") for fault in faults.entries]
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("id,text\na,b,c\n", "2: expected 2 columns (id, text), found 3: ['a', 'b', 'c']; a cell that holds a separa"),
-        ("id,text\na\n", "2: expected 2 columns (id, text), found 1: ['a']"),
+        ("id,text\na,b,c\n", "2: expected 2 columns (id, text), got 3: ['a', 'b', 'c']; a cell that holds a separa"),
+        ("id,text\na\n", "2: expected 2 columns (id, text), got 1: ['a']"),
         ("id,id\na,b\n", "1: a column name occurs twice: id, id"),
         ('id,text\na,"b" c\n', "2: no row of a CSV file (',' expected after '\"'); a quote within a quoted cell is"),
         ('id,text\na,b\nc,"d\ne,f\n', "3: no row of a CSV file (unexpected end of data)"),

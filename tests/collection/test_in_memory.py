@@ -165,7 +165,7 @@ def test_faults_are_said_with_their_row(rows: Any, columns: dict[str, Any], said
 
 def test_all_faults_are_said_together() -> None:
     rows = [{"id": "a", "text": 1.5}, {"id": "b", "text": "x", "gender": 2.5}, {"id": "", "text": "y"}]
-    with pytest.raises(DataError, match="collection 'records': 3 faults"):
+    with pytest.raises(DataError, match="collection 'records': 3 errors"):
         Collection.from_records(rows, groups="gender")
 
 

@@ -319,11 +319,11 @@ def test_wikilead(shared, tmp_path):
     ("wanted", "message"),
     [
         ("{b: [gender, age]}", "the intersection 'b': no dimension age; there are: gender, region"),
-        ("{b: [gender]}", "the intersection 'b': expected two or more different dimensions, found gender"),
-        ("{b: []}", "the intersection 'b': expected two or more different dimensions, found none"),
+        ("{b: [gender]}", "the intersection 'b': expected two or more different dimensions, got gender"),
+        ("{b: []}", "the intersection 'b': expected two or more different dimensions, got none"),
         (
             "{b: [region, region]}",
-            "the intersection 'b': expected two or more different dimensions, found region, region",
+            "the intersection 'b': expected two or more different dimensions, got region, region",
         ),
         ("{gender: [gender, region]}", "the intersection 'gender': this is the name of a dimension; choose another"),
         (

@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
     (tmp_path / "collection.yaml").write_text(COLLECTION)
     (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "b"}\n')
     (tmp_path / "groups.tsv").write_text(rows())
-    assert (tmp_path / "groups.tsv").stat().st_size > loading.WORTH_KEEPING
+    assert (tmp_path / "groups.tsv").stat().st_size > loading.WORTH_CACHING
     return tmp_path / "collection.yaml"
 
 

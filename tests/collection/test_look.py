@@ -191,7 +191,7 @@ def test_what_cannot_be_is_said(tmp_path: Path, named: dict[str, Any], error: An
     ("content", "error", "said"),
     [
         ("", DataError, "there are no rows"),
-        ("a,b\n1,2,3\n", DataError, "rows.csv:2: expected 2 columns (a, b), found 3"),
+        ("a,b\n1,2,3\n", DataError, "rows.csv:2: expected 2 columns (a, b), got 3"),
         ("a,b\n1,2\n", UsageError, "no column holds text; there are: a, b; name one with --text"),
     ],
 )

@@ -16,7 +16,7 @@ def test_lines_keep_their_numbers_over_blank_ones(tmp_path):
 def test_a_folder_in_place_of_a_file_is_a_fault(tmp_path):
     faults = Faults()
     assert list(lines(tmp_path, faults)) == []
-    assert "cannot be read" in faults.kept[0].message
+    assert "cannot be read" in faults.entries[0].message
 
 
 def test_the_format_goes_by_the_name(tmp_path):
@@ -35,7 +35,7 @@ def test_reading_goes_on_after_a_fault(tmp_path):
     path.write_bytes(b'{"a": 1}\nnope\n\xff\n{"a": 2}\n')
     faults = Faults()
     assert [number for number, _ in records(path, RecordsFile(), faults)] == [1, 4]
-    assert [fault.line for fault in faults.kept] == [2, 3]
+    assert [fault.line for fault in faults.entries] == [2, 3]
 
 
 def test_templates():

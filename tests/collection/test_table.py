@@ -64,7 +64,7 @@ def test_all_faults_of_the_rows_are_raised_together():
         ("i", {"g": ["z"]}),
         ("k" * 256, {"g": "x"}),
     ]
-    with pytest.raises(DataError, match="groups: 9 faults") as error:
+    with pytest.raises(DataError, match="groups: 9 errors") as error:
         GroupTable.from_rows(rows, {"g": ["x", "y"]})
     assert sorted(fault.line for fault in error.value.faults if fault.line) == [2, 3, 4, 5, 6, 7, 8, 9, 10]
 

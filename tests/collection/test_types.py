@@ -203,7 +203,7 @@ def test_probabilities_in_python():
     rows = [("a", {"g": {"f": 0.7, "m": 0.3}, "h": {"x": 2, "y": 1}})]
     table = GroupTable.from_rows(rows, ["g", "h"], predicted=["g"])
     assert table.predicted == ("g",)
-    with pytest.raises(DataError, match="groups: 1 fault") as error:
+    with pytest.raises(DataError, match="groups: 1 error") as error:
         GroupTable.from_rows(rows, ["g", "h"], predicted=["g", "h"])
     assert "h: predicted labels that do not add up: x 2, y 1 make 3" in error.value.faults[0].message
 

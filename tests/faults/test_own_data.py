@@ -52,7 +52,7 @@ def test_135_ragged_rows_are_all_named_with_their_lines(tmp_path: Path) -> None:
         with pytest.raises(DataError) as raised:
             read()
         assert [fault.line for fault in raised.value.faults] == [3, 4]
-        assert "expected 3 columns (id, text, gender), found 4" in str(raised.value)
+        assert "expected 3 columns (id, text, gender), got 4" in str(raised.value)
         assert "a cell that holds a separator is quoted" in str(raised.value)
 
 

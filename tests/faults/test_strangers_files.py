@@ -110,7 +110,7 @@ def test_56_a_line_without_an_end(tmp_path: Path) -> None:
     bomb.write_bytes(gzip.compress(b'{"id": "' + b"x" * (LONGEST_LINE * 4)))
     before, faults = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, Faults()
     assert list(json_records(bomb, faults)) == []
-    assert [fault.message for fault in faults.kept] == ["longer than 16,777,216 bytes; from here on nothing is read"]
+    assert [fault.message for fault in faults.entries] == ["longer than 16,777,216 bytes; from here on nothing is read"]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
     with pytest.raises(Malformed, match="larger than"):
         file_bytes(bomb, 1 << 31, unzipped=True)

@@ -112,7 +112,7 @@ def test_one_of_several_runs(tmp_path: Path) -> None:
         (
             "1 Q0 a 1 7 t\n1 Q0 b 2 6\n",
             2,
-            "expected 6 columns (topic, Q0, document, rank, score, tag) as above, found 5",
+            "expected 6 columns (topic, Q0, document, rank, score, tag) as above, got 5",
         ),
         ("1 Q0 a one 7 t\n", 1, "the rank 'one' is no whole number"),
         ("1 Q0 a 1 nan t\n", 1, "the score 'nan' is no finite number"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.collection.collection import Collection
+from fairagent.collection.config import TrackSection
 from fairagent.collection.records import Faults, Record
 from fairagent.collection.table import cached_table
 from fairagent.collection.targets import TrecEstimatedTarget
@@ -40,6 +41,15 @@ from fairagent.types import Document
 
 DEFAULT_DIMENSIONS: dict[Year, tuple[str, ...]] = {2021: ("geo", "gender"), 2022: ("sub-geo", "gender")}
 """The two that 2021 measured, and 2022 again as its subset "2021"."""
+
+
+def load_track_section(name: str, section: TrackSection, root: Path) -> Collection:
+    """The collection that the section `track` of a settings file describes; its paths are relative to `root`."""
+    about = section.year, section.split, section.dimensions, section.query
+    if section.folder is None:
+        return load_track_from_ir_datasets(*about, name)
+    keywords = root / section.keywords if section.keywords else None
+    return load_track(root / section.folder, *about, keywords, name)
 
 
 def load_track(

@@ -103,7 +103,7 @@ def read_metadata(
             if found is None:
                 aligner.missing[quality] += 1
             elif not isinstance(found, str):
-                raise ValueError(f"page {page}, field {quality!r}: expected a quality class, found {shown(found)}")
+                raise ValueError(f"page {page}, field {quality!r}: expected a quality class, got {shown(found)}")
             elif found not in QUALITIES:
                 aligner.unrecognized[quality, found] += 1
             builder.add(page, rows, QUALITIES.index(found) if found in QUALITIES else -1)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from fairagent.collection.documents import Elsewhere
+from fairagent.collection.documents import NoDocuments
 from fairagent.errors import SettingsError
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
@@ -115,7 +115,7 @@ def index_sibling(site: Site, suffix: str) -> Path:
 def _expect_index(site: Site) -> None:
     if site.words is not None:
         raise SettingsError("it needs an index of the collection, and there is none: the engine is a guest's")
-    if isinstance(site.collection.source, Elsewhere):
+    if isinstance(site.collection.source, NoDocuments):
         raise SettingsError(_not_told(site))
 
 

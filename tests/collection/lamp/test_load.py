@@ -124,7 +124,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     asked, wanted = lamp_files.questions("LaMP-2"), lamp_files.outputs("LaMP-2")
     asked[0]["input"], wanted["golds"][1]["output"] = "no movie", "Comedy"
     del asked[1]["profile"][0]["tag"], asked[1]["profile"][1]["description"]
-    with pytest.raises(DataError, match="LaMP-2: 4 faults") as raised:
+    with pytest.raises(DataError, match="LaMP-2: 4 errors") as raised:
         load_lamp("LaMP-2", *lamp_files.write(tmp_path, asked, wanted))
     assert "'Comedy' is none of sci-fi, based on a book" in str(raised.value)
 
@@ -159,7 +159,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, content: bytes, fault: str) -
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="LaMP-6: 2 faults") as raised:
+    with pytest.raises(DataError, match="LaMP-6: 2 errors") as raised:
         load_lamp("LaMP-6", tmp_path / "a.json", tmp_path)
     assert [fault.message for fault in raised.value.faults] == ["cannot be read (Is a directory)", "no such file"]
 

@@ -104,7 +104,7 @@ def test_keywords_as_the_query(folder: Path, tmp_path: Path) -> None:
 
 
 def test_all_missing_files_are_named_together(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="3 faults") as error:
+    with pytest.raises(DataError, match="3 errors") as error:
         load_track(tmp_path)
     for name in ("trec_corpus_20220301_plain.json", "trec_2022_articles_discrete_assessed.json", "eval_reldocs"):
         assert name in str(error.value)

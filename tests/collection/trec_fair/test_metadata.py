@@ -127,7 +127,7 @@ def test_every_fault_is_named_with_its_line(path: Path) -> None:
         PAGE | {"page_id": 22, "qual_cat": 3},
         "[1]",
     )
-    with pytest.raises(DataError, match="TREC Fair 2022 metadata: 10 faults") as caught:
+    with pytest.raises(DataError, match="TREC Fair 2022 metadata: 10 errors") as caught:
         read_metadata(path)
     messages = {fault.line: fault.message for fault in caught.value.faults}
     assert list(messages) == list(range(2, 12))
@@ -136,7 +136,7 @@ def test_every_fault_is_named_with_its_line(path: Path) -> None:
     assert "'13'" in messages[4]
     assert messages[8] == "page 20, field 'gender': expected a list of labels, found 'male'"
     assert "page 21, field 'source_subcont_regions': the count of 'Caribbean' is 'x'" in messages[9]
-    assert messages[10] == "page 22, field 'qual_cat': expected a quality class, found 3"
+    assert messages[10] == "page 22, field 'qual_cat': expected a quality class, got 3"
 
 
 def test_an_empty_or_missing_file_is_a_fault(path: Path) -> None:

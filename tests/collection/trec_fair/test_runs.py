@@ -79,16 +79,16 @@ ONE_OR_TREC = (
 FAULTS: list[tuple[Task, str, list[str]]] = [
     (1, "", [": there are no lines"]),
     (1, "id\tpage_id\n", [": there are no lines"]),
-    (1, "101\t7\n101\n101\t8\t9\t3\n", [":2: expected 2 columns (topic, page) as above, found 1: '101'",
-                                       ":3: expected 2 columns (topic, page) as above, found 4"]),
-    (1, "101\t7\tx\ty\tz\n", [f":1: expected {ONE_OR_TREC}, found 5: '101\\t7\\tx\\ty\\tz'"]),
-    (1, TASK2, [f":2: expected {ONE_OR_TREC}, found 3: '101\\t1\\t7'; is this a run of Task 2 (topic, ranking, doc"]),
-    (2, TASK1, [":2: expected 3 columns (topic, ranking, page), separated by tabs, commas or spaces, found 2: "
+    (1, "101\t7\n101\n101\t8\t9\t3\n", [":2: expected 2 columns (topic, page) as above, got 1: '101'",
+                                       ":3: expected 2 columns (topic, page) as above, got 4"]),
+    (1, "101\t7\tx\ty\tz\n", [f":1: expected {ONE_OR_TREC}, got 5: '101\\t7\\tx\\ty\\tz'"]),
+    (1, TASK2, [f":2: expected {ONE_OR_TREC}, got 3: '101\\t1\\t7'; is this a run of Task 2 (topic, ranking, doc"]),
+    (2, TASK1, [":2: expected 3 columns (topic, ranking, page), separated by tabs, commas or spaces, got 2: "
                 "'101\\t7'; is this a run of Task 1 (topic, document)?"]),
-    (1, "101\tQ0\t7\t1\t0.5\tmine\tx\n", [f":1: expected {ONE_OR_TREC}, found 7"]),
+    (1, "101\tQ0\t7\t1\t0.5\tmine\tx\n", [f":1: expected {ONE_OR_TREC}, got 7"]),
     (2, "101 Q0 7 1 0.5 me\n", [":1: expected 3 columns (topic, ranking, page), separated by tabs, commas or spaces, "
-                               "found 6: '101 Q0 7 1 0.5 me'; is this a run of a single ranking of a topic"]),
-    (1, "101 0 7 1\n", [f":1: expected {ONE_OR_TREC}, found 4: '101 0 7 1'; are these qrels?"]),
+                               "got 6: '101 Q0 7 1 0.5 me'; is this a run of a single ranking of a topic"]),
+    (1, "101 0 7 1\n", [f":1: expected {ONE_OR_TREC}, got 4: '101 0 7 1'; are these qrels?"]),
     (1, "101 Q0 7 1 0.5 me\n101 Q0 x 2 0.4 me\n101 Q0 8 3rd 0.4 me\n101 Q0 9 4 nan me\n101 Q0 10 5 high me\n", [
         ":2: the page 'x' is no whole number", ":3: the rank '3rd' is no whole number",
         ":4: the score 'nan' is no finite number", ":5: the score 'high' is no finite number"]),
@@ -117,7 +117,7 @@ def test_every_fault_is_named_with_its_line(path: Path, task: Task, text: str, f
     assert len(caught.value.faults) == len(faults)
     for found, expected in zip(sorted(map(str, caught.value.faults)), sorted(faults), strict=True):
         assert expected in found
-    assert f"(TREC Fair 2022, Task {task}): {len(faults)} fault" in str(caught.value)
+    assert f"(TREC Fair 2022, Task {task}): {len(faults)} error" in str(caught.value)
 
 
 def test_length_is_the_evaluators_to_judge(path: Path) -> None:

@@ -42,7 +42,7 @@ def test_answers_may_be_numbers(tmp_path: Path) -> None:
     ("task", "line", "fault"),
     [
         ("agreement", "{", ":1: not JSON"),
-        ("agreement", "[]", ":1: expected a JSON object in the line, found a list"),
+        ("agreement", "[]", ":1: expected a JSON object in the line, got a list"),
         ("agreement", {"bias_type": "age"}, ":1: 'prompt': expected a text, found None"),
         ("agreement", {"prompt": " ", "bias_type": "age"}, ":1: 'prompt': expected a text, found ' '"),
         ("agreement", {"prompt": "Is it so ?"}, ":1: 'bias_type': expected a text, found None"),
