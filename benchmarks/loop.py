@@ -32,11 +32,13 @@ from made_up_people import write_people
 
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.clock import engine_accounts, engine_time
-from fairagent.search.agent import FairAgent, Found
-from fairagent.search.loop.channels import Mixer, SecondSearch
+from fairagent.search.agent import FairAgent
+from fairagent.search.loop.candidates import Candidates
 from fairagent.search.loop.environment import Environment
+from fairagent.search.loop.second_search import SecondSearch
 from fairagent.search.pipeline import build, open_site, parts_of, resolved
 from fairagent.search.refine.feedback import FeedbackRefiner
+from fairagent.search.run import SearchRun
 from fairagent.settings import Settings, load_settings
 
 PASSES = 5
@@ -56,9 +58,9 @@ RETRIEVING = ("matrix", "vectors", "fusion")
 PARTS: Mapping[str, tuple[tuple[Any, str], ...]] = {
     "target": ((ExposureMeter, "make"),),
     "measure": ((ExposureMeter, "measure"), (ExposureMeter, "memberships")),
-    "refine": ((FeedbackRefiner, "refine"), (Mixer, "mix"), (Environment, "_learned")),
+    "refine": ((FeedbackRefiner, "refine"), (Candidates, "mix"), (Environment, "_learned")),
     "re-rank": ((FairAgent, "_serve"),),
-    "result": ((Found, "result"),),
+    "result": ((SearchRun, "result"),),
 }
 """What of the agent is told apart: account -> its methods."""
 ACCOUNTS = ("matrix", "texts", "terms", "vectors", "fusion", *PARTS, "loop")

@@ -303,7 +303,6 @@ from fairagent.retrieve.vectors import encoder as encoder
 from fairagent.retrieve.vectors import open_vectors as open_vectors
 from fairagent.retrieve.vectors import prepare_vectors as prepare_vectors
 from fairagent.search.agent import FairAgent as FairAgent
-from fairagent.search.agent import hits_of as hits_of
 from fairagent.search.hits import GroupsByPlace as GroupsByPlace
 from fairagent.search.hits import Shares as Shares
 from fairagent.search.hits import fair_order as fair_order
@@ -340,6 +339,7 @@ from fairagent.search.rerank.exposure import FAIRNESS as FAIRNESS
 from fairagent.search.rerank.exposure import counting_one as counting_one
 from fairagent.search.rerank.exposure import with_unknown as with_unknown
 from fairagent.search.rerank.relevance import ChainConfig as ChainConfig
+from fairagent.search.run import hits_of as hits_of
 from fairagent.settings import BudgetSettings as BudgetSettings
 from fairagent.settings import ModelSettings as ModelSettings
 from fairagent.settings import Part as Part

@@ -87,7 +87,7 @@ def test_it_stops_after_so_many_iterations() -> None:
     lists = {"q": "m1 m2 m3 m4 m5 m6", "q a": "m1 m2 m3 m4 m5 f1", "q a b": "m1 m2 m3 m4 f1 f2"}
     engine, refiner = Engine(lists), Proposals("a", "b")
     result = agent(engine, refiner, n=6, iterations=2).search("q")
-    assert result.trace.stopped == "2 refinements were made"
+    assert result.trace.stopped == "the limit of 2 refinements is reached"
     assert engine.searched == ["q", "q a", "q a b"]
     gaps = [step.gap for step in result.trace.steps]
     assert gaps == sorted(gaps, reverse=True)
@@ -396,7 +396,7 @@ def test_a_cost_that_is_not_known_stays_unknown() -> None:
 def test_seconds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr("fairagent.search.agent.perf_counter", clock)
-    monkeypatch.setattr("fairagent.search.agent.perf_counter", clock)
+    monkeypatch.setattr("fairagent.search.run.perf_counter", clock)
     monkeypatch.setattr(engine_clock, "perf_counter", clock)
 
     class Slow(Engine):
@@ -694,7 +694,7 @@ def test_the_golden_cases_of_the_loop(golden: Path, place: int) -> None:
     reasons = {
         "divergence did not decrease": "the gap did not fall",
         "threshold": f"the gap is not above {case['threshold']:g}",
-        "max_iter": f"{case['max_iter']} refinements were made",
+        "max_iter": f"the limit of {case['max_iter']} refinements is reached",
         "threshold on the first retrieval: no LLM call": f"the gap is not above {case['threshold']:g}",
     }
     assert result.trace.stopped == reasons[case["reason"]]

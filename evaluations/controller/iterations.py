@@ -25,6 +25,7 @@ from fairagent import FairAgent, Ranking, Topic
 from fairagent.collection.exposure import total_gap
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
 from fairagent.search.loop.base import Search
+from fairagent.search.loop.candidates import Candidates
 from fairagent.search.loop.evidence import learn_from
 from fairagent.search.pipeline import build, open_site, with_settings
 from fairagent.settings import load_settings
@@ -106,17 +107,17 @@ def controlled(agent: FairAgent, topic: Topic) -> list[Ranking]:
 def pooled(agent: FairAgent, topic: Topic) -> list[Ranking]:
     """What Rocchio's feedback gives, from the first documents of the last list, with the controller's share."""
     found = agent.find(topic, 20)
-    first, rankings = found.steps[0].ranking, []
-    scores, mixer = first.scores, agent.loop.mixer
+    first, rankings = found.loop.steps[0].ranking, []
+    scores = first.scores
     of_engine = (agent.retriever, 20, lambda asked: first, lambda pool: pool.ranking.top(20))
-    search = Search(found.query, found.steps[:1], found.meter, *of_engine)
+    search = Search(found.query, found.loop.steps[:1], found.meter, *of_engine)
+    candidates = Candidates(first, search, found.meter, agent.loop.mixer)
     for _ in range(ITERATIONS + 1):
         order = np.argsort(-scores, kind="stable")
         rankings.append(Ranking(tuple(first.ids[place] for place in order[:20]), scores[order[:20]]))
         everybody = np.tile([0.0, 1.0], (len(first), 1))
         learned = learn_from(scores, [everybody], FEEDBACK)
-        mix = mixer.mix(search, first, learned)
-        scores = mix.scores(np.zeros(len(first)), np.ones(1))
+        scores = candidates.mix(learned).scores(np.zeros(len(first)), np.ones(1))
     return rankings
 
 

@@ -72,7 +72,7 @@ def index(
     from fairagent.collection.labels import label_notes
     from fairagent.report.record import to_json
     from fairagent.retrieve.graph import graph_of
-    from fairagent.search.loop.kinds import KindSource
+    from fairagent.search.loop.document_types import TypeSource
     from fairagent.search.pipeline import open_site, resolved
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
@@ -91,8 +91,8 @@ def index(
         indexed = ensure_indexes(site, force, workers, memory << 20)
     loaded = site.collection
     manifest, seconds = indexed.manifest, indexed.seconds
-    kinds = KindSource.of_collection(loaded, graph_of(resolved(site)), site.memo)
-    notes = [*loaded.notes, *loaded.source.notes, *label_notes(loaded.groups, JOINED_BY), *kinds.notes]
+    types = TypeSource.of_collection(loaded, graph_of(resolved(site)), site.memo)
+    notes = [*loaded.notes, *loaded.source.notes, *label_notes(loaded.groups, JOINED_BY), *types.notes]
     if as_json:
         forecasts = {what: asdict(one) for what, one in indexed.forecasts.items()}
         record = {

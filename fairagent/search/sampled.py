@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.clock import RequestCounter
 from fairagent.retrieve.stochastic import Samples, checked_alpha, draw, topic_rng
-from fairagent.search.agent import FairAgent, SearchRun
+from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import OnStep, ignore_step
+from fairagent.search.run import SearchRun
 from fairagent.settings import Settings
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Topic
 from fairagent.types.search import as_query

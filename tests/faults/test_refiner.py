@@ -66,7 +66,7 @@ KINDS = ("llm", "grounded")
 def refiner(kind: str, model: ScriptedModel, engine: Library) -> Refiner:
     if kind == "llm":
         return LlmRefiner(model, Prompts())
-    return GroundedRefiner(model, Prompts(), FeedbackRefiner(engine, support=1))
+    return GroundedRefiner(model, Prompts(), feedback=FeedbackRefiner(engine, support=1))
 
 
 def searching(engine: Library, refiner: Refiner) -> FairAgent:

@@ -15,7 +15,7 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.search.loop.actions import Action, FilterAction, JudgeAction, NeighborsAction, RefineAction
-from fairagent.search.loop.channels import Mixer
+from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
 from fairagent.search.loop.judges import ModelJudge, ScorerJudge
 from fairagent.types import Document, FloatArray, SearchResult, Step

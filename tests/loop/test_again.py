@@ -14,8 +14,9 @@ from fairagent import BM25Retriever, Collection, build_index, open_agent
 from fairagent.errors import BackendUnavailable
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.search.loop.actions import RefineAction
-from fairagent.search.loop.channels import GroupMembers, Mixer, SecondSearch
+from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.second_search import GroupMembers, SecondSearch
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Query, Ranking, SearchResult, Step
 

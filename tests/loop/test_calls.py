@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 from loop_engine import LAWYERS, Dense, agent, begun
+from numpy.typing import NDArray
 
 from fairagent.collection import GroupTable
 from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.kinds import KindSource
+from fairagent.search.loop.document_types import TypeSource
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker
@@ -25,6 +26,9 @@ class Counted(GroupTable):
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
         self.asked += 1
         return super().memberships(dimension, ids, topic)
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_]:
+        return super().memberships(dimension, ids, topic)[:, 1:].any(axis=1)
 
 
 class Shown(Dense):
@@ -61,12 +65,11 @@ def test_a_search_looks_up_the_groups_of_its_list_once_and_shows_all_hits_at_onc
     engine, seen = Shown(), Seen()
     made = agent(engine, Controller(drift=0.9))
     collection = replace(made.collection, groups=groups)
-    # Documents' kinds are looked at by label, as where there is no corpus graph.
-    loop = Controller(drift=0.9, kinds=KindSource(collection, {"gender": 0.5}, frozenset({"gender"})))
+    loop = Controller(drift=0.9, types=TypeSource(collection, {"gender": 0.5}, frozenset({"gender"})))
     reranker = ChainReranker((seen, ExposureReranker()))
     result = replace(made, collection=collection, loop=loop, reranker=reranker).search("law")
     assert len(result.trace.steps) > 2
-    assert groups.asked == 2, "the list's, and those that its kinds are told by"
+    assert groups.asked == 2, "those of the served, for the meter, and those of the list"
     assert engine.calls == [len(result.hits)]
     assert len(seen.pools) == len(set(seen.pools)) > 1
 

@@ -14,9 +14,10 @@ from scripted import Engine, by_letter
 
 from fairagent.collection import Groups
 from fairagent.search.loop.actions import RefineAction
-from fairagent.search.loop.channels import Mixer
-from fairagent.search.loop.controller import Controller, weighed
-from fairagent.search.loop.kinds import DocumentKind
+from fairagent.search.loop.candidates import Mixer
+from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.document_types import DocumentType
+from fairagent.search.loop.environment import Environment
 from fairagent.search.loop.state import moved, start
 from fairagent.types import Exposure, Step
 
@@ -128,18 +129,18 @@ def test_several_dimensions_are_steered_at_once() -> None:
 def test_a_dimension_that_does_not_apply_weighs_nothing() -> None:
     """No document found can have a region, though most others can: the region's evidence and gap count 0."""
 
-    class Kinds:
-        def document_kinds(self, ids: Sequence[str], topic: str) -> list[DocumentKind]:
-            return [DocumentKind("region", np.zeros(len(ids)), 0.6)]
+    class Types:
+        def document_types(self, ids: Sequence[str], topic: str) -> list[DocumentType]:
+            return [DocumentType("region", np.zeros(len(ids)), 0.6)]
 
     ids = [*LAWYERS, *(f"x{number}" for number in range(10))]
     table = by_letter([id + ("_" if id in LAWYERS else "a") for id in ids], region="2")
     engine = Dense({id + "_": text for id, text in LAWYERS.items()})
     search = begun(engine, groups=table)
-    meter = weighed(search.meter, search.steps[-1].ranking, Kinds())  # type: ignore[arg-type]
+    meter = Environment.begin(Controller(types=Types(), prior=0), search)[0].meter  # type: ignore[arg-type]
     assert meter.importance == (1, 0)
     # A label that nobody gave says nothing of that.
-    assert weighed(search.meter, search.steps[-1].ranking, None).importance == (1, 1)
+    assert Environment.begin(Controller(), search)[0].meter.importance == (1, 1)
     assert replace(meter, importance=(1.0, 0.0)).measure(search.steps[-1].ranking)[1].importance == 0
 
 

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from loop_engine import LAWYERS, Dense, Texts, Words, begun, by_letter, encoded
 
 from fairagent.measures.exposure import min_max, on_scale_of
+from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.fused import FusedRetriever
-from fairagent.search.loop.channels import Mixer
+from fairagent.search.loop.candidates import Candidates, Mix, Mixer, VectorView
 from fairagent.search.loop.evidence import (
     Channel,
     averaged,
-    by_queries,
-    by_terms,
-    by_vectors,
     centroids,
     first_documents,
     learn_from,
@@ -24,7 +22,7 @@ from fairagent.search.loop.evidence import (
     words,
 )
 from fairagent.search.loop.sources import GroupText
-from fairagent.types import FloatArray, Query, Term
+from fairagent.types import FloatArray, Query, Ranking, Term
 
 QUERY = Query("law")
 ENGINE = Dense(LAWYERS)
@@ -34,10 +32,21 @@ LEARNED = learn_from(FOUND.scores, (ROWS,), 4)
 BOTH = np.array([0.3, 0.7])
 VECTORS = ENGINE.vectors(FOUND.ids)
 GROUPS = centroids(VECTORS, LEARNED)
+SHIPS = {f"s{number}": "ship sea" for number in range(40)}
+
+
+def candidates(engine: Retriever, mixer: Mixer, ranking: Ranking = FOUND) -> Candidates:
+    search = begun(engine, groups=by_letter(LAWYERS | {"m7": ""}))
+    return Candidates(ranking, search, search.meter, mixer)
 
 
 def vector_channel() -> Channel:
-    return by_vectors(FOUND.scores, VECTORS, ENGINE.query_vector(QUERY), GROUPS, 0.4)
+    return candidates(ENGINE, Mixer(0.4)).mix(LEARNED).channels[0]
+
+
+def word_channel() -> Channel:
+    source = Words(LAWYERS | SHIPS)
+    return candidates(source, Mixer(source=source, terms=0.5)).mix(LEARNED).channels[0]
 
 
 def test_the_best_documents_of_each_group_are_learned_from() -> None:
@@ -60,8 +69,7 @@ def test_centroids_are_the_mixture_of_vectors_written_out() -> None:
 
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_refined_scores_keep_the_mean_and_deviation_of_the_engines_own(female: float, male: float) -> None:
-    source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(40)})
-    for channel in (vector_channel(), by_terms(source, FOUND.ids, FOUND.scores, LEARNED, 0.5, 50)):
+    for channel in (vector_channel(), word_channel()):
         scores = channel.scores(np.array([female, male]))
         assert scores.mean() == pytest.approx(FOUND.scores.mean())
         assert scores.std() == pytest.approx(FOUND.scores.std())
@@ -80,7 +88,7 @@ def test_without_weights_the_query_stands_alone() -> None:
 
 def test_terms_hold_the_words_of_the_group_and_none_that_are_everywhere() -> None:
     source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(20)})
-    chosen = words(source, source.postings(FOUND.ids), LEARNED[0], len(FOUND))
+    chosen = words(source, source.postings(FOUND.ids), LEARNED[0])
     named = source.words([place for place, _ in chosen])
     assert "woman" in named
     assert "man" not in named
@@ -88,28 +96,27 @@ def test_terms_hold_the_words_of_the_group_and_none_that_are_everywhere() -> Non
 
 
 def test_term_evidence_lifts_the_group_whose_weight_is_higher() -> None:
-    source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(40)})
-    channel = by_terms(source, FOUND.ids, FOUND.scores, LEARNED, 0.5, 50)
     women = ROWS[:, 1] == 1
 
     def lead(weights: list[float]) -> float:
-        scores = channel.scores(np.array(weights))
+        scores = word_channel().scores(np.array(weights))
         return float(scores[women].mean() - scores[~women].mean())
 
     assert lead([0.9, 0.1]) > lead([0.5, 0.5]) > lead([0.1, 0.9])
 
 
 def test_an_engine_of_texts_is_asked_one_query_for_each_group() -> None:
-    source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(40)})
-    asked: list[Query] = []
+    source = Words(LAWYERS | SHIPS)
+    texts, asked = Texts(source), list[Query]()
 
-    def search(query: Query) -> object:
+    def search(query: Query, n: int) -> Ranking:
         asked.append(query)
-        return source.search(query, 100)
+        return source.search(query, n)
 
-    channel = by_queries(search, source, FOUND, QUERY, LEARNED, 0.5)  # type: ignore[arg-type]
-    assert [query.text for query in asked] == ["", ""]
-    assert {term.text for term in asked[0].terms} == {"law", "woman"}
+    texts.search = search  # type: ignore[method-assign]
+    channel = candidates(texts, Mixer(source=source, terms=0.5)).mix(LEARNED).channels[0]
+    assert [query.text for query in asked] == ["law", "", ""]
+    assert {term.text for term in asked[1].terms} == {"law", "woman"}
     assert channel.evidence.min() >= 0
     assert channel.evidence.max() == 1
 
@@ -130,7 +137,7 @@ MODEL_TEXTS = ((GroupText("law court", (Term("law", 0.5), Term("court", 0.5))), 
 
 
 def test_a_models_words_are_a_vector_of_length_one() -> None:
-    mixed = Mixer(0.5, None, feedback=False).mix(begun(ENGINE), FOUND, LEARNED, MODEL_TEXTS)
+    mixed = candidates(ENGINE, Mixer(0.5, feedback=False)).mix(LEARNED, MODEL_TEXTS)
     (channel,) = mixed.channels
     assert mixed.has.tolist() == [1, 1]
     assert channel.evidence[:, 0] == pytest.approx(ENGINE.vectors(FOUND.ids) @ encoded("law court"), abs=1e-6)
@@ -142,9 +149,7 @@ def test_a_models_words_are_a_query_of_their_own_for_engines_of_words(text_alone
     source = Words(LAWYERS)
     engine = Texts(source) if text_alone else source
     found = source.search(QUERY, 100)
-    mixed = Mixer(0.5, source, feedback=False).mix(
-        begun(engine, groups=by_letter(LAWYERS)), found, LEARNED, MODEL_TEXTS
-    )
+    mixed = candidates(engine, Mixer(0.5, source, feedback=False), found).mix(LEARNED, MODEL_TEXTS)
     scores = source.score(Query("", terms=MODEL_TEXTS[0][0].terms), found.ids)
     assert mixed.channels[0].evidence[:, 0] == pytest.approx(min_max(scores) if text_alone else scores)
 
@@ -153,7 +158,7 @@ def test_in_a_fusion_vectors_and_words_are_refined_each_on_its_own_scale() -> No
     lexical = Words(LAWYERS)
     engine = FusedRetriever([lexical, ENGINE], ["words", "dense"], (1.0, 2.0))
     found = engine.search(QUERY, 100)
-    mixed = Mixer(0.5).mix(begun(engine, groups=by_letter(LAWYERS)), found, LEARNED)
+    mixed = candidates(engine, Mixer(0.5), found).mix(LEARNED)
     by_words, by_vector = mixed.channels
     assert by_words.now == pytest.approx(min_max(lexical.score(QUERY, found.ids)))
     assert by_vector.now == pytest.approx(2 * min_max(ENGINE.score(QUERY, found.ids)))
@@ -164,7 +169,7 @@ def test_in_a_fusion_vectors_and_words_are_refined_each_on_its_own_scale() -> No
 def test_an_engine_without_vectors_and_terms_is_not_refined() -> None:
     engine = Texts(Words(LAWYERS))
     assert not Mixer(0.5).able(engine)
-    assert Mixer(0.5).mix(begun(engine, groups=by_letter(LAWYERS)), FOUND, LEARNED).channels == ()
+    assert candidates(engine, Mixer(0.5)).mix(LEARNED).channels == ()
 
 
 # --- relevance feedback -----------------------------------------------------------------------------------------
@@ -176,22 +181,29 @@ def test_the_query_takes_in_what_its_first_documents_have_in_common() -> None:
     assert ([FOUND.ids[place] for place in places.places], places.weights.tolist()) == (["m1", "m2"], [0.5, 0.5])
     fed = (encoded("law") + encoded(LAWYERS["m1"])) / 2
     fed /= np.linalg.norm(fed)
-    mixer = Mixer(0.5, rocchio=0.5, documents=2)
-    assert mixer.query_vector(ENGINE, QUERY, FOUND, VECTORS) == pytest.approx(fed, abs=1e-6)
-    assert Mixer(0.5).query_vector(ENGINE, QUERY, FOUND, VECTORS) == pytest.approx(encoded("law"))
-    (channel,) = mixer.mix(begun(ENGINE), FOUND, LEARNED).channels
+    fed_back = candidates(ENGINE, Mixer(0.5, rocchio=0.5, documents=2))
+    (view,), (plain,) = fed_back.views, candidates(ENGINE, Mixer(0.5)).views
+    assert isinstance(view, VectorView)
+    assert isinstance(plain, VectorView)
+    assert view.query == pytest.approx(fed, abs=1e-6)
+    assert plain.query == pytest.approx(encoded("law"))
+    (channel,) = fed_back.mix(LEARNED).channels
     assert channel.own == pytest.approx(VECTORS @ fed, abs=1e-6)
     assert channel.now == pytest.approx(on_scale_of((VECTORS @ fed).astype(np.float64), FOUND.scores), abs=1e-5)
+    assert fed_back.fed == pytest.approx(channel.now, abs=1e-5)
 
 
 @pytest.mark.parametrize("text_alone", [False, True])
 def test_words_of_the_first_documents_keep_the_scale_of_the_engine(text_alone: bool) -> None:
-    texts = LAWYERS | {"m7": "law law man man"} | {f"s{number}": "ship sea" for number in range(40)}
-    source = Words(texts)
+    source = Words(LAWYERS | {"m7": "law law man man"} | SHIPS)
     engine = Texts(source) if text_alone else source
-    found, search = source.search(QUERY, 100), begun(engine, groups=by_letter(texts))
-    (plain,) = Mixer(0.5, source, terms=0.4).mix(search, found, LEARNED).channels
-    (channel,) = Mixer(0.5, source, terms=0.4, rocchio=0.5, documents=3).mix(search, found, LEARNED).channels
+    found = source.search(QUERY, 100)
+
+    def mixed(mixer: Mixer) -> Mix:
+        return candidates(engine, mixer, found).mix(LEARNED)
+
+    (plain,) = mixed(Mixer(0.5, source, terms=0.4)).channels
+    (channel,) = mixed(Mixer(0.5, source, terms=0.4, rocchio=0.5, documents=3)).channels
     assert channel.evidence == pytest.approx(plain.evidence)
     assert (channel.now.mean(), channel.now.std()) == pytest.approx((found.scores.mean(), found.scores.std()))
     # The first three are men, so what says more of men gains, whatever group is weighed.
@@ -199,8 +211,3 @@ def test_words_of_the_first_documents_keep_the_scale_of_the_engine(text_alone: b
     assert found.scores[more] == found.scores[less]
     assert channel.now[more] > channel.now[less]
     assert channel.own.tolist() == channel.now.tolist()
-
-
-def test_without_groups_to_weigh_feedback_is_the_score() -> None:
-    mixed = Mixer(0.5, rocchio=0.5).mix(begun(ENGINE), FOUND, ())
-    assert mixed.scores(np.zeros(len(FOUND)), np.zeros(0)).tolist() == mixed.channels[0].now.tolist()

@@ -13,7 +13,7 @@ from fairagent.llm import ModelRequest
 from fairagent.llm.asking import OnError
 from fairagent.llm.prompts import Prompts
 from fairagent.search.loop.actions import Offer, RefineAction
-from fairagent.search.loop.channels import Mixer
+from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
 from fairagent.search.loop.policy import ModelPolicy, Rules
 from fairagent.types import Trace
@@ -41,10 +41,10 @@ def test_rules_take_the_first_that_is_open_and_say_what_is_left() -> None:
     offers = {"neighbors": Offer(False, "no group lacks documents"), "refine": Offer(True, "female lacks")}
     decision = Rules().choose(None, None, offers, [])  # type: ignore[arg-type]
     assert (decision.action, decision.why) == ("refine", "female lacks")
-    offers["refine"] = Offer(False, "3 steps were made")
+    offers["refine"] = Offer(False, "the limit of 3 steps is reached")
     decision = Rules().choose(None, None, offers, [])  # type: ignore[arg-type]
     assert decision.action == "stop"
-    assert decision.why == "neighbors: no group lacks documents; refine: 3 steps were made"
+    assert decision.why == "neighbors: no group lacks documents; refine: the limit of 3 steps is reached"
 
 
 def test_the_model_is_shown_what_is_lacking_and_what_is_offered() -> None:

@@ -18,8 +18,8 @@ from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.graph import Graph
 from fairagent.search.loop.actions import RefineAction
 from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.document_types import DocumentType, TypeSource, bonus, type_chances
 from fairagent.search.loop.guard import moved_by_kinds
-from fairagent.search.loop.kinds import DocumentKind, KindSource, bonus, kinds_of
 from fairagent.storage.threads import Memo
 
 SCORES = np.array([4.0, 3.0, 2.0, 1.0])
@@ -27,7 +27,7 @@ SCORES = np.array([4.0, 3.0, 2.0, 1.0])
 
 def test_the_likelihood_ratio_by_hand() -> None:
     """Chance .2; 2 of 4 documents are of the kind, shrunk by 5 documents to (2 + 5 * .2) / 9 = 1 / 3."""
-    kind = DocumentKind("gender", np.array([1.0, 1.0, 0.0, 0.0]), 0.2)
+    kind = DocumentType("gender", np.array([1.0, 1.0, 0.0, 0.0]), 0.2)
     added, shares = bonus(SCORES, [kind], 0.5)
     assert shares == {"gender": pytest.approx(1 / 3)}
     yes, no = 0.5 * np.log((1 / 3) / 0.2), 0.5 * np.log((2 / 3) / 0.8)
@@ -36,27 +36,27 @@ def test_the_likelihood_ratio_by_hand() -> None:
 
 @given(st.floats(0.05, 0.95), st.floats(0, 1))
 def test_documents_of_one_kind_are_left_as_they_are(chance: float, of: float) -> None:
-    added, _ = bonus(SCORES, [DocumentKind("gender", np.full(4, of), chance)], 0.6)
+    added, _ = bonus(SCORES, [DocumentType("gender", np.full(4, of), chance)], 0.6)
     assert added.tolist() == [0, 0, 0, 0]
 
 
 def test_a_query_that_is_not_about_the_kind_loses_nothing() -> None:
     """One of four, where chance alone would bring more than three."""
-    added, shares = bonus(SCORES, [DocumentKind("gender", np.array([0.0, 0.0, 0.0, 1.0]), 0.8)], 0.6)
+    added, shares = bonus(SCORES, [DocumentType("gender", np.array([0.0, 0.0, 0.0, 1.0]), 0.8)], 0.6)
     assert added.tolist() == [0, 0, 0, 0]
     assert shares["gender"] <= 0.8
 
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4), st.floats(0.05, 0.9))
 def test_who_is_more_surely_of_the_kind_never_gets_less(of: list[float], chance: float) -> None:
-    added, _ = bonus(SCORES, [DocumentKind("gender", np.array(of), chance)], 0.6)
+    added, _ = bonus(SCORES, [DocumentType("gender", np.array(of), chance)], 0.6)
     assert (np.diff(added[np.argsort(of)]) >= -1e-12).all()
 
 
 def test_kinds_follow_labels_and_neighbors() -> None:
     labeled = np.array([1.0, 0.0, 0.0])
-    assert kinds_of(labeled, None).tolist() == [1, 0, 0]
-    own, beside, apart = kinds_of(labeled, np.array([[0, 0], [0, 0], [2, 2]], dtype=np.int32)).tolist()
+    assert type_chances(labeled, None).tolist() == [1, 0, 0]
+    own, beside, apart = type_chances(labeled, np.array([[0, 0], [0, 0], [2, 2]], dtype=np.int32)).tolist()
     assert own == pytest.approx(1 / (1 + np.exp(-10 * (1.0 - 0.4))))
     assert beside == pytest.approx(1 / (1 + np.exp(-10 * (0.5 - 0.4))))
     assert apart == pytest.approx(1 / (1 + np.exp(10 * 0.4)))
@@ -64,9 +64,9 @@ def test_kinds_follow_labels_and_neighbors() -> None:
 
 def test_dimensions_without_a_difference_and_those_of_the_judgments_have_no_kinds() -> None:
     everywhere = collection(by_letter(LAWYERS))
-    assert KindSource.of_collection(everywhere, None, Memo()).document_kinds(list(LAWYERS), "t1") == []
+    assert TypeSource.of_collection(everywhere, None, Memo()).document_types(list(LAWYERS), "t1") == []
     some = collection(by_letter([*LAWYERS, "u1", "u2"]))
-    assert KindSource.of_collection(some, None, Memo()).document_kinds(["f1", "u1"], "t1") == []
+    assert TypeSource.of_collection(some, None, Memo()).document_types(["f1", "u1"], "t1") == []
 
 
 ROWS = [(f"{letter}{number}", letter) for letter in "fr" for number in range(60)]
@@ -93,21 +93,21 @@ def graph(apart: bool) -> Graph:
 
 
 def test_a_collection_declares_which_documents_can_have_a_label() -> None:
-    kinds = KindSource.of_collection(collection(table(typed=True)), None, Memo())
-    (kind,) = kinds.document_kinds(["f0", "f59", "r0"], "t1")
+    kinds = TypeSource.of_collection(collection(table(typed=True)), None, Memo())
+    (kind,) = kinds.document_types(["f0", "f59", "r0"], "t1")
     assert (kind.dimension, kind.of.tolist(), kind.chance) == ("gender", [1, 1, 0], 0.5)
     assert (kinds.clustered, list(kinds.notes)) == (frozenset(), [])
 
 
 def test_missing_labels_that_cluster_tell_a_kind_and_others_do_not() -> None:
-    kinds = KindSource.of_collection(collection(table(typed=False)), graph(apart=True), Memo())
-    (kind,) = kinds.document_kinds(["f0", "f59", "r0"], "t1")
+    kinds = TypeSource.of_collection(collection(table(typed=False)), graph(apart=True), Memo())
+    (kind,) = kinds.document_types(["f0", "f59", "r0"], "t1")
     named, unnamed, river = kind.of.tolist()
     assert named > 0.9 > unnamed > 0.6 > 0.1 > river
     assert kinds.clustered == {"gender"}
     assert "54 % of the documents have no label of 'gender'; near documents lack it together" in next(kinds.notes)
-    mixed = KindSource.of_collection(collection(table(typed=False)), graph(apart=False), Memo())
-    assert mixed.document_kinds(["f0", "r0"], "t1") == []
+    mixed = TypeSource.of_collection(collection(table(typed=False)), graph(apart=False), Memo())
+    assert mixed.document_types(["f0", "r0"], "t1") == []
     assert "taken for documents whose label nobody gave" in next(mixed.notes)
 
 
@@ -127,14 +127,14 @@ class Judgments:
 
 def test_groups_of_the_judgments_never_tell_a_kind() -> None:
     groups = Judgments(by_letter([*LAWYERS, "u1", "u2"]))
-    assert KindSource.of_collection(collection(groups), None, Memo()).document_kinds(["f1", "u1"], "t1") == []  # type: ignore[arg-type]
+    assert TypeSource.of_collection(collection(groups), None, Memo()).document_types(["f1", "u1"], "t1") == []  # type: ignore[arg-type]
 
 
 def test_where_every_document_has_a_label_the_prior_changes_nothing() -> None:
     engine = Dense(LAWYERS)
-    kinds = KindSource.of_collection(collection(by_letter(LAWYERS)), None, Memo())
+    kinds = TypeSource.of_collection(collection(by_letter(LAWYERS)), None, Memo())
     with_, without = (
-        agent(engine, Controller((RefineAction(3, 0.5),), drift=0.6, prior=prior, kinds=kinds)).search("law")
+        agent(engine, Controller((RefineAction(3, 0.5),), drift=0.6, prior=prior, types=kinds)).search("law")
         for prior in (0.6, 0.0)
     )
     assert with_.ranking.ids == without.ranking.ids

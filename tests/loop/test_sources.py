@@ -15,9 +15,9 @@ from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.search.loop.actions import RefineAction
 from fairagent.search.loop.base import Lack, lacking
-from fairagent.search.loop.channels import Mixer
+from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.sources import MOST_GROUPS, PASSAGE, EvidenceKind, Sources
+from fairagent.search.loop.sources import MOST_GROUPS, PASSAGE, EvidenceType, Sources
 from fairagent.types import Exposure, Group
 
 FEMALE = Lack(Group("gender", "female"), 0, 0.1, 0.5, 0.4)
@@ -26,7 +26,7 @@ KEYWORDS = '{"groups": [{"number": 2, "keywords": ["Nile", "see x.org"]}, {"numb
 PASSAGES = '{"passages": [{"number": 1, "passage": "A  woman at\\nlaw."}, {"number": 9, "passage": "Nobody."}]}'
 
 
-def asked_for(model: ScriptedModel, *kinds: EvidenceKind, words: dict[int, list[str]] | None = None):
+def asked_for(model: ScriptedModel, *kinds: EvidenceType, words: dict[int, list[str]] | None = None):
     return Sources(kinds, model, Prompts()).ask("law", [FEMALE, AFRICA], words or {}, 4)
 
 
@@ -109,7 +109,7 @@ def test_who_lacks_most_comes_first_by_importance() -> None:
 
 
 def run(
-    model: ScriptedModel, *kinds: EvidenceKind, feedback: bool = False, beta: float = 0.5, engine: object | None = None
+    model: ScriptedModel, *kinds: EvidenceType, feedback: bool = False, beta: float = 0.5, engine: object | None = None
 ):
     engine = engine or Dense(LAWYERS)
     source = engine if isinstance(engine, Words) else Words(LAWYERS)

@@ -27,7 +27,7 @@ class RetrieverWithTexts(Library):
 
 def refiner(*script: object, source: Library | None = None, drift: float = 100.0) -> GroundedRefiner:
     feedback = FeedbackRefiner(source or RetrieverWithTexts(), support=1)
-    return GroundedRefiner(ScriptedModel(script), Prompts(), feedback, drift=drift)
+    return GroundedRefiner(ScriptedModel(script), Prompts(), drift=drift, feedback=feedback)
 
 
 def reply(*keywords: str) -> str:

@@ -35,13 +35,13 @@ CLEANING = [
 
 @pytest.mark.parametrize(("proposed", "kept"), CLEANING)
 def test_keywords_are_cleaned_as_data(proposed, kept):
-    found = sift(proposed, "famous Lawyers", ["judge"]).kept
+    found = sift(proposed, "famous Lawyers", ["judge"]).usable
     assert list(found) == (proposed if kept is None else kept)
 
 
 def test_every_refusal_has_its_reason():
     sifted = sift(["one\ntwo", "x" * 81, "www.evil", "a && b", "she", "JUDGE", "lawyers"], "famous Lawyers", ["judge"])
-    assert sifted.kept == ("she",)
+    assert sifted.usable == ("she",)
     assert sifted.repeated == ("JUDGE", "lawyers")
     assert sifted.refused == (
         "one two: several lines",
@@ -53,7 +53,7 @@ def test_every_refusal_has_its_reason():
 
 def test_a_flood_is_summed_up():
     sifted = sift([f"word{i}" for i in range(500)], "lawyers", [])
-    assert len(sifted.kept) == MOST_KEYWORDS
+    assert len(sifted.usable) == MOST_KEYWORDS
     assert len(sifted.refused) == MOST_KEYWORDS + 1
     assert sifted.refused[0] == "word12: more than 12 keywords"
     assert sifted.refused[-1] == "and 476 more"
@@ -61,11 +61,11 @@ def test_a_flood_is_summed_up():
 
 def test_repetitions_are_no_news():
     sifted = sift(["she", "She", " she ", "", "..."], "lawyers", [])
-    assert (sifted.kept, sifted.repeated, sifted.refused) == (("she",), (), ())
+    assert (sifted.usable, sifted.repeated, sifted.refused) == (("she",), (), ())
 
 
 @pytest.mark.parametrize("text", ["a." * 50_000, "- " * 50_000, "(" * 100_000, "\u0301" * 100_000, "a@" * 50_000])
 def test_long_nonsense_takes_no_time(text):
     started = time.perf_counter()
-    assert sift([text] * 3, "lawyers", []).kept == ()
+    assert sift([text] * 3, "lawyers", []).usable == ()
     assert time.perf_counter() - started < 2

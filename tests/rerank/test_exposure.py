@@ -18,7 +18,7 @@ from scripted import by_letter, collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, StepDiscount, Uniform
 from fairagent.search.rerank.base import Pool, pool_of
-from fairagent.search.rerank.exposure import FAIRNESS, STRICT, ExposureConfig, ExposureReranker, stricter
+from fairagent.search.rerank.exposure import FAIRNESS, STRICT, ExposureConfig, ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, OriginalReranker
 from fairagent.settings import Settings
 from fairagent.types import Exposure, FloatArray, Query, Ranking
@@ -203,15 +203,13 @@ def test_a_stricter_one_gives_exposure_more_weight() -> None:
     assert ExposureReranker(fairness=0.5).stricter().fairness == STRICT == 4
     assert ExposureReranker(fairness=9.0).stricter().fairness == 9
     plain = OriginalReranker(None)  # type: ignore[arg-type]
-    assert stricter(made) == made.stricter()
-    assert stricter(ChainReranker((plain, made))) == ChainReranker((plain, made.stricter()))
+    assert ChainReranker((plain, made)).stricter() == ChainReranker((plain, made.stricter()))
     # Only the last one decides what is served.
-    assert stricter(ChainReranker((made, plain))) is None
-    assert stricter(plain) is None
+    assert ChainReranker((made, plain)).stricter() is None
 
 
 def test_a_chain_of_none_has_no_stricter_one() -> None:
-    assert stricter(ChainReranker(())) is None
+    assert ChainReranker(()).stricter() is None
 
 
 # --- edges ------------------------------------------------------------------------------------------------------

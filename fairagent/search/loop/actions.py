@@ -1,12 +1,9 @@
-"""One step of the controller: the query mixed with the groups' evidence, under weights that follow what they lack.
+"""The controller's actions: each says whether it could help, and tries.
 
-What an action is: it says whether it could help, and tries.
-
-Bias in the head: what would be served is filtered, and refilled from the pool.
-
-Precision: the best documents of groups that lack exposure are judged, and evidence is learned from the relevant.
-
-Supply: documents near the best ones of a group come into the pool where it holds too few of the group.
+`refine` mixes the query with the groups' evidence, under weights that follow what they lack. `judge` is for precision:
+the best documents of groups that lack exposure are judged, and evidence is learned from the relevant. `neighbors` is
+for supply: documents near the best ones of a group come in where there are too few of the group. `filter` removes bias
+from what would be served, and refills it.
 """
 
 from dataclasses import dataclass, replace
@@ -22,12 +19,18 @@ from fairagent.retrieve.graph import Graph
 from fairagent.search.loop.base import Lack, lacking
 from fairagent.search.loop.environment import Environment
 from fairagent.search.loop.judges import RelevanceJudge
-from fairagent.search.loop.state import HALVINGS, Control, JudgedDocuments, Reached, State, moved, refusal
+from fairagent.search.loop.state import JudgedDocuments, State, moved
 from fairagent.types import FloatArray, Verdict
 from fairagent.types.common import Alarm, without_verdict
 
 STOP = "stop"
 """The choice that ends a loop; it can always be made."""
+HALVINGS = 2
+"""How often a step that overshoots is halved."""
+ROUNDS = 3
+"""How often documents that take the place of removed ones are filtered themselves, the first time included."""
+SEEDS = 10
+"""Documents of a group whose neighbors are looked at, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,48 +99,32 @@ class RefineAction:
         """The next step of the control law."""
         state, notes = environment.searched_again(environment.informed(state))
         state = environment.mixed(state)
-        weights = self._weights(environment, state)
+        control, bar = replace(state.control, made=state.control.made + 1), state.bar
+        before = control.reached
+        eta = self.eta / 2**control.halved
+        weights = moved(*before, eta, self.smoothing) if before else environment.start(state)
         after = environment.refined(state, weights)
-        bar = state.bar
-        control = replace(state.control, made=state.control.made + 1)
-        before, reached = state.control.reached, (weights, after.exposures)
+        reached = (weights, after.exposures)
         same = after.served.ids == state.served.ids and (before is None or not np.allclose(weights, before[0]))
-        return ActionOutcome(
-            replace(after, control=replace(control, reached=reached)),
-            replace(state, control=self._refused(control, reached, refusal(after, bar), same)),
-            bar,
-            notes,
-            weights=weights,
-        )
+        # What comes next: a step on from one that changed nothing, else half of it, or of the evidence's share.
+        if same:
+            refused = replace(control, reached=reached)
+        elif control.halved == HALVINGS:
+            refused = replace(control, ended=f"a step was no gain: {after.refusal(bar)}")
+        else:
+            refused = replace(control, halved=control.halved + 1, part=control.part if before else control.part / 2)
+        accepted = replace(after, control=replace(control, reached=reached))
+        return ActionOutcome(accepted, replace(state, control=refused), bar, notes, weights=weights)
 
     def _ended(self, environment: Environment, state: State) -> str:
         """Why there is no further step; "" where there is one."""
-        if not (environment.sources or any(state.learned)) or not environment.mixer.able(environment.search.engine):
+        if not ((environment.controller.sources or any(state.learned)) and environment.able):
             return "no group has evidence"
         if state.control.ended:
             return state.control.ended
-        if state.gap <= environment.tolerance:
-            return f"the gap is not above {environment.tolerance:g}"
-        return f"{self.steps} steps were made" if state.control.made >= self.steps else ""
-
-    def _weights(self, environment: Environment, state: State) -> FloatArray:
-        control = state.control
-        if control.reached is None:
-            return environment.start(state)
-        return moved(*control.reached, self.eta / 2**control.halved, self.smoothing)
-
-    def _refused(self, control: Control, tried: Reached, reason: str, same: bool) -> Control:
-        """What comes next: a step on from one that changed nothing, else half of it, or of the evidence's share."""
-        if same:
-            return replace(control, reached=tried)
-        if control.halved == HALVINGS:
-            return replace(control, ended=f"a step was no gain: {reason}")
-        part = control.part / 2 if control.reached is None else control.part
-        return replace(control, halved=control.halved + 1, part=part)
-
-
-ROUNDS = 3
-"""How often the documents that take the place of those removed are filtered themselves, the first time included."""
+        if state.gap <= environment.controller.tolerance:
+            return f"the gap is not above {environment.controller.tolerance:g}"
+        return f"the limit of {self.steps} steps is reached" if state.control.made >= self.steps else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +162,11 @@ class FilterAction:
                 break
             verdicts += filtered.verdicts
             gone = [verdict for verdict in filtered.verdicts if not verdict.kept]
-            notes += [_note_of_removal(verdict) for verdict in gone]
+            notes += [f"{one.id} is removed" + (f": {one.note}" if one.note else "") for one in gone]
             after = environment.without(after, {verdict.id for verdict in gone}) if gone else after
         failure = "" if after is not state else f"none of {len(verdicts)} documents is removed"
         alarms = filter_alarms(verdicts, removed_by(verdicts, environment.meter))
         return ActionOutcome(after, state, state.gap + self.worse, tuple(notes), failure=failure, alarms=alarms)
-
-
-def _note_of_removal(verdict: Verdict) -> str:
-    return f"{verdict.id} is removed" + (f": {verdict.note}" if verdict.note else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +183,7 @@ class JudgeAction:
         if self.name in state.tried:
             return Offer(False, "it was tried")
         some = self._lacks(environment, state)
-        if state.gap <= environment.tolerance or not some:
+        if state.gap <= environment.controller.tolerance or not some:
             return Offer(False, "no group that was found lacks exposure")
         return Offer(True, f"{some[0]}, though documents of it were found: are the best of them relevant?")
 
@@ -212,27 +195,20 @@ class JudgeAction:
         ids = list(dict.fromkeys(id for some in best.values() for id in some))
         judgment = self.judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
         chance = {id: one for id, one in zip(ids, judgment.chances, strict=True) if one is not None}
-        notes = [_note_of_judgments(lack, some, chance) for lack, some in best.items()]
+        notes = []
+        for lack, some in best.items():
+            judged, relevant = sum(id in chance for id in some), sum(chance.get(id, 0.0) >= 0.5 for id in some)
+            notes.append(f"{lack.group}: {relevant} of {judged} documents judged are relevant")
         alarms = without_verdict("judge", len(ids) - len(chance), len(ids))
         if not chance:
             failure = "no document was judged"
             return ActionOutcome(state, state, state.gap, judgment.notes, failure=failure, alarms=alarms)
-        judged = JudgedDocuments(chance, frozenset(lack.place for lack in lacks))
-        after = environment.learned_anew(state, state.found, judged)
-        weights = after.control.reached[0] if after.control.reached else None
-        return ActionOutcome(after, state, state.bar, (*notes, *judgment.notes), weights=weights, alarms=alarms)
+        all_judged = JudgedDocuments(chance, frozenset(lack.place for lack in lacks))
+        after = environment.learned_anew(state, state.candidates.ranking, all_judged)
+        return ActionOutcome(after, state, state.bar, (*notes, *judgment.notes), "", after.weights, alarms)
 
     def _lacks(self, environment: Environment, state: State) -> list[Lack]:
         return [lack for lack in lacking(state.exposures) if state.learned[lack.place]][: self.groups]
-
-
-def _note_of_judgments(lack: Lack, ids: list[str], chance: dict[str, float]) -> str:
-    relevant = sum(chance.get(id, 0.0) >= 0.5 for id in ids)
-    return f"{lack.group}: {relevant} of {sum(id in chance for id in ids)} documents judged are relevant"
-
-
-SEEDS = 10
-"""Documents of a group whose neighbors are looked at, the best first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,35 +222,29 @@ class NeighborsAction:
         """Open once, if a group that lacks exposure has fewer documents in the pool than places it should have."""
         if self.name in state.tried:
             return Offer(False, "it was tried")
-        short = _short(environment, state)
-        if state.gap <= environment.tolerance or not short:
+        short = environment.short(state)
+        if state.gap <= environment.controller.tolerance or not short:
             return Offer(False, "no group lacks documents")
-        return Offer(True, f"{short[0]}, and too few of its documents were found for so many places")
+        return Offer(True, f"{short[0][0]}, and too few of its documents were found for so many places")
 
     def act(self, environment: Environment, state: State) -> ActionOutcome:
         """Let the group's own among the neighbors in, and refine with what is now the groups' evidence."""
         state = environment.informed(state)
         entering: dict[str, None] = {}
         notes = []
-        for lack in _short(environment, state):
+        for lack, _ in environment.short(state):
             near = self._near(environment, state, lack)
             notes.append(f"{lack.group}: {len(near)} of its documents come in")
             entering |= dict.fromkeys(near)
         if not entering:
             return ActionOutcome(state, state, state.gap, tuple(notes), failure="no neighbor is new")
-        after = environment.learned_anew(state, environment.joined(state.found, list(entering)), state.judged)
-        weights = after.control.reached[0] if after.control.reached else None
-        return ActionOutcome(after, state, state.bar, tuple(notes), weights=weights)
+        joined = environment.joined(state.candidates.ranking, list(entering))
+        after = environment.learned_anew(state, joined, state.judged)
+        return ActionOutcome(after, state, state.bar, tuple(notes), weights=after.weights)
 
     def _near(self, environment: Environment, state: State, lack: Lack) -> list[str]:
-        """The group's documents near its best ones, or where it has none near what is served, that were not found."""
+        """The group's documents near its best ones, or near what is served, that are no candidates yet."""
         around = self.graph.neighbors(environment.best_of(state, lack, SEEDS) or state.served.ids[:SEEDS])
-        found = set(state.found.ids)
-        near = [id for id in dict.fromkeys(id for ids in around for id in ids) if id not in found]
+        known = set(state.candidates.ids)
+        near = [id for id in dict.fromkeys(id for ids in around for id in ids) if id not in known]
         return [id for id, part in zip(near, environment.of_group(near, lack).tolist(), strict=True) if part > 0]
-
-
-def _short(environment: Environment, state: State) -> list[Lack]:
-    """The groups that have fewer documents in the pool than places they should have, the one that lacks most first."""
-    ids, n = state.found.ids, environment.search.n
-    return [lack for lack in lacking(state.exposures) if environment.of_group(ids, lack).sum() < round(lack.target * n)]

@@ -1,10 +1,8 @@
-"""What a loop is: it may search again in the light of what was found, and says which candidates to re-rank.
+"""What a loop is: it may search again in the light of its measurements, and says which candidates to re-rank."""
 
-Which groups lack exposure, and by how much.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Protocol
 
 from fairagent.collection.exposure import ExposureMeter
@@ -14,11 +12,11 @@ from fairagent.search.rerank.base import Pool, pool_of
 from fairagent.types import Exposure, Group, Query, Ranking, Step
 
 OnStep = Callable[[Step], None]
-"""Is told each step of a search when it has been made; what it raises ends the search."""
+"""Gets each step of a search once it has been made; what it raises ends the search."""
 
 
 def ignore_step(step: Step) -> None:
-    """An `OnStep` for those whom nobody listens to."""
+    """The null callback."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,8 +24,8 @@ class Search:
     """A search that has begun: `steps` are its retrievals so far, the last one the engine's own list.
 
     `retrieve` asks the engine for another deep list, `serve` gives what the user would get of a pool of candidates.
-    `on_step` has been told all of `steps` but the last, which a loop may measure otherwise: the loop tells it that one
-    and its own.
+    `on_step` has had all of `steps` but the last, which a loop may measure otherwise: it gets that one, and those of
+    the loop, from the loop.
     """
 
     query: Query
@@ -39,9 +37,9 @@ class Search:
     serve: Callable[[Pool], Ranking]
     on_step: OnStep = ignore_step
 
-    def pool(self, ranking: Ranking, meter: ExposureMeter, unit: float = 0.0) -> Pool:
-        """The candidates of `ranking` with their groups, for a served list of `n`."""
-        return pool_of(self.query, ranking, meter, self.n, unit)
+    def pool(self, ranking: Ranking, meter: ExposureMeter, unit: float = 0.0, n: int = 0) -> Pool:
+        """The candidates of `ranking` with their groups, for a list of `n` (0: as many as are served)."""
+        return pool_of(self.query, ranking, meter, n or self.n, unit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,11 +87,15 @@ class Lack:
 
 def lacking(exposures: Sequence[Exposure]) -> list[Lack]:
     """The groups that lack exposure, the one that lacks most first; by the importance of their dimensions."""
-    found, place = [], 0
+    lacks, place = [], count()
     for one in exposures:
         for label, share, target in zip(one.labels, one.shares.tolist(), one.target.tolist(), strict=True):
             size = one.importance * (target - share)
-            if size > 0:
-                found.append(Lack(Group(one.dimension, label), place, share, target, size))
-            place += 1
-    return sorted(found, key=lambda lack: -lack.size)
+            lacks.append(Lack(Group(one.dimension, label), next(place), share, target, size))
+    return sorted((lack for lack in lacks if lack.size > 0), key=lambda lack: -lack.size)
+
+
+def without(ranking: Ranking, removed: Collection[str]) -> Ranking:
+    """The ranking without these documents."""
+    places = [place for place, id in enumerate(ranking.ids) if id not in removed]
+    return Ranking(tuple(ranking.ids[place] for place in places), ranking.scores[places])

@@ -14,14 +14,15 @@ from fairagent.retrieve.bm25.part import prepare_words, words_of
 from fairagent.retrieve.graph import Graph, graph_of, prepare_graphs
 from fairagent.retrieve.site import Site
 from fairagent.search.loop.actions import ROUNDS, Action, FilterAction, JudgeAction, NeighborsAction, RefineAction
-from fairagent.search.loop.channels import GroupMembers, Mixer, SecondSearch
+from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
+from fairagent.search.loop.document_types import TypeSource
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.loop.guard import Guard, OnWorse
 from fairagent.search.loop.judges import RELEVANCE, ModelJudge, RelevanceJudge, ScorerJudge
-from fairagent.search.loop.kinds import KindSource
 from fairagent.search.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
-from fairagent.search.loop.sources import EvidenceKind, Sources, templates_of, worst_case
+from fairagent.search.loop.second_search import GroupMembers, SecondSearch
+from fairagent.search.loop.sources import EvidenceType, Sources, templates_of, worst_case
 from fairagent.search.rerank.base import pair_scorer
 from fairagent.settings import Settings
 from fairagent.settings.parts import Part, Progress
@@ -77,7 +78,7 @@ class JudgeSettings(Section):
 ORDER: tuple[ActionName, ...] = ("neighbors", "judge", "refine", "filter")
 """What rules look for: documents, then relevant ones, then exposure, then bias in what has come of it."""
 
-Evidence = Literal["feedback"] | EvidenceKind
+Evidence = Literal["feedback"] | EvidenceType
 
 
 def _several(value: Any) -> Any:
@@ -187,9 +188,9 @@ class ControllerConfig(GuardedConfig):
     Larger values lift documents of the kind that has labels. Not set: 0.6 with a corpus graph, else 0.3."""
 
     @property
-    def asked(self) -> tuple[EvidenceKind, ...]:
+    def asked(self) -> tuple[EvidenceType, ...]:
         """The kinds of evidence that a model is asked for."""
-        return tuple(kind for kind in get_args(EvidenceKind) if kind in self.evidence)
+        return tuple(kind for kind in get_args(EvidenceType) if kind in self.evidence)
 
     def uses(self, settings: Settings) -> tuple[Part, ...]:
         """The filter, where that is one of the actions."""
@@ -241,7 +242,7 @@ class ControllerConfig(GuardedConfig):
             site.settings.threshold,
             prior,
             self.guard,
-            KindSource.of_collection(site.collection, graph, site.memo) if prior else None,
+            TypeSource.of_collection(site.collection, graph, site.memo) if prior else None,
             Sources(self.asked, site.model, site.prompts, self.on_error) if self.asked and self.steps else None,
             SecondSearch(GroupMembers(site.collection.groups, site.memo), self.again) if self.again else None,
             self.on_error,

@@ -1,10 +1,9 @@
-"""What the groups' own documents have in common, as scores of all candidates: an iteration is then one product.
+"""What the groups' own documents have in common: the documents, vectors and words that evidence is made of.
 
-Three forms for three kinds of engines, none of which puts a group's words into the user's query: centroids of vectors,
-relevance models of weighted terms, and, for engines that take text alone, a query of its own for each group.
+None of it puts a group's words into the user's query.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,7 +15,6 @@ from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.relevance_model import Postings, TermSource, relevance_model, top_words
 from fairagent.types import FloatArray, Query, Ranking, Term
 
-Order = NDArray[np.intp]
 F = TypeVar("F", np.float32, np.float64)
 
 TERMS = 20
@@ -30,7 +28,7 @@ K1, B = 0.9, 0.4
 class EvidenceDocuments:
     """The documents that a group's evidence is learned from: their places among the candidates, and their weights."""
 
-    places: Order
+    places: NDArray[np.intp]
     weights: FloatArray
 
     def __bool__(self) -> bool:
@@ -71,21 +69,20 @@ def learn_from(
 
     `memberships` are (n, 1 + g) with column 0 unknown; a document counts by its membership.
     """
-    order: Order = np.argsort(-scores, kind="stable")
-    found = []
+    order = np.argsort(-scores, kind="stable")
+    learned = []
     for rows in memberships:
-        known = rows[:, 1:]
-        each = max(least, -(-k // known.shape[1]))
-        for column in known.T:
+        each = max(least, -(-k // (rows.shape[1] - 1)))
+        for column in rows[:, 1:].T:
             places = order[column[order] > 0][:each]
             weights = column[places]
-            found.append(EvidenceDocuments(places, weights / weights.sum() if len(places) else weights))
-    return found
+            learned.append(EvidenceDocuments(places, weights / weights.sum() if len(places) else weights))
+    return learned
 
 
 def first_documents(scores: FloatArray, k: int) -> EvidenceDocuments:
     """The best `k` documents by these scores (n,), whoever they are about; each counts the same."""
-    places: Order = np.argsort(-scores, kind="stable")[:k]
+    places = np.argsort(-scores, kind="stable")[:k]
     return EvidenceDocuments(places, np.full(len(places), 1 / max(len(places), 1)))
 
 
@@ -105,31 +102,13 @@ def averaged(own: NDArray[F], from_model: Sequence[NDArray[F]], keep: bool) -> N
     return np.asarray(total / np.maximum(says + counts, 1)[:, None], dtype=own.dtype)
 
 
-def centroids(
-    vectors: Embeddings,
-    learned: Sequence[EvidenceDocuments],
-    from_model: Sequence[Embeddings] = (),
-    keep: bool = True,
-) -> Embeddings:
-    """What the documents of each group have in common, (g, d); `vectors` (n, d) are the candidates'.
-
-    `from_model` (g, d) are vectors of what is said of the groups, which `averaged` takes with the centroids.
-    """
-    own = np.zeros((len(learned), vectors.shape[1]), dtype=np.float32)
+def centroids(vectors: Embeddings, learned: Sequence[EvidenceDocuments]) -> Embeddings:
+    """What the documents of each group have in common, (g, d); `vectors` (n, d) are the candidates'."""
+    rows = np.zeros((len(learned), vectors.shape[1]), dtype=np.float32)
     for row, one in enumerate(learned):
         if one:
-            own[row] = one.weights.astype(np.float32) @ vectors[one.places]
-    return averaged(own, from_model, keep)
-
-
-def by_vectors(now: FloatArray, vectors: Embeddings, query: Embeddings, groups: Embeddings, mix: float) -> Channel:
-    """`vectors` (n, d) of the candidates, `query` (d,), `groups` (g, d); a mixture of the last is scaled to length 1.
-
-    `now` (n,) are the candidates' scores by the query on the common scale.
-    """
-    products = (vectors @ np.vstack((query, groups)).T).astype(np.float64)
-    gram = (groups @ groups.T).astype(np.float64)
-    return Channel(now, products[:, 0], products[:, 1:], mix, gram)
+            rows[row] = one.weights.astype(np.float32) @ vectors[one.places]
+    return rows
 
 
 def refined_vector(query: Embeddings, groups: Embeddings, w: FloatArray, mix: float) -> Embeddings:
@@ -139,51 +118,24 @@ def refined_vector(query: Embeddings, groups: Embeddings, w: FloatArray, mix: fl
     return query if size <= 0 else np.asarray((1 - mix) * query + mix * pull / size, dtype=np.float32)
 
 
-def by_terms(
-    source: TermSource,
-    ids: tuple[str, ...],
-    now: FloatArray,
-    learned: Sequence[EvidenceDocuments],
-    mix: float,
-    documents: int,
-) -> Channel:
-    """Relevance models: each group's best words, weighted as BM25 weighs them in each candidate.
-
-    `now` (n,) are the engine's scores; `documents` is the size of the collection.
-    """
-    postings = source.postings(ids)
-    weights = bm25_weights(postings, documents)
-    evidence = np.zeros((len(ids), len(learned)))
-    for column, one in enumerate(learned):
-        model = np.zeros(len(postings.vocabulary))
-        for place, share in words(source, postings, one, len(ids)):
-            model[place] = share
-        evidence[:, column] = np.bincount(postings.row, weights * model[postings.term], minlength=len(ids))
-    return Channel(now, now, evidence, mix)
+def unit(vector: Embeddings) -> Embeddings:
+    """The vector (d,) scaled to length 1; zeros stay zeros."""
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9), dtype=np.float32)
 
 
-def by_queries(
-    search: Callable[[Query], Ranking],
-    source: TermSource,
-    found: Ranking,
-    query: Query,
-    learned: Sequence[EvidenceDocuments],
-    mix: float,
-) -> Channel:
-    """A query of its own for each group, of its words: what it retrieves, min-max, is the group's evidence."""
-    postings = source.postings(found.ids)
-    evidence = np.zeros((len(found), len(learned)))
-    for column, one in enumerate(learned):
-        if (asked := group_query(source, postings, one, len(found), query)) is not None:
-            evidence[:, column] = scores_of(found.ids, search(asked))
-    return Channel(found.scores, found.scores, evidence, mix)
+def words(source: TermSource, postings: Postings, one: EvidenceDocuments) -> list[tuple[int, float]]:
+    """A group's best words as places in the vocabulary, with their shares of its relevance model."""
+    weights = np.zeros(len(postings.length))
+    weights[one.places] = one.weights
+    model = relevance_model(postings, weights)
+    best = top_words(source, postings, model, TERMS, MOST_COMMON)
+    total = sum(float(model[place]) for _, place in best)
+    return [(place, float(model[place]) / total) for _, place in best]
 
 
-def group_query(
-    source: TermSource, postings: Postings, one: EvidenceDocuments, count: int, query: Query
-) -> Query | None:
-    """The words of a group's documents, of `count` candidates, as a query of their own; None where there are none."""
-    chosen = words(source, postings, one, count)
+def group_query(source: TermSource, postings: Postings, one: EvidenceDocuments, query: Query) -> Query | None:
+    """The words of a group's documents as a query of their own; None where there are none."""
+    chosen = words(source, postings, one)
     if not chosen:
         return None
     names = source.words(postings.vocabulary[[place for place, _ in chosen]])
@@ -194,16 +146,6 @@ def scores_of(ids: Sequence[str], ranking: Ranking) -> FloatArray:
     """The min-max scores of these documents in a ranking, (n,); 0 for one that it does not have."""
     scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
     return np.array([scores.get(id, 0.0) for id in ids])
-
-
-def words(source: TermSource, postings: Postings, one: EvidenceDocuments, count: int) -> list[tuple[int, float]]:
-    """A group's best words as places in the vocabulary, with their shares of its relevance model."""
-    weights = np.zeros(count)
-    weights[one.places] = one.weights
-    model = relevance_model(postings, weights)
-    best = top_words(source, postings, model, TERMS, MOST_COMMON)
-    total = sum(float(model[place]) for _, place in best)
-    return [(place, float(model[place]) / total) for _, place in best]
 
 
 def bm25_weights(postings: Postings, documents: int) -> FloatArray:

@@ -1,9 +1,7 @@
 """FAIR-QR's loop (arXiv 2503.21092): keywords for the most under-exposed group, as long as the gap falls.
 
-With the decisions of its re-implementation spelled out. One dimension is the special case of several: the gap is the
-sum over dimensions, the group to help the worst (dimension, group) pair.
-
-Candidate selection: which of the lists that the loop retrieved the re-ranker sees.
+One dimension is the special case of several: the gap is the sum over dimensions, the group to help the worst
+(dimension, group) pair. Candidate selection: which of the lists that the loop retrieved the re-ranker sees.
 """
 
 from collections.abc import Sequence
@@ -68,9 +66,9 @@ class FairQR:
         steps = list(search.steps)
         search.on_step(steps[-1])
         stopped = self._refine(search, steps)
-        found = select(self.candidates, steps)
-        found = found.top(self.depth) if self.depth else found
-        return LoopResult(found, tuple(steps), stopped, search.meter, guard=self.guard)
+        candidates = select(self.candidates, steps)
+        candidates = candidates.top(self.depth) if self.depth else candidates
+        return LoopResult(candidates, tuple(steps), stopped, search.meter, guard=self.guard)
 
     def _refine(self, search: Search, steps: list[Step]) -> str:
         """Append a step for each query tried, and say why it stopped."""
@@ -92,9 +90,16 @@ class FairQR:
             )
             added, dropped = new_keywords(proposed, tried, search.engine)
             tried |= {term.text for term in proposed.terms}
-            step = replace(now, source=proposed.source, aim=group, usage=proposed.usage, refused=proposed.refused)
-            notes = (proposed.note,) if proposed.terms and proposed.note else ()
-            step = replace(step, added=added, dropped=dropped, notes=notes)
+            step = replace(
+                now,
+                source=proposed.source,
+                aim=group,
+                added=added,
+                dropped=dropped,
+                usage=proposed.usage,
+                refused=proposed.refused,
+                notes=(proposed.note,) if proposed.terms and proposed.note else (),
+            )
             if not added:
                 steps.append(replace(step, accepted=False))
                 search.on_step(steps[-1])
@@ -106,12 +111,12 @@ class FairQR:
             step = measured(meter, replace(step, query=refined, ranking=search.retrieve(refined)))
             accepted = step.gap < now.gap
             worse = worse_dimensions(now.exposures, step.exposures) if accepted else ()
-            steps.append(replace(step, accepted=accepted, worse=worse))
-            search.on_step(steps[-1])
-            if not steps[-1].accepted:
+            now = replace(step, accepted=accepted, worse=worse)
+            steps.append(now)
+            search.on_step(now)
+            if not accepted:
                 return "the gap did not fall"
-            now = steps[-1]
-        return f"{self.iterations} refinements were made"
+        return f"the limit of {self.iterations} refinements is reached"
 
 
 def measured(meter: ExposureMeter, step: Step) -> Step:

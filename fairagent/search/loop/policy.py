@@ -105,7 +105,7 @@ class ModelPolicy:
                 "group": visible(lack.group.label),
                 "share": f"{lack.share:.1%}",
                 "target": f"{lack.target:.1%}",
-                "documents_found": int((environment.of_group(state.found.ids, lack) > 0).sum()),
+                "documents_found": int((state.candidates.groups[:, lack.place] > 0).sum()),
             }
             for lack in lacking(state.exposures)[:SHOWN_GROUPS]
         ]

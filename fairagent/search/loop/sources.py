@@ -1,8 +1,8 @@
 """Evidence that a language model gives: words, or a passage, for every group that lacks exposure, in one call.
 
 After Fair Generative Query Expansion (FGQE; Jaenich, McDonald and Ounis, ECIR 2025), which finds that a text written
-without examples serves best. Its four prompting strategies are not told in what is public; ours are words or a passage,
-each without examples or, with `prompts: few-shot`, with some.
+without examples serves best. Its four prompting strategies are not public; ours are words or a passage, each without
+examples or, with `prompts: few-shot`, with some.
 """
 
 import re
@@ -10,24 +10,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm import Model, Reply, ask
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import STAND_IN, Calls, Case
-from fairagent.llm.reply import Narrowed, list_within, one_for_each, text_like
+from fairagent.llm.reply import list_within, one_for_each, text_like
 from fairagent.search.loop.base import Lack
 from fairagent.search.refine.asking import Proposed, sift, words_of
 from fairagent.types import Term
 from fairagent.types.clean import query_shown, visible
 
-EvidenceKind = Literal["llm", "grounded", "passage"]
-R = TypeVar("R", bound=Reply)
+EvidenceType = Literal["llm", "grounded", "passage"]
 KEYWORDS, PASSAGES = "group_keywords", "group_passages"
 MOST_GROUPS = {"llm": 12, "grounded": 12, "passage": 5}
-"""How many groups one call is about, those that lack most: their answers fit into 400 tokens."""
+"""How many groups one call is about, those that lack most: the reply fits into 400 tokens."""
 SHOWN_WORDS = 15
 """Words of a group's documents that the model is shown."""
 MOST_WORDS = 5
@@ -80,7 +79,7 @@ class GroupText:
 
 
 _GroupReply = tuple[int, GroupText, tuple[str, ...]]
-"""A group's number in the call, what is told of it, and what of that was refused."""
+"""A group's number in the call, what the model says of it, and what of that was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +93,13 @@ class ModelEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Asks `model`, each of the `kinds` of evidence in one call.
+    """Asks `model`, each of the `types` of evidence in one call.
 
-    Where a call fails, or its budget is used up, the groups keep what their documents say, and a note tells why
+    Where a call fails, or its budget is used up, the groups keep what their documents say, and a note gives the reason
     ("fallback"); or the error is raised ("fail").
     """
 
-    kinds: tuple[EvidenceKind, ...]
+    types: tuple[EvidenceType, ...]
     model: Model
     prompts: Prompts
     on_error: Literal["fallback", "fail"] = "fallback"
@@ -113,76 +112,68 @@ class Sources:
         texts: list[tuple[GroupText, ...]] = []
         notes: list[str] = []
         refused: list[str] = []
-        for kind in self.kinds:
-            some = lacks[: MOST_GROUPS[kind]]
-            found = [GroupText()] * groups
-            for number, one, bad in unless_failing(
-                partial(self._answers, kind, query, some, words),
-                self.on_error,
-                partial(_none, kind, notes),
-                unpaid=True,
-            ):
-                if 1 <= number <= len(some) and one and not found[some[number - 1].place]:
-                    found[some[number - 1].place] = one
-                    notes.append(f"{some[number - 1].group}: {one.text}")
+
+        def nothing(error: ModelError | BudgetExceeded) -> list[_GroupReply]:
+            notes.append(f"{source}: the model gives no evidence, the groups' documents alone count: {error}")
+            return []
+
+        for source in self.types:
+            some = lacks[: MOST_GROUPS[source]]
+            of_groups = [GroupText()] * groups
+            reply = partial(self._reply, source, query, some, words)
+            for number, text, bad in unless_failing(reply, self.on_error, nothing, unpaid=True) if some else ():
+                if 1 <= number <= len(some) and text and not of_groups[some[number - 1].place]:
+                    of_groups[some[number - 1].place] = text
+                    notes.append(f"{some[number - 1].group}: {text.text}")
                 refused += bad
-            texts.append(tuple(found))
+            texts.append(tuple(of_groups))
         return ModelEvidence(tuple(texts), tuple(notes), tuple(refused))
 
-    def _answers(
-        self, kind: EvidenceKind, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]]
-    ) -> list[_GroupReply]:
-        """What is told of each group."""
-        if not lacks:
-            return []
-        told: list[_GroupReply] = []
-        numbers = list(range(1, len(lacks) + 1))
-        shown = [self._shown(number, lack, kind, words) for number, lack in enumerate(lacks, start=1)]
-        if kind == "passage":
-            bounds = {"passages": one_for_each(NumberedPassage, "number", numbers)}
-            for one in self._reply(PASSAGES, GroupPassages, query, shown, bounds).passages:
-                text = " ".join(visible(one.passage).split())[:LONGEST_PASSAGE]
-                # What only repeats the query is no evidence of a group.
-                new = words_of(text) - words_of(query)
-                told.append((one.number, GroupText(text, as_terms(_WORD.findall(text))) if new else GroupText(), ()))
-            return told
-        grounded = {"grounded": True} if kind == "grounded" else {}
-        bounds = {"groups": one_for_each(NumberedKeywords, "number", numbers)}
-        for answer in self._reply(KEYWORDS, GroupKeywords, query, shown, bounds, **grounded).groups:
-            sifted = sift(answer.keywords, query, ())
-            text = f"{query} {', '.join(sifted.kept)}" if sifted.kept else ""
-            told.append((answer.number, GroupText(text, as_terms(sifted.kept)), sifted.refused))
-        return told
-
     def _reply(
-        self,
-        template: str,
-        reply: type[R],
-        query: str,
-        shown: list[dict[str, object]],
-        bounds: Narrowed,
-        **more: object,
-    ) -> R:
-        variables = {"query": query_shown(query), "groups": shown, **more}
-        found, _ = ask(self.model, self.prompts.request(template, variables, narrowed=bounds), reply)
-        return found
-
-    def _shown(
-        self, number: int, lack: Lack, kind: EvidenceKind, words: Mapping[int, Sequence[str]]
-    ) -> dict[str, object]:
-        group: dict[str, object] = {
-            "number": number,
-            "dimension": visible(lack.group.dimension),
-            "group": visible(lack.group.label),
-        }
-        if kind == "grounded":
-            group["words_of_its_documents"] = [visible(word) for word in words.get(lack.place, ())][:SHOWN_WORDS]
-        return group
+        self, source: EvidenceType, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]]
+    ) -> list[_GroupReply]:
+        """What the model says of each group."""
+        groups = [
+            _shown(source, number, lack.group.dimension, lack.group.label, words.get(lack.place, ()))
+            for number, lack in enumerate(lacks, start=1)
+        ]
+        numbers = list(range(1, len(lacks) + 1))
+        template, variables = _call(source, groups)
+        variables["query"] = query_shown(query)
+        if source == "passage":
+            bounds = {"passages": one_for_each(NumberedPassage, "number", numbers)}
+            request = self.prompts.request(template, variables, narrowed=bounds)
+            return [_passage(one, query) for one in ask(self.model, request, GroupPassages)[0].passages]
+        bounds = {"groups": one_for_each(NumberedKeywords, "number", numbers)}
+        request = self.prompts.request(template, variables, narrowed=bounds)
+        return [_keywords(one, query) for one in ask(self.model, request, GroupKeywords)[0].groups]
 
 
-def _none(kind: EvidenceKind, notes: list[str], error: ModelError | BudgetExceeded) -> list[_GroupReply]:
-    notes.append(f"{kind}: the model gives no evidence, the groups' documents alone count: {error}")
-    return []
+def _passage(one: NumberedPassage, query: str) -> _GroupReply:
+    text = " ".join(visible(one.passage).split())[:LONGEST_PASSAGE]
+    # What only repeats the query is no evidence of a group.
+    new = words_of(text) - words_of(query)
+    return one.number, GroupText(text, as_terms(_WORD.findall(text))) if new else GroupText(), ()
+
+
+def _keywords(one: NumberedKeywords, query: str) -> _GroupReply:
+    sifted = sift(one.keywords, query, ())
+    text = f"{query} {', '.join(sifted.usable)}" if sifted.usable else ""
+    return one.number, GroupText(text, as_terms(sifted.usable)), sifted.refused
+
+
+def _shown(source: EvidenceType, number: int, dimension: str, label: str, words: Iterable[str]) -> dict[str, object]:
+    """A group as the model is shown it."""
+    group: dict[str, object] = {"number": number, "dimension": visible(dimension), "group": visible(label)}
+    if source == "grounded":
+        group["words_of_its_documents"] = [visible(word) for word in words][:SHOWN_WORDS]
+    return group
+
+
+def _call(source: EvidenceType, groups: Sequence[object]) -> tuple[str, dict[str, Any]]:
+    """The template that evidence of this type is asked with, and its variables besides the query."""
+    grounded = {"grounded": True} if source == "grounded" else {}
+    return PASSAGES if source == "passage" else KEYWORDS, {"groups": groups, **grounded}
 
 
 def as_terms(words: Iterable[str]) -> tuple[Term, ...]:
@@ -195,18 +186,14 @@ def as_terms(words: Iterable[str]) -> tuple[Term, ...]:
     return tuple(Term(word, count / counts.total()) for word, count in counts.items())
 
 
-def worst_case(kinds: Iterable[EvidenceKind], case: Case) -> Iterator[Calls]:
-    """A call for each query and kind, about as many groups as one call may be."""
-    dimension, label = case.group
-    for kind in kinds:
-        group: dict[str, object] = {"number": 10, "dimension": dimension, "group": label}
-        if kind == "grounded":
-            group["words_of_its_documents"] = [STAND_IN] * SHOWN_WORDS
-        more = {"grounded": True} if kind == "grounded" else {}
-        template = PASSAGES if kind == "passage" else KEYWORDS
-        yield case.calls(template, groups=[group] * MOST_GROUPS[kind], **more)
+def worst_case(types: Iterable[EvidenceType], case: Case) -> Iterator[Calls]:
+    """A call for each query and type, about as many groups as one call may be."""
+    for source in types:
+        group = _shown(source, 10, *case.group, [STAND_IN] * SHOWN_WORDS)
+        template, variables = _call(source, [group] * MOST_GROUPS[source])
+        yield case.calls(template, **variables)
 
 
-def templates_of(kinds: Iterable[EvidenceKind]) -> tuple[str, ...]:
-    """The templates that these kinds are asked with, each once."""
-    return tuple(dict.fromkeys(PASSAGES if kind == "passage" else KEYWORDS for kind in kinds))
+def templates_of(types: Iterable[EvidenceType]) -> tuple[str, ...]:
+    """The templates that these types are asked with, each once."""
+    return tuple(dict.fromkeys(_call(source, ())[0] for source in types))

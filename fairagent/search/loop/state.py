@@ -10,13 +10,11 @@ import numpy as np
 
 from fairagent.collection import Target
 from fairagent.collection.exposure import finite_gap
-from fairagent.search.loop.channels import Mix
+from fairagent.search.loop.candidates import Candidates, Mix
 from fairagent.search.loop.evidence import EvidenceDocuments
 from fairagent.search.loop.sources import ModelEvidence
 from fairagent.types import Exposure, FloatArray, Ranking
 
-HALVINGS = 2
-"""How often a step that overshoots is halved."""
 Reached = tuple[FloatArray, tuple[Exposure, ...]]
 """The weights (g,) of a step, and the exposures that came of them."""
 
@@ -39,9 +37,10 @@ class Control:
 
 def start(targets: Sequence[Target], has: FloatArray) -> FloatArray:
     """The targets' shares over the groups that have evidence (`has` is 1), dimensions side by side, (g,)."""
-    sizes = [len(target.shares) for target in targets]
-    shares = np.concatenate([target.shares for target in targets]) * has
-    return np.concatenate([_normalized(part) for part in np.split(shares, np.cumsum(sizes)[:-1])])
+    ends = np.cumsum([len(target.shares) for target in targets])
+    return np.concatenate(
+        [_normalized(target.shares * part) for target, part in zip(targets, np.split(has, ends[:-1]), strict=True)]
+    )
 
 
 def moved(weights: FloatArray, exposures: Sequence[Exposure], eta: float, smoothing: float) -> FloatArray:
@@ -53,9 +52,9 @@ def moved(weights: FloatArray, exposures: Sequence[Exposure], eta: float, smooth
     >>> moved(np.array([0.5, 0.5]), [shown], 1.0, 1e-9).round(3).tolist()
     [0.75, 0.25]
     """
-    sizes = [len(exposure.shares) for exposure in exposures]
+    ends = np.cumsum([len(exposure.shares) for exposure in exposures])
     parts = []
-    for old, exposure in zip(np.split(weights, np.cumsum(sizes)[:-1]), exposures, strict=True):
+    for old, exposure in zip(np.split(weights, ends[:-1]), exposures, strict=True):
         lack = (exposure.target + smoothing) / (exposure.shares + smoothing)
         parts.append(_normalized(old * lack**eta))
     return np.concatenate(parts)
@@ -75,24 +74,22 @@ class JudgedDocuments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """The candidates `found` with the engine's scores, and the `scores` (n,) now.
+    """The candidates, and the `scores` (n,) that rank them now.
 
-    `fed` (n,) are the engine's scores after relevance feedback, `added` (n,) is what a document's kind adds to them,
-    `lost` (n,) what it loses by a judge's verdict, on the engine's scale, so `relevance` is the estimate of how well it
-    answers. `served` is the head of the candidates by `scores`, re-ranked, `exposures` what it gives the groups. `own`
-    is the list before any action; none whose estimated relevance is below `least` takes its place. `own_gap` is the gap
-    of the engine's list as it is. `learned` are the documents of each group that evidence is learned from,
-    `model_evidence` what a model says of the groups (None: not asked yet), `mix` both as scores (None: not made yet).
-    `tried` are the actions that were tried, `again` says that the collection was searched again, which found the
-    documents `entered`.
+    `added` (n,) is what a document's type adds to the engine's scores after relevance feedback, `lost` (n,) what it
+    loses by a judge's verdict, so `relevance` is the estimate of how well it answers. `served` is the head of the
+    candidates by `scores`, re-ranked, `exposures` what it gives the groups. `own` is the list before any action; none
+    whose estimated relevance is below `least` takes its place. `own_gap` is the gap of the engine's list as it is.
+    `learned` are the documents of each group that evidence is learned from, `model_evidence` what a model says of the
+    groups (None: not asked yet), `mix` both as scores (None: not made yet). `tried` are the actions that were tried,
+    `again` says that the collection was searched again, which brought in the documents `entered`.
     """
 
-    found: Ranking
-    fed: FloatArray
+    candidates: Candidates
     added: FloatArray
     lost: FloatArray
     scores: FloatArray
-    learned: tuple[EvidenceDocuments, ...]
+    learned: tuple[EvidenceDocuments, ...] = ()
     served: Ranking = field(default_factory=lambda: Ranking((), np.zeros(0)))
     exposures: tuple[Exposure, ...] = ()
     own: tuple[str, ...] = ()
@@ -109,7 +106,7 @@ class State:
     @property
     def relevance(self) -> FloatArray:
         """The estimated relevance of the candidates, (n,), on the scale of the engine's scores."""
-        return self.fed + self.added - self.lost
+        return self.candidates.fed + self.added - self.lost
 
     @property
     def gap(self) -> float:
@@ -122,22 +119,21 @@ class State:
         return min(self.gap, self.own_gap)
 
     @property
-    def estimated(self) -> float:
-        """The mean estimated relevance of what would be served."""
-        return self.estimate(self.served.ids)
+    def weights(self) -> FloatArray | None:
+        """The weights (g,) of the groups' evidence that a step has reached."""
+        return self.control.reached[0] if self.control.reached else None
 
     def estimate(self, ids: Sequence[str]) -> float:
         """The mean estimated relevance of those of these documents that are candidates; 0 where none is."""
-        place = {id: number for number, id in enumerate(self.found.ids)}
+        place = {id: number for number, id in enumerate(self.candidates.ids)}
         places = [place[id] for id in ids if id in place]
         return float(self.relevance[places].mean()) if places else 0.0
 
-
-def refusal(after: State, bar: float) -> str:
-    """Why a list is not to be served: it is less relevant than it may be, or its gap not below `bar`; else ""."""
-    if after.estimated < after.least:
-        return "less relevant"
-    return "" if after.gap < bar else f"the gap is not below {bar:.4f}"
+    def refusal(self, bar: float) -> str:
+        """Why its list is not to be served: it is less relevant than it may be, or its gap not below `bar`; else ""."""
+        if self.estimate(self.served.ids) < self.least:
+            return "less relevant"
+        return "" if self.gap < bar else f"the gap is not below {bar:.4f}"
 
 
 def sorted_by(ranking: Ranking, scores: FloatArray) -> Ranking:

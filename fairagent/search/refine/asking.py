@@ -1,7 +1,4 @@
-"""Refiners that ask a language model: what the model is shown, and how its reply is used.
-
-Keywords proposed by a model: the reply's format, and validation of each keyword.
-"""
+"""Refiners that ask a language model: what the model is shown, the reply's format, and checks of each keyword."""
 
 import re
 import unicodedata
@@ -29,12 +26,13 @@ LONGEST_KEYWORD = 80
 LONGEST_PLAN = 1000
 """Characters of the thoughts before keywords, where a server holds bounds."""
 SHOWN_OF_REFUSED = 40
-"""Characters of a refused keyword that are kept for the trace."""
+"""Characters of a refused keyword in the trace."""
+MOST_SHOWN = 20
+"""Topic words of the current query that the model sees, the heaviest first."""
 
 _ADDRESS = re.compile(r"://|@|\bwww\.|\w\.[a-z]{2,}\b", re.IGNORECASE)
 _OPERATOR = re.compile(r'["^~*?:\\|<>(){}\[\]]|&&|(?:^|\s)[-+!]|\b(?:AND|OR|NOT)\b')
 _WORD = re.compile(r"\w+")
-
 
 # Of any script: what is excluded are marks at the beginning (so no dots of a pattern), operators of queries, and what
 # ends a JSON string.
@@ -70,7 +68,7 @@ class Sifted:
     `refused` are what no keyword may be, `repeated` those that are known already.
     """
 
-    kept: tuple[str, ...]
+    usable: tuple[str, ...]
     repeated: tuple[str, ...]
     refused: tuple[str, ...]
 
@@ -84,7 +82,7 @@ def sift(proposed: Sequence[str], query: str, known: Iterable[str]) -> Sifted:
     `query`. What is empty or comes twice is left out without a word.
 
     >>> sifted = sift(["Barrister", "barrister", "lawyers", "see x.org", "a OR b", "judge"], "lawyers", ["Judge"])
-    >>> sifted.kept, sifted.repeated
+    >>> sifted.usable, sifted.repeated
     (('Barrister',), ('lawyers', 'judge'))
     >>> sifted.refused
     ('see x.org: an address', 'a OR b: a query operator')
@@ -92,7 +90,7 @@ def sift(proposed: Sequence[str], query: str, known: Iterable[str]) -> Sifted:
     query_words = words_of(query)
     taken = {_key(word) for word in known}
     seen: set[str] = set()
-    kept: list[str] = []
+    usable: list[str] = []
     repeated: list[str] = []
     refused: list[str] = []
     for raw in proposed:
@@ -101,17 +99,19 @@ def sift(proposed: Sequence[str], query: str, known: Iterable[str]) -> Sifted:
         if key in seen or not words_of(keyword):
             continue
         seen.add(key)
-        if fault := _fault(keyword):
-            refused.append(f"{_shown(keyword)}: {fault}")
+        line = " ".join(keyword.split())
+        shown = line if len(line) <= SHOWN_OF_REFUSED else f"{line[:SHOWN_OF_REFUSED]} ..."
+        if error := _error(keyword):
+            refused.append(f"{shown}: {error}")
         elif key in taken or words_of(keyword) <= query_words:
-            repeated.append(_shown(keyword))
-        elif len(kept) == MOST_KEYWORDS:
-            refused.append(f"{_shown(keyword)}: more than {MOST_KEYWORDS} keywords")
+            repeated.append(shown)
+        elif len(usable) == MOST_KEYWORDS:
+            refused.append(f"{shown}: more than {MOST_KEYWORDS} keywords")
         else:
-            kept.append(" ".join(keyword.split()))
+            usable.append(line)
     if len(refused) > MOST_KEYWORDS:
         refused[MOST_KEYWORDS:] = [f"and {len(refused) - MOST_KEYWORDS} more"]
-    return Sifted(tuple(kept), tuple(repeated[:MOST_KEYWORDS]), tuple(refused))
+    return Sifted(tuple(usable), tuple(repeated[:MOST_KEYWORDS]), tuple(refused))
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -119,7 +119,7 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
-def _fault(keyword: str) -> str:
+def _error(keyword: str) -> str:
     """Why this is no keyword; "" where it is one."""
     if len(keyword.splitlines()) > 1:
         return "several lines"
@@ -130,17 +130,8 @@ def _fault(keyword: str) -> str:
     return "a query operator" if _OPERATOR.search(keyword) else ""
 
 
-def _shown(keyword: str) -> str:
-    line = " ".join(keyword.split())
-    return line if len(line) <= SHOWN_OF_REFUSED else f"{line[:SHOWN_OF_REFUSED]} ..."
-
-
 def _key(keyword: str) -> str:
     return " ".join(keyword.casefold().split())
-
-
-MOST_SHOWN = 20
-"""Topic words of the current query that the model sees, the heaviest first."""
 
 
 def template_variables(state: RefineState) -> dict[str, object]:
@@ -160,25 +151,24 @@ def template_variables(state: RefineState) -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True, slots=True)
 class AskingRefiner(ABC):
-    """A refiner that asks `model`, with the template of its `kind`; its fields are those below and its own.
+    """A refiner that asks `model`, with the template of its `kind`.
 
     Each accepted keyword weighs `keyword_weight`, a word of the user's query being 1; all together weigh at most
     `drift` times the user's query, so that a talkative model cannot outvote the user. Keywords are added to the query
     and never take the place of the user's words, so that a model cannot lead the search away from its topic.
 
     `on_error` says what is done where the model gives no usable reply: "keep" the query as it is, let the refiner
-    `otherwise` propose ("fallback"; without one the query is kept), or "fail".
+    `otherwise` propose ("fallback"; without one the query stays), or "fail".
     """
-
-    __slots__ = ()
 
     kind: ClassVar[str]
     template: ClassVar[str]
     model: Model
     prompts: Prompts
-    keyword_weight: float
-    drift: float
+    keyword_weight: float = 1.0
+    drift: float = 0.3
     on_error: Literal["keep", "fallback", "fail"] = "fallback"
     otherwise: Refiner | None = None
 
@@ -193,51 +183,35 @@ class AskingRefiner(ABC):
         """
 
         def instead(error: ModelError | BudgetExceeded) -> Refinement:
-            note = f"{_kind(error)}{error}"
+            note = f"{ERRORS.get(type(error), '')}{error}"
             refused = error.refused if isinstance(error, _NoneUsable) else ()
             if self.on_error == "keep" or self.otherwise is None:
                 return Refinement((), self.kind, note, error.usage, refused)
-            found = self.otherwise.refine(state)
-            notes = [f"{note}; {found.source} proposes instead of {self.kind}", *filter(None, [found.note])]
-            return replace(found, note="; ".join(notes), usage=error.usage + found.usage, refused=refused)
+            other = self.otherwise.refine(state)
+            notes = [f"{note}; {other.source} proposes instead of {self.kind}", *filter(None, [other.note])]
+            return replace(other, note="; ".join(notes), usage=error.usage + other.usage, refused=refused)
 
-        return unless_failing(lambda: self._asked(state), self.on_error, instead)
+        return unless_failing(lambda: self._proposed(state), self.on_error, instead)
 
-    def _asked(self, state: RefineState) -> Refinement:
+    def _proposed(self, state: RefineState) -> Refinement:
         """What the model proposes; ReplyInvalid where it proposes something, and none of it is a keyword."""
         head = self.prompts[self.template].head
         request = ModelRequest(self.messages(state), max_tokens=head.max_tokens, prompt=self.template)
         reply, usage = ask(self.model, request, REPLIES[head.reply])
         # A topic word of little weight may be named again, which raises its weight; what was added in full may not.
         known = [term.text for term in state.current.terms if term.weight >= self.keyword_weight]
-        found = sift(reply.keywords, state.query.text, [*state.tried, *known])
-        each = weight_of_each(self.keyword_weight, self.drift, state.query.text, len(found.kept))
-        terms = tuple(Term(word, each) for word in found.kept)
-        if reply.keywords and not found.kept and not found.repeated:
-            error = _NoneUsable(f"none of the model's {len(reply.keywords)} keywords is usable")
-            error.usage, error.refused = usage, found.refused
+        sifted = sift(reply.keywords, state.query.text, [*state.tried, *known])
+        count = len(reply.keywords)
+        if count and not sifted.usable and not sifted.repeated:
+            error = _NoneUsable(f"none of the model's {count} keywords is usable")
+            error.usage, error.refused = usage, sifted.refused
             raise error
-        known_already = tuple(f"{word}: nothing new" for word in found.repeated)
-        return Refinement(terms, self.kind, _note(reply.keywords, found), usage, found.refused + known_already)
-
-
-def weight_of_each(weight: float, drift: float, query: str, keywords: int) -> float:
-    """The weight of each of so many keywords: `weight`, or less where together they would outweigh the query.
-
-    >>> weight_of_each(1.0, 2.0, "famous lawyers", 3), weight_of_each(1.0, 2.0, "famous lawyers", 8)
-    (1.0, 0.5)
-    """
-    size = max(len(words_of(query)), 1)
-    return min(weight, drift * size / max(keywords, 1))
-
-
-def _note(proposed: Sequence[str], found: Sifted) -> str:
-    """Why there is no keyword; "" where there is one."""
-    if found.kept:
-        return ""
-    if found.repeated:
-        return f"repeated: none of the model's {len(proposed)} keywords is new"
-    return "the model proposes no keyword"
+        note = f"repeated: none of the model's {count} keywords is new" if count else "the model proposes no keyword"
+        # All together weigh no more than `drift` times the words of the user's query.
+        most = self.drift * max(len(words_of(state.query.text)), 1) / max(len(sifted.usable), 1)
+        terms = tuple(Term(word, min(self.keyword_weight, most)) for word in sifted.usable)
+        refused = (*sifted.refused, *(f"{word}: nothing new" for word in sifted.repeated))
+        return Refinement(terms, self.kind, "" if terms else note, usage, refused)
 
 
 class _NoneUsable(ReplyInvalid):
@@ -246,13 +220,12 @@ class _NoneUsable(ReplyInvalid):
     refused: tuple[str, ...] = ()
 
 
-def _kind(error: ModelError | BudgetExceeded) -> str:
-    kinds: dict[type[Exception], str] = {
-        ReplyRefused: "refused: ",
-        ReplyInvalid: "invalid reply: ",
-        ReplyTruncated: "truncated reply: ",
-    }
-    return kinds.get(type(error), "")
+ERRORS: dict[type[Exception], str] = {
+    ReplyRefused: "refused: ",
+    ReplyInvalid: "invalid reply: ",
+    ReplyTruncated: "truncated reply: ",
+}
+"""How notes of such errors begin."""
 
 
 class AskingConfig(Part):
@@ -275,18 +248,10 @@ class AskingConfig(Part):
         """A call for each refinement of each query, all keywords of those before it shown."""
         settings, (id,) = case.settings, self.templates
         label, dimension = case.group
+        variables: dict[str, object] = {"dimension": dimension, "group": label, "share": "10.0%", "target": "50.0%"}
+        variables |= {"keywords": [STAND_IN] * MOST_SHOWN, **self.evidence(settings)}
         read = sum(
-            case.tokens(
-                id,
-                query=query,
-                dimension=dimension,
-                group=label,
-                share="10.0%",
-                target="50.0%",
-                keywords=[STAND_IN] * MOST_SHOWN,
-                tried=[STAND_IN] * (MOST_KEYWORDS * iteration),
-                **self.evidence(settings),
-            )
+            case.tokens(id, query=query, tried=[STAND_IN] * (MOST_KEYWORDS * iteration), **variables)
             for query in case.queries
             for iteration in range(settings.iterations)
         )

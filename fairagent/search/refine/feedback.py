@@ -1,7 +1,4 @@
-"""Refinement without a language model: keywords from the under-exposed group's own documents.
-
-The `Refiner` protocol, and `RefineState`, what the loop tells a refiner.
-"""
+"""What a refiner is, and refinement without a language model: keywords from the under-exposed group's documents."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -56,9 +53,8 @@ def new_keywords(
     new = [term for term in proposed.terms if term.text not in tried]
     if not isinstance(engine, Vocabulary):
         return tuple(new), ()
-    found = [engine.document_frequency(term.text) > 0 for term in new]
-    added = tuple(term for term, occurs in zip(new, found, strict=True) if occurs)
-    return added, tuple(term.text for term, occurs in zip(new, found, strict=True) if not occurs)
+    added = tuple(term for term in new if engine.document_frequency(term.text) > 0)
+    return added, tuple(term.text for term in new if term not in added)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +95,12 @@ class FeedbackRefiner:
 
     def refine(self, state: RefineState) -> Refinement:
         """Keywords for `state.group`; none, and why, where the list holds no document of it."""
-        found = self.read(state)
-        if not found.documents:
+        read = self.read(state)
+        if not read.documents:
             return Refinement((), "feedback", f"no document of {state.group} among the {len(state.ranking)} retrieved")
         size = len(self.source.analyze(state.query.text)) * self.weight
-        note = "" if found.words else f"no new word sets the documents of {state.group} apart"
-        return Refinement(share_out([(word.text, word.score) for word in found.words], size), "feedback", note)
+        note = "" if read.words else f"no new word sets the documents of {state.group} apart"
+        return Refinement(share_out([(word.text, word.score) for word in read.words], size), "feedback", note)
 
     def read(self, state: RefineState) -> Feedback:
         """What the first documents of `state.group` say."""
@@ -113,12 +109,10 @@ class FeedbackRefiner:
         of_group = np.flatnonzero(share > 0)[: self.documents]
         if not len(of_group):
             return Feedback((), ())
-        postings = self.source.postings(state.ranking.ids)
-        scores = state.ranking.scores
+        postings, scores = self.source.postings(state.ranking.ids), state.ranking.scores
         weights = np.zeros(len(share))
         weights[of_group] = scores[of_group] * share[of_group]
-        group_model = relevance_model(postings, weights)
-        list_model = relevance_model(postings, scores)
+        group_model, list_model = relevance_model(postings, weights), relevance_model(postings, scores)
         size = len(postings.vocabulary)
         holders = np.bincount(postings.term[weights[postings.row] > 0], minlength=size)
         common = np.flatnonzero(holders >= self.support)

@@ -1,23 +1,19 @@
-"""Refinement by a language model that is shown words and titles of the group's own documents.
-
-Refinement by a language model that names words for the under-exposed group.
-"""
+"""Refinement by a language model that names words for the under-exposed group, shown its own documents' or not."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from fairagent.llm import Model
-from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import STAND_IN
 from fairagent.llm.request import Message
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25.part import prepare_words, words_at_hand, words_of
 from fairagent.retrieve.site import Site
 from fairagent.search.refine.asking import AskingConfig, AskingRefiner, template_variables
-from fairagent.search.refine.feedback import FeedbackRefiner, Refiner, RefineState
+from fairagent.search.refine.feedback import FeedbackRefiner, RefineState
 from fairagent.settings import Settings
 from fairagent.settings.parts import Progress
 from fairagent.types.clean import visible
@@ -29,7 +25,7 @@ LONGEST_TITLE = 120
 
 @dataclass(frozen=True, slots=True)
 class GroundedRefiner(AskingRefiner):
-    """Asks `model` with the template `refine_query_grounded`, which shows what `feedback` found.
+    """Asks `model` with the template `refine_query_grounded`, which shows what `feedback` reads.
 
     The model sees the words that set the group's documents apart, with how many documents hold them, and the titles of
     the first of these documents (where the engine keeps texts). It chooses among the words and may add its own.
@@ -38,29 +34,15 @@ class GroundedRefiner(AskingRefiner):
 
     kind: ClassVar[str] = "grounded"
     template: ClassVar[str] = "refine_query_grounded"
-
-    model: Model
-    prompts: Prompts
-    feedback: FeedbackRefiner
-    keyword_weight: float = 1.0
-    drift: float = 0.3
-    on_error: Literal["keep", "fallback", "fail"] = "fallback"
-    otherwise: Refiner | None = None
+    feedback: FeedbackRefiner = field(kw_only=True)
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
         """What the model is asked; with no words and titles where the list holds no document of the group."""
-        found = self.feedback.read(state)
-        words = [
-            {"word": visible(word.text), "of_group": word.in_group, "of_all": word.in_list} for word in found.words
-        ]
-        return self.prompts.render(
-            self.template,
-            **template_variables(state),
-            words=words,
-            titles=self._titles(found.documents),
-            of_group=len(found.documents),
-            of_list=len(state.ranking),
-        )
+        read = self.feedback.read(state)
+        words = [{"word": visible(one.text), "of_group": one.in_group, "of_all": one.in_list} for one in read.words]
+        counts = {"of_group": len(read.documents), "of_list": len(state.ranking)}
+        titles = self._titles(read.documents)
+        return self.prompts.render(self.template, **template_variables(state), words=words, titles=titles, **counts)
 
     def _titles(self, ids: tuple[str, ...]) -> list[str]:
         texts = self.feedback.source
@@ -96,11 +78,9 @@ class GroundedConfig(AskingConfig):
 
     def asking(self, model: Model, site: Site) -> GroundedRefiner:
         """The refiner, asking `model`."""
-        words = words_of(site)
+        words, limits = words_of(site), (self.keyword_weight, self.drift, self.on_error)
         feedback = FeedbackRefiner(words, self.documents, self.terms)
-        return GroundedRefiner(
-            model, site.prompts, feedback, self.keyword_weight, self.drift, self.on_error, FeedbackRefiner(words)
-        )
+        return GroundedRefiner(model, site.prompts, *limits, FeedbackRefiner(words), feedback=feedback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +89,6 @@ class LlmRefiner(AskingRefiner):
 
     kind: ClassVar[str] = "llm"
     template: ClassVar[str] = "refine_query"
-
-    model: Model
-    prompts: Prompts
-    keyword_weight: float = 1.0
-    drift: float = 0.3
-    on_error: Literal["keep", "fallback", "fail"] = "fallback"
-    otherwise: Refiner | None = None
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
         """What the model is asked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -59,12 +59,17 @@ class Pool:
 
 def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, unit: float = 0.0) -> Pool:
     """The candidates of `ranking` with their groups, targets and importance as `meter` has them."""
-    memberships, columns = meter.memberships(ranking.ids), meter.columns(ranking.ids)
-    unlabeled = tuple(
-        None if due is None else UnlabeledColumns(rows[:, : len(due.shares)], due.shares, due.own)
-        for due, rows in zip(meter.unlabeled, columns, strict=bool(meter.unlabeled))
-    )
     targets = tuple(target.shares for target in meter.targets)
+    # Those without a label are one column, or two: documents that cannot have one, and that can.
+    split = [
+        np.hsplit(rows, [rows.shape[1] - len(shares)])
+        for rows, shares in zip(meter.columns(ranking.ids), targets, strict=True)
+    ]
+    memberships = tuple(np.column_stack([unknown.sum(axis=1), known]) for unknown, known in split)
+    unlabeled = tuple(
+        UnlabeledColumns(unknown, due.shares, due.own) if due else None
+        for due, (unknown, _) in zip(meter.unlabeled, split, strict=bool(meter.unlabeled))
+    )
     return Pool(query, ranking, memberships, targets, n, meter.importance, unit, unlabeled)
 
 
@@ -73,6 +78,15 @@ class Reranker(Protocol):
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` of the candidates (fewer where there are fewer)."""
+        ...
+
+
+@runtime_checkable
+class StrictReranker(Reranker, Protocol):
+    """A re-ranker that can give exposure more weight."""
+
+    def stricter(self) -> Reranker | None:
+        """The same with more weight on what the groups lack; None where it has none."""
         ...
 
 

@@ -1,7 +1,4 @@
-"""The exposure-aware re-ranker: relevance first, then what the groups still lack.
-
-Documents without a label, or with several, where each document takes one place of a group's share.
-"""
+"""The exposure-aware re-ranker: relevance first, then what the groups still lack."""
 
 from __future__ import annotations
 
@@ -16,8 +13,7 @@ from pydantic import Field
 from fairagent.measures import LOG2_MAX2, Discount, min_max, parse_discount
 from fairagent.retrieve.base import placed
 from fairagent.retrieve.site import Site
-from fairagent.search.rerank.base import Pool, Reranker, UnlabeledColumns
-from fairagent.search.rerank.relevance import ChainReranker
+from fairagent.search.rerank.base import Pool, UnlabeledColumns
 from fairagent.settings.parts import Part
 from fairagent.types import FloatArray, Ranking
 
@@ -266,15 +262,6 @@ class ExposureConfig(Part):
     def build(self, site: Site) -> ExposureReranker:
         """The re-ranker."""
         return ExposureReranker(self.fairness, self.unlabeled, parse_discount(site.settings.discount))
-
-
-def stricter(reranker: Reranker) -> Reranker | None:
-    """The re-ranker with more weight on exposure; None where it has none."""
-    if isinstance(reranker, ChainReranker) and reranker.rerankers:
-        *before, last = reranker.rerankers
-        strict = stricter(last)
-        return ChainReranker((*before, strict)) if strict else None
-    return reranker.stricter() if isinstance(reranker, ExposureReranker) else None
 
 
 def counting_one(rows: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from fairagent.retrieve.base import Retriever, placed
 from fairagent.retrieve.bm25.part import engine_of
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import Compat, sample_rankings, sampler_log_scores, topic_rng
-from fairagent.search.rerank.base import Pool, Reranker, ordered
+from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, ordered
 from fairagent.settings.parts import Part, Rerank
 from fairagent.types import Ranking
 
@@ -90,6 +90,12 @@ class ChainReranker:
                 return ranking
             pool = pool.of(ranking)
         return pool.ranking.top(pool.n)
+
+    def stricter(self) -> Reranker | None:
+        """With a stricter last one; None where that has none."""
+        *before, last = self.rerankers or (None,)
+        strict = last.stricter() if isinstance(last, StrictReranker) else None
+        return ChainReranker((*before, strict)) if strict else None
 
 
 class ChainConfig(Part):

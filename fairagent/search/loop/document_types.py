@@ -1,13 +1,8 @@
-"""Which documents can have a label of a dimension: as the collection declares, or where missing labels cluster.
-
-A label that nobody gave does not make another kind of document. So a document's kind counts only where the collection
-says which documents can have a label (`applies_to`), or where documents near each other have labels, or none, together:
-then it is the subject that decides, as on pages about persons and about rivers.
-
-Which documents are of the kind that has labels of a dimension at all, and whether a query is about such documents.
+"""Which documents are of the type that has labels of a dimension at all, and whether a query is about such documents.
 
 A page about a river has no gender; a person of unknown gender has one that nobody wrote down. A filter on labels takes
-both for the same. Here the kind is estimated: by the label, and by how many of the nearest documents have one.
+both for the same. So a document's type counts only where the collection says which documents can have a label
+(`applies_to`), or where documents near each other have labels, or none, together: then it is the subject that decides.
 """
 
 from __future__ import annotations
@@ -26,14 +21,24 @@ from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray
 
 STEEPNESS, MIDDLE = 10.0, 0.4
-"""Of the curve from evidence to probability: tuned on public topics (docs/search_and_answer.md)."""
+"""Of the curve from evidence to probability: tuned on public topics (docs/loop.md)."""
 LEAST_RATIO = 0.02
 """Below it a document's odds are not told apart, so that none is lost for good."""
+CLUSTERED = 0.92
+"""The AUC from which on the subject decides whether a label is missing. Measured: gender of encyclopedia pages .95,
+labels deleted at random .50, regions of news .72, tags of packages .87."""
+TOGETHER = 0.75
+"""The share of near documents without a label, around those without one, from which on these are a type. Measured:
+pages without a gender .88, biographies of women whose labels were deleted .51 to .60."""
+ENOUGH = 50
+"""Documents with a label, and without one, that are needed for an estimate."""
+FEW_MISSING = 0.05
+"""The share of missing labels below which nobody has to think about them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DocumentKind:
-    """How surely documents are of the kind that has labels of a dimension.
+class DocumentType:
+    """How surely documents are of the type that has labels of a dimension.
 
     `of` (n,) are probabilities, `chance` is their mean over the whole collection.
     """
@@ -43,13 +48,13 @@ class DocumentKind:
     chance: float
 
 
-def kinds_of(labeled: FloatArray, neighbors: NDArray[np.int32] | None, own: float = 0.5) -> FloatArray:
-    """How surely each document is of the kind that has labels, (n,) in [0, 1].
+def type_chances(labeled: FloatArray, neighbors: NDArray[np.int32] | None, own: float = 0.5) -> FloatArray:
+    """How surely each document is of the type that has labels, (n,) in [0, 1].
 
     `labeled` (n,) is 1 where it has one; `neighbors` (n, k) are the numbers of its nearest documents, without which
     the label alone counts. `own` is the weight of the document's own label.
 
-    >>> kinds_of(np.array([1.0, 0.0]), None).tolist()
+    >>> type_chances(np.array([1.0, 0.0]), None).tolist()
     [1.0, 0.0]
     """
     if neighbors is None:
@@ -61,37 +66,37 @@ def kinds_of(labeled: FloatArray, neighbors: NDArray[np.int32] | None, own: floa
 
 def bonus(
     scores: FloatArray,
-    kinds: Sequence[DocumentKind],
+    types: Sequence[DocumentType],
     weight: float,
     head: int = 50,
     shrink: float = 5.0,
     rounds: int = 3,
 ) -> tuple[FloatArray, dict[str, float]]:
-    """What its kind adds to the score of each candidate (n,), and the estimated share of each kind among the answers.
+    """What its type adds to the score of each candidate (n,), and the estimated share of each type among the answers.
 
-    Of each kind the share p among the first `head` candidates, shrunk by `shrink` documents towards its chance c in the
+    Of each type the share p among the first `head` candidates, shrunk by `shrink` documents towards its chance c in the
     collection, is estimated `rounds` times, each from the order that the last one gave. A document of probability t
     gets `weight` ln(t p / c + (1 - t) (1 - p) / (1 - c)), its likelihood ratio; nothing where p is not above c, so that
-    no query loses the documents that it is about, nor where all documents are of one kind.
+    no query loses the documents that it is about, nor where all documents are of one type.
     """
     total, shares = np.zeros(len(scores)), {}
-    for kind in kinds:
-        chance, part, share = kind.chance, np.zeros(len(scores)), kind.chance
-        if 0 < chance < 1 and len(scores) and np.ptp(kind.of) > 0:
+    for one in types:
+        chance, part, share = one.chance, np.zeros(len(scores)), one.chance
+        if 0 < chance < 1 and len(scores) and np.ptp(one.of) > 0:
             for _ in range(rounds):
                 first = np.argsort(-(scores + part), kind="stable")[:head]
-                share = (kind.of[first].sum() + shrink * chance) / (len(first) + shrink)
+                share = (one.of[first].sum() + shrink * chance) / (len(first) + shrink)
                 if share <= chance:
                     part = np.zeros(len(scores))
                     break
-                ratio = kind.of * share / chance + (1 - kind.of) * (1 - share) / (1 - chance)
+                ratio = one.of * share / chance + (1 - one.of) * (1 - share) / (1 - chance)
                 part = weight * np.log(np.maximum(ratio, LEAST_RATIO))
-        total, shares[kind.dimension] = total + part, float(share)
+        total, shares[one.dimension] = total + part, float(share)
     return total, shares
 
 
 def importance(share: float, chance: float) -> float:
-    """How much a dimension applies to a query, in [0, 1]: its kind's share of what is found, beside the collection's.
+    """How much a dimension applies to a query, in [0, 1]: its type's share of the list, relative to the collection's.
 
     >>> importance(0.2, 0.4), importance(0.5, 0.4)
     (0.5, 1.0)
@@ -99,24 +104,11 @@ def importance(share: float, chance: float) -> float:
     return min(1.0, share / chance) if chance > 0 else 0.0
 
 
-CLUSTERED = 0.92
-"""The AUC from which on the subject tells whether a label is missing. Measured: gender of encyclopedia pages .95,
-labels deleted at random .50, regions of news .72, tags of packages .87."""
-
-TOGETHER = 0.75
-"""The share of near documents without a label, around those without one, from which on these are a kind. Measured:
-pages without a gender .88, biographies of women whose labels were deleted .51 to .60."""
-ENOUGH = 50
-"""Documents with a label, and without one, that are needed to tell."""
-FEW_MISSING = 0.05
-"""The share of missing labels below which nobody has to think about them."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class KindSource:
-    """How surely documents are of the kind that can have labels, for each dimension in which that is known.
+class TypeSource:
+    """How surely documents are of the type that can have labels, for each dimension in which that is known.
 
-    `chances` are the kinds' shares of all documents; of `declared` dimensions the collection says which these are, of
+    `chances` are the types' shares of all documents; of `declared` dimensions the collection says which these are, of
     the others `table` (dimension -> (n,) over the documents of `ids`) does. `clusterings` are the AUCs of missing
     labels in dimensions that declare nothing.
     """
@@ -129,23 +121,21 @@ class KindSource:
     clusterings: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of_collection(cls, collection: Collection, graph: Graph | None, memo: Memo) -> KindSource:
+    def of_collection(cls, collection: Collection, graph: Graph | None, memo: Memo) -> TypeSource:
         """What the collection declares, and what its corpus graph, if there is one, shows."""
         groups = collection.groups
         names = [name for name in groups.dimensions if name not in groups.oracle]
         declared = frozenset(name for name in names if groups.of_type(name, []) is not None)
 
         def counted() -> dict[str, float]:
-            ids = _documents(groups, graph)
-            if not ids:
-                return dict.fromkeys(declared, 1.0)
-            return {name: float(np.mean(np.asarray(groups.of_type(name, ids)))) for name in declared}
+            ids = graph.ids.texts() if graph else list(dict.fromkeys(_ids_of(groups)))
+            return {name: float(np.mean(np.asarray(groups.of_type(name, ids)))) if ids else 1.0 for name in declared}
 
-        chances: dict[str, float] = memo.get(("declared kinds", id(groups)), counted)
+        chances: dict[str, float] = memo.get(("declared types", id(groups)), counted)
         if graph is None:
             return cls(collection, chances, declared)
         others = [name for name in names if name not in declared and 0 < (labeled_share(groups, name) or 0) < 1]
-        aucs, table = memo.get(("clustered kinds", id(graph)), lambda: _clustered(groups, others, graph))
+        aucs, table = memo.get(("clustered types", id(graph)), lambda: _clustered(groups, others, graph))
         chances = chances | {name: float(of.mean()) for name, of in table.items()}
         return cls(collection, chances, declared, graph.ids, table, aucs)
 
@@ -159,20 +149,18 @@ class KindSource:
         """What is known of missing labels where the collection does not declare which documents can have one."""
         for name, auc in self.clusterings.items():
             share = 1 - (labeled_share(self.collection.groups, name) or 0)
-            if share < FEW_MISSING and name not in self.table:
-                continue
-            found = (
-                "near documents lack it together" if name in self.table else "near documents do not lack it together"
-            )
-            taken = "that can have none" if name in self.table else "whose label nobody gave"
-            yield (
-                f"{100 * share:.2g} % of the documents have no label of {name!r}; {found} (AUC {auc:.2f}), so they are "
-                f"taken for documents {taken}; `applies_to` in the collection's file can say which can have one"
-            )
+            if share >= FEW_MISSING or name in self.table:
+                lack = "lack" if name in self.table else "do not lack"
+                meaning = "that can have none" if name in self.table else "whose label nobody gave"
+                yield (
+                    f"{100 * share:.2g} % of the documents have no label of {name!r}; near documents {lack} it "
+                    f"together (AUC {auc:.2f}), so they are taken for documents {meaning}; `applies_to` in the "
+                    "collection's file can say which can have one"
+                )
 
-    def document_kinds(self, ids: Sequence[str], topic: str) -> list[DocumentKind]:
-        """The kinds of these documents, in the dimensions in which not all documents are of one."""
-        found = []
+    def document_types(self, ids: Sequence[str], topic: str) -> list[DocumentType]:
+        """The types of these documents, in the dimensions in which not all documents are of one."""
+        types = []
         for name, chance in self.chances.items():
             if not 0 < chance < 1:
                 continue
@@ -181,12 +169,12 @@ class KindSource:
             else:
                 assert self.ids is not None
                 of = self.table[name][self.ids.known(ids)]
-            found.append(DocumentKind(name, of, chance))
-        return found
+            types.append(DocumentType(name, of, chance))
+        return types
 
 
 def clustering(labeled: FloatArray, neighbors: NDArray[np.int32]) -> float:
-    """How well the labels of its nearest documents tell whether a document has one: the AUC, in [0, 1].
+    """How well the labels of its nearest documents predict whether a document has one: the AUC, in [0, 1].
 
     `labeled` (n,) is 1 where a document has a label, `neighbors` (n, k) are the numbers of its nearest documents. Where
     all have one, or none has, it is .5.
@@ -208,7 +196,7 @@ def clustering(labeled: FloatArray, neighbors: NDArray[np.int32]) -> float:
 
 def _clustered(groups: Groups, names: Sequence[str], graph: Graph) -> tuple[dict[str, float], dict[str, FloatArray]]:
     """How far missing labels cluster, and where they do how surely each of the graph's documents can have one."""
-    ids, near = _documents(groups, graph), np.asarray(graph.numbers)
+    ids, near = graph.ids.texts(), np.asarray(graph.numbers)
     aucs, table = {}, {}
     for name in names:
         has = (groups.memberships(name, ids)[:, 1:].sum(axis=1) > 0).astype(np.float64)
@@ -217,23 +205,16 @@ def _clustered(groups: Groups, names: Sequence[str], graph: Graph) -> tuple[dict
             continue
         aucs[name] = clustering(has, near)
         if aucs[name] >= CLUSTERED and lacks[near[lacks]].mean() >= TOGETHER:
-            table[name] = kinds_of(has, near)
+            table[name] = type_chances(has, near)
     return aucs, table
 
 
 def labeled_share(groups: Groups, dimension: str) -> float | None:
-    """The share of all documents that have a label; None where the groups of what is not found are not known."""
+    """The share of all documents that have a label; None where the groups of all documents are not known."""
     try:
         return 1 - float(groups.shares(dimension)[0])
     except UsageError:
         return None
-
-
-def _documents(groups: Groups, graph: Graph | None) -> list[str]:
-    """The ids of all documents, as the graph or the tables of groups have them."""
-    if graph is not None:
-        return graph.ids.texts()
-    return list(dict.fromkeys(_ids_of(groups)))
 
 
 def _ids_of(groups: Groups) -> Iterator[str]:

@@ -11,7 +11,7 @@ from scripted import Clock, Engine, Proposals, agent, by_letter, ranking
 
 from fairagent.collection.groups import JoinedGroups
 from fairagent.retrieve import clock as engine_clock
-from fairagent.search.agent import hits_of
+from fairagent.search.run import hits_of
 from fairagent.settings import lay, load_settings
 from fairagent.types import Document, Draw, Query, Usage
 
@@ -41,7 +41,7 @@ def test_one_search_serves_any_of_its_candidates() -> None:
     assert other.trace.exposures[0].shares.tolist() == [1.0, 0.0]
     assert (one.trace.gap, other.trace.gap) == (pytest.approx(math.log(2), abs=1e-4),) * 2
     assert other.trace.exposures[0].unknown == 0.5
-    assert one.trace.steps == other.trace.steps == found.steps
+    assert one.trace.steps == other.trace.steps == found.loop.steps
     assert (one.trace.profile, one.trace.reranker, one.trace.candidates) == ("fair-qr", "original", "best")
     assert (one.trace.targets, one.trace.usage) == (("uniform",), Usage())
 
@@ -66,7 +66,7 @@ def test_without_groups_hits_have_none() -> None:
 
 def test_time_runs_from_the_beginning_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    for module in ("fairagent.search.agent", "fairagent.search.agent"):
+    for module in ("fairagent.search.agent", "fairagent.search.run"):
         monkeypatch.setattr(f"{module}.perf_counter", clock)
     monkeypatch.setattr(engine_clock, "perf_counter", clock)
     found = agent(Engine(SKEWED), None, groups=by_letter(["f1", "m1"])).find("q", 4)

@@ -1,0 +1,120 @@
+"""The second search: the refined query over the whole collection, so that documents come in that no list had.
+
+Vectors are searched by the refined vector, engines of words by a weighted query, engines that take text alone by a
+query for each group. A group that has too few candidates is searched for among its own documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.collection import Groups
+from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.catalog import IdTable
+from fairagent.retrieve.dense import DenseRetriever, VectorSearch
+from fairagent.retrieve.relevance_model import TermSource, share_out
+from fairagent.search.loop.base import Lack
+from fairagent.search.loop.candidates import Candidates, VectorView
+from fairagent.search.loop.evidence import EvidenceDocuments, group_query, refined_vector, words
+from fairagent.search.loop.sources import GroupText
+from fairagent.storage.threads import Memo
+from fairagent.types import FloatArray, Query
+
+WORDS = 10
+"""Words that are added to a query of words: each of them has to be looked up, and more cost more than they bring."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupMembers:
+    """Which documents of an index belong to a group; looked up once for a dimension, and kept in `memo`."""
+
+    groups: Groups
+    memo: Memo
+
+    def numbers(self, ids: IdTable, lack: Lack) -> NDArray[np.intp]:
+        """The numbers of the group's documents, rising; none where labels depend on the topic."""
+        dimension, label = lack.group.dimension, lack.group.label
+        if dimension in self.groups.oracle:
+            return np.zeros(0, dtype=np.intp)
+
+        def by_label() -> dict[str, NDArray[np.intp]]:
+            rows = self.groups.memberships(dimension, ids.texts())[:, 1:]
+            labels = self.groups.labels(dimension)
+            return {one: np.flatnonzero(column) for one, column in zip(labels, rows.T, strict=True)}
+
+        return self.memo.get(("members", id(ids), dimension), by_label)[label]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupEvidence:
+    """What a second search goes by: the documents that were `learned` of each group among the candidates.
+
+    `texts` are a model's words for the groups, `weights` (g,) those of their evidence; `short` are groups that have too
+    few candidates, each with the number of documents that it lacks.
+    """
+
+    learned: Sequence[EvidenceDocuments]
+    texts: Sequence[Sequence[GroupText]]
+    weights: FloatArray
+    short: Sequence[tuple[Lack, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SecondSearch:
+    """Searches for up to `depth` documents by the refined query; `members` are the documents of groups."""
+
+    members: GroupMembers
+    depth: int = 100
+
+    def documents(self, candidates: Candidates, evidence: GroupEvidence) -> list[str]:
+        """The ids of all documents that match, each once. Raises what the engine raises."""
+        by_vectors = [view for view in candidates.views if isinstance(view, VectorView)]
+        lists: Iterator[Sequence[str]]
+        if any(isinstance(view.engine, VectorSearch) for view in by_vectors):
+            lists = (ids for view in by_vectors for ids in self._by_vectors(view, evidence, candidates.mixer.beta))
+        elif candidates.mixer.source is None:
+            lists = iter(())
+        elif isinstance(candidates.search.engine, TermSource):
+            lists = self._by_words(candidates, candidates.mixer.source, evidence)
+        else:
+            lists = self._by_queries(candidates, candidates.mixer.source, evidence)
+        return list(dict.fromkeys(id for ids in lists for id in ids))
+
+    def _by_vectors(self, view: VectorView, evidence: GroupEvidence, beta: float) -> Iterator[Sequence[str]]:
+        engine, groups = view.engine, view.groups(evidence.learned, evidence.texts)
+        if not isinstance(engine, VectorSearch):
+            return
+        yield engine.nearest(refined_vector(view.query, groups, evidence.weights, beta), self.depth).ids
+        inner = getattr(engine, "engine", engine)
+        if isinstance(inner, DenseRetriever):
+            for lack, count in evidence.short:
+                toward = refined_vector(view.query, groups[lack.place : lack.place + 1], np.ones(1), beta)
+                yield inner.nearest(toward, count, self.members.numbers(inner.ids, lack)).ids
+
+    def _by_words(self, candidates: Candidates, source: TermSource, evidence: GroupEvidence) -> Iterator[Sequence[str]]:
+        postings, search = candidates.postings, candidates.search
+        total = np.zeros(len(postings.vocabulary))
+        for one, weight in zip(evidence.learned, evidence.weights.tolist(), strict=True):
+            for place, share in words(source, postings, one) if one and weight else ():
+                total[place] += weight * share
+        best = [place for place in np.argsort(-total, kind="stable")[:WORDS].tolist() if total[place] > 0]
+        names = source.words(postings.vocabulary[best]) if best else []
+        added = list(zip(names, total[best].tolist(), strict=True))
+        query, part = search.query, candidates.mixer.terms
+        size = max(len(source.analyze(query.text)), 1) * part / (1 - part)
+        yield search.retrieve(Query(query.text, query.id, (*query.terms, *share_out(added, size)))).ids[: self.depth]
+        if isinstance(search.engine, BM25Retriever):
+            for lack, count in evidence.short:
+                numbers = self.members.numbers(search.engine.ids, lack)
+                yield search.engine.search(query, count, among=numbers).ids
+
+    def _by_queries(
+        self, candidates: Candidates, source: TermSource, evidence: GroupEvidence
+    ) -> Iterator[Sequence[str]]:
+        for one in evidence.learned:
+            if query := group_query(source, candidates.postings, one, candidates.search.query):
+                yield candidates.search.retrieve(query).ids[: self.depth]

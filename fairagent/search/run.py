@@ -1,0 +1,104 @@
+"""A search before and after it is served: its outcome, and the hits, notes and trace that users see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+from fairagent.collection.exposure import ExposureMeter, total_gap
+from fairagent.collection.target_choice import below_corpus, following
+from fairagent.retrieve.base import Retriever, TextSource, shown
+from fairagent.retrieve.clock import engine_seconds
+from fairagent.retrieve.fused import FusedRetriever
+from fairagent.search.loop.base import LoopResult
+from fairagent.settings import Settings
+from fairagent.types import Draw, Hit, Query, Ranking, SearchResult, Trace, Usage, common
+from fairagent.types.common import Alarm
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchRun:
+    """A search before it is served: the candidates of `query` in their final order (`pool`), and what the loop did.
+
+    `started` and `engine_started` are the clocks' readings when the search began.
+    """
+
+    query: Query
+    pool: Ranking
+    loop: LoopResult
+    retriever: Retriever
+    settings: Settings
+    notes: tuple[str, ...]
+    alarms: tuple[Alarm, ...]
+    started: float
+    engine_started: float
+
+    @property
+    def meter(self) -> ExposureMeter:
+        """What measures its rankings."""
+        return self.loop.meter
+
+    def result(self, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
+        """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
+        settings, meter, steps = self.settings, self.meter, self.loop.steps
+        served = ranking.top(settings.n)
+        exposures = meter.measure(served)
+        usage = sum((step.usage for step in steps), Usage())
+        trace = Trace(
+            query=self.query,
+            profile=settings.profile,
+            engine=str(settings.engine),
+            steps=steps,
+            stopped=self.loop.stopped,
+            candidates=settings.candidates,
+            reranker=str(settings.rerank),
+            exposures=exposures,
+            gap=total_gap(exposures),
+            targets=tuple(target.source for target in meter.targets),
+            oracle=meter.oracle,
+            usage=usage,
+            seconds=perf_counter() - self.started,
+            engine_seconds=engine_seconds() - self.engine_started,
+            draw=draw,
+            entered=sum(id in self.loop.entered for id in served.ids),
+            notes=(*self.notes, *following(meter.targets), *unused_refiner(settings)),
+            alarms=(
+                *self.alarms,
+                *below_corpus(meter.targets, meter.collection),
+                *(alarm for step in steps for alarm in step.alarms),
+                *common.of_usage(usage),
+            ),
+        )
+        hits = hits_of(served, meter, self.retriever)
+        return SearchResult(self.query, served, hits, trace, self.loop.candidates.ids)
+
+
+def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
+    """Which of several fused engines failed at `query`."""
+    failures = engine.failures(query) if isinstance(engine, FusedRetriever) else {}
+    return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
+
+
+def unused_refiner(settings: Settings) -> tuple[str, ...]:
+    """That a refiner was set which no loop uses, and what to set; nothing where none was set, or one is used."""
+    used = any(part is settings.refine for part in settings.loop.uses(settings))
+    if "refine" not in settings.model_fields_set or used or not settings.loops:
+        return ()
+    also = f", or loop.evidence={settings.refine}" if settings.refine.templates else ""
+    return (f"refine: {settings.refine} was not asked, since loop: {settings.loop} asks none; set loop=fair-qr{also}",)
+
+
+def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tuple[Hit, ...]:
+    """The documents with their titles (where the engine keeps texts) and the known groups they belong to."""
+    labels = [(target.dimension, target.labels) for target in meter.targets]
+    memberships = [rows[:, 1:].tolist() for rows in meter.memberships(ranking.ids)]
+    documents = shown(ranking.ids, retriever) if isinstance(retriever, TextSource) else None
+    hits = []
+    for i, (id, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
+        title, snippet = (documents[i].title, documents[i].snippet) if documents else ("", "")
+        groups = {
+            dimension: {label: share for label, share in zip(names, rows[i], strict=True) if share > 0}
+            for (dimension, names), rows in zip(labels, memberships, strict=True)
+        }
+        hits.append(Hit(i + 1, id, score, title, groups, snippet))
+    return tuple(hits)
