@@ -7,6 +7,7 @@ is negative.
 
 import re
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,7 +26,7 @@ class Discount(ABC):
     """What all rank discounts share; equal definitions are equal values."""
 
     @abstractmethod
-    def at(self, ranks: FloatArray) -> FloatArray:
+    def _at(self, ranks: FloatArray) -> FloatArray:
         """The weights of the given ranks (n,), which start at 1."""
 
     def __call__(self, n: int) -> FloatArray:
@@ -43,8 +44,7 @@ class Discount(ABC):
 class Log2Max2(Discount):
     """1 / log2(max(rank, 2)): ranks 1 and 2 weigh the same (the TREC Fair Ranking track's, 2021 and 2022)."""
 
-    def at(self, ranks: FloatArray) -> FloatArray:
-        """1 / log2(max(rank, 2))."""
+    def _at(self, ranks: FloatArray) -> FloatArray:
         return 1.0 / np.log2(np.maximum(ranks, 2.0))
 
     def __str__(self) -> str:
@@ -55,8 +55,7 @@ class Log2Max2(Discount):
 class Log2Plus1(Discount):
     """1 / log2(rank + 1): the usual discount of nDCG (trec_eval)."""
 
-    def at(self, ranks: FloatArray) -> FloatArray:
-        """1 / log2(rank + 1)."""
+    def _at(self, ranks: FloatArray) -> FloatArray:
         return 1.0 / np.log2(ranks + 1.0)
 
     def __str__(self) -> str:
@@ -67,8 +66,7 @@ class Log2Plus1(Discount):
 class Uniform(Discount):
     """1 at every rank: the order within the cut-off does not matter."""
 
-    def at(self, ranks: FloatArray) -> FloatArray:
-        """All ones."""
+    def _at(self, ranks: FloatArray) -> FloatArray:
         return np.ones_like(ranks)
 
     def __str__(self) -> str:
@@ -85,8 +83,7 @@ class Geometric(Discount):
         if not 0.0 < self.patience <= 1.0:
             raise UsageError(f"geometric discount: patience {self.patience!r} is not in (0, 1]")
 
-    def at(self, ranks: FloatArray) -> FloatArray:
-        """patience^(rank - 1)."""
+    def _at(self, ranks: FloatArray) -> FloatArray:
         return np.power(self.patience, ranks - 1.0)
 
     def __str__(self) -> str:
@@ -103,8 +100,7 @@ class StepDiscount(Discount):
         if self.k < 1:
             raise UsageError(f"step discount: k {self.k!r} is below 1")
 
-    def at(self, ranks: FloatArray) -> FloatArray:
-        """1 where rank <= k, else 0."""
+    def _at(self, ranks: FloatArray) -> FloatArray:
         return (ranks <= self.k).astype(np.float64)
 
     def __str__(self) -> str:
@@ -129,7 +125,7 @@ class Ends(Discount):
         if not 0.0 <= self.middle <= 1.0:
             raise UsageError(f"ends discount: middle {self.middle!r} is not in [0, 1]")
 
-    def at(self, ranks: FloatArray) -> FloatArray:
+    def _at(self, ranks: FloatArray) -> FloatArray:
         """Middle + (1 - middle) (2 rank - k - 1)^2 / (k - 1)^2 where rank <= k, else 0; for k = 1, 1."""
         outward = (2.0 * ranks - self.k - 1.0) / max(self.k - 1, 1)
         weights = self.middle + (1.0 - self.middle) * np.square(outward) if self.k > 1 else np.ones_like(ranks)
@@ -157,20 +153,18 @@ def parse_discount(text: str) -> Discount:
     if definition in _PLAIN:
         return _PLAIN[definition]
     match = re.fullmatch(r"(geometric|step|ends)\(([^(),]+)(?:,([^(),]+))?\)", definition)
-    try:
+    with suppress(ValueError):  # not a number: the same advice as for an unknown name
         if match and match[1] == "ends":
             return Ends(int(match[2]), float(match[3])) if match[3] else Ends(int(match[2]))
         if match and not match[3]:
             return Geometric(float(match[2])) if match[1] == "geometric" else StepDiscount(int(match[2]))
-    except ValueError:
-        pass  # not a number: the same advice as for an unknown name
     raise UsageError(f"{text!r} is no rank discount; the accepted forms are: {FORMS}")
 
 
 @lru_cache(maxsize=64)
 def _weights(discount: Discount, n: int) -> FloatArray:
     if n < 0:
-        raise DataError(f"a discount of {n} ranks was asked for, expected 0 or more")
-    weights = discount.at(np.arange(1, n + 1, dtype=np.float64))
+        raise DataError(f"a discount of {n} ranks, expected 0 or more")
+    weights = discount._at(np.arange(1, n + 1, dtype=np.float64))
     weights.flags.writeable = False
     return weights
