@@ -16,7 +16,7 @@ import itertools
 import numpy as np
 from timing import milliseconds
 
-from fairagent.measures.stereotypes import association_test
+from fairagent.papers.debias_rag.benchmarks.measures import association_test
 
 DIMENSIONS = 768
 

@@ -53,14 +53,6 @@ HOMES = {
     """,
     "measures.ndcg": "Gain graded_ndcg",
     "measures.parse": "MeasureFamily label_of labels_of",
-    "measures.stereotypes": """
-        Association CrowsPairsScore DECIMALS LABELS Label RegardGap RegardShares SAMPLES StereoSetScore
-        association_test crows_pairs_score mean_probability preferences regard_gap relevance_to_context shared_tokens
-        stereoset_score typical_probability
-    """,
-    "measures.utility": """
-        Correlation PairedTest best_of_references greedy_match mean_performance paired_test pearson utility
-    """,
     "llm": "Message Model ModelReply ModelRequest Reply ask",
     "llm.asking": "unless_failing valid_reply",
     "llm.budget": "Budget charged in_threads ledger",

@@ -13,8 +13,8 @@ import yaml
 
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.questions import debiases
-from fairagent.measures.stereotypes import icat
 from fairagent.papers.debias_rag.avoid import read_avoid, write_avoid
+from fairagent.papers.debias_rag.benchmarks.measures import icat
 from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.debias_rag.stage import DebiasRAGConfig
 from fairagent.settings import Settings, validate

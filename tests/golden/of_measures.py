@@ -37,7 +37,7 @@ from fairagent.measures.expected_exposure import (
     target_exposure,
 )
 from fairagent.measures.ndcg import graded_ndcg
-from fairagent.measures.stereotypes import (
+from fairagent.papers.debias_rag.benchmarks.measures import (
     association_test,
     crows_pairs_score,
     mean_probability,
@@ -47,7 +47,7 @@ from fairagent.measures.stereotypes import (
     stereoset_score,
     typical_probability,
 )
-from fairagent.measures.utility import best_of_references, greedy_match, paired_test, pearson, utility
+from fairagent.papers.utility.measures import best_of_references, greedy_match, paired_test, pearson, utility
 from fairagent.types import Exposure
 
 from .rows import DIFFERS, Near, Row, reads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.measures.stereotypes import RegardShares, regard_gap
+from fairagent.papers.debias_rag.benchmarks.measures import RegardShares, regard_gap
 
 
 def test_by_hand() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.measures.stereotypes import (
+from fairagent.papers.debias_rag.benchmarks.measures import (
     crows_pairs_score,
     icat,
     preferences,

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from fairagent.errors import DataError
 from fairagent.measures.discounts import Log2Plus1
 from fairagent.measures.ndcg import graded_ndcg, ndcg
-from fairagent.measures.utility import best_of_references, greedy_match, mean_performance, paired_test, pearson, utility
+from fairagent.papers.utility.measures import (
+    best_of_references,
+    greedy_match,
+    mean_performance,
+    paired_test,
+    pearson,
+    utility,
+)
 
 PERFORMANCE = st.floats(0.01, 1)
 VECTORS = st.integers(1, 5).flatmap(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.stereotypes import association_test, associations, effect_size, one_sided_p
+from fairagent.papers.debias_rag.benchmarks.measures import association_test, associations, effect_size, one_sided_p
 
 rng = np.random.default_rng(3)
 VECTORS = [rng.normal(size=(n, 6)) for n in (4, 4, 3, 5)]

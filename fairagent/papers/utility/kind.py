@@ -20,7 +20,6 @@ from fairagent.extend import (
     Chosen,
     Collection,
     Column,
-    Correlation,
     DataError,
     Document,
     ExperimentKind,
@@ -33,7 +32,6 @@ from fairagent.extend import (
     Opened,
     PagePart,
     PageSection,
-    PairedTest,
     Plan,
     PlotLine,
     PlotPoint,
@@ -52,12 +50,11 @@ from fairagent.extend import (
     fitted_line,
     label_of,
     listed,
-    paired_test,
-    pearson,
     query_group_files,
     query_group_tables,
     read_run,
 )
+from fairagent.papers.utility.measures import Correlation, PairedTest, paired_test, pearson
 from fairagent.papers.utility.section import IN_ORDER, NOT_COMPARABLE, OF_JUDGMENTS, Display, Utility, check_similarity
 from fairagent.papers.utility.trial import (
     PROMPT,

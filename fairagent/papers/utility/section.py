@@ -27,9 +27,9 @@ from fairagent.extend import (
     Section,
     SentenceEncoder,
     expect_installed,
-    greedy_match,
     without_progress,
 )
+from fairagent.papers.utility.measures import greedy_match
 
 Item = TypeVar("Item")
 

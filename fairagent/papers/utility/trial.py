@@ -39,21 +39,19 @@ from fairagent.extend import (
     Usage,
     answer_to,
     as_query,
-    best_of_references,
     build_systems,
     by_grade,
     drawn,
     fit,
     graded_ndcg,
     listed,
-    mean_performance,
     query_shown,
     seeded,
     site_of,
     texts_for,
-    utility,
     without_citations,
 )
+from fairagent.papers.utility.measures import best_of_references, mean_performance, utility
 from fairagent.papers.utility.section import OF_JUDGMENTS, Display, TextSimilarity, Utility, arranged, open_similarity
 
 PROMPT = "utility_answer"

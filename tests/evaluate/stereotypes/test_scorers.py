@@ -9,8 +9,8 @@ import pytest
 import tiny_models
 
 from fairagent.guests.local.likelihood import CausalModel, MaskedModel
-from fairagent.measures.stereotypes import shared_tokens
 from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample, crows_pairs_rows, stereoset_rows
+from fairagent.papers.debias_rag.benchmarks.measures import shared_tokens
 from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, MaskedScorer
 from fairagent.types import FloatArray
 

@@ -11,8 +11,8 @@ import pytest
 
 from evaluate import words
 from fairagent.errors import DataError, FairAgentError
-from fairagent.measures.stereotypes import association_test
 from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
+from fairagent.papers.debias_rag.benchmarks.measures import association_test
 from fairagent.papers.debias_rag.benchmarks.seat import GENDER, Associations
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.sentence_encoder import SentenceEncoder

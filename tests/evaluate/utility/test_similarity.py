@@ -8,7 +8,7 @@ import pytest
 from tiny_models import save_bert
 
 from fairagent.errors import BackendUnavailable
-from fairagent.measures.utility import greedy_match
+from fairagent.papers.utility.measures import greedy_match
 from fairagent.papers.utility.section import (
     BertScore,
     MiniLMTokens,

@@ -20,7 +20,6 @@ from typing import Literal, Protocol, Self
 from pydantic import Field
 
 from fairagent.extend import (
-    LABELS,
     LETTER,
     LONGEST_TITLE,
     Answer,
@@ -35,7 +34,6 @@ from fairagent.extend import (
     Faults,
     FileSection,
     JsonObject,
-    Label,
     MeasureInfo,
     Model,
     Note,
@@ -48,8 +46,6 @@ from fairagent.extend import (
     Question,
     QuestionFile,
     QuestionsKind,
-    RegardGap,
-    RegardShares,
     Run,
     SettingsError,
     Subject,
@@ -68,12 +64,12 @@ from fairagent.extend import (
     questions_of,
     read_config,
     read_yaml,
-    regard_gap,
     shown,
     site_of,
     without_context,
 )
 from fairagent.papers.debias_rag.benchmarks.items import whole_file
+from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardGap, RegardShares, regard_gap
 from fairagent.papers.debias_rag.benchmarks.preference import Reader
 
 SHIPPED = Path(__file__).with_name("regard.yaml")

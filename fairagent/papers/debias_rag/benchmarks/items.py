@@ -20,21 +20,13 @@ from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
-from fairagent.extend import (
+from fairagent.extend import Faults, FloatArray, Malformed, Record, file_text, json_records, lines, parse_json, shown
+from fairagent.papers.debias_rag.benchmarks.measures import (
     DECIMALS,
     CrowsPairsScore,
-    Faults,
-    FloatArray,
-    Malformed,
-    Record,
     StereoSetScore,
     crows_pairs_score,
-    file_text,
-    json_records,
-    lines,
-    parse_json,
     preferences,
-    shown,
     stereoset_score,
 )
 

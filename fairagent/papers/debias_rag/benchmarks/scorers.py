@@ -20,7 +20,6 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.extend import (
-    DECIMALS,
     FloatArray,
     Likelihood,
     MaskedLikelihood,
@@ -33,15 +32,18 @@ from fairagent.extend import (
     SelfDebiasSettings,
     SettingsError,
     Usage,
-    mean_probability,
     one_of,
     open_local,
-    relevance_to_context,
-    shared_tokens,
-    typical_probability,
     valid_reply,
 )
 from fairagent.papers.debias_rag.benchmarks.items import BLANK, Item, StereoSetExample, filled_word
+from fairagent.papers.debias_rag.benchmarks.measures import (
+    DECIMALS,
+    mean_probability,
+    relevance_to_context,
+    shared_tokens,
+    typical_probability,
+)
 
 Context = Callable[[Item], str]
 """What a model is shown before an item's sentences; it is not scored itself. "" is nothing."""

@@ -15,8 +15,6 @@ from pydantic import Field
 
 from fairagent.extend import (
     BUNDLED,
-    SAMPLES,
-    Association,
     Checking,
     Chosen,
     Collection,
@@ -42,7 +40,6 @@ from fairagent.extend import (
     Table,
     Topic,
     Usage,
-    association_test,
     check_debiasing,
     choose_topics,
     file_hash,
@@ -51,6 +48,7 @@ from fairagent.extend import (
     site_of,
 )
 from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
+from fairagent.papers.debias_rag.benchmarks.measures import SAMPLES, Association, association_test
 from fairagent.papers.debias_rag.stage import DebiasRAG, DebiasRAGConfig
 
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")

@@ -22,8 +22,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from fairagent.errors import DataError, UsageError
-from fairagent.types import FloatArray
+from fairagent.extend import DataError, FloatArray, UsageError
 
 DECIMALS = 3
 """CrowS-Pairs rounds the scores of masked models to so many places before it compares them."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairagent.errors import DataError
-from fairagent.types import FloatArray
+from fairagent.extend import DataError, FloatArray
 
 
 def mean_performance(of_runs: Sequence[float]) -> float:
