@@ -21,7 +21,7 @@ def demo(
     No key is needed. It is the same everywhere: people who never lived, to show how fairagent works.
     Nothing measured on it is a finding about the world.
     """
-    from fairagent.cli.indexing import ensure_indexes
+    from fairagent.cli.index import ensure_indexes
     from fairagent.cli.systems import compare, rows_record, systems_table
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.judging import LEGEND, judged_topics, standard_measures

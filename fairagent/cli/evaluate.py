@@ -1,13 +1,10 @@
-"""`fairagent evaluate`: run an experiment file, and print what came out.
-
-`fairagent evaluate --template KIND`: an experiment file to start from.
-"""
+"""`fairagent evaluate`: run an experiment file and print its results, check it, or print a file to start from."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,17 +20,28 @@ from fairagent.cli.options import (
     error_console,
     going_on,
     logged,
+    plural,
     progress_bar,
 )
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairagent.evaluate.kind import ExperimentKind
     from fairagent.evaluate.reading import Plan
     from fairagent.evaluate.run import Run
     from fairagent.evaluate.workers import Workers
+    from fairagent.llm.models import Models
     from fairagent.settings.described import DescribedSection
     from fairagent.types import Usage
+
+WORKERS = 4
+LOG_PROMPTS = "FAIRAGENT_MODEL__LOG_PROMPTS"
+PARTIAL = 7
+"""The exit code of a run in which topics failed."""
+MISSED = 8
+"""The exit code of a run that misses a threshold of its experiment, whether topics failed or not."""
 
 
 def models() -> dict[str, type[ExperimentKind]]:
@@ -70,18 +78,11 @@ def template_text(kind: str) -> str:
 
 
 def print_template(kind: str | None) -> None:
-    """Print the template that was asked for and stop."""
+    """Print the template of a kind and stop."""
     if kind is not None:
         echo(template_text(kind), end="")
         raise typer.Exit
 
-
-WORKERS = 4
-LOG_PROMPTS = "FAIRAGENT_MODEL__LOG_PROMPTS"
-PARTIAL = 7
-"""The exit code of a run in which topics failed."""
-MISSED = 8
-"""The exit code of a run that misses a threshold of its experiment, whether topics failed or not."""
 
 ExperimentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment file (YAML).", show_default=False)]
 LimitTopics = Annotated[
@@ -95,7 +96,6 @@ LimitTopics = Annotated[
     ),
 ]
 RunFolder = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="The run's folder. (default: runs/NAME)")]
-
 Template = Annotated[
     str | None,
     typer.Option(
@@ -156,48 +156,63 @@ def evaluate(
     from fairagent.evaluate.experiment import build_indexes, run_experiment
     from fairagent.evaluate.results import PAGE
     from fairagent.evaluate.workers import LOCAL
-    from fairagent.llm.models import Models
-    from fairagent.storage.files import file_name
+    from fairagent.report.page import write_page
     from fairagent.storage.packages import expect_installed
 
-    chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
-    checked = check_experiment(file, limit_topics, {**os.environ, **chosen})
+    checked = check_experiment(file, limit_topics, environment(log_prompts))
     if dask is not None:
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         expect_installed("distributed", "--dask")
-    folder = run or Path("runs") / file_name(checked.plan.experiment.name)
-    to_go_on = f"to go on, repeat the command{' without --new' if new else ''}"
-    with going_on(to_go_on), progress_bar() as bar:
+    folder = run or run_folder(checked.plan)
+    repeat = f"to go on, repeat the command{' without --new' if new else ''}"
+    with going_on(repeat), progress_bar() as bar:
         build_indexes(checked, build_progress(bar, checked.collection))
-    models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
-    try:
-        with (
-            going_on(f"what is done is kept; {to_go_on}"),
-            _workers(workers, dask, checked.plan) as opened,
-            progress_bar() as bar,
-        ):
-            task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
-            finished = run_experiment(
-                checked,
-                folder,
-                opened,
-                new,
-                lambda done, all: bar.update(task, completed=done, total=all),
-                models=models,
-            )
-    except BaseException:
-        if paid := account(models.usage):
-            error_console().print(paid, soft_wrap=True)
-        raise
-    finally:
-        models.close()
+    with (
+        accounted(checked.plan) as models,
+        going_on(f"what is done is kept; {repeat}"),
+        _workers(workers, dask, checked.plan) as opened,
+        progress_bar() as bar,
+    ):
+        task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
+
+        def progress(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        finished = run_experiment(checked, folder, opened, new, progress, models=models)
     show(finished, folder, as_json, models.usage)
     write_page(finished, folder / PAGE)
     if not _reached(finished, as_json):
         raise typer.Exit(MISSED)
     if any(outcome.failed for outcome in finished.outcomes):
         raise typer.Exit(PARTIAL)
+
+
+def run_folder(plan: Plan) -> Path:
+    """The folder of an experiment's run, where none is named."""
+    from fairagent.storage.files import file_name
+
+    return Path("runs") / file_name(plan.experiment.name)
+
+
+def environment(log_prompts: bool) -> dict[str, str]:
+    """The environment that an experiment's settings are read with."""
+    return {**os.environ, **({LOG_PROMPTS: "true"} if logged(log_prompts) else {})}
+
+
+@contextmanager
+def accounted(plan: Plan) -> Iterator[Models]:
+    """The models of an experiment, closed at the end; what was paid is printed where something fails."""
+    from fairagent.llm.models import Models
+
+    models = Models(plan.cache, plan.budget, plan.prices)
+    try:
+        yield models
+    except BaseException:
+        print_account(models.usage, error=True)
+        raise
+    finally:
+        models.close()
 
 
 def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> None:
@@ -209,15 +224,15 @@ def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> No
     print_results(run, as_json, {"folder": str(folder)}, now)
     if as_json:
         return
-    if paid and (said := account(paid)):
-        console().print(said, soft_wrap=True)
+    if paid:
+        print_account(paid)
     console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
     if (folder / TRANSCRIPT).is_file():
-        console().print(f"what models were asked: {folder / TRANSCRIPT}", soft_wrap=True)
+        console().print(f"calls of models: {folder / TRANSCRIPT}", soft_wrap=True)
 
 
 def _reached(run: Run, as_json: bool) -> bool:
-    """Whether a run meets its thresholds, which is said; those that it misses stand on standard error."""
+    """Whether a run meets its thresholds, printed; those that it misses stand on standard error."""
     from fairagent.evaluate.thresholds import summary, thresholds_table, verdicts
 
     if missed := not all(one.met for one in verdicts(run)):
@@ -229,55 +244,15 @@ def _reached(run: Run, as_json: bool) -> bool:
 
 def print_results(run: Run, as_json: bool, before: Mapping[str, Any] = {}, after: Mapping[str, Any] = {}) -> None:
     """Print the tables of a run, or one JSON object that has more keys around its own."""
-    from fairagent.evaluate.results import results_text
+    from fairagent.evaluate.results import alarms_of, results_text
+    from fairagent.evaluate.thresholds import verdicts
     from fairagent.report.record import to_json
 
-    if as_json:
-        echo(to_json({**before, "partial": run.partial, **_run_record(run), **after}))
+    if not as_json:
+        for line in results_text(run).splitlines():
+            console().print(line, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
         return
-    out = console()
-    for line in results_text(run).splitlines():
-        out.print(line, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
-
-
-def account(paid: Usage) -> str:
-    """What was paid to language models now and what the cache saved, in one line; "" where none was asked.
-
-    >>> from fairagent.types import Usage
-    >>> account(Usage(saved=Usage(calls=231, input_tokens=100_000, output_tokens=20_000, cost=0.04)))
-    'paid now: 0 calls; the cache saved 231 calls, 120,000 tokens, $0.0400'
-    """
-    now = _amount(paid) if paid.calls else "0 calls"
-    if paid.saved is None:
-        return f"paid now: {now}" if paid.calls else ""
-    return f"paid now: {now}; the cache saved {_amount(paid.saved)}"
-
-
-def write_page(run: Run, path: Path) -> None:
-    """Write the run's page."""
-    from fairagent.report.page import write_page as write
-
-    write(run, path)
-
-
-def _amount(usage: Usage) -> str:
-    dollars = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
-    tokens = usage.input_tokens + usage.output_tokens
-    return f"{usage.calls:,} call{'s' * (usage.calls != 1)}, {tokens:,} tokens, {dollars}"
-
-
-def _spent(usage: Usage | None) -> dict[str, Any]:
-    from fairagent.types import Usage
-
-    usage = usage or Usage()
-    return {name: getattr(usage, name) for name in ("calls", "input_tokens", "output_tokens", "cost")}
-
-
-def _run_record(run: Run) -> dict[str, Any]:
-    from fairagent.evaluate.results import alarms_of
-    from fairagent.evaluate.thresholds import verdicts
-
-    return {
+    record = {
         "name": run.name,
         "collection": run.collection,
         "baseline": run.baseline,
@@ -290,6 +265,41 @@ def _run_record(run: Run) -> dict[str, Any]:
         **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),
         **run.kind.records(run),
     }
+    echo(to_json({**before, "partial": run.partial, **record, **after}))
+
+
+def print_account(paid: Usage, error: bool = False) -> None:
+    """Print what was paid, if a model was asked, or the cache answered."""
+    if line := account(paid):
+        (error_console() if error else console()).print(line, soft_wrap=True)
+
+
+def account(paid: Usage) -> str:
+    """What was paid to language models now and what the cache saved, in one line; "" without any call.
+
+    >>> from fairagent.types import Usage
+    >>> account(Usage(saved=Usage(calls=231, input_tokens=100_000, output_tokens=20_000, cost=0.04)))
+    'paid now: 0 calls; the cache saved 231 calls, 120,000 tokens, $0.0400'
+    """
+    now = _amount(paid) if paid.calls else "0 calls"
+    if paid.saved is None:
+        return f"paid now: {now}" if paid.calls else ""
+    return f"paid now: {now}; the cache saved {_amount(paid.saved)}"
+
+
+def _amount(usage: Usage) -> str:
+    tokens = usage.input_tokens + usage.output_tokens
+    return f"{plural(usage.calls, 'call')}, {tokens:,} tokens, {dollars(usage.cost)}"
+
+
+def dollars(value: float | None) -> str:
+    """An amount of money as it is printed."""
+    return "price unknown" if value is None else f"${value:.4f}"
+
+
+def _spent(usage: Usage | None) -> dict[str, Any]:
+    names = "calls", "input_tokens", "output_tokens", "cost"
+    return {name: getattr(usage, name) for name in names} if usage else {**dict.fromkeys(names, 0), "cost": 0.0}
 
 
 def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:

@@ -1,9 +1,12 @@
-"""`fairagent index`: build the index of a collection."""
+"""`fairagent index`: build the index of a collection, with whatever else the settings' parts need."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,18 +17,45 @@ from fairagent.cli.options import (
     CollectionFile,
     IndexFolder,
     SettingsFile,
+    announced,
+    build_progress,
     console,
     echo,
     going_on,
+    progress_bar,
     settings_of,
 )
-from fairagent.errors import UsageError
+from fairagent.errors import IndexMismatch, UsageError
 from fairagent.settings import Settings
 
 if TYPE_CHECKING:
+    from fairagent.retrieve.ann import AnnManifest
+    from fairagent.retrieve.bm25.build import Changes
+    from fairagent.retrieve.bm25.manifest import Manifest
+    from fairagent.retrieve.forecast import FirstBlock, Forecast
     from fairagent.retrieve.site import Site
 
 JOINED_BY = "a `map` in the collection file joins them, as `fairagent init` writes it"
+MEMORY = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes.
+
+    `changes` are those of the documents for which it was brought up to date. `besides` says what else was built since
+    the settings' parts need it, such as embeddings, `forecasts` what was expected of each, `ann` what was measured of
+    the ANN indexes that will be searched.
+    """
+
+    folder: Path
+    manifest: Manifest
+    seconds: float | None
+    size: int = 0
+    besides: tuple[str, ...] = ()
+    ann: tuple[AnnManifest, ...] = ()
+    forecasts: Mapping[str, Forecast] = field(default_factory=dict)
+    changes: Changes | None = None
 
 
 def index(
@@ -45,12 +75,7 @@ def index(
     ] = "cpu",
     workers: Annotated[
         int,
-        typer.Option(
-            "--workers",
-            metavar="N",
-            min=0,
-            help="Processes that index, and that embed on a CPU. (default: 0, one a core)",
-        ),
+        typer.Option(metavar="N", min=0, help="Processes that index, and embed on a CPU. (default: 0, one a core)"),
     ] = 0,
     memory: Annotated[
         int, typer.Option("--memory", metavar="MB", min=16, help="The memory that indexing takes, about.")
@@ -66,35 +91,128 @@ def index(
     it. A build that was interrupted goes on from the last it finished. An index on a server is written to with --engine
     opensearch alone.
     """
-    from rich.filesize import decimal
-
-    from fairagent.cli.indexing import ensure_indexes
-    from fairagent.collection.labels import label_notes
-    from fairagent.report.record import to_json
-    from fairagent.retrieve.graph import graph_of
-    from fairagent.search.loop.document_types import TypeSource
-    from fairagent.search.pipeline import open_site, resolved
+    from fairagent.search.pipeline import open_site
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
-        kept = {"collection": collection, "index": index}
-        chosen = settings_of(settings, [*(assignments or ()), f"engine={engine}"], **kept)
+        assignments = [*(assignments or ()), f"engine={engine}"]
+        chosen = settings_of(settings, assignments, collection=collection, index=index)
     site = replace(open_site(settings=chosen), device=device, workers=workers)
     if _on_server(chosen, engine):
         _load(site, force, as_json)
-        return
-    if chosen.engine.foreign:
+    elif chosen.engine.foreign:
         _prepare(site, as_json)
-        return
-    # With --force the same command would start over.
-    with nullcontext() if force else going_on("to go on from what is done, repeat the command"):
-        indexed = ensure_indexes(site, force, workers, memory << 20)
-    loaded = site.collection
-    manifest, seconds = indexed.manifest, indexed.seconds
-    types = TypeSource.of_collection(loaded, graph_of(resolved(site)), site.memo)
-    notes = [*loaded.notes, *loaded.source.notes, *label_notes(loaded.groups, JOINED_BY), *types.notes]
+    else:
+        # With --force the same command would start over.
+        with nullcontext() if force else going_on("to go on from what is done, repeat the command"):
+            indexed = ensure_indexes(site, force, workers, memory << 20)
+        _print(indexed, site, as_json)
+
+
+def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: int = MEMORY) -> Indexed:
+    """The index of the site, and whatever else its parts need, built or brought up to date by `workers` processes.
+
+    0 `workers`: one a core. Raises IndexMismatch where there is another index (unless forced), what `build_index` and
+    `update_index` raise, and what the parts find wrong, e.g. BackendUnavailable where a model is missing.
+    """
+    from fairagent.retrieve.vectors import ann_reports
+    from fairagent.search.pipeline import parts_of, resolved
+
+    given = site
+    site = replace(resolved(given, preparing=True), renew=True)
+    for part in parts_of(site.settings):
+        # What is not installed is said before anything is built; what an index is of, once it is there.
+        with suppress(IndexMismatch):
+            part.check(site)
+    indexed = _ensure_index(site, force, workers, memory)
+    # Anew: where Lucene's index was, which has no light vectors, another one may be now.
+    site = replace(resolved(given, preparing=True), renew=True)
+    besides: dict[str, None] = {}
+    forecasts = dict(indexed.forecasts)
+    with progress_bar() as bar:
+        show, announce = build_progress(bar, site.collection), announced(bar)
+
+        def progress(what: str, done: int) -> None:
+            besides[what] = None
+            show(what, done)
+
+        def forecast(what: str, expected: Forecast) -> None:
+            forecasts[what] = expected
+            announce(what, expected)
+
+        site = replace(site, forecast=forecast)
+        for part in parts_of(site.settings):
+            part.check(site)
+        for part in parts_of(site.settings):
+            part.prepare(site, progress)
+    ann = tuple(manifest for _, manifest in ann_reports(site))
+    size = sum(path.stat().st_size for path in indexed.folder.rglob("*") if path.is_file())
+    return replace(indexed, besides=tuple(besides), ann=ann, forecasts=forecasts, size=size)
+
+
+def _ensure_index(site: Site, force: bool, workers: int, memory: int) -> Indexed:
+    """The word index alone; one of the documents as they were before is brought up to date."""
+    from fairagent.retrieve.bm25.build import build_index, update_index
+    from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
+    from fairagent.retrieve.forecast import forecast_of_index, forecast_of_light
+    from fairagent.retrieve.graph import encoders
+    from fairagent.retrieve.light.encoder import LIGHT
+    from fairagent.storage.digests import expect_whole
+    from fairagent.storage.folders import is_there
+    from fairagent.storage.processes import cores
+
+    collection, folder, analyzer = site.collection, site.index, site.settings.analyzer
+    manifest = Manifest.read(folder) if is_there(folder, MANIFEST) and not force else None
+    outdated = manifest is not None and manifest.outdated(collection, analyzer)
+    if manifest and not outdated:
+        manifest.check(collection, analyzer, folder)
+        expect_whole(folder, "the index", REMEDY)
+        return Indexed(folder, manifest, None)
+    started = perf_counter()
+    what = f"looking for changes in {collection.name}" if outdated else f"indexing {collection.name}"
+    forecasts: dict[str, Forecast] = {}
+    with progress_bar() as bar:
+        show, announce = build_progress(bar, collection), announced(bar)
+        show(what, 0)
+
+        def progress(done: int) -> None:
+            show(what, done)
+
+        def forecast(first: FirstBlock) -> None:
+            # How many passages there will be is not known before.
+            if documents := 0 if collection.chunks else collection.source.count():
+                forecasts[what] = forecast_of_index(documents, first, workers or cores(), memory)
+                if LIGHT in encoders(site):
+                    forecasts[f"then vectors of {collection.name}"] = forecast_of_light(documents)
+                for step, expected in forecasts.items():
+                    announce(step, expected)
+
+        if outdated:
+            changes = update_index(collection, folder, analyzer, progress, workers, memory)
+            return Indexed(folder, Manifest.read(folder), perf_counter() - started, changes=changes)
+        manifest = build_index(
+            collection, folder, analyzer, progress, resume=not force, workers=workers, memory=memory, first=forecast
+        )
+    return Indexed(folder, manifest, perf_counter() - started, forecasts=forecasts)
+
+
+def _print(indexed: Indexed, site: Site, as_json: bool) -> None:
+    from rich.filesize import decimal
+
+    from fairagent.report.record import to_json
+    from fairagent.retrieve.graph import graph_of
+    from fairagent.search.loop.document_types import TypeSource
+    from fairagent.search.pipeline import resolved
+
+    manifest, seconds, loaded = indexed.manifest, indexed.seconds, site.collection
+    notes = [*_notes(site), *TypeSource.of_collection(loaded, graph_of(resolved(site)), site.memo).notes]
     if as_json:
-        forecasts = {what: asdict(one) for what, one in indexed.forecasts.items()}
+        more = {
+            "changes": indexed.changes and asdict(indexed.changes),
+            "besides": list(indexed.besides),
+            "forecasts": {what: asdict(one) for what, one in indexed.forecasts.items()},
+            "ann": [asdict(one) for one in indexed.ann],
+        }
         record = {
             "index": str(indexed.folder),
             "collection": loaded.name,
@@ -104,87 +222,82 @@ def index(
             "built": seconds is not None,
             "seconds": seconds,
             "notes": notes,
-            **({"changes": asdict(indexed.changes)} if indexed.changes else {}),
-            **({"besides": list(indexed.besides)} if indexed.besides else {}),
-            **({"forecasts": forecasts} if forecasts else {}),
-            **({"ann": [asdict(one) for one in indexed.ann]} if indexed.ann else {}),
         }
-        echo(to_json(record))
+        echo(to_json(record | {name: value for name, value in more.items() if value}))
         return
     things = "passages" if loaded.chunks else "documents"
     what = f"{manifest.documents:,} {things} of {loaded.name}, analyzer {manifest.analyzer}, {decimal(indexed.size)}"
-    out = console()
     if seconds is None:
-        out.print(f"{indexed.folder} is up to date: {what}", soft_wrap=True)
+        lines = [f"{indexed.folder} is up to date: {what}"]
     elif indexed.changes:
-        out.print(f"Updated {indexed.folder} in {seconds:.1f} s: {indexed.changes}", soft_wrap=True)
-        out.print(f"it holds {what}", soft_wrap=True)
+        lines = [f"Updated {indexed.folder} in {seconds:.1f} s: {indexed.changes}", f"it holds {what}"]
     else:
-        out.print(f"Built {indexed.folder} in {seconds:.1f} s: {what}", soft_wrap=True)
-    if indexed.besides:
-        out.print(f"built besides: {', '.join(indexed.besides)}", soft_wrap=True)
-    for ann in indexed.ann:
-        out.print(f"ANN index of {ann.model}: {ann}", soft_wrap=True)
-    for note in notes:
-        out.print(f"note: {note}", soft_wrap=True)
+        lines = [f"Built {indexed.folder} in {seconds:.1f} s: {what}"]
+    lines += [f"built besides: {', '.join(indexed.besides)}"] if indexed.besides else []
+    lines += [f"ANN index of {one.model}: {one}" for one in indexed.ann]
+    _print_lines(lines, notes)
+
+
+def _print_lines(lines: list[str], notes: list[str]) -> None:
+    for line in (*lines, *(f"note: {note}" for note in notes)):
+        console().print(line, soft_wrap=True)
+
+
+def _notes(site: Site) -> list[str]:
+    from fairagent.collection.labels import label_notes
+
+    collection = site.collection
+    return [*collection.notes, *collection.source.notes, *label_notes(collection.groups, JOINED_BY)]
 
 
 def _on_server(chosen: Settings, engine: str | None) -> bool:
-    """Whether the index to build is one on a server; UsageError where that was not said in so many words."""
-    if engine == "opensearch":
-        return True
-    if chosen.engine.kind != "opensearch":
-        return False
-    raise UsageError(
-        "the engine of the settings is an index on a server, which is there already or is loaded with `fairagent index "
-        "--engine opensearch`"
-    )
+    """Whether the index to build is one on a server; UsageError unless the command line says so itself."""
+    if engine != "opensearch" and chosen.engine.kind == "opensearch":
+        raise UsageError(
+            "the engine of the settings is an index on a server, which is there already or is loaded with `fairagent "
+            "index --engine opensearch`"
+        )
+    return engine == "opensearch"
 
 
 def _load(site: Site, force: bool, as_json: bool) -> None:
-    from fairagent.cli.server_index import load_index
-    from fairagent.collection.labels import label_notes
+    """Load the collection into the index on a server that the settings name."""
+    from fairagent.guests.opensearch.config import load_site
     from fairagent.report.record import to_json
 
-    loaded = load_index(site, force)
-    found = label_notes(site.collection.groups, JOINED_BY)
-    origin, notes = loaded.origin, [*site.collection.notes, *site.collection.source.notes, *found]
+    started = perf_counter()
+    with progress_bar() as bar:
+        show, what = build_progress(bar, site.collection), f"loading {site.collection.name}"
+        server_index, record, dimensions, done = load_site(site, lambda done: show(what, done), force)
+    seconds = perf_counter() - started if done else None
     if as_json:
-        record = {
-            "index": loaded.index.name,
-            "server": loaded.index.server.host,
-            "collection": origin.collection,
-            "documents": origin.done,
-            "groups": list(loaded.dimensions),
-            "encoder": origin.encoder,
-            "built": loaded.seconds is not None,
-            "seconds": loaded.seconds,
-            "notes": notes,
+        about = {
+            "index": server_index.name,
+            "server": server_index.server.host,
+            "collection": record.collection,
+            "documents": record.done,
+            "groups": list(dimensions),
+            "encoder": record.encoder,
         }
-        echo(to_json(record))
+        echo(to_json({**about, "built": done, "seconds": seconds, "notes": _notes(site)}))
         return
-    out = console()
-    done = "is up to date" if loaded.seconds is None else f"was loaded in {loaded.seconds:.1f} s"
-    besides = f", groups {', '.join(loaded.dimensions)}" if loaded.dimensions else ""
-    vectors = f", embeddings by {origin.encoder}" if origin.encoder else ""
-    out.print(
-        f"{loaded.index} {done}: {origin.done:,} documents of {origin.collection}{besides}{vectors}", soft_wrap=True
-    )
-    for note in notes:
-        out.print(f"note: {note}", soft_wrap=True)
+    state = "is up to date" if seconds is None else f"was loaded in {seconds:.1f} s"
+    groups = f", groups {', '.join(dimensions)}" if dimensions else ""
+    vectors = f", embeddings by {record.encoder}" if record.encoder else ""
+    line = f"{server_index} {state}: {record.done:,} documents of {record.collection}{groups}{vectors}"
+    _print_lines([line], _notes(site))
 
 
 def _prepare(site: Site, as_json: bool) -> None:
     """Build what an engine with an index of somebody else's needs beside it, and what other parts do."""
-    from fairagent.cli.options import announced, build_progress, progress_bar
     from fairagent.report.record import to_json
     from fairagent.search.pipeline import prepare
 
     with progress_bar() as bar:
         prepare(replace(site, forecast=announced(bar)), build_progress(bar, site.collection))
     part: Any = site.settings.engine.foreign[0]
-    found = part.told(site)
+    about, name = part.summary(site), site.collection.name
     if as_json:
-        echo(to_json({"index": str(part.folder), "collection": site.collection.name, "found": found, "built": False}))
-        return
-    console().print(f"{site.collection.name} is searched where it is: {found}", soft_wrap=True)
+        echo(to_json({"index": str(part.folder), "collection": name, "holds": about, "built": False}))
+    else:
+        console().print(f"{name} is searched where it is: {about}", soft_wrap=True)

@@ -115,7 +115,7 @@ def demo(
     quality, and takes minutes.
     """
     from fairagent.cli.answer import print_answer
-    from fairagent.cli.indexing import ensure_indexes
+    from fairagent.cli.index import ensure_indexes
     from fairagent.collection.demo import write_demo
     from fairagent.guests.local.gguf import LocalServer
     from fairagent.search.pipeline import build, open_site

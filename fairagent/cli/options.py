@@ -135,6 +135,15 @@ def echo(text: str, end: str = "\n", err: bool = False) -> None:
     typer.echo(printable(text) + end, nl=False, err=err)
 
 
+def plural(count: int, what: str) -> str:
+    """A number of things.
+
+    >>> plural(1, "call"), plural(2000, "call")
+    ('1 call', '2,000 calls')
+    """
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def progress_bar() -> Progress:
     """A bar with counts and times that disappears when it is done, and says nothing where no terminal is."""
     from rich import progress

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +15,10 @@ import typer
 from rich.text import Text
 
 from fairagent.cli import options
-from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, settings_of
+from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, plural, settings_of
 from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
+from fairagent.settings.section import nearest
 from fairagent.storage.readers import Malformed, file_text
 
 if TYPE_CHECKING:
@@ -36,9 +38,8 @@ def try_prompt(
     query: Annotated[str | None, typer.Option("--query", "-q", metavar="TEXT", help="What to search for.")] = None,
     topic: Topic = None,
     group: Annotated[
-        str | None,
-        typer.Option("--group", metavar="LABEL", help="Group to refine for. (default: the most under-exposed)"),
-    ] = None,
+        str, typer.Option(metavar="LABEL", help="Group to refine for. (default: the most under-exposed)")
+    ] = "",
     dimension: Dimensions = None,
     target: Target = None,
     documents: Annotated[
@@ -85,20 +86,19 @@ def try_prompt(
     prompts = Prompts(chosen.prompts)
     id = known(name, prompts)
     site = open_site(settings=chosen)
-    tried = tryout_of(id, prompts, site, query_of(query, topic, site.collection), group or "", documents, answer)
-    shown = tried.show()
+    tryout = tryout_of(id, prompts, site, query_of(query, topic, site.collection), group, documents, answer)
+    shown = tryout.show()
     tokens = estimate_tokens(*(text for _, text in shown.messages))
     longest = prompts[id].longest_reply(chosen.model.max_tokens)
-    out = console()
     if not as_json:
         _print_filled(shown)
         if shown.messages:
-            out.print(f"about {tokens:,} tokens (one for every 4 bytes), and at most {longest:,} for the reply")
+            console().print(f"about {tokens:,} tokens (one for every 4 bytes), and at most {longest:,} for the reply")
     reply = None
     if send and shown.messages:
         model = RecordingModel(site.model)
         try:
-            reply = tried.send(model)
+            reply = tryout.send(model)
         except ReplyError:
             if not as_json:
                 _print_texts(model.texts)
@@ -106,7 +106,15 @@ def try_prompt(
         finally:
             site.models.close()
     if as_json:
-        echo(to_json(_trial_record(id, prompts, shown, tokens, reply)))
+        prompt = prompts[id]
+        record = {
+            "template": {"id": id, "version": prompt.head.version, "file": str(prompt.path), "sha256": prompt.sha256},
+            "about": shown.about,
+            "messages": [{"role": role, "text": text} for role, text in shown.messages],
+            "tokens": tokens,
+            "reply": reply and _reply_record(reply),
+        }
+        echo(to_json(record))
     elif reply:
         _print_reply(reply)
 
@@ -114,11 +122,9 @@ def try_prompt(
 def known(name: str, used: Prompts) -> str:
     """`name`, if there is such a template; UsageError with the nearest one else."""
     id = name.removesuffix(".j2")
-    if id in used.ids:
-        return id
-    near = difflib.get_close_matches(id, used.ids, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(used.ids)}"
-    raise UsageError(f"no prompt template {name!r}; {hint}")
+    if id not in used.ids:
+        raise UsageError(f"no prompt template {name!r}; {nearest(id, used.ids)}")
+    return id
 
 
 def _print_filled(shown: FilledTemplate) -> None:
@@ -131,7 +137,7 @@ def _print_filled(shown: FilledTemplate) -> None:
         out.rule(style="dim")
 
 
-def _print_texts(texts: list[str] | tuple[str, ...]) -> None:
+def _print_texts(texts: Sequence[str]) -> None:
     out = console()
     for text in texts:
         out.rule("reply", style="dim")
@@ -141,7 +147,6 @@ def _print_texts(texts: list[str] | tuple[str, ...]) -> None:
 
 def _print_reply(reply: TryoutReply) -> None:
     from rich.table import Table
-    from rich.text import Text
 
     from fairagent.report.story import usage_text
 
@@ -149,35 +154,18 @@ def _print_reply(reply: TryoutReply) -> None:
     out = console()
     if reply.rows:
         table = Table.grid(padding=(0, 2))
-        for what, found, becomes in reply.rows:
-            table.add_row(Text(what), Text(found, justify="right"), Text(becomes))
+        for row in reply.rows:
+            table.add_row(Text(row.what), Text(row.value, justify="right"), Text(row.effect))
         out.print(table)
     if reply.end:
         out.print(reply.end, soft_wrap=True)
-    cached = ", from the cache" if reply.usage.saved else ""
-    out.print(usage_text(reply.usage.whole) + cached)
+    out.print(usage_text(reply.usage.whole) + (", from the cache" if reply.usage.saved else ""))
 
 
-def _trial_record(
-    id: str, prompts: Prompts, shown: FilledTemplate, tokens: int, reply: TryoutReply | None
-) -> dict[str, object]:
-    prompt = prompts[id]
-    told = reply and {
-        "texts": list(reply.texts),
-        "rows": [{"what": what, "found": found, "becomes": becomes} for what, found, becomes in reply.rows],
-        "end": reply.end,
-        "calls": reply.usage.whole.calls,
-        "input_tokens": reply.usage.whole.input_tokens,
-        "output_tokens": reply.usage.whole.output_tokens,
-        "cost": reply.usage.whole.cost,
-    }
-    return {
-        "template": {"id": id, "version": prompt.head.version, "file": str(prompt.path), "sha256": prompt.sha256},
-        "about": shown.about,
-        "messages": [{"role": role, "text": text} for role, text in shown.messages],
-        "tokens": tokens,
-        "reply": told,
-    }
+def _reply_record(reply: TryoutReply) -> dict[str, object]:
+    usage, names = reply.usage.whole, ("calls", "input_tokens", "output_tokens", "cost")
+    rows = [row._asdict() for row in reply.rows]
+    return {"texts": reply.texts, "rows": rows, "end": reply.end, **{name: getattr(usage, name) for name in names}}
 
 
 LARGEST = 1 << 20
@@ -230,7 +218,7 @@ def show(
 def check(
     source: Source = None, settings: SettingsFile = None, assignments: Assignments = None, as_json: AsJson = False
 ) -> None:
-    """Check templates, and name every fault with its file and line (exit code 4).
+    """Check templates, and name every error with its file and line (exit code 4).
 
     Without --prompts, the shipped ones with their variants, and the settings' own.
     """
@@ -238,7 +226,7 @@ def check(
     from fairagent.report.record import to_json
 
     own = settings_of(settings, assignments).prompts
-    found: dict[Fault, None] = {}
+    faults: dict[Fault, None] = {}
     sources = [source] if source is not None else dict.fromkeys(["", *variants(), own])
     templates: set[Path] = set()
     for each in sources:
@@ -246,17 +234,17 @@ def check(
             used = Prompts(each)
             templates |= {used[id].path for id in used.ids}
         except PromptError as error:
-            found |= dict.fromkeys(error.faults)
+            faults |= dict.fromkeys(error.faults)
     if as_json:
-        faults = [{"file": str(fault.path), "line": fault.line, "message": fault.message} for fault in found]
-        echo(to_json({"templates": len(templates), "faults": faults}))
-    elif found:
-        for fault in found:
+        records = [{"file": str(fault.path), "line": fault.line, "message": fault.message} for fault in faults]
+        echo(to_json({"templates": len(templates), "faults": records}))
+    elif faults:
+        for fault in faults:
             error_console().print(str(fault), soft_wrap=True)
-        error_console().print(f"{len(found)} fault{'s' * (len(found) != 1)}")
+        error_console().print(plural(len(faults), "error"))
     else:
-        console().print(f"{len(templates)} templates, no fault")
-    if found:
+        console().print(f"{len(templates)} templates, no error")
+    if faults:
         raise typer.Exit(PromptError.exit_code)
 
 

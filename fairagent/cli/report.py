@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fairagent.cli.evaluate import show, write_page
+from fairagent.cli.evaluate import show
 from fairagent.cli.options import AsJson, status
 from fairagent.storage.threads import progress
 
@@ -22,10 +22,11 @@ def report(
 ) -> None:
     """Write the tables and the page of a run anew, finished or not.
 
-    Nothing is searched, and no model is asked.
+    Nothing is searched, and no model is called.
     """
     from fairagent.evaluate.results import PAGE, write_results
     from fairagent.evaluate.run import load_run
+    from fairagent.report.page import write_page
     from fairagent.storage.files import locked
 
     with status(), _without_collection():
@@ -41,7 +42,7 @@ def report(
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """No search for garbage: of millions of values that are made and kept it takes a quarter of the time."""
+    """No search for garbage: among millions of values it takes a quarter of the time."""
     gc.disable()
     try:
         yield

@@ -1,13 +1,13 @@
-"""What `fairagent doctor` finds out about an index on a server: each line is a question of its own, and a cheap one."""
+"""What `fairagent doctor` says of indexes that others made; of a server each line is a request, and a cheap one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from fairagent.cli.checks import Check
+from fairagent.cli.doctor import Check
 from fairagent.collection.table import GroupTable
 from fairagent.errors import FairAgentError
+from fairagent.guests.lucene.config import AnseriniPart
 from fairagent.guests.opensearch.bulk import LoadRecord
 from fairagent.guests.opensearch.config import OpenSearchConfig
 from fairagent.guests.opensearch.groups import ServerGroups
@@ -20,125 +20,113 @@ CHECKED_IDS = 200_000
 """Ids of a group table that are looked for in the index."""
 
 
-def check_own_index(part: Any, site: Site) -> Iterator[Check]:
-    """An index that others made and the engine `part` searches: on a server, or one of Anserini's."""
-    if part.kind == "opensearch":
-        yield from check_server(part, site)
-    else:
-        part.check(site)
-        yield Check("index", "ok", part.told(site))
+def check_own_indexes(site: Site) -> Iterator[Check]:
+    """The indexes that others made and an engine of the settings searches: on a server, or Anserini's."""
+    for part in (site.settings.engine, *site.settings.engine.inner):
+        if isinstance(part, OpenSearchConfig):
+            yield from check_server(part, site)
+        elif isinstance(part, AnseriniPart):
+            part.check(site)
+            yield Check("index", "ok", part.summary(site))
 
 
 def check_server(part: OpenSearchConfig, site: Site) -> Iterator[Check]:
     """The server, its health, the index, fields, groups, and what the account may do; up to the first problem."""
-    steps: tuple[tuple[str, Callable[[ServerIndex], Check]], ...] = (
-        ("search server", lambda index: _server(part, index)),
-        ("search index", _index),
-        ("cluster", _cluster),
-        ("fields", lambda index: _fields(part, index)),
-        ("groups on the server", lambda index: _groups(part, index, site)),
-        ("permissions", _permissions),
-    )
+    name = "search server"
     try:
         index = part.opened(site)
+        yield _server(part, index)
+        for name, check in CHECKS.items():  # noqa: B007  # it names what fails
+            yield check(part, index, site)
+    except NotThere as error:
+        yield Check(name, "problem", str(error), "see engine.index; `fairagent index --engine opensearch` makes it")
     except FairAgentError as error:
-        yield Check("search server", "problem", str(error).splitlines()[0], "mend the settings of the engine")
-        return
-    for name, step in steps:
-        try:
-            yield step(index)
-        except NotThere as error:
-            yield Check(name, "problem", str(error), "see engine.index; `fairagent index --engine opensearch` makes it")
-            return
-        except FairAgentError as error:
-            yield Check(name, "problem", str(error), "mend what is said above; nothing else of the server was checked")
-            return
+        yield Check(name, "problem", str(error), "mend this first; nothing else of the server was checked")
 
 
 def _server(part: OpenSearchConfig, index: ServerIndex) -> Check:
-    found = f"{index.version} at {index.server.host}"
+    detail = f"{index.version} at {index.server.host}"
     if index.server.address.is_plain:
-        return Check("search server", "note", found, "user and key are sent unencrypted: use https")
+        return Check("search server", "note", detail, "user and key are sent unencrypted: use https")
     if not part.verify:
-        return Check("search server", "note", found, "its certificate is not checked: set engine.ca, not verify: false")
-    return Check("search server", "ok", found)
+        return Check("search server", "note", detail, "its certificate is not checked: set engine.ca")
+    return Check("search server", "ok", detail)
 
 
-def _index(index: ServerIndex) -> Check:
+def _index(part: OpenSearchConfig, index: ServerIndex, site: Site) -> Check:
     documents = index.count()
     try:
-        origin = LoadRecord.read(index)
+        record = LoadRecord.read(index)
     except Forbidden:
-        origin = None
-    if origin and not origin.complete:
-        found = f"{index.name}: {origin.done:,} documents of {origin.collection} are loaded, not all"
-        return Check("search index", "problem", found, "go on with `fairagent index --engine opensearch`")
+        record = None
+    if record and not record.complete:
+        detail = f"{index.name}: {record.done:,} documents of {record.collection} are loaded, not all"
+        return Check("search index", "problem", detail, "go on with `fairagent index --engine opensearch`")
     if not documents:
         return Check("search index", "problem", f"{index.name} is empty", "load documents into it")
-    whose = f"loaded from {origin.collection}" if origin else "not made by fairagent"
-    return Check("search index", "ok", f"{index.name}: {documents:,} documents, {whose}")
+    source = f"loaded from {record.collection}" if record else "not made by fairagent"
+    return Check("search index", "ok", f"{index.name}: {documents:,} documents, {source}")
 
 
-def _cluster(index: ServerIndex) -> Check:
+def _cluster(part: OpenSearchConfig, index: ServerIndex, site: Site) -> Check:
     try:
         health = index.server.ask("GET", f"/_cluster/health/{index.name}")
-        status = str(health["status"])
-        found = f"{status}, {int(health['active_primary_shards'])} primary shards on {health['number_of_data_nodes']}"
+        status, shards = str(health["status"]), int(health["active_primary_shards"])
+        detail = f"{status}, {shards} primary shards on {health['number_of_data_nodes']} nodes"
     except Forbidden:
-        return Check("cluster", "note", "its health may not be read", "searches find out whether every shard answers")
+        return Check("cluster", "note", "its health may not be read", "searches show whether every shard answers")
     except (KeyError, TypeError, ValueError):
         return Check("cluster", "note", "it does not say its health in a known form")
-    fix = "some shards are missing, so every search fails: see _cluster/allocation/explain on the server"
     if status == "red":
-        return Check("cluster", "problem", f"{found} nodes", fix)
-    return Check("cluster", "ok", f"{found} nodes", "copies of shards are missing" if status == "yellow" else "")
+        fix = "some shards are missing, so every search fails: see _cluster/allocation/explain on the server"
+        return Check("cluster", "problem", detail, fix)
+    return Check("cluster", "ok", detail, "copies of shards are missing" if status == "yellow" else "")
 
 
-def _fields(part: OpenSearchConfig, index: ServerIndex) -> Check:
+def _fields(part: OpenSearchConfig, index: ServerIndex, site: Site) -> Check:
     fields = index.fields
     index.check_fields((fields.id, fields.title, fields.text, *fields.searched))
-    said = []
+    searched = []
     for name in fields.searched:
         about = index.mapping[name]
         terms = "terms stored" if about.get("term_vector", "no") != "no" else "terms made from the text at each request"
-        said.append(f"{name} ({about.get('analyzer', 'standard')}, {about.get('similarity', 'BM25')}; {terms})")
+        searched.append(f"{name} ({about.get('analyzer', 'standard')}, {about.get('similarity', 'BM25')}; {terms})")
     if part.by == "embeddings":
-        said.append(f"{fields.vector} ({', '.join(map(str, likeness(index)))})")
-    found = f"searched: {', '.join(said)}"
+        searched.append(f"{fields.vector} ({', '.join(map(str, likeness(index)))})")
+    detail = f"searched: {', '.join(searched)}"
     if fields.id == "_id":
-        return Check("fields", "note", found, "ids are the server's _id, by which it cannot order ties over 10,000")
-    kind = index.mapping[fields.id].get("type")
-    if kind != "keyword":
-        return Check("fields", "problem", f"the id {fields.id!r} is of type {kind}", "name a keyword field, or `_id`")
-    return Check("fields", "ok", found)
+        return Check("fields", "note", detail, "ids are the server's _id, by which it cannot order ties over 10,000")
+    type_of_id = index.mapping[fields.id].get("type")
+    if type_of_id != "keyword":
+        detail = f"the id {fields.id!r} is of type {type_of_id}"
+        return Check("fields", "problem", detail, "name a keyword field, or `_id`")
+    return Check("fields", "ok", detail)
 
 
 def _groups(part: OpenSearchConfig, index: ServerIndex, site: Site) -> Check:
-    name = "groups on the server"
-    groups = site.collection.groups
+    name, groups = "groups on the server", site.collection.groups
     if part.groups:
-        of = ServerGroups(index, part.groups, {})
-        said = [
-            f"{dimension}: {len(of.labels(dimension))} labels, {of.counts(dimension)['']:,} documents without"
-            for dimension in of.dimensions
+        own = ServerGroups(index, part.groups, {})
+        dimensions = [
+            f"{one}: {len(own.labels(one))} labels, {own.counts(one)['']:,} without" for one in own.dimensions
         ]
-        return Check(name, "ok", "; ".join(said))
+        return Check(name, "ok", "; ".join(dimensions))
     if not isinstance(groups, GroupTable):
         return Check(name, "ok", "none; the collection's are used")
-    looked, missing, first = 0, 0, list[str]()
+    checked, missing, first = 0, 0, list[str]()
     for _, ids in groups.batches(index.window):
         absent, some = index.absent(iter([ids]))
-        looked, missing, first = looked + len(ids), missing + absent, first or some
-        if looked >= CHECKED_IDS:
+        checked, missing, first = checked + len(ids), missing + absent, first or some
+        if checked >= CHECKED_IDS:
             break
-    found = f"{missing:,} of {looked:,} ids of the group table are not in the index"
     if missing:
+        detail = f"{missing:,} of {checked:,} ids of the group table are not in the index"
         fix = f"the first: {named(first)}; if all are missing, engine.fields.id is another field's"
-        return Check(name, "problem" if missing == looked else "note", found, fix)
-    return Check(name, "ok", f"the collection's; {looked:,} of its {len(groups):,} ids were looked for and are there")
+        return Check(name, "problem" if missing == checked else "note", detail, fix)
+    return Check(name, "ok", f"the collection's; the index has all {checked:,} ids checked, of {len(groups):,}")
 
 
-def _permissions(index: ServerIndex) -> Check:
+def _permissions(part: OpenSearchConfig, index: ServerIndex, site: Site) -> Check:
     """Searching and term vectors are tried; writing is not."""
     index.search({"size": 0, "query": {"match_none": {}}})
     try:
@@ -152,3 +140,12 @@ def _permissions(index: ServerIndex) -> Check:
         blocks = {}
     only = "; the index is read-only" if any(str(on) == "true" for on in blocks.values()) else ""
     return Check("permissions", "ok", f"search and term vectors are allowed; nothing is ever written{only}")
+
+
+CHECKS = {
+    "search index": _index,
+    "cluster": _cluster,
+    "fields": _fields,
+    "groups on the server": _groups,
+    "permissions": _permissions,
+}

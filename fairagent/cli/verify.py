@@ -6,12 +6,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairagent.cli.checks import FAULTS_SHOWN, Check
+from fairagent.cli.doctor import FAULTS_SHOWN, Check
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.storage.digests import RECORD, differences
 from fairagent.storage.folders import recover
-
-NO_RESULT = "no result depends on them; put the file back from a copy where they matter"
 
 
 def verify(place: Path) -> Iterator[Check]:
@@ -30,54 +28,59 @@ def verify(place: Path) -> Iterator[Check]:
             f"nothing to verify at {place}: no run ({HEAD}) and no folder with checksums ({RECORD}); an index from "
             "before there were any gets them when it is built again (`fairagent index --force`)"
         )
-    yield from map(_folder, folders)
+    for folder in folders:
+        faults = differences(folder, whole=True) or ()
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        yield _check(
+            folder.name,
+            list(map(str, faults)),
+            f"{folder}: {size / 1e6:,.1f} MB as written",
+            "",
+            "what is damaged has to be made again, or put back from a copy",
+        )
     if is_run:
         yield from _run(place)
-
-
-def _folder(folder: Path) -> Check:
-    faults = differences(folder, whole=True) or ()
-    if not faults:
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        return Check(folder.name, "ok", f"{folder}: {size / 1e6:,.1f} MB as written")
-    said = "; ".join(map(str, faults[:FAULTS_SHOWN]))
-    return Check(folder.name, "problem", said, "what is damaged has to be made again, or put back from a copy")
 
 
 def _run(folder: Path) -> Iterator[Check]:
     from fairagent.evaluate.results import write_results
     from fairagent.evaluate.run import TRANSCRIPT, load_run, read_outcomes
+    from fairagent.llm.exchange import read_transcript
 
     try:
         run = load_run(folder)
         lines = len(read_outcomes(folder))
-        yield Check("run", "ok", f"{folder}: run.json and {lines:,} lines of the journal as written")
     except FairAgentError as error:
         yield Check("run", "problem", "\n".join(str(error).splitlines()[: FAULTS_SHOWN + 1]))
         return
+    yield Check("run", "ok", f"{folder}: run.json and {lines:,} lines of the journal as written")
     if (folder / TRANSCRIPT).is_file():
-        yield _transcript(folder / TRANSCRIPT)
-    with tempfile.TemporaryDirectory() as made:
-        write_results(run, Path(made))
-        names = [path.relative_to(made) for path in sorted(Path(made).rglob("*")) if path.is_file()]
-        other = [str(name) for name in names if _bytes(folder / name) != (Path(made) / name).read_bytes()]
-    if other:
-        said = f"not what the journal says: {', '.join(other[:FAULTS_SHOWN])}"
-        yield Check("tables", "problem", said, "`fairagent evaluate FILE` writes them again from the journal")
-    else:
-        yield Check("tables", "ok", f"{len(names)} files are what the journal says")
+        exchanges = list(read_transcript(folder / TRANSCRIPT))
+        damaged = [str(number) for number, exchange in enumerate(exchanges, start=1) if exchange is None]
+        yield _check(
+            "transcript",
+            damaged,
+            f"{len(exchanges):,} exchanges with models as written",
+            f"{len(damaged):,} of {len(exchanges):,} lines are damaged: ",
+            "no result depends on them; put the file back from a copy where they matter",
+        )
+    with tempfile.TemporaryDirectory() as written:
+        write_results(run, Path(written))
+        names = [path.relative_to(written) for path in sorted(Path(written).rglob("*")) if path.is_file()]
+        yield _check(
+            "tables",
+            [str(name) for name in names if not _same(folder / name, Path(written) / name)],
+            f"{len(names)} files are what the journal says",
+            "not what the journal says: ",
+            "`fairagent evaluate FILE` writes them again from the journal",
+        )
 
 
-def _transcript(path: Path) -> Check:
-    from fairagent.llm.exchange import read_transcript
-
-    lines = list(read_transcript(path))
-    damaged = [number for number, exchange in enumerate(lines, start=1) if exchange is None]
-    if not damaged:
-        return Check("transcript", "ok", f"{len(lines):,} exchanges with models as written")
-    said = ", ".join(map(str, damaged[:FAULTS_SHOWN]))
-    return Check("transcript", "problem", f"{len(damaged):,} of {len(lines):,} lines are damaged: {said}", NO_RESULT)
+def _check(name: str, faults: list[str], well: str, what: str, fix: str) -> Check:
+    if not faults:
+        return Check(name, "ok", well)
+    return Check(name, "problem", f"{what}{'; '.join(faults[:FAULTS_SHOWN])}", fix)
 
 
-def _bytes(path: Path) -> bytes | None:
-    return path.read_bytes() if path.is_file() else None
+def _same(file: Path, written: Path) -> bool:
+    return file.is_file() and file.read_bytes() == written.read_bytes()

@@ -293,7 +293,7 @@ def _text(written: OwnPrompt) -> str | None:
 def _reply_record(reply: TryoutReply) -> PlainRecord:
     record: PlainRecord = {
         "replies": list(reply.texts),
-        "rows": [{"what": what, "found": found, "becomes": becomes} for what, found, becomes in reply.rows],
+        "rows": [row._asdict() for row in reply.rows],
         "end": reply.end,
         "usage": usage_record(reply.usage.whole),
         "cached": bool(reply.usage.saved),

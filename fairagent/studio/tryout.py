@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fairagent.extend import (
     AskingRefiner,
@@ -70,17 +71,25 @@ class FilledTemplate:
     about: str
 
 
+class EffectRow(NamedTuple):
+    """What became of a keyword or a document: `value` is a count or a verdict."""
+
+    what: str
+    value: str
+    effect: str
+
+
 @dataclass(frozen=True, slots=True)
 class TryoutReply:
-    """The outcome of sending it: the model's texts, rows of (item, count or verdict, effect), and the end.
+    """The outcome of sending it: the model's texts, what became of each item, and how it ended.
 
     `result` is the search in which a refining template was asked.
     """
 
     texts: tuple[str, ...]
-    rows: tuple[tuple[str, str, str], ...]
-    end: str
     usage: Usage
+    rows: tuple[EffectRow, ...] = ()
+    end: str = ""
     result: SearchResult | None = None
 
 
@@ -107,18 +116,15 @@ class RecordingModel:
 
 
 class _NoModel:
-    """Stands where no model is asked."""
-
     def complete(self, request: ModelRequest) -> ModelReply:
         raise UsageError("a template that is only shown asks no model")
 
 
 class _RecordingRefiner:
-    """A refiner that takes down what the loop tells it, and asks `refiner` about `group` rather than the loop's."""
+    """A refiner that records the loop's state, and asks `refiner` about `group` rather than the loop's."""
 
     def __init__(self, group: Group | None, refiner: AskingRefiner | None = None) -> None:
-        self.group = group
-        self.refiner = refiner
+        self.group, self.refiner = group, refiner
         self.state: RefineState | None = None
         self.refinement = Refinement((), "none")
 
@@ -145,9 +151,9 @@ class RefiningTryout:
 
     def show(self) -> FilledTemplate:
         """The first refinement's messages."""
-        watching = _RecordingRefiner(self.group)
-        stopped = replace(self.agent, loop=FairQR(watching, 1)).search(self.query).trace.stopped
-        state = watching.state
+        refiner = _RecordingRefiner(self.group)
+        stopped = replace(self.agent, loop=FairQR(refiner, 1)).search(self.query).trace.stopped
+        state = refiner.state
         if state is None:
             return FilledTemplate((), f"the loop would not ask: {stopped}")
         place = state.exposure.labels.index(state.group.label)
@@ -159,112 +165,97 @@ class RefiningTryout:
         """What the model proposes, and what the index and the loop do with it."""
         # What the template's own reply comes to, and nothing in its place.
         part = self.part.model_copy(update={"on_error": "keep"})
-        watching = _RecordingRefiner(self.group, self._asking(part, model))
-        result = replace(self.agent, loop=FairQR(watching, 1)).search(self.query)
-        trace = result.trace
-        step, state, refinement = trace.steps[-1], watching.state, watching.refinement
+        refiner = _RecordingRefiner(self.group, self._asking(part, model))
+        result = replace(self.agent, loop=FairQR(refiner, 1)).search(self.query)
+        step, state, refinement = result.trace.steps[-1], refiner.state, refiner.refinement
         assert state is not None
-        rows = [(term.text, self._found(term.text), f"added, weight {term.weight:.3g}") for term in step.added]
-        rows += [(word, "0", "dropped: not in the index") for word in step.dropped]
+        engine = self.agent.retriever
+        rows = [
+            EffectRow(
+                term.text,
+                f"{engine.document_frequency(term.text):,}" if isinstance(engine, Vocabulary) else "",
+                f"added, weight {term.weight:.3g}",
+            )
+            for term in step.added
+        ]
+        rows += [EffectRow(word, "0", "dropped: not in the index") for word in step.dropped]
         for refused in refinement.refused:
             word, _, reason = refused.rpartition(": ")
-            rows.append((word, "", f"refused: {reason}"))
+            rows.append(EffectRow(word, "", f"refused: {reason}"))
+        end = f"the loop stops: {result.trace.stopped}"
         if step.added:
-            kept = "accepted" if step.accepted else "discarded"
-            end = f"the gap is {step.gap:.4f}, was {total_gap(state.exposures):.4f}: {kept}"
-        else:
-            end = f"the loop stops: {trace.stopped}"
-        return TryoutReply(tuple(model.texts), tuple(rows), end, refinement.usage, result)
+            verdict = "accepted" if step.accepted else "discarded"
+            end = f"the gap is {step.gap:.4f}, was {total_gap(state.exposures):.4f}: {verdict}"
+        return TryoutReply(tuple(model.texts), refinement.usage, tuple(rows), end, result)
 
     def _asking(self, part: Asking, model: Model) -> AskingRefiner:
         return replace(part.asking(model, self.site), prompts=self.prompts)
 
-    def _found(self, word: str) -> str:
-        """How many documents hold the word, where the engine can tell."""
-        engine = self.agent.retriever
-        return f"{engine.document_frequency(word):,}" if isinstance(engine, Vocabulary) else ""
-
 
 def refining_part(template: str, settings: Settings) -> Asking:
     """The part that asks with `template`: the settings' own, if it does."""
-    kind, chosen = REFINERS[template], settings.refine
-    return chosen if isinstance(chosen, kind) else kind()
+    part, chosen = REFINERS[template], settings.refine
+    return chosen if isinstance(chosen, part) else part()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadingTryout:
-    """A template that is given documents: the first `count` that the engine finds."""
+class FillingTryout:
+    """A template that no loop asks with: filled with the first `count` documents of `retriever`, or with examples."""
 
     prompts: Prompts
-    name: str
-    retriever: Retriever
+    id: str
     query: Query
+    retriever: Retriever
     count: int
     answer: str
 
     def show(self) -> FilledTemplate:
-        """The messages with these documents."""
-        found = self.retriever.search(self.query, self.count)
-        if not len(found):
-            return FilledTemplate((), f"{self.query.text!r} finds no document")
-        about = f"{self.query.text!r} and the first documents: {', '.join(found.ids)}"
-        pages = self._pages(found.ids)
-        if self.name == "answer":
-            shown = [{"number": n, "title": page.title, "text": page.text} for n, page in enumerate(pages, start=1)]
+        """The messages with these documents; with examples where no search gives the values."""
+        if self.id not in READERS:
+            # Here and not above: it reads a file.
+            from fairagent.extend import SPECIMENS
+
+            values = dict(SPECIMENS[self.id])
+            if "query" in values:
+                values["query"] = query_shown(self.query.text)
             return FilledTemplate(
-                self.prompts.render(self.name, query=query_shown(self.query.text), documents=shown), about
+                self.prompts.render(self.id, **values), f"{self.id} with examples: no search fills it"
             )
-        given = self._given()
-        ids = call_ids(self.name, tuple(given.values()), pages)
-        return FilledTemplate(self.prompts.render(self.name, documents=as_data(ids, pages), **given), about)
+        pages = self._pages()
+        if not pages:
+            return FilledTemplate((), f"{self.query.text!r} finds no document")
+        shown: Sequence[object]
+        if self.id == "answer":
+            shown = [{"number": n, "title": page.title, "text": page.text} for n, page in enumerate(pages, start=1)]
+        else:
+            shown = as_data(call_ids(self.id, tuple(self._values().values()), pages), pages)
+        about = f"{self.query.text!r} and the first documents: {', '.join(page.id for page in pages)}"
+        return FilledTemplate(self.prompts.render(self.id, documents=shown, **self._values()), about)
 
     def send(self, model: RecordingModel) -> TryoutReply:
-        """The model's answer or verdicts; raises ReplyInvalid where these are none."""
-        most = self.prompts[self.name].head.max_tokens
-        if self.prompts[self.name].head.reply != Verdicts.__name__:
-            reply = model.complete(ModelRequest(self.show().messages, max_tokens=most))
-            return TryoutReply(tuple(model.texts), (), "", reply.usage)
-        pages = self._pages(self.retriever.search(self.query, self.count).ids)
-        verdicts, usage = ask_verdicts(model, self.prompts, self.name, pages, **self._given())
-        rows = [
-            (page.title or page.id, "pass" if verdict.passed else "fail", reason_text(verdict.reason))
+        """The model's reply as it is, or its verdicts; raises ReplyInvalid where these are none."""
+        head = self.prompts[self.id].head
+        if self.id not in READERS or head.reply != Verdicts.__name__:
+            reply = model.complete(ModelRequest(self.show().messages, max_tokens=head.max_tokens))
+            return TryoutReply(tuple(model.texts), reply.usage)
+        pages = self._pages()
+        verdicts, usage = ask_verdicts(model, self.prompts, self.id, pages, **self._values())
+        rows = (
+            EffectRow(page.title or page.id, "pass" if verdict.passed else "fail", reason_text(verdict.reason))
             for page, verdict in zip(pages, verdicts, strict=True)
-        ]
-        return TryoutReply(tuple(model.texts), tuple(rows), "", usage)
+        )
+        return TryoutReply(tuple(model.texts), usage, tuple(rows))
 
-    def _pages(self, ids: Sequence[str]) -> list[Page]:
+    def _pages(self) -> list[Page]:
+        ids = self.retriever.search(self.query, self.count).ids
         return [page_of(document) for document in texts_for(self.query, ids, self.retriever)]
 
-    def _given(self) -> dict[str, str]:
-        given = {"query": query_shown(self.query.text)}
-        return given | {"answer": self.answer or ANSWER} if self.name == "attribute" else given
+    def _values(self) -> dict[str, str]:
+        values = {"query": query_shown(self.query.text)}
+        return values | {"answer": self.answer or ANSWER} if self.id == "attribute" else values
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleTryout:
-    """A template of which no search gives the values: the examples that it is checked with, and the user's query."""
-
-    prompts: Prompts
-    name: str
-    query: Query
-
-    def show(self) -> FilledTemplate:
-        """The messages with the examples."""
-        # Here and not above: it reads a file.
-        from fairagent.extend import SPECIMENS
-
-        given = dict(SPECIMENS[self.name])
-        if "query" in given:
-            given["query"] = query_shown(self.query.text)
-        return FilledTemplate(self.prompts.render(self.name, **given), f"{self.name} with examples: no search fills it")
-
-    def send(self, model: RecordingModel) -> TryoutReply:
-        """The model's reply as it is."""
-        reply = model.complete(ModelRequest(self.show().messages, max_tokens=self.prompts[self.name].head.max_tokens))
-        return TryoutReply(tuple(model.texts), (), "", reply.usage)
-
-
-Tryout = RefiningTryout | ReadingTryout | ExampleTryout
+Tryout = RefiningTryout | FillingTryout
 
 
 def tryout_of(
@@ -274,15 +265,12 @@ def tryout_of(
 
     `group` is the label of the one to refine for, "" for that which lacks most; `documents` is how many a reading
     template is shown, `answer` what `attribute` is given.
-    Raises UsageError for a group that there is not, SettingsError where a refining template has no groups to refine
-    for, and what `build` raises.
+    Raises UsageError for an unknown group, SettingsError where a refining template has no groups to refine for, and
+    what `build` raises.
     """
-    aim = group_named(group, site.collection, site.settings) if group else None
+    aim = _group_named(group, site.collection, site.settings) if group else None
     if id not in REFINERS:
-        retriever = engine_alone(site).retriever
-        if id not in READERS:
-            return ExampleTryout(prompts, id, query)
-        return ReadingTryout(prompts, id, retriever, query, documents, answer)
+        return FillingTryout(prompts, id, query, engine_alone(site).retriever, documents, answer)
     part = refining_part(id, site.settings)
     check_groups(with_settings(site, resolve(site.settings, {"loop": "fair-qr", "refine": part})))
     # The tryout puts a refiner of its own into the loop.
@@ -290,7 +278,7 @@ def tryout_of(
     return RefiningTryout(prompts, agent, part, replace(site, engine=agent.retriever), query, aim)
 
 
-def group_named(label: str, collection: Collection, settings: Settings) -> Group:
+def _group_named(label: str, collection: Collection, settings: Settings) -> Group:
     """The group of this label, in the first of the settings' dimensions that has it; UsageError where none has."""
     dimensions = dimensions_of(collection, settings)
     for dimension in dimensions:

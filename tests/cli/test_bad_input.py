@@ -20,7 +20,7 @@ SEARCH = [
     (
         ["--set", "rerank=mmr", "--set", "rerank.alpha=1"],
         2,
-        "rerank.alpha: unknown key of re-ranker 'mmr'; plackett-luce, dlf, fa-star-ir",
+        "rerank.alpha: unknown key of re-ranker 'mmr'; plackett-luce, ",
     ),
     (["--set", "refine.kind=lmm"], 2, "refine: no refiner of kind 'lmm'; did you mean 'llm'?"),
     (["--set", "refine={kind: llm, documents: 3}"], 2, "refine.documents: unknown key of refiner 'llm'; feedback, "),

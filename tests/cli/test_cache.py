@@ -134,7 +134,7 @@ def test_evaluate_says_what_was_paid_and_what_was_saved(call: Call, small: Small
     assert asked
     paid = f"{asked} call{'s' * (asked != 1)}, {520 * asked:,} tokens, ${asked * 0.0007:.4f}"
     assert f"paid now: {paid}\n" in first.stdout
-    assert first.stdout.endswith("what models were asked: runs/kept/transcript.jsonl\n")
+    assert first.stdout.endswith("calls of models: runs/kept/transcript.jsonl\n")
     again = call("evaluate", "kept.yaml", "--run", "again")
     assert f"paid now: 0 calls; the cache saved {paid}\n" in again.stdout
     assert len(server.requests) == asked

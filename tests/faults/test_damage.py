@@ -412,7 +412,7 @@ def verified(place: Path) -> tuple[int, dict[str, tuple[str, str]]]:
     """The exit code of `doctor --verify`, and what it says of each part."""
     result = CliRunner().invoke(app, ["doctor", "--verify", str(place), "--json"])
     checks = json.loads(result.stdout)["checks"] if result.stdout else []
-    return result.exit_code, {check["name"]: (check["status"], check["found"]) for check in checks}
+    return result.exit_code, {check["name"]: (check["status"], check["detail"]) for check in checks}
 
 
 def test_77_every_byte_of_an_index_and_of_all_beside_it_is_compared(indexes: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairagent import BackendUnavailable, UsageError, build_index, load_collection, open_agent
-from fairagent.cli.checks import check_java, check_proxies
+from fairagent.cli.doctor import check_java, check_proxies
 from fairagent.guests.testing import LoopbackServer, completion, error
 from fairagent.settings import load_settings
 
@@ -160,12 +160,12 @@ def test_43_prompts_are_logged_only_if_asked_for(
 def test_44_what_the_shell_has_set_is_shown_and_recorded_by_its_host(
     server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairagent.cli.checks import check_model
+    from fairagent.cli.doctor import check_model
 
     address = "https://me:canary@models.example.org/v1?key=canary"
     (_, found) = check_model(load_settings(environ={}), {"OPENAI_BASE_URL": address})
-    assert (found.status, found.found) == ("note", "models.example.org (OPENAI_BASE_URL)")
-    assert "proxy.example.org:3128" in check_proxies({"HTTPS_PROXY": "http://u:p@proxy.example.org:3128"}).found
+    assert (found.status, found.detail) == ("note", "models.example.org (OPENAI_BASE_URL)")
+    assert "proxy.example.org:3128" in check_proxies({"HTTPS_PROXY": "http://u:p@proxy.example.org:3128"}).detail
     with pytest.raises(UsageError, match="no address of a server"):
         open_agent(*_indexed(tmp_path), loop="fair-qr", refine="llm", model={"name": "m", "base_url": "ftp://x"})
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from fairagent import open_agent
-from fairagent.cli.checks import Check
+from fairagent.cli.doctor import Check
 from fairagent.cli.server_checks import check_server
 from fairagent.collection import load_collection
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch, UsageError
-from fairagent.guests.opensearch.bulk import LoadPlan, LoadRecord, load
+from fairagent.guests.opensearch.bulk import LoadRecord, LoadSettings, load
 from fairagent.guests.opensearch.config import OpenSearchConfig
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import LOADED, ServerIndex
@@ -50,7 +50,7 @@ class Made:
         return self.state
 
 
-PLAN = LoadPlan(batch=2)
+PLAN = LoadSettings(documents=2)
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +202,7 @@ def test_94_a_red_index(tiny: tuple[Path, Path]) -> None:
     health = {"status": "red", "active_primary_shards": 2, "number_of_data_nodes": 3}
     with SearchServer(health=health, count={"count": 5, "_shards": SHARDS}) as server:
         checks = doctor(server, tiny[0])
-        assert (checks["cluster"].status, checks["cluster"].found) == ("problem", "red, 2 primary shards on 3 nodes")
+        assert (checks["cluster"].status, checks["cluster"].detail) == ("problem", "red, 2 primary shards on 3 nodes")
         assert "every search fails" in checks["cluster"].fix
     said = refused("search_phase_execution_exception", "all shards failed", 503)
     with SearchServer(search=said) as server, pytest.raises(BackendUnavailable, match="all shards failed"):
@@ -278,7 +278,7 @@ def test_99_ids_of_groups_that_the_index_lacks_are_counted_and_named(tiny: tuple
     there = found(*(id for id in ids if id not in lacking))
     with SearchServer(count=counted, search=there) as server:
         check = doctor(server, tiny[0])["groups on the server"]
-        assert check.found == f"2 of {len(ids)} ids of the group table are not in the index"
+        assert check.detail == f"2 of {len(ids)} ids of the group table are not in the index"
         assert f"the first: {lacking[0]!r}, {lacking[1]!r}" in check.fix
         with pytest.raises(DataError, match=rf"2 document id\(s\) are not in index .*{lacking[0]!r}, {lacking[1]!r}"):
             OpenSearchRetriever(server.index()).score(LAW, ids)
@@ -382,7 +382,7 @@ def test_106_a_load_that_is_killed_goes_on_and_is_counted(tiny: tuple[Path, Path
         assert half is not None
         assert (half.done, half.complete) == (4, False)
         check = doctor(server, tiny[0])["search index"]
-        assert (check.status, check.found) == ("problem", "i: 4 documents of made are loaded, not all")
+        assert (check.status, check.detail) == ("problem", "i: 4 documents of made are loaded, not all")
         load(server.index(), Made(), PLAN)
         assert SearchServer.ids(server.bodies["bulk"][-1]) == ["d4"]
         assert sorted(server.documents) == [f"d{n}" for n in range(5)]

@@ -167,9 +167,9 @@ def test_both_templates_are_tried_on_each_topic(trying: Studio) -> None:
         ("T1", "lawyer", "edited"),
     ]
     assert shipped["replies"] == ['{"keywords": ["qwertz"]}']
-    assert shipped["rows"] == [{"what": "qwertz", "found": "0", "becomes": "dropped: not in the index"}]
+    assert shipped["rows"] == [{"what": "qwertz", "value": "0", "effect": "dropped: not in the index"}]
     assert edited["rows"][0]["what"] == "judges"
-    assert edited["rows"][0]["found"] == "8"
+    assert edited["rows"][0]["value"] == "8"
     agent = trying.desk._agent(Choices())
     assert isinstance(agent, FairAgent)
     engine = agent.retriever.search(trying.desk.query_of(SearchRequest(query="lawyer")), 100)

@@ -71,7 +71,7 @@ class AnseriniRetriever(AnseriniEngine):
             terms = IndexTerms(index, vectors, self.analyzer.terms)
             self.postings, self.words = engine_time("terms")(terms.postings), engine_time("terms")(terms.words)
         source = "document vectors" if vectors else "the texts" if index.stored else "nowhere"
-        self.told = f"{'' if index.stored else 'no '}texts, terms from {source}"
+        self.holds = f"{'' if index.stored else 'no '}texts, terms from {source}"
 
     @engine_time()
     def search(self, query: Query, n: int) -> Ranking:

@@ -65,7 +65,7 @@ class AnseriniPart(Part):
         """Open the index."""
         raise NotImplementedError
 
-    def told(self, site: Site) -> str:
+    def summary(self, site: Site) -> str:
         """What there is, in a line for people."""
         return f"{len(self.opened(site)):,} documents at {self.folder}"
 
@@ -86,10 +86,10 @@ class LuceneConfig(AnseriniPart):
         """Open the index."""
         return AnseriniRetriever(self.folder, self.analyzer, self.k1, self.b)
 
-    def told(self, site: Site) -> str:
+    def summary(self, site: Site) -> str:
         """What there is, and where texts and terms come from."""
         engine = self.opened(site)
-        return f"{super().told(site)}; {engine.told}"
+        return f"{super().summary(site)}; {engine.holds}"
 
 
 class LuceneImpactConfig(AnseriniPart):

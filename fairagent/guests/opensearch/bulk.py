@@ -1,4 +1,4 @@
-"""Loading a collection into an index on a server: the only thing here that writes.
+"""Loading a collection into an index on a server: the only module here that writes.
 
 The index says in its mapping (`_meta`) what it is made from and how far it has come, so that a load that was broken off
 goes on, and an index of anything else is never touched.
@@ -7,11 +7,12 @@ goes on, and an index of anything else is never touched.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from fairagent.extend import (
     PROBE_TEXT,
@@ -19,8 +20,10 @@ from fairagent.extend import (
     DataError,
     Document,
     Encoder,
+    Groups,
     Indexable,
     IndexMismatch,
+    Section,
     encode_id,
     full_text,
 )
@@ -36,6 +39,7 @@ MOST_BYTES = 10 << 20
 """Of one request, as a server takes at least (http.max_content_length is 100 MB)."""
 MOST_REFUSED = 5
 """Attempts of documents that a busy server turned away one by one."""
+AGAIN = "load it again with `fairagent index --engine opensearch --force`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,159 +69,166 @@ class LoadRecord:
         index.server.ask("PUT", f"/{index.name}/_mapping", {"_meta": {META: asdict(self)}})
 
 
-@dataclass(frozen=True, slots=True)
-class LoadPlan:
-    """The index to make: its settings and mapping, the groups that go into it, and who makes embeddings."""
+class LoadSettings(Section):
+    """The index that `fairagent index --engine opensearch` makes; one that is there already has its own."""
 
-    analyzer: str = "english"
-    k1: float = 0.9
-    b: float = 0.4
-    shards: int = 1
-    replicas: int = 1
-    batch: int = 500
-    encoder: Encoder | None = None
+    analyzer: str = Field("english", min_length=1)
+    """The server's analyzer of titles and texts."""
+    k1: float = Field(0.9, ge=0)
+    """BM25's k1: 0 counts each word once, with larger values repetitions count longer."""
+    b: float = Field(0.4, ge=0, le=1)
+    """BM25's b: how much long documents are held back."""
+    shards: int = Field(1, ge=1)
+    """Primary shards; 10 to 50 GB each. They cannot be changed later."""
+    replicas: int = Field(1, ge=0)
+    """Copies of each shard on other nodes."""
+    documents: int = Field(500, ge=1, le=10_000)
+    """Documents of one request."""
+
+
+def dimensions_of_documents(groups: Groups | None) -> tuple[str, ...]:
+    """The dimensions that are properties of documents: what depends on a topic is none."""
+    return tuple(name for name in groups.dimensions if name not in groups.oracle) if groups else ()
 
 
 def load(
     index: ServerIndex,
     collection: Indexable,
-    plan: LoadPlan,
-    groups: Callable[[Sequence[str]], Sequence[Mapping[str, Sequence[str]]]] | None = None,
-    dimensions: Sequence[str] = (),
+    settings: LoadSettings,
+    encoder: Encoder | None = None,
+    groups: Groups | None = None,
     progress: Callable[[int], None] = lambda done: None,
     force: bool = False,
     commit_every: int = COMMIT_EVERY,
 ) -> tuple[LoadRecord, bool]:
-    """Load every document of `collection` into the index; what it then says of itself, and whether anything was done.
+    """Load every document of `collection` into the index; the index's record, and whether anything was done.
 
-    `groups` tells the labels of documents in each of the `dimensions`, which become keyword fields. An index that holds
-    the collection as it is now is left alone, a load that was broken off goes on. `force` replaces an index that
-    fairagent has made, and no other. At the end the documents are counted.
+    The labels of `groups` become keyword fields. An index that holds the collection as it is now is left alone, a load
+    that was broken off goes on. `force` replaces an index that fairagent has made, and no other. At the end the
+    documents are counted.
 
     Raises IndexMismatch where the index is of something else, DataError for what the collection's files or the server
     find wrong with documents, BackendUnavailable where the server may not be written to, is full, or fails.
     """
-    probe = tuple(round(float(one), 4) for one in plan.encoder.documents([PROBE_TEXT])[0][:8]) if plan.encoder else ()
-    name = plan.encoder.name if plan.encoder else ""
+    probe = tuple(round(float(one), 4) for one in encoder.documents([PROBE_TEXT])[0][:8]) if encoder else ()
+    name = encoder.name if encoder else ""
     wanted = LoadRecord(collection.name, collection.fingerprint(), encoder=name, probe=probe)
-    origin = _there(index, wanted, force)
-    if origin and origin.complete:
-        _verify(index, origin.done)
-        return origin, False
-    if origin is None:
-        _create(index, plan, dimensions, wanted)
-        origin = wanted
-    done = origin.done
-    documents = islice(collection.documents(), done, None)
+    record = _present(index, wanted, force)
+    if record and record.complete:
+        _verify(index, record.done)
+        return record, False
+    if record is None:
+        _create(index, settings, encoder, dimensions_of_documents(groups), wanted)
+    mark = done = record.done if record else 0
     progress(done)
-    mark = done
-    while batch := list(islice(documents, plan.batch)):
-        _send(index, batch, plan.encoder, groups)
+    documents = islice(collection.documents(), done, None)
+    while batch := list(islice(documents, settings.documents)):
+        _send(index, batch, encoder, groups)
         done += len(batch)
         progress(done)
         if done - mark >= commit_every:
-            _progressed(wanted, done).write(index)
+            replace(wanted, done=done).write(index)
             mark = done
     index.server.ask("POST", f"/{index.name}/_refresh")
     _verify(index, done)
-    complete = LoadRecord(**{**asdict(wanted), "probe": probe, "done": done, "complete": True})
+    complete = replace(wanted, done=done, complete=True)
     complete.write(index)
     return complete, True
 
 
-def _there(index: ServerIndex, wanted: LoadRecord, force: bool) -> LoadRecord | None:
+def _present(index: ServerIndex, wanted: LoadRecord, force: bool) -> LoadRecord | None:
     """What there is of this load; None where the index is still to be made."""
     try:
-        there = LoadRecord.read(index)
+        record = LoadRecord.read(index)
     except NotThere:
         return None
-    if there is None:
+    if record is None:
         raise IndexMismatch(
             f"there is an index {index} that fairagent has not made; it is left alone, with or without --force. Name "
             "another (engine.index), or leave out `index` to search it as it is"
         )
-    have, want = asdict(there), asdict(wanted)
+    have, want = asdict(record), asdict(wanted)
     keys = ("collection", "fingerprint", "encoder", "probe", "format")
     differ = [f"{key}: index {have[key]}, now {want[key]}" for key in keys if have[key] != want[key]]
     if differ and not force:
         raise IndexMismatch(
             f"index {index} does not belong to collection {wanted.collection!r} as it is now ({'; '.join(differ)}); "
-            "load it again with `fairagent index --engine opensearch --force`"
+            f"{AGAIN}"
         )
     if force:
         index.server.ask("DELETE", f"/{index.name}")
         return None
-    return there
+    return record
 
 
-def _create(index: ServerIndex, plan: LoadPlan, dimensions: Sequence[str], origin: LoadRecord) -> None:
-    likeness = {"type": "BM25", "k1": plan.k1, "b": plan.b}
-    text = {"type": "text", "analyzer": plan.analyzer}
+def _create(
+    index: ServerIndex,
+    settings: LoadSettings,
+    encoder: Encoder | None,
+    dimensions: Sequence[str],
+    record: LoadRecord,
+) -> None:
+    text = {"type": "text", "analyzer": settings.analyzer}
     properties: dict[str, Any] = {
         LOADED.id: {"type": "keyword"},
         LOADED.title: {**text, "index": False},
         LOADED.text: {**text, "index": False},
         "contents": {**text, "similarity": META, "term_vector": "yes"},
-        **{dimension: {"type": "keyword"} for dimension in dimensions},
     }
-    if clash := sorted({LOADED.id, LOADED.title, LOADED.text, "contents", LOADED.vector} & set(dimensions)):
+    if clash := sorted({*properties, LOADED.vector} & set(dimensions)):
         raise DataError(f"a dimension called {clash[0]!r} has the name of another field of the index; rename it")
-    settings: dict[str, Any] = {
-        "number_of_shards": plan.shards,
-        "number_of_replicas": plan.replicas,
-        "similarity": {META: likeness},
+    properties |= {dimension: {"type": "keyword"} for dimension in dimensions}
+    about: dict[str, Any] = {
+        "number_of_shards": settings.shards,
+        "number_of_replicas": settings.replicas,
+        "similarity": {META: {"type": "BM25", "k1": settings.k1, "b": settings.b}},
     }
-    if plan.encoder:
-        length = int(plan.encoder.documents([PROBE_TEXT]).shape[1])
+    if encoder:
+        length = int(encoder.documents([PROBE_TEXT]).shape[1])
         if index.version.is_opensearch:
             method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
             properties[LOADED.vector] = {"type": "knn_vector", "dimension": length, "method": method}
-            settings["knn"] = True
+            about["knn"] = True
         else:
-            # A server's own default keeps a byte a number, and scores by that.
-            about = {"dims": length, "index": True, "similarity": "cosine", "index_options": {"type": "hnsw"}}
-            properties[LOADED.vector] = {"type": "dense_vector", **about}
+            # A server's own default stores a byte a number, and scores by that.
+            hnsw = {"dims": length, "index": True, "similarity": "cosine", "index_options": {"type": "hnsw"}}
+            properties[LOADED.vector] = {"type": "dense_vector", **hnsw}
     # What is only there to be searched is not stored a second time.
     mappings = {
         "dynamic": False,
-        "_meta": {META: asdict(origin)},
+        "_meta": {META: asdict(record)},
         "_source": {"excludes": ["contents"]},
         "properties": properties,
     }
-    index.server.ask("PUT", f"/{index.name}", {"settings": {"index": settings}, "mappings": mappings})
+    index.server.ask("PUT", f"/{index.name}", {"settings": {"index": about}, "mappings": mappings})
 
 
-def _send(
-    index: ServerIndex,
-    documents: Sequence[Document],
-    encoder: Encoder | None,
-    groups: Callable[[Sequence[str]], Sequence[Mapping[str, Sequence[str]]]] | None,
-) -> None:
-    labels: Sequence[Mapping[str, Sequence[str]]] = (
-        groups([one.id for one in documents]) if groups else [{} for _ in documents]
-    )
-    vectors = encoder.documents([full_text(one) for one in documents]) if encoder else None
-    records: list[tuple[str, dict[str, Any]]] = []
-    for row, (one, of) in enumerate(zip(documents, labels, strict=True)):
+def _send(index: ServerIndex, documents: Sequence[Document], encoder: Encoder | None, groups: Groups | None) -> None:
+    records: list[dict[str, Any]] = [
+        {LOADED.id: one.id, LOADED.title: one.title, LOADED.text: one.text, "contents": full_text(one)}
+        for one in documents
+    ]
+    for one in documents:
         encode_id(one.id)
-        record: dict[str, Any] = {
-            LOADED.id: one.id,
-            LOADED.title: one.title,
-            LOADED.text: one.text,
-            "contents": full_text(one),
-            **{dimension: list(has) for dimension, has in of.items() if has},
-        }
-        if vectors is not None:
-            record[LOADED.vector] = [round(float(number), 7) for number in np.asarray(vectors[row])]
-        records.append((one.id, record))
-    for some in _pieces(records):
-        _bulk(index, some)
+    for dimension in dimensions_of_documents(groups):
+        assert groups is not None
+        labels = groups.labels(dimension)
+        shares = groups.memberships(dimension, [one.id for one in documents])[:, 1:]
+        for record, row in zip(records, shares.tolist(), strict=True):
+            if some := [label for label, share in zip(labels, row, strict=True) if share > 0]:
+                record[dimension] = some
+    if encoder:
+        vectors = encoder.documents([record["contents"] for record in records])
+        for record, vector in zip(records, vectors, strict=True):
+            record[LOADED.vector] = [round(float(number), 7) for number in np.asarray(vector)]
+    for some_records in _pieces(records):
+        _bulk(index, some_records)
 
 
-def _pieces(records: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[Sequence[tuple[str, dict[str, Any]]]]:
+def _pieces(records: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
     """The records in requests of some 10 MB."""
     start = size = 0
-    for place, (_, record) in enumerate(records):
+    for place, record in enumerate(records):
         own = 4 * len(record["contents"]) + 24 * len(record.get(LOADED.vector, ()))
         if size + own > MOST_BYTES and place > start:
             yield records[start:place]
@@ -226,25 +237,23 @@ def _pieces(records: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[Sequence[
     yield records[start:]
 
 
-def _bulk(index: ServerIndex, records: Sequence[tuple[str, dict[str, Any]]]) -> None:
+def _bulk(index: ServerIndex, records: Sequence[Mapping[str, Any]]) -> None:
     """Write these, again where the server was too busy for some; it is done when every one is answered for."""
-    left = list(records)
-    refused = ""
+    left, refused = list(records), ""
     for _ in range(MOST_REFUSED):
-        lines = (line for id, record in left for line in ({"index": {"_id": id}}, record))
+        lines = (line for record in left for line in ({"index": {"_id": record[LOADED.id]}}, record))
         answer = index.server.ask("POST", f"/{index.name}/_bulk", lines=lines)
         again = []
         with understood(index.server):
-            for (id, record), item in zip(left, answer["items"], strict=True):
-                told = item["index"]
-                status, error = int(told["status"]), told.get("error") or {}
+            for record, item in zip(left, answer["items"], strict=True):
+                status, error = int(item["index"]["status"]), item["index"].get("error") or {}
                 if status in (200, 201) and not error:
                     continue
-                said = f"{error.get('type', '')}: {error.get('reason', '')}"
-                refused = f"{status}{index.server.quoted(said)}"
+                reason = index.server.quoted(f"{error.get('type', '')}: {error.get('reason', '')}")
+                refused = f"{status}{reason}"
                 if status not in (429, 503):
-                    raise _refusal(index, id, status, refused)
-                again.append((id, record))
+                    raise _refusal(index, record[LOADED.id], status, refused)
+                again.append(record)
         if not again:
             return
         left = again
@@ -268,14 +277,6 @@ def _refusal(index: ServerIndex, id: str, status: int, refused: str) -> Exceptio
     return DataError(f"document {id[:60]!r} is refused by index {index} ({refused})")
 
 
-def _progressed(origin: LoadRecord, done: int) -> LoadRecord:
-    return LoadRecord(**{**asdict(origin), "probe": origin.probe, "done": done})
-
-
 def _verify(index: ServerIndex, documents: int) -> None:
-    there = index.count()
-    if there != documents:
-        raise DataError(
-            f"index {index} holds {there:,} documents where {documents:,} were loaded; load it again with `fairagent "
-            "index --engine opensearch --force`"
-        )
+    if (count := index.count()) != documents:
+        raise DataError(f"index {index} holds {count:,} documents where {documents:,} were loaded; {AGAIN}")

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field
 
-from fairagent.extend import BUNDLED, Encoder, JoinedGroups, Part, Progress, Section, SettingsError, Site, encoder
+from fairagent.extend import BUNDLED, Encoder, JoinedGroups, Part, Progress, SettingsError, Site, encoder
+from fairagent.guests.opensearch.bulk import LoadRecord, LoadSettings, dimensions_of_documents, load
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever
 from fairagent.guests.opensearch.server import Address, Credentials, Server, tls
 from fairagent.guests.opensearch.vectors import OpenSearchVectors, likeness
-
-
-class LoadSettings(Section):
-    """The index that `fairagent index --engine opensearch` makes; one that is there already has its own."""
-
-    analyzer: str = Field("english", min_length=1)
-    """The server's analyzer of titles and texts."""
-    k1: float = Field(0.9, ge=0)
-    """BM25's k1: 0 counts each word once, with larger values repetitions count longer."""
-    b: float = Field(0.4, ge=0, le=1)
-    """BM25's b: how much long documents are held back."""
-    shards: int = Field(1, ge=1)
-    """Primary shards; 10 to 50 GB each. They cannot be changed later."""
-    replicas: int = Field(1, ge=0)
-    """Copies of each shard on other nodes."""
-    documents: int = Field(500, ge=1, le=10_000)
-    """Documents of one request."""
 
 
 class OpenSearchConfig(Part):
@@ -149,3 +133,31 @@ class OpenSearchConfig(Part):
 
     def _encoder(self, site: Site) -> Encoder:
         return encoder(site, self.encoder)
+
+
+def load_site(
+    site: Site, progress: Callable[[int], None], force: bool
+) -> tuple[ServerIndex, LoadRecord, tuple[str, ...], bool]:
+    """Load a site's collection, with its groups, and embeddings where an engine of the settings searches them.
+
+    Returns the index, its record, the dimensions in it, and whether anything was done. Raises SettingsError where the
+    settings name no such engine, several indexes, or fields of their own; and what `load` does.
+    """
+    engine = site.settings.engine
+    parts = [part for part in (engine, *engine.inner) if isinstance(part, OpenSearchConfig)]
+    if not parts:
+        raise SettingsError(
+            "no engine of the settings is an index on a server: engine: {kind: opensearch, index: NAME}"
+        )
+    if len({(part.url, part.index, part.load) for part in parts}) > 1:
+        raise SettingsError("the engines name different indexes, or different `load`; a collection is loaded into one")
+    if any(one.fields != LOADED or one.groups for one in parts):
+        raise SettingsError(
+            "an index that fairagent makes has fields of its own: leave out engine.fields and engine.groups (the "
+            "collection's groups go into fields of their names)"
+        )
+    name = next((one.encoder for one in parts if one.by == "embeddings"), "")
+    index, groups = parts[0].opened(site), site.collection.groups
+    opened = encoder(site, name) if name else None
+    record, done = load(index, site.collection, parts[0].load, opened, groups, progress, force)
+    return index, record, dimensions_of_documents(groups), done

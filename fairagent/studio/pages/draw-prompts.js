@@ -34,7 +34,7 @@ const side = (name) => make("section", { class: "side-of", "data-side": name, "a
 // `alone`: it is one topic, whose rankings are open.
 export function fillSide(section, one, alone, open) {
   const keywords = (one.rows ?? []).map((row) =>
-    make("tr", {}, make("th", { scope: "row" }, row.what), make("td", { class: "n" }, row.found), make("td", {}, row.becomes)),
+    make("tr", {}, make("th", { scope: "row" }, row.what), make("td", { class: "n" }, row.value), make("td", {}, row.effect)),
   );
   const inside = [
     one.error ? make("p", { class: "notice" }, one.error) : null,

@@ -122,7 +122,7 @@ def test_terms_from_texts_are_slower_which_is_said(built, caplog):
 
 def test_what_an_index_does_not_store_the_engine_does_not_tell(built):
     tells = {
-        name: (isinstance(engine, TextSource), isinstance(engine, TermSource), engine.told)
+        name: (isinstance(engine, TextSource), isinstance(engine, TermSource), engine.holds)
         for name in ("full", "raw", "contents", "vectors", "bare")
         for engine in [AnseriniRetriever(built / name)]
     }

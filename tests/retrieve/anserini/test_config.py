@@ -84,7 +84,7 @@ def test_the_command_line(built, collection):
     assert indexed.exit_code == 0, indexed.output
     assert "elsewhere is searched where it is: 12 documents at" in indexed.stdout
     found = run.invoke(app, ["index", *asked, "--json"])
-    assert json.loads(found.stdout)["found"].endswith("full; texts, terms from document vectors")
+    assert json.loads(found.stdout)["holds"].endswith("full; texts, terms from document vectors")
     searched = run.invoke(app, ["search", "judges", *asked, "--set", "profile=engine", "--n", "2", "--json"])
     assert searched.exit_code == 0, searched.output
     assert len(json.loads(searched.stdout)["hits"]) == 2

@@ -15,12 +15,12 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from conftest import SEARCH_SERVER
-from fairagent.guests.opensearch.bulk import LoadPlan, load
+from fairagent.guests.opensearch.bulk import LoadSettings, load
 from fairagent.guests.opensearch.index import LOADED, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever
 from fairagent.guests.opensearch.server import Address, Credentials, Server
 
-from .made import GROUPS, MADE
+from .made import GENDERS, MADE
 
 REASON = "no real server: FAIRAGENT_OPENSEARCH_URL names none (examples/opensearch/compose.yaml starts one)"
 
@@ -90,7 +90,7 @@ def name(server: Server) -> Iterator[str]:
 def index(server: Server) -> Iterator[ServerIndex]:
     """The index of MADE with its groups, in three shards; not to be written to."""
     made = ServerIndex(server, f"fairagent-test-{uuid.uuid4().hex[:12]}", LOADED)
-    load(made, MADE, LoadPlan(k1=1.2, b=0.75, shards=3, replicas=0), lambda ids: [GROUPS[id] for id in ids], ["gender"])
+    load(made, MADE, LoadSettings(k1=1.2, b=0.75, shards=3, replicas=0), groups=GENDERS)
     yield made
     server.ask("DELETE", f"/{made.name}")
 

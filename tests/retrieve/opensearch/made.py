@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fairagent.collection import GroupTable
 from fairagent.types import Document
 
 
@@ -42,3 +43,4 @@ GROUPS = {
     one.id: {"gender": ("male",) if number % 3 == 0 else ("female",) if number % 3 == 1 else ()}
     for number, one in enumerate(MADE.made)
 }
+GENDERS = GroupTable.from_rows(GROUPS.items(), ["gender"])

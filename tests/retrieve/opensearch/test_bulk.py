@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from fairagent.collection import GroupTable
 from fairagent.errors import DataError, IndexMismatch
-from fairagent.guests.opensearch.bulk import LoadPlan, LoadRecord, load
+from fairagent.guests.opensearch.bulk import LoadRecord, LoadSettings, load
 from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever
 from fairagent.guests.opensearch.server import NotThere, Server
@@ -16,7 +17,7 @@ from fairagent.types import Document, Query
 
 from .made import MADE, Made
 
-PLAN = LoadPlan(shards=2, replicas=0, batch=5)
+PLAN = LoadSettings(shards=2, replicas=0, documents=5)
 
 
 @pytest.fixture
@@ -99,7 +100,7 @@ def test_ids_that_occur_twice_are_noticed_at_the_end(fresh: ServerIndex) -> None
 
 def test_a_dimension_with_the_name_of_another_field(fresh: ServerIndex) -> None:
     with pytest.raises(DataError, match="a dimension called 'title'"):
-        load(fresh, MADE, PLAN, lambda ids: [{} for _ in ids], ["title"])
+        load(fresh, MADE, PLAN, groups=GroupTable.from_rows([("law1", {"title": ("x",)})], ["title"]))
     with pytest.raises(NotThere, match=r"no index 'fairagent-test-.*fairagent index --engine opensearch"):
         OpenSearchRetriever(ServerIndex(fresh.server, fresh.name, Fields())).search(Query("law"), 1)
 

@@ -163,7 +163,7 @@ def test_a_collection_is_loaded_searched_and_checked(demo: Path, name: str) -> N
     assert code == 0, said
     assert len(json.loads(said)["hits"]) == 2
     code, said = run("doctor", "--no-java", "--json")
-    found = {check["name"]: (check["status"], check["found"]) for check in json.loads(said)["checks"]}
+    found = {check["name"]: (check["status"], check["detail"]) for check in json.loads(said)["checks"]}
     assert found["search index"] == ("ok", f"{name}: 60 documents, loaded from demo")
     assert "contents (english, fairagent; terms stored)" in found["fields"][1]
     assert found["groups on the server"][1].startswith("3,060 of 3,120 ids of the group table are not in the index")

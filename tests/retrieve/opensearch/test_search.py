@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, UsageError
-from fairagent.guests.opensearch.bulk import LoadPlan, load
+from fairagent.guests.opensearch.bulk import LoadSettings, load
 from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever
 from fairagent.guests.opensearch.server import Server
@@ -69,7 +69,7 @@ def test_scores_are_those_of_our_formula(engine: OpenSearchRetriever, query: Que
 @pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (0.0, 0.0), (2.0, 1.0)])
 def test_scores_follow_k1_and_b(server: Server, name: str, k1: float, b: float) -> None:
     index = ServerIndex(server, name, LOADED)
-    load(index, MADE, LoadPlan(k1=k1, b=b, shards=2, replicas=0))
+    load(index, MADE, LoadSettings(k1=k1, b=b, shards=2, replicas=0))
     if index.version.number == "8.15.3" and server.ask("GET", "/")["name"] == "noida-db":
         similarity = index.settings["similarity"]["fairagent"]
         assert (float(similarity["k1"]), float(similarity["b"])) == (k1, b)

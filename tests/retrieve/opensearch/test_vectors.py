@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch, UsageError
-from fairagent.guests.opensearch.bulk import LoadPlan, LoadRecord, load
+from fairagent.guests.opensearch.bulk import LoadRecord, LoadSettings, load
 from fairagent.guests.opensearch.index import LOADED, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever
 from fairagent.guests.opensearch.server import Server
@@ -44,7 +44,7 @@ class Letters:
 def embedded(server: Server) -> Iterator[ServerIndex]:
     index = ServerIndex(server, "fairagent-test-embedded", LOADED)
     server.ask("DELETE", f"/{index.name}", ignore_unavailable="true")
-    load(index, MADE, LoadPlan(shards=2, replicas=0, encoder=Letters()))
+    load(index, MADE, LoadSettings(shards=2, replicas=0), encoder=Letters())
     yield index
     server.ask("DELETE", f"/{index.name}")
 
@@ -105,7 +105,7 @@ def test_another_encoder_is_noticed(embedded: ServerIndex) -> None:
     assert origin is not None
     assert (origin.encoder, len(origin.probe)) == ("letters", 8)
     with pytest.raises(IndexMismatch, match="encoder: index letters, now others"):
-        load(embedded, MADE, LoadPlan(encoder=Letters("others")))
+        load(embedded, MADE, LoadSettings(), encoder=Letters("others"))
 
 
 OPENSEARCH = {"type": "knn_vector", "dimension": 4}
