@@ -23,7 +23,7 @@ class Source(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the last complete pass found odd, though it is no fault."""
+        """What was odd in the last complete pass, though no error."""
 
     def __iter__(self) -> Iterator[Document]:
         """Read the documents."""
@@ -43,7 +43,7 @@ class Collection(Summarized):
     a grade > 0 is relevant and 0 is judged and not relevant; it is empty where there are no judgments.
     `population` maps dimension -> label -> world share. `target` is what its groups should get where a search says
     nothing else: one target, or one for some of the dimensions. `notes` say what was left out or is worth knowing,
-    though it is no fault. With `chunks` an index of the collection holds passages of its documents; everything
+    though it is no error. With `chunks` an index of the collection holds passages of its documents; everything
     else is about documents.
     """
 
@@ -89,7 +89,7 @@ class Collection(Summarized):
         empty one for none. What to know of the groups (more than a dozen, less than 1 % of the documents, spellings
         that look alike) is in `notes`, and logged as a warning.
 
-        Empty cells of groups are unknown. All faults of all rows are raised together as a DataError that names the
+        Empty cells of groups are unknown. All errors of all rows are raised together as a DataError that names the
         row, from 1 (of a file the line): a missing column, with those that there are, a cell that is no text, an id
         that occurs twice, a column of groups that is empty. UsageError for what holds no rows.
         """
@@ -100,7 +100,7 @@ class Collection(Summarized):
     def documents(self) -> Iterator[Document]:
         """Read what is indexed, in order: the documents, or with `chunks` their passages.
 
-        Raises DataError with all faults at the end of a pass that meets any.
+        Raises DataError with all errors at the end of a pass that meets any.
         """
         return passages(self.source, self.chunks) if self.chunks else iter(self.source)
 

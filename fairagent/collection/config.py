@@ -19,7 +19,7 @@ or, for the TREC Fair Ranking track,
 An `id` may be a template such as "{q_id}-{d_id}". Paths are relative to `root`, which is relative to the
 settings file.
 
-Splitting long documents into passages that fit a model's or an encoder's input.
+Long documents can be cut into passages that fit a model's or an encoder's input.
 """
 
 from __future__ import annotations
@@ -77,7 +77,11 @@ def passages(documents: Iterable[Document], chunks: Chunks) -> Iterator[Document
 
     A document that is short enough, or empty, is one passage.
     """
-    splitter = _splitter(chunks)
+    check_splitter()
+    # Imported here: it takes a second to load.
+    from llama_index.core.node_parser import SentenceSplitter
+
+    splitter = SentenceSplitter(chunk_size=chunks.tokens, chunk_overlap=chunks.overlap)
     for document in documents:
         text, start = document.text, -1
         # No token is shorter than a byte.
@@ -110,26 +114,13 @@ def check_splitter() -> None:
     expect_installed("llama-index-core", "cutting documents into passages (chunks)")
 
 
-def _splitter(chunks: Chunks) -> Any:
-    check_splitter()
-    # Here and not above: it takes a second to load.
-    from llama_index.core.node_parser import SentenceSplitter
-
-    return SentenceSplitter(chunk_size=chunks.tokens, chunk_overlap=chunks.overlap)
-
-
 def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
 def _as_texts(value: Any) -> Any:
     """Values as they stand in the cells of a table: 1 is "1", true is "true"."""
-    parts = _as_list(value)
-    return [str(part).lower() if isinstance(part, bool | int) else part for part in parts]
-
-
-def _or_none(value: Any) -> Any:
-    return None if value == {} else value
+    return [str(part).lower() if isinstance(part, bool | int) else part for part in _as_list(value)]
 
 
 def _field(value: str) -> str:
@@ -222,14 +213,6 @@ class DimensionColumn(Section):
     predicted: bool = False
     """The weights are a classifier's probabilities; those of a document add up to 1 (within .001)."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _older(cls, value: Any) -> Any:
-        """`of` is what `applies_to` was called first."""
-        if isinstance(value, dict) and "of" in value and "applies_to" not in value:
-            return {("applies_to" if key == "of" else key): one for key, one in value.items()}
-        return value
-
     @model_validator(mode="after")
     def _consistent(self) -> DimensionColumn:
         if self.predicted and not self.normalize:
@@ -250,7 +233,7 @@ class QrelsFile(Section):
     header: bool = False
     """`trec` only: the first line names the columns (separated by tabs); there may be more than four."""
     relevant: int = Field(default=1, ge=1)
-    """The smallest grade that counts as relevant; smaller ones are kept as 0."""
+    """The smallest grade that counts as relevant; smaller ones count as 0."""
     topic: FieldName | None = None
     """Field of `jsonl` (default `topic`) and `reldocs` (default `id`)."""
     document: FieldName | None = None
@@ -319,7 +302,7 @@ class CollectionFile(Section):
     track: TrackSection | None = None
     """The real track; it stands instead of all that follows but `target` and `intersections`."""
     topics: TopicsFile | None = None
-    qrels: Annotated[QrelsFile | None, BeforeValidator(_or_none)] = None
+    qrels: Annotated[QrelsFile | None, BeforeValidator(lambda value: None if value == {} else value)] = None
     """The judgments; not set, or `{}`: there are none, so that exposure can be measured, and relevance cannot."""
     groups: Annotated[tuple[GroupsFile, ...], BeforeValidator(_as_list)] = Field(default=())
     """One block, or a list of blocks with different dimensions."""

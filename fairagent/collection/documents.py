@@ -23,7 +23,7 @@ from fairagent.types import Document
 class Documents:
     """The document files of one collection and what their fields mean; iterating reads them.
 
-    A pass that meets a fault yields nothing from there on, reads to the end and raises one DataError
+    A pass that meets an error yields nothing from there on, reads to the end and raises one DataError
     with all of them. A pass needs 8 bytes a document (to notice ids that occur twice).
     """
 
@@ -56,18 +56,18 @@ class Documents:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Nothing: whatever is odd in these files is a fault."""
+        """None: whatever is odd in these files is an error."""
         return ()
 
     def count(self) -> int:
-        """How many documents the files seem to hold; faults show up when the documents are read."""
+        """How many documents the files seem to hold; errors show up when the documents are read."""
         return sum(count_records(path, self.fields) for path in self.paths)
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) over the bytes of the files, in order, and the fields; not over their names."""
-        # Where they say nothing they are left out, so that indexes from before there were any stay good.
-        unsaid = {"path"} if self.fields.format or self.fields.columns else {"path", "format", "columns"}
-        fields = self.fields.model_dump(exclude=unsaid)
+        # Unset they are left out, so that indexes from before there were any stay good.
+        unset = {"path"} if self.fields.format or self.fields.columns else {"path", "format", "columns"}
+        fields = self.fields.model_dump(exclude=unset)
         digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
         for path in (file for place in self.paths for file in files_of(place)):
             try:
@@ -77,7 +77,7 @@ class Documents:
         return digest.hexdigest()
 
     def _find_duplicates(self, hashes: array[int], faults: Faults) -> None:
-        """Add a fault for each id that came before; reads the files again only if hashes are equal."""
+        """Add an error for each id that came before; reads the files again only if hashes are equal."""
         ordered = np.sort(np.frombuffer(hashes, np.int64)) if hashes else np.empty(0, np.int64)
         suspects = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
         if not suspects:

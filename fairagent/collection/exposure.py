@@ -27,36 +27,36 @@ SHOWN_CHANGE = 1e-4
 """The least change of a divergence that is reported (nats)."""
 
 
-class KnownGroups:
-    """The groups of documents that were looked up: `memberships` (n, 1 + g) a dimension.
+Rows = tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]
+"""Memberships (n, 1 + g) a dimension; and which documents (n,) can have a label, None where nothing declares it."""
 
-    `types` (n,) a dimension say which documents can have a label, None where nobody does.
-    """
+
+class GroupCache:
+    """The groups of documents that were looked up."""
 
     def __init__(self) -> None:
-        self.memberships: tuple[FloatArray, ...] = ()
-        self.types: tuple[NDArray[np.bool_] | None, ...] = ()
         self._place: dict[str, int] = {}
+        self._rows: Rows = (), ()
 
-    def places(self, ids: Sequence[str]) -> NDArray[np.intp] | None:
-        """Where these documents are; None where one was not looked up."""
+    def rows(self, ids: Sequence[str]) -> Rows | None:
+        """The rows of these documents; None where one was not looked up."""
         try:
-            return np.array([self._place[id] for id in ids], dtype=np.intp)
+            places = np.array([self._place[id] for id in ids], dtype=np.intp)
         except KeyError:
             return None
+        memberships, types = self._rows
+        return tuple(one[places] for one in memberships), tuple(one if one is None else one[places] for one in types)
 
     def add(self, ids: Sequence[str], meter: ExposureMeter) -> None:
         """Look up those of these documents that were not."""
         new = [id for id in ids if id not in self._place]
         rows, types = meter.looked_up(new)
         if self._place:
-            rows = tuple(np.vstack(pair) for pair in zip(self.memberships, rows, strict=True))
-            types = tuple(
-                None if one is None or other is None else np.concatenate([one, other])
-                for one, other in zip(self.types, types, strict=True)
-            )
+            rows = tuple(np.vstack(pair) for pair in zip(self._rows[0], rows, strict=True))
+            pairs = zip(self._rows[1], types, strict=True)
+            types = tuple(None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs)
         self._place |= dict(zip(new, range(len(self._place), len(self._place) + len(new)), strict=True))
-        self.memberships, self.types = rows, types
+        self._rows = rows, types
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,19 +78,19 @@ class UnlabeledTarget:
             shares[-1] = unknown * (1 - shares[:-1].sum())
         return cls(shares, own)
 
-    def of_kinds(self, shares: FloatArray, clustered: bool) -> UnlabeledTarget:
-        """The target where kinds of documents have changed the `shares` (u,): the others keep theirs of their kind."""
+    def by_type(self, shares: FloatArray, clustered: bool) -> UnlabeledTarget:
+        """The target where the prior on document types has changed the `shares` (u,): within a type they stay."""
         if len(shares) == 1:
             return replace(self, shares=shares) if clustered else self
         none, before = float(shares[0]), float(self.shares[0])
-        of_kind = float(self.shares[1]) / (1 - before) if before < 1 else 0.0
-        return replace(self, shares=np.array([none, (1 - none) * of_kind]))
+        within = float(self.shares[1]) / (1 - before) if before < 1 else 0.0
+        return replace(self, shares=np.array([none, (1 - none) * within]))
 
     def with_known(self, target: FloatArray, unknown: float, least: float) -> FloatArray:
         """The target of all groups (u + g,): what is left is shared by the known as `target` (g,) says.
 
-        Beside a list that gives the unlabeled `unknown`, neither these nor the labeled are due less than what they have
-        of `least`, so that one document at the last rank is not as far from the target as can be.
+        Where a list gives the unlabeled `unknown`, neither these nor the labeled are due less than what they have of
+        `least`, so that one document at the last rank is not as far from the target as can be.
         """
         total = float(self.shares.sum())
         part = min(max(total, min(unknown, least)), 1 - min(1 - unknown, least))
@@ -102,9 +102,9 @@ class UnlabeledTarget:
 class ExposureMeter:
     """Measures rankings for one topic, at cut-off `n`, against one target a dimension.
 
-    Documents without a label are left out of the shares and reported beside them; so are those with `synthetic_ids`,
+    Documents without a label are left out of the shares and reported separately; so are those with `synthetic_ids`,
     which are none of the collection's. In the divergence they are one more group where `unlabeled` says what they
-    should get (None for a dimension in which they are ignored; empty: in all). `known` are the groups of documents that
+    should get (None for a dimension in which they are ignored; empty: in all). `cache` has the groups of documents that
     are measured often.
     """
 
@@ -116,7 +116,7 @@ class ExposureMeter:
     divergence: Divergence
     synthetic_ids: frozenset[str] = frozenset()
     importance: tuple[float, ...] = ()
-    known: KnownGroups | None = None
+    cache: GroupCache | None = None
     unlabeled: tuple[UnlabeledTarget | None, ...] = ()
 
     @classmethod
@@ -125,8 +125,8 @@ class ExposureMeter:
 
         So does what documents without a label should get: by default their share of its first `n`. Where the
         collection has no groups and nothing in the settings looks at any, it measures nothing.
-        Raises UsageError for a dimension or target that there is not, or a target that nobody chose; DataError for one
-        that cannot be made.
+        Raises UsageError for an unknown dimension or target, or a target that nobody chose; DataError for one that
+        cannot be made.
         """
         dimensions = dimensions_of(collection, settings) if collection.groups.dimensions or settings.sees_groups else ()
         targets = make_targets(settings.target, dimensions, collection, topic, ranking.top(ESTIMATE_FROM))
@@ -141,13 +141,13 @@ class ExposureMeter:
         pairs = zip(self._shares(ranking), self.targets, strict=True)
         return replace(self, unlabeled=tuple(UnlabeledTarget.of(one, len(t.labels), unknown) for one, t in pairs))
 
-    def of_kinds(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> ExposureMeter:
+    def by_type(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> ExposureMeter:
         """The meter in which documents that cannot have a label should get what they have in `ranking`.
 
-        Where nobody declares which these are, but missing labels are `clustered`, that is all without a label.
+        Where nothing declares which these are, but missing labels are `clustered`, that is all without a label.
         """
         unlabeled = (
-            due and due.of_kinds(shares[: len(due.shares)], target.dimension in clustered)
+            due and due.by_type(shares[: len(due.shares)], target.dimension in clustered)
             for due, shares, target in zip(self.unlabeled, self._shares(ranking), self.targets, strict=False)
         )
         return replace(self, unlabeled=tuple(unlabeled))
@@ -172,21 +172,18 @@ class ExposureMeter:
             for rows, types in zip(*self._groups(ids), strict=True)
         )
 
-    def knowing(self, ids: Sequence[str]) -> ExposureMeter:
+    def with_cached(self, ids: Sequence[str]) -> ExposureMeter:
         """The meter that has looked up the groups of these documents, and takes them from there."""
-        known = self.known or KnownGroups()
-        known.add(ids, self)
-        return replace(self, known=known)
+        cache = self.cache or GroupCache()
+        cache.add(ids, self)
+        return replace(self, cache=cache)
 
-    def _groups(self, ids: Sequence[str]) -> tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]:
-        """Memberships of these documents, and which of them can have a label, as far as that is declared."""
-        if self.known and not self.synthetic_ids and (places := self.known.places(ids)) is not None:
-            types = tuple(None if one is None else one[places] for one in self.known.types)
-            return tuple(rows[places] for rows in self.known.memberships), types
-        return self.looked_up(ids)
+    def _groups(self, ids: Sequence[str]) -> Rows:
+        cached = self.cache.rows(ids) if self.cache and not self.synthetic_ids else None
+        return cached or self.looked_up(ids)
 
-    def looked_up(self, ids: Sequence[str]) -> tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]:
-        """The same from the collection; documents with `synthetic_ids` are unknown, and cannot have a label."""
+    def looked_up(self, ids: Sequence[str]) -> Rows:
+        """From the collection; documents with `synthetic_ids` are unknown, and cannot have a label."""
         groups, rows, types = self.collection.groups, list[FloatArray](), list[NDArray[np.bool_] | None]()
         own = np.array([id not in self.synthetic_ids for id in ids], dtype=np.bool_)
         theirs = list(compress(ids, own))
@@ -226,7 +223,7 @@ class ExposureMeter:
         return [group_exposure(rows, self.discount(len(top))) for rows in self.columns(top.ids)]
 
     def _exposure(self, target: Target, shares: FloatArray, due: UnlabeledTarget | None, least: float) -> Exposure:
-        """What `shares` (u + g,) give the groups; `least` is the least share of the unlabeled that is told from 0."""
+        """What `shares` (u + g,) give the groups; `least` is the least share of the unlabeled that differs from 0."""
         first = len(shares) - len(target.labels)
         unknown, known = float(shares[:first].sum()), float(shares[first:].sum())
         of_known = shares[first:] / known if known > 0 else np.zeros(len(target.labels))

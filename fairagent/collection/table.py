@@ -186,8 +186,7 @@ class GroupTable:
                 arrays: dict[str, Any] = {
                     name: read_array(folder / f"{place}.{name}.npy", mapped=True) for name in part["arrays"]
                 }
-                # Tables from before there were predicted labels do not say whether they are.
-                arrays |= {"normalize": part["normalize"], "predicted": part.get("predicted", False)}
+                arrays |= {"normalize": part["normalize"], "predicted": part["predicted"]}
                 column = columns[part["name"]] = LabelColumn(tuple(part["labels"]), **arrays)
                 if not compared:
                     column.check(len(ids))

@@ -1,6 +1,6 @@
-"""Who chooses a target: the call or the settings, the collection, its population; where nobody did, `open_choice`.
+"""Who chooses a target: the call or the settings, the collection, its population; else the error of `open_choice`.
 
-What is said of targets that are estimated from the engine's own list: they repeat what it favors.
+And the notes on targets that are estimated from the engine's own list: they repeat what it favors.
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ def make_targets(
     `ranking` serves the targets that estimate. Raises UsageError, with what each choice would mean here, where a
     dimension has no target; else what `make_target` does.
     """
-    strange = (
-        [name for name in chosen if name not in collection.groups.dimensions] if isinstance(chosen, Mapping) else []
-    )
-    if strange:
-        there = listed(list(collection.groups.dimensions))
-        raise UsageError(f"a target is set for {in_line(strange[0])!r}, which is no dimension; there are: {there}")
+    there = collection.groups.dimensions
+    if isinstance(chosen, Mapping) and (strange := [name for name in chosen if name not in there]):
+        raise UsageError(
+            f"a target is set for {in_line(strange[0])!r}, which is no dimension; there are: {listed(there)}"
+        )
     kinds = {dimension: target_choice(chosen, dimension, collection) for dimension in dimensions}
     if lacking := [dimension for dimension, kind in kinds.items() if kind is None]:
         raise UsageError(open_choice(lacking, collection, topic, ranking))
@@ -86,7 +85,12 @@ def _rows(dimension: str, collection: Collection, topic: str, ranking: Ranking) 
     labels = collection.groups.labels(dimension)
     if not labels:
         return ["    (no document has a label: search without this dimension)"]
-    columns = [_shares(kind, dimension, collection, topic, ranking) for kind in KINDS]
+    columns: list[FloatArray | None] = []
+    for kind in KINDS:
+        try:
+            columns.append(make_target(kind, dimension, collection, topic, ranking).shares)
+        except (DataError, UsageError):
+            columns.append(None)
     places = list(range(len(labels)))
     if len(places) > MOST_GROUPS:
         known = next((column for column in columns[1:] if column is not None), np.zeros(len(labels)))
@@ -104,14 +108,6 @@ def _row(name: str, cells: Sequence[str]) -> str:
     return f"  {name:<{LONGEST_NAME}}" + "".join(f"{cell:>12}" for cell in cells)
 
 
-def _shares(kind: str, dimension: str, collection: Collection, topic: str, ranking: Ranking) -> FloatArray | None:
-    """The shares (g,) of a kind; None where they cannot be made here."""
-    try:
-        return make_target(kind, dimension, collection, topic, ranking).shares
-    except (DataError, UsageError):
-        return None
-
-
 LOW = 0.5
 """A group whose target is below this share of its share of all documents is named."""
 
@@ -127,15 +123,15 @@ def following(targets: tuple[Target, ...]) -> tuple[str, ...]:
 
 def below_corpus(targets: tuple[Target, ...], collection: Collection) -> tuple[Alarm, ...]:
     """One alarm for each dimension in which such a target is far below what the groups have of all documents."""
-    found = []
+    alarms = []
     for target in (one for one in targets if one.follows):
         try:
             shares = known_part(collection.groups.shares(target.dimension))
         except UsageError:
-            # Groups in metadata do not tell it.
+            # Groups in metadata have no shares of all documents.
             continue
         rows = zip(target.labels, target.shares.tolist(), shares.tolist(), strict=True)
         low = [f"{label} {due:.1%} (of all documents {share:.1%})" for label, due, share in rows if due < LOW * share]
         if low:
-            found.append(Alarm(FOLLOWS, f"{target.source} in {target.dimension} gives {', '.join(low)}"))
-    return tuple(found)
+            alarms.append(Alarm(FOLLOWS, f"{target.source} in {target.dimension} gives {', '.join(low)}"))
+    return tuple(alarms)

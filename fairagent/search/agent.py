@@ -114,7 +114,7 @@ class FairAgent(Summarized):
             own = lists[-1].ranking
 
             # 2. Measure: what these lists give the groups, beside what the groups should get.
-            meter = ExposureMeter.make(self.collection, query.id, self.settings, own).knowing(own.ids)
+            meter = ExposureMeter.make(self.collection, query.id, self.settings, own).with_cached(own.ids)
             steps = tuple(measured(meter, step) for step in lists)
             for step in steps[:-1] if self.loop else steps:
                 on_step(step)

@@ -229,13 +229,13 @@ def test_a_group_of_thirty_is_not_small():
 
 
 def test_it_is_of_the_type_of_every_part_that_says(write, settings):
-    typed = settings(CROSSED, ("{column: gender}", "{column: gender, of: {column: kind, values: [person]}}"))
+    typed = settings(CROSSED, ("{column: gender}", "{column: gender, applies_to: {column: kind, values: [person]}}"))
     kinds = "id\tgender\tregions\tkind\nd1\tfemale\tAsia\tperson\nd2\t\tAsia\tperson\nd3\t\tEurope\triver\n"
     groups = load_collection(write({"collection.yaml": typed, "groups.tsv": kinds})).groups
     assert groups.of_type(BOTH, ["d1", "d2", "d3", "d9"]).tolist() == [True, True, False, False]
     assert groups.of_type(BOTH, []).tolist() == []
     assert groups.missing(BOTH) == pytest.approx(1 / 3)
-    both = typed.replace('separator: "|"', 'separator: "|", of: {column: regions}')
+    both = typed.replace('separator: "|"', 'separator: "|", applies_to: {column: regions}')
     kinds = kinds.replace("d2\t\tAsia", "d2\t\t")
     groups = load_collection(write({"collection.yaml": both, "groups.tsv": kinds})).groups
     assert groups.of_type("region", ["d1", "d2", "d3", "d9"]).tolist() == [True, False, True, False]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -46,7 +45,7 @@ KINDS = "id\tg\tkind\tperson\na\tx\tperson\t1\nb\t\t person \t1\nc\t\triver\t\n"
     ],
 )
 def test_a_column_says_so(tmp_path, of, expected):
-    table = read(tmp_path, KINDS, of=of)
+    table = read(tmp_path, KINDS, applies_to=of)
     assert table.of_type("g", IDS).tolist() == expected
     assert table.of_type("g", [*IDS, *IDS], "T1").tolist() == expected * 2
     assert table.of_type("g", []).shape == (0,)
@@ -59,7 +58,7 @@ def test_without_a_column_it_is_not_said(tmp_path):
 def test_what_is_missing_is_of_those_that_can_have_a_label(tmp_path):
     """b is a person without a label, c a river: one of three documents, two where nobody says what they are."""
     of = {"column": "kind", "values": ["person"]}
-    table, untyped = read(tmp_path, KINDS, of=of), read(tmp_path, KINDS)
+    table, untyped = read(tmp_path, KINDS, applies_to=of), read(tmp_path, KINDS)
     assert table.missing("g") == JoinedGroups([table]).missing("g") == pytest.approx(1 / 3)
     assert untyped.missing("g") == pytest.approx(2 / 3)
     with pytest.raises(UsageError, match="no dimension 'h'"):
@@ -79,14 +78,14 @@ def test_what_is_missing_is_of_those_that_can_have_a_label(tmp_path):
 def test_json_values(tmp_path, values, says, expected):
     lines = [f'{{"id": "{id}", "g": "x", "is": {value}}}\n' for id, value in zip(IDS, values, strict=False)]
     of = {"column": "is"} if says is None else {"column": "is", "values": says}
-    assert read(tmp_path, "".join(lines), "groups.jsonl", of=of).of_type("g", IDS).tolist() == expected
+    assert read(tmp_path, "".join(lines), "groups.jsonl", applies_to=of).of_type("g", IDS).tolist() == expected
 
 
 def test_rows_are_found_whatever_their_order(tmp_path):
     """Ids are sorted within the table, and so must be what is said of them."""
     ids = [f"d{n * 37 % 101:03d}" for n in range(101)]
     content = "id\tg\tis\n" + "".join(f"{id}\tx\t{'' if int(id[1:]) % 3 else 'yes'}\n" for id in ids)
-    told = read(tmp_path, content, of={"column": "is"}).of_type("g", ids)
+    told = read(tmp_path, content, applies_to={"column": "is"}).of_type("g", ids)
     assert told.tolist() == [int(id[1:]) % 3 == 0 for id in ids]
 
 
@@ -96,7 +95,7 @@ def test_an_unknown_dimension_is_named(tmp_path):
 
 
 def test_judgments_can_say_so(write, settings):
-    typed = "header: true, dimensions: {stance: {of: {column: argues, values: [yes]}}}"
+    typed = "header: true, dimensions: {stance: {applies_to: {column: argues, values: [yes]}}}"
     judged = "t\t0\td\tr\tstance\targues\nT1\t0\td1\t1\tpro\ttrue\nT1\t0\td2\t1\t\ttrue\nT2\t0\td2\t1\t\tfalse\n"
     groups = load_collection(write({"collection.yaml": settings(("relevant: 1", typed)), "qrels.tsv": judged})).groups
     assert groups.of_type("stance", ["d1", "d2", "d3"], "T1").tolist() == [True, True, False]
@@ -124,14 +123,16 @@ def test_judgments_can_say_so(write, settings):
 )
 def test_a_column_that_says_nothing_is_refused(tmp_path, content, of, line, message):
     with pytest.raises(DataError) as error:
-        read(tmp_path, content, of=of)
+        read(tmp_path, content, applies_to=of)
     assert [(fault.path.name, fault.line) for fault in error.value.faults] == [("groups.tsv", line)]
     assert message in error.value.faults[0].message
 
 
 def test_a_number_is_no_type(tmp_path):
     with pytest.raises(DataError) as error:
-        read(tmp_path, '{"id": "a", "g": "x", "is": 0.5}\n', "groups.jsonl", of={"column": "is", "values": ["1"]})
+        read(
+            tmp_path, '{"id": "a", "g": "x", "is": 0.5}\n', "groups.jsonl", applies_to={"column": "is", "values": ["1"]}
+        )
     assert error.value.faults[0].line == 1
     assert "0.5 is no label" in error.value.faults[0].message
 
@@ -228,7 +229,7 @@ def test_a_note_says_what_is_predicted(write, settings):
 def test_a_saved_table_keeps_both(tmp_path):
     content = '{"id": "a", "g": {"f": 0.7, "m": 0.3}, "kind": "person"}\n{"id": "b", "kind": "river"}\n'
     of = {"column": "kind", "values": ["person"]}
-    table = read(tmp_path, content, "groups.jsonl", predicted=True, of=of)
+    table = read(tmp_path, content, "groups.jsonl", predicted=True, applies_to=of)
     table.save(tmp_path / "table")
     loaded = GroupTable.load(tmp_path / "table")
     assert loaded.predicted == ("g",)
@@ -240,21 +241,8 @@ def test_a_saved_table_keeps_both(tmp_path):
     assert GroupTable.load(tmp_path / "table").of_type("g", IDS).tolist() == [True, False, False, False]
 
 
-def test_a_table_from_before_still_loads(tmp_path):
-    table = read(tmp_path, KINDS)
-    table.save(tmp_path / "table")
-    head = tmp_path / "table" / "groups.json"
-    record = json.loads(head.read_text(encoding="utf-8"))
-    del record["dimensions"][0]["predicted"]
-    assert record["dimensions"][0] == {"name": "g", "labels": ["x"], "normalize": True, "arrays": ["codes"]}
-    head.write_text(json.dumps(record), encoding="utf-8")
-    loaded = GroupTable.load(tmp_path / "table")
-    assert (loaded.predicted, loaded.of_type("g", IDS)) == ((), None)
-    np.testing.assert_array_equal(loaded.memberships("g", IDS), table.memberships("g", IDS))
-
-
 def test_types_of_another_length_are_damage(tmp_path):
-    read(tmp_path, KINDS, of={"column": "person"}).save(tmp_path / "table")
+    read(tmp_path, KINDS, applies_to={"column": "person"}).save(tmp_path / "table")
     np.save(tmp_path / "table" / "0.of_type.npy", np.array([True, False]))
     with pytest.raises(DataError, match="its arrays differ in length"):
         GroupTable.load(tmp_path / "table")

@@ -171,7 +171,7 @@ def test_the_hash_of_a_collection_is_that_of_before_there_were_more_keys(tmp_pat
     ("old", "new"),
     [
         ("query: title", "query: title, group: title"),
-        ("{labels: [female, male]}", "{labels: [female, male], of: {column: era}}"),
+        ("{labels: [female, male]}", "{labels: [female, male], applies_to: {column: era}}"),
         ("{labels: [female, male]}", "{labels: [female, male], predicted: true}"),
         ("population:", "intersections: {gender x era: [gender, era]}\npopulation:"),
     ],

@@ -245,7 +245,9 @@ def write(folder: Path, collection: str, more: str = "") -> Path:
 
 def test_an_experiment_with_missing_labels(tmp_path: Path) -> None:
     """The table says of the labeled documents what the measure says, and what is missing is of people alone."""
-    collection = words.COLLECTION.replace("labels: [female, male]", "labels: [female, male], of: {column: about}")
+    collection = words.COLLECTION.replace(
+        "labels: [female, male]", "labels: [female, male], applies_to: {column: about}"
+    )
     folder = tmp_path / "run"
     run = words.run(write(tmp_path, collection), folder)
     with (folder / "unawareness.csv").open(encoding="utf-8", newline="") as file:

@@ -163,7 +163,8 @@ topics: {path: topics.tsv, format: tsv, columns: [id, query, kind], group: kind}
 qrels: {path: qrels.jsonl, format: jsonl, dimensions: {stance: {separator: "|"}}}
 groups:
   - {path: groups.jsonl, dimensions: {gender: {labels: [female, male], map: {f: female, x: []}}}}
-  - {path: more.tsv, dimensions: {region: {separator: ";", of: {column: kind, values: [p]}}, age: {predicted: false}}}
+  - path: more.tsv
+    dimensions: {region: {separator: ";", applies_to: {column: kind, values: [p]}}, age: {predicted: false}}
 population: world.json
 intersections: {both: [gender, region]}
 chunks: {tokens: 64, overlap: 8}

@@ -76,7 +76,7 @@ def test_a_search_looks_up_the_groups_of_its_list_once_and_shows_all_hits_at_onc
 
 def test_groups_known_are_the_groups_that_there_are() -> None:
     meter = begun(Dense(LAWYERS)).meter
-    knowing = meter.knowing(["f1", "m1", "f2"])
+    knowing = meter.with_cached(["f1", "m1", "f2"])
     for ids in (["m1", "f2"], [], ["m1", "f3", "not there"]):
         for rows, due in zip(knowing.memberships(ids), meter.memberships(ids), strict=True):
             assert rows.tolist() == due.tolist()

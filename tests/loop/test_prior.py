@@ -145,7 +145,7 @@ def test_a_target_that_kinds_have_moved_is_said() -> None:
     meter = begun(Dense(LAWYERS)).meter
     before = replace(meter, unlabeled=(UnlabeledTarget(np.array([0.4]), np.array([0.4, 0.3, 0.3])),))
     for share, kind in ((0.1, "have labels"), (0.9, "have none")):
-        after = replace(before, unlabeled=(before.unlabeled[0].of_kinds(np.array([share]), clustered=True),))
+        after = replace(before, unlabeled=(before.unlabeled[0].by_type(np.array([share]), clustered=True),))
         assert moved_by_kinds(before, after) == (
             f"in gender the target of documents without a label is {share:.0%}, not the 40% of the engine's list: "
             f"the query asks for the kind of documents that {kind}",

@@ -95,15 +95,15 @@ def _unescaped(text: str) -> str:
 
 def _without(text: str, start: re.Pattern[str], end: re.Pattern[str]) -> str:
     """The text without what stands from each `start` to the next `end`; what is never closed stays."""
-    kept, place = [], 0
+    pieces, place = [], 0
     while opening := start.search(text, place):
         # <ref name="x"/> has no content.
         closing = opening if opening.groups() and opening[1] else end.search(text, opening.end())
         if closing is None:
             break
-        kept.append(text[place : opening.start()])
+        pieces.append(text[place : opening.start()])
         place = closing.end()
-    return "".join([*kept, text[place:]])
+    return "".join([*pieces, text[place:]])
 
 
 def _shown(link: re.Match[str]) -> str:
@@ -141,7 +141,7 @@ class PageSet:
 class Corpus:
     """The articles of a corpus file; iterating reads them.
 
-    A pass that meets a fault yields nothing from there on, reads to the end and raises one DataError with all of them.
+    A pass that meets an error yields nothing from there on, reads to the end and raises one DataError with all of them.
     """
 
     def __init__(self, name: str, path: Path) -> None:
@@ -150,7 +150,7 @@ class Corpus:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the last complete pass found odd."""
+        """What was odd in the last complete pass."""
         return repeated_note(self._repeated, self.paths[0].name)
 
     def __iter__(self) -> Iterator[Document]:
@@ -163,7 +163,7 @@ class Corpus:
                 if not pages.add(page):
                     repeated.append(str(page))
                     continue
-                # Made even where it is not used any more: it finds the faults.
+                # Made even where it is not used any more, for the errors in it.
                 document = _document(page, record)
             except ValueError as error:
                 faults.add(path, number, str(error))
@@ -214,8 +214,8 @@ def page_id(value: Any, what: str) -> int:
 def _document(page: int, record: Record) -> Document:
     there = [name for name in TEXTS if name in record]
     if len(there) != 1:
-        found = f"found {' and '.join(there)}" if there else f"there are: {listed(list(record))}"
-        raise ValueError(f"article {page}: expected the article in one of the fields {', '.join(TEXTS)}; {found}")
+        those = f"got {' and '.join(there)}" if there else f"there are: {listed(list(record))}"
+        raise ValueError(f"article {page}: expected the article in one of the fields {', '.join(TEXTS)}; {those}")
     title = read_text(record, "title") if record.get("title") is not None else ""
     text = TEXTS[there[0]](read_text(record, there[0]))
     return Document(str(page), text, title, {"url": record["url"]} if "url" in record else {})

@@ -18,11 +18,11 @@ from fairagent.collection.table import cached_table
 from fairagent.collection.targets import TrecEstimatedTarget
 from fairagent.collection.trec_fair.corpus import ARTICLES, Corpus, PageSet, page_id, repeated_note
 from fairagent.collection.trec_fair.metadata import (
-    cached_track_groups,
     groups_of,
     population,
     read_relevant_pages,
     rules,
+    track_groups,
 )
 from fairagent.collection.trec_fair.topics import (
     PageGrades,
@@ -65,7 +65,7 @@ def load_track(
 
     `dimensions` are names of the track's (default: geography of the subject, and gender); memberships are its page
     alignments, not normalized. A topic's query is its title, or its `keywords` joined, which come from the file of that
-    name where the topics have none. The groups are kept beside the metadata, so that only the first load reads it.
+    name where the topics have none. The groups are cached beside the metadata, so that only the first load reads it.
     Raises DataError with file and line, UsageError for another year, split or dimension.
     """
     files = find_track_files(folder, year, split)
@@ -73,7 +73,7 @@ def load_track(
     world = population(year, chosen)
     topics = read_track_topics(files.topics, query, Path(keywords) if keywords else files.keywords)
     judged = read_relevant_pages(files.topics)
-    groups, notes = cached_track_groups(files.metadata, year, chosen)
+    groups, notes = track_groups(files.metadata, year, chosen)
     name = name or f"trec-fair-{year}-{split}"
     assert files.corpus is not None
     return Collection(
@@ -100,7 +100,7 @@ def load_track_from_ir_datasets(
     It has the metadata of 2022 and of 2021's geography only, keywords of 2021 only, and of 2022's topics only `train`.
     Raises BackendUnavailable without the package, UsageError for what it does not have.
     """
-    ir_datasets = _ir_datasets()
+    ir_datasets = installed("ir-datasets", "a track without the folder of its official files")
     chosen = tuple(dimensions or DEFAULT_DIMENSIONS[year])
     read_by = rules(year, chosen)
     id = f"trec-fair/{year}/{split}"
@@ -127,9 +127,8 @@ def load_track_from_ir_datasets(
         lambda: {"id": f"trec-fair/{year}", "dimensions": list(chosen)},
         lambda: groups_of(_records(dataset, read_by), place, read_by, "id", Faults()),
     )
-    name = name or id.replace("/", "-")
     return Collection(
-        name=name,
+        name=name or id.replace("/", "-"),
         topics=topics,
         qrels={topic: pages_of(topic, documents) for topic, documents in relevant.items()},
         groups=groups,
@@ -149,7 +148,7 @@ class IrDatasetsCorpus:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the last complete pass found odd."""
+        """What was odd in the last complete pass."""
         return repeated_note(self._repeated, self.id)
 
     def __iter__(self) -> Iterator[Document]:
@@ -177,7 +176,3 @@ def _records(dataset: Any, rules: Sequence[Rule]) -> Iterator[tuple[int, Record]
         values = {field: value for field in fields if (value := getattr(article, field)) is not None}
         if values:
             yield number, {"id": page_id(int(article.doc_id), "field 'doc_id'"), **values}
-
-
-def _ir_datasets() -> Any:
-    return installed("ir-datasets", "a track without the folder of its official files")

@@ -1,10 +1,7 @@
 """The TREC Fair Ranking track's metadata (page alignments, quality) and relevant pages, 2022 and 2021.
 
-JSON lines, gzipped or not. Millions of pages are read one by one; what stays is a few bytes a page.
-
-Group tables from the page alignments in the track's metadata.
-
-Nothing is normalized: alignments are used as the track makes them, so a page about a woman and a man has a gender row
+JSON lines, gzipped or not. Millions of pages are read one by one; what stays is a few bytes a page. In the group tables
+nothing is normalized: alignments are used as the track makes them, so a page about a woman and a man has a gender row
 that sums to 2, and 2021's continents count 1 each.
 """
 
@@ -17,7 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from fairagent.collection.records import Faults, Record, json_records, listed, shown
-from fairagent.collection.table import GroupTable, cached_table
+from fairagent.collection.table import GroupTable, Made, cached_table
 from fairagent.collection.table_buffer import Labels
 from fairagent.collection.trec_fair.corpus import PageSet, page_id
 from fairagent.errors import DataError, UsageError
@@ -43,8 +40,8 @@ T = TypeVar("T")
 RULES: dict[Year, tuple[Rule, ...]] = {2021: RULES_2021, 2022: RULES_2022}
 EVERY = 10_000
 """Lines between two calls of `progress`."""
-REMEMBERED = 200_000
-"""So many values of a field are kept with their rows, so that equal ones are aligned once."""
+CACHED = 200_000
+"""So many values of a field are cached with their rows, so that equal ones are aligned once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,40 +77,38 @@ def read_metadata(
 ) -> Metadata:
     """The pages of a metadata file (2022: trec_2022_articles_discrete..., 2021: trec_metadata...).
 
-    `progress` is called with the number of lines read, now and then. Raises one DataError with every fault by file
-    and line: no JSON, no `page_id`, an id outside 0 .. 2^31 - 1, and fields of another form than the track's.
+    `progress` is called with the number of lines read, now and then. Raises one DataError with every error by file
+    and line: no JSON, no `page_id`, an id outside 0 .. 2^31 - 1, fields of another form than the track's.
     """
     if year not in RULES:
         raise UsageError(f"year {year!r}: there are 2021 and 2022")
     path, faults = Path(path), Faults()
     builder = PagesBuilder([rule.dimension for rule in RULES[year]])
     aligner = RecordAligner(RULES[year], lambda place, alignment: builder.row(place, alignment.weights))
-    quality, seen = QUALITY_FIELD[year], PageSet()
-    repeated = count = 0
-    for number, record in json_records(path, faults):
-        count += 1
-        if not count % EVERY:
-            progress(count)
-        try:
-            page = page_id(record.get("page_id"), "field 'page_id'")
-            if not seen.add(page):
-                repeated += 1
-                continue
-            rows, found = aligner.align(page, record), record.get(quality)
-            if found is None:
-                aligner.missing[quality] += 1
-            elif not isinstance(found, str):
-                raise ValueError(f"page {page}, field {quality!r}: expected a quality class, got {shown(found)}")
-            elif found not in QUALITIES:
-                aligner.unrecognized[quality, found] += 1
-            builder.add(page, rows, QUALITIES.index(found) if found in QUALITIES else -1)
-        except ValueError as error:
-            faults.add(path, number, str(error))
+    quality, count = QUALITY_FIELD[year], 0
+
+    def counted() -> Iterator[tuple[int, Record]]:
+        nonlocal count
+        for count, row in enumerate(json_records(path, faults), start=1):
+            if not count % EVERY:
+                progress(count)
+            yield row
+
+    for number, page, record, rows in aligner.pages(counted(), "page_id", path, faults):
+        value = record.get(quality)
+        if value is None:
+            aligner.missing[quality] += 1
+        elif not isinstance(value, str):
+            faults.add(path, number, f"page {page}, field {quality!r}: expected a quality class, got {shown(value)}")
+            continue
+        elif value not in QUALITIES:
+            aligner.unrecognized[quality, value] += 1
+        builder.add(page, rows, QUALITIES.index(value) if value in QUALITIES else -1)
     if not count and not faults:
         faults.add(path, None, "there are no pages")
     faults.check(f"TREC Fair {year} metadata")
     progress(count)
-    return Metadata(builder.finish(), repeated, dict(aligner.missing), dict(aligner.unrecognized))
+    return Metadata(builder.finish(), aligner.repeated, dict(aligner.missing), dict(aligner.unrecognized))
 
 
 def read_relevant_pages(path: Path | str) -> RelevantPages:
@@ -155,37 +150,53 @@ def read_relevant_pages(path: Path | str) -> RelevantPages:
 class RecordAligner(Generic[T]):
     """Aligns records by `rules`, each distinct value once, and counts what is odd in them.
 
-    `made` turns the alignment of a dimension (by its place) into what a page keeps of it.
+    `row_of` turns the alignment of a dimension (by its place) into what a page has of it.
     """
 
-    def __init__(self, rules: Sequence[Rule], made: Callable[[int, Alignment], T]) -> None:
+    def __init__(self, rules: Sequence[Rule], row_of: Callable[[int, Alignment], T]) -> None:
+        self.repeated = 0
         self.missing: Counter[str] = Counter()
         self.unrecognized: Counter[tuple[str, str]] = Counter()
-        self._rules, self._made = rules, made
-        self._known: list[dict[str, tuple[T, Alignment]]] = [{} for _ in rules]
+        self._rules, self._row_of = rules, row_of
+        self._cache: list[dict[str, tuple[T, Alignment]]] = [{} for _ in rules]
 
-    def align(self, page: int, record: Record) -> list[T]:
-        """What a page keeps in each dimension; ValueError, naming the field, where a value has another form."""
-        found = []
-        for place, (rule, known) in enumerate(zip(self._rules, self._known, strict=True)):
+    def pages(
+        self, records: Iterable[tuple[int, Record]], id_field: str, path: Path, faults: Faults
+    ) -> Iterator[tuple[int, int, Record, list[T]]]:
+        """The line, id, record and rows of each page; of its lines the first counts."""
+        seen = PageSet()
+        for number, record in records:
+            try:
+                page = page_id(record.get(id_field), f"field {id_field!r}")
+                if seen.add(page):
+                    yield number, page, record, self._align(page, record)
+                else:
+                    self.repeated += 1
+            except ValueError as error:
+                faults.add(path, number, str(error))
+
+    def _align(self, page: int, record: Record) -> list[T]:
+        """What a page has in each dimension; ValueError, naming the field, where a value has another form."""
+        rows = []
+        for place, (rule, cache) in enumerate(zip(self._rules, self._cache, strict=True)):
             value = record.get(rule.field)
             key = repr(value)
-            if key not in known:
-                if len(known) == REMEMBERED:
-                    known.clear()
+            if key not in cache:
+                if len(cache) == CACHED:
+                    cache.clear()
                 try:
                     alignment = rule.align(value, rule.dimension)
                 except ValueError as error:
                     raise ValueError(f"page {page}, field {rule.field!r}: {error}") from None
-                known[key] = self._made(place, alignment), alignment
-            kept, alignment = known[key]
-            found.append(kept)
+                cache[key] = self._row_of(place, alignment), alignment
+            row, alignment = cache[key]
+            rows.append(row)
             for label in alignment.unrecognized:
                 self.unrecognized[rule.field, label] += 1
             # A null is an empty list, and no missing field, where a dimension has a label for unknown.
             if rule.field not in record or not (alignment.weights or alignment.unrecognized):
                 self.missing[rule.field] += 1
-        return found
+        return rows
 
 
 def oddities(repeated: int, missing: Mapping[str, int], unrecognized: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
@@ -199,7 +210,7 @@ def oddities(repeated: int, missing: Mapping[str, int], unrecognized: Mapping[tu
 
 
 def rules(year: Year, dimensions: Sequence[str]) -> tuple[Rule, ...]:
-    """How the dimensions are read; UsageError for a dimension or a year that the track has not."""
+    """How the dimensions are read; UsageError for a dimension or a year that is none of the track's."""
     if year not in RULES:
         raise UsageError(f"year {year!r}: there are 2021 and 2022")
     known = {rule.dimension.name: rule for rule in RULES[year]}
@@ -219,60 +230,40 @@ def population(year: Year, dimensions: Sequence[str]) -> dict[str, dict[str, flo
     }
 
 
-def read_track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> tuple[GroupTable, tuple[str, ...]]:
-    """The table of a metadata file, and notes on what is odd in it.
-
-    Raises one DataError with every fault by file and line: no JSON, no `page_id`, fields of another form.
-    """
-    faults = Faults()
-    return groups_of(json_records(path, faults), path, rules(year, dimensions), "page_id", faults)
-
-
 def groups_of(
     records: Iterable[tuple[int, Record]], path: Path, rules: Sequence[Rule], id_field: str, faults: Faults
-) -> tuple[GroupTable, tuple[str, ...]]:
-    """The table of (line, record) pairs, of which the first of a page counts; DataError with all faults."""
+) -> Made:
+    """The table of (line, record) pairs, of which the first of a page counts; DataError with all errors."""
     aligner = RecordAligner[Labels](rules, lambda place, alignment: alignment.weights)
-    names = [rule.dimension.name for rule in rules]
-    repeated = 0
-
-    def rows() -> Iterator[tuple[str, dict[str, Labels]]]:
-        nonlocal repeated
-        pages = PageSet()
-        for number, record in records:
-            try:
-                page = page_id(record.get(id_field), f"field {id_field!r}")
-                if pages.add(page):
-                    yield str(page), dict(zip(names, aligner.align(page, record), strict=True))
-                else:
-                    repeated += 1
-            except ValueError as error:
-                faults.add(path, number, str(error))
-
+    labels = {rule.dimension.name: [one for one in rule.dimension.labels if one != UNKNOWN] for rule in rules}
+    rows = (
+        (str(page), dict(zip(labels, weights, strict=True)))
+        for _, page, _, weights in aligner.pages(records, id_field, path, faults)
+    )
     try:
-        table = GroupTable.from_rows(rows(), {rule.dimension.name: _known(rule) for rule in rules}, names)
+        table = GroupTable.from_rows(rows, labels, unnormalized=labels)
     except DataError:
-        # Its rows are ours: that there are none is all that can be wrong with them.
+        # The rows are well formed: that there are none is all that can be wrong with them.
         if not faults:
             faults.add(path, None, "there are no pages")
         faults.check("TREC Fair metadata")
         raise
     faults.check("TREC Fair metadata")
-    return table, oddities(repeated, aligner.missing, aligner.unrecognized)
+    return table, oddities(aligner.repeated, aligner.missing, aligner.unrecognized)
 
 
-def cached_track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> tuple[GroupTable, tuple[str, ...]]:
-    """The same as `read_track_groups`, kept in the folder `fairagent-groups` beside the file."""
-    rules(year, dimensions)
+def track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> Made:
+    """The table of a metadata file, and notes on what is odd in it; cached in the folder `fairagent-groups` beside it.
+
+    Raises one DataError with every error by file and line: no JSON, no `page_id`, fields of another form.
+    """
+    read_by = rules(year, dimensions)
+
+    def read() -> Made:
+        faults = Faults()
+        return groups_of(json_records(path, faults), path, read_by, "page_id", faults)
+
     if not path.is_file():
-        return read_track_groups(path, year, dimensions)
-    return cached_table(
-        path.parent / "fairagent-groups" / f"{year}-{'-'.join(dimensions)}",
-        lambda: {"file": path.name, "sha256": file_digest(path)},
-        lambda: read_track_groups(path, year, dimensions),
-    )
-
-
-def _known(rule: Rule) -> list[str]:
-    """The labels of a dimension but for unknown."""
-    return [label for label in rule.dimension.labels if label != UNKNOWN]
+        return read()
+    place = path.parent / "fairagent-groups" / f"{year}-{'-'.join(dimensions)}"
+    return cached_table(place, lambda: {"file": path.name, "sha256": file_digest(path)}, read)

@@ -6,13 +6,12 @@ Whole numbers, best page first, separated by tabs, commas or spaces (`fairagent.
              or TREC's six columns   topic, Q0, page, rank, score, tag; by falling score
     Task 2   topic, ranking, page    a sequence of rankings a topic
 
-How long a ranking may be is the evaluator's to say. A file of numbers without any fault is read as one array; at the
-first thing that is odd the lines are gone through one by one, to name every fault.
+How long a ranking may be is the evaluator's to say. A file of numbers without any error is read as one array; at the
+first thing that is odd the lines are read one by one, to name every error.
 """
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -38,12 +37,8 @@ _BOM = b"\xef\xbb\xbf"
 _TAB, _NEWLINE, _SPACE, _COMMA, _ZERO = b"\t\n ,0"
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The cells of a run file, (n, columns), and the file's line that each row stands in, (n,)."""
-
-    cells: IntArray
-    lines: IntArray
+_Table = tuple[IntArray, IntArray]
+"""The cells of a run file, (n, columns), and the file's line that each row stands in, (n,)."""
 
 
 def read_run(
@@ -52,7 +47,7 @@ def read_run(
     """The rankings of a run file; its name is the file's without `.gz`.
 
     The lines of a ranking need not stand together: rank is their order, or with six columns that of the scores. Raises
-    one DataError with every fault by file and line: another number of columns, cells that are no whole numbers, ids
+    one DataError with every error by file and line: another number of columns, cells that are no whole numbers, ids
     above 2^31 - 1, ranks that contradict the scores, no lines at all, a page that a ranking lists twice (unless
     `repeated` is "count") and, where `topics` are given, topics that are none of them. UsageError for another year or
     task.
@@ -60,9 +55,7 @@ def read_run(
     if year not in LONGEST or task not in FORMS:
         raise UsageError(f"year {year!r}, task {task!r}: there are the years 2021 and 2022, and tasks 1 and 2")
     path, faults = Path(path), Faults()
-    table = _at_once(path, len(FORMS[task][0]))
-    if table is None:
-        table = _line_by_line(path, task, faults)
+    table = _at_once(path, len(FORMS[task][0])) or _line_by_line(path, task, faults)
     run = _grouped(path, table, task, topics, repeated, faults)
     faults.check(f"run {str(path)!r} (TREC Fair {year}, Task {task})")
     return run
@@ -95,7 +88,7 @@ def _at_once(path: Path, columns: int) -> _Table | None:
     if cells.max() > LARGEST_ID:
         return None
     first = 2 if header else 1
-    return _Table(cells, np.arange(first, len(cells) + first))
+    return cells, np.arange(first, len(cells) + first)
 
 
 def _line_by_line(path: Path, task: Task, faults: Faults) -> _Table:
@@ -122,7 +115,7 @@ def _line_by_line(path: Path, task: Task, faults: Faults) -> _Table:
         for one in by_score(path, of_topic, faults):
             rows.append([topic, int(one.document)])
             numbers.append(one.line)
-    return _Table(np.array(rows, np.int64).reshape(-1, len(FORMS[task][0])), np.array(numbers, np.int64))
+    return np.array(rows, np.int64).reshape(-1, len(FORMS[task][0])), np.array(numbers, np.int64)
 
 
 def _is_id(cell: str) -> bool:
@@ -132,13 +125,13 @@ def _is_id(cell: str) -> bool:
 def _grouped(
     path: Path, table: _Table, task: Task, topics: Collection[str] | None, repeated: Repeated, faults: Faults
 ) -> TrackRun:
-    """The rankings of a table; faults for repeated pages and unknown topics."""
-    pages, scale = table.cells[:, -1], LARGEST_ID + 1
-    keys = table.cells[:, 0] * scale + (table.cells[:, 1] if task == 2 else 0)
+    """The rankings of a table; errors for repeated pages and unknown topics."""
+    cells, at = table
+    pages, scale = cells[:, -1], LARGEST_ID + 1
+    keys = cells[:, 0] * scale + (cells[:, 1] if task == 2 else 0)
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     rankings, of_start = np.unique(keys[starts], return_inverse=True)
     ranking = np.repeat(of_start, np.diff(starts, append=keys.size))
-    at = table.lines
     if starts.size > rankings.size or (np.diff(of_start) < 0).any():
         order = ranking.argsort(kind="stable")
         ranking, pages, at = ranking[order], pages[order], at[order]
@@ -149,21 +142,15 @@ def _grouped(
     if repeated == "error":
         listed = ranking * scale + pages
         in_order = np.sort(listed)
-        if (in_order[1:] == in_order[:-1]).any():
-            _repeated(path, listed, pages, at, faults)
+        first: dict[int, int] = {}
+        rows = zip(listed.tolist(), pages.tolist(), at.tolist(), strict=True)
+        for key, page, line in rows if (in_order[1:] == in_order[:-1]).any() else ():
+            if first.setdefault(key, line) != line:
+                message = f"page {page} is in line {first[key]} of the same ranking already"
+                faults.add(path, line, f"{message}; the track's own code would count both (--repeated count)")
     if topics is not None:
         for number, name in enumerate(names):
             if name not in topics:
                 line = int(at[bounds[np.flatnonzero(topic == number)[0]]])
                 faults.add(path, line, f"topic {name} is none of the {len(topics)} judged ones")
     return TrackRun(path.name.removesuffix(".gz"), names, topic, bounds, pages)
-
-
-def _repeated(path: Path, listed: IntArray, pages: IntArray, at: IntArray, faults: Faults) -> None:
-    first: dict[int, int] = {}
-    for key, page, line in zip(listed.tolist(), pages.tolist(), at.tolist(), strict=True):
-        if key in first:
-            message = f"page {page} is in line {first[key]} of the same ranking already"
-            faults.add(path, line, f"{message}; the track's own code would count both (--repeated count)")
-        else:
-            first[key] = line

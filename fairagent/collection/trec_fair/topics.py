@@ -1,7 +1,4 @@
-"""The track's topics: a title, the relevant pages, and in some files keywords, scope and homepage.
-
-Finding the official files of the TREC Fair Ranking track by their published names.
-"""
+"""The track's topics (a title, the relevant pages, and in some files keywords, scope and homepage), and its files."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,14 +46,12 @@ class PageGrades(Mapping[str, int]):
 def read_track_topics(path: Path, query: QueryField, keywords: Path | None = None) -> dict[str, Topic]:
     """Topic id -> Topic from a file of topics, in its order; `keywords` is a file with more fields of the same topics.
 
-    The title is searched, or with `query="keywords"` the keywords. Raises one DataError with every fault by file and
+    The title is searched, or with `query="keywords"` the keywords. Raises one DataError with every error by file and
     line: fields of another form, topics that occur twice, no keywords where they are searched.
     """
     faults = Faults()
     more = dict(_fields(keywords, faults)) if keywords else {}
-    fields: dict[str, dict[str, Any]] = {}
-    for id, found in _fields(path, faults):
-        fields[id] = {**more.get(id, {}), **found}
+    fields = {id: {**more.get(id, {}), **own} for id, own in _fields(path, faults)}
     if not fields and not faults:
         faults.add(path, None, "there are no topics")
     topics = topics_of(fields, query, path, faults)
@@ -68,15 +63,15 @@ def topics_of(
     fields: Mapping[str, Mapping[str, Any]], query: QueryField, path: Path, faults: Faults
 ) -> dict[str, Topic]:
     """The topics with these fields; what is wrong is added to `faults`."""
-    without = [id for id, found in fields.items() if not found.get(query)]
+    without = [id for id, own in fields.items() if not own.get(query)]
     if without:
         where = "; name a file that has them: `keywords: FILE`" if query == "keywords" else ""
         faults.add(path, None, f"{len(without)} of {len(fields)} topics have no {query} ({listed(without)}){where}")
         return {}
     topics = {}
-    for id, found in fields.items():
-        text = found["title"] if query == "title" else " ".join(found["keywords"])
-        topics[id] = Topic(id, text, {name: value for name, value in found.items() if query != name})
+    for id, own in fields.items():
+        text = own["title"] if query == "title" else " ".join(own["keywords"])
+        topics[id] = Topic(id, text, {name: value for name, value in own.items() if query != name})
     return topics
 
 
@@ -115,7 +110,7 @@ Split = Literal["train", "eval"]
 
 CORPUS: dict[Year, tuple[str, ...]] = {
     2021: ("trec_corpus.json",),
-    2022: tuple(f"trec_corpus_20220301_{kind}.json" for kind in ("plain", "text", "html")),
+    2022: tuple(f"trec_corpus_20220301_{form}.json" for form in ("plain", "text", "html")),
 }
 METADATA: dict[Year, tuple[str, ...]] = {
     2021: ("trec_metadata_eval.json", "trec_metadata.json"),
@@ -139,7 +134,7 @@ KEYWORDS: dict[tuple[Year, Split], tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class TrackFiles:
-    """Where the files of a year and split are; `corpus` is None where it was not asked for, `keywords` where absent."""
+    """Where the files of a year and split are; `corpus` is None where it is not needed, `keywords` where absent."""
 
     corpus: Path | None
     metadata: Path
@@ -155,23 +150,23 @@ def find_track_files(folder: Path | str, year: Year = 2022, split: Split = "eval
     if (year, split) not in TOPICS:
         raise UsageError(f"year {year!r}, split {split!r}: there are the years 2021 and 2022, and train and eval")
     folder, faults = Path(folder), Faults()
-    found = TrackFiles(
+    files = TrackFiles(
         _first(folder, CORPUS[year], faults, "corpus") if corpus else None,
         _first(folder, METADATA[year], faults, "metadata"),
         _first(folder, TOPICS[year, split], faults, "topics with relevant pages"),
-        next(_there(folder, KEYWORDS[year, split]), None),
+        next(_present(folder, KEYWORDS[year, split]), None),
     )
     faults.check(f"the files of TREC Fair {year}, {split}")
-    return found
+    return files
 
 
 def _first(folder: Path, names: Sequence[str], faults: Faults, what: str) -> Path:
-    path = next(_there(folder, names), None)
+    path = next(_present(folder, names), None)
     if path is None:
         faults.add(folder, None, f"no {what}: {' or '.join(names)} (or with .gz) is expected here")
     return path or folder / names[0]
 
 
-def _there(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+def _present(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     for name in names:
         yield from (path for path in (folder / f"{name}.gz", folder / name) if path.is_file())

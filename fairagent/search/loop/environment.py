@@ -58,7 +58,7 @@ class Environment:
         candidates = Candidates(first, search, meter, controller.mixer)
         added = bonus(candidates.fed, known if controller.prior else [], controller.prior)[0]
         if types and controller.prior:
-            meter = meter.of_kinds(sorted_by(first, candidates.fed + added), types.clustered)
+            meter = meter.by_type(sorted_by(first, candidates.fed + added), types.clustered)
         environment, none = cls(controller, search, meter, unit), np.zeros(len(first))
         state = State(candidates, added, none, none)
         state = replace(state, learned=environment._learned(candidates, state.relevance, JudgedDocuments()))
@@ -106,7 +106,7 @@ class Environment:
         entering = set(joined.ids) - known
         if not entering:
             return state, ("the refined query finds no other documents",)
-        self.meter.knowing(joined.ids)
+        self.meter.with_cached(joined.ids)
         before = dict(zip(candidates.ids, state.scores.tolist(), strict=True))
         state = self._of_candidates(state, joined, state.judged)
         scores = np.array([before.get(id, new) for id, new in zip(joined.ids, state.relevance.tolist(), strict=True)])

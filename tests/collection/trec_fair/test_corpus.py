@@ -48,7 +48,7 @@ FAULTS = [
     ({"id": 2**31, "title": "A", "plain": "x"}, "field 'id' is 2147483648"),
     ({"title": "A", "plain": "x"}, "field 'id' is None"),
     ({"id": 3, "title": "A"}, "article 3: expected the article in one of the fields plain, text, html"),
-    ({"id": 3, "title": "A", "plain": "x", "html": "x"}, "found plain and html"),
+    ({"id": 3, "title": "A", "plain": "x", "html": "x"}, "got plain and html"),
     ({"id": 3, "title": ["A"], "plain": "x"}, r"field 'title' is \['A'\], expected text"),
     ({"id": 3, "title": "A", "plain": None}, "field 'plain' is None, expected text"),
     ("{not json", "not JSON"),

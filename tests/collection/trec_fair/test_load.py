@@ -17,7 +17,7 @@ from fairagent.collection import Collection, load_collection, make_target
 from fairagent.collection.trec_fair import metadata as groups_module
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
-from fairagent.collection.trec_fair.metadata import population, read_track_groups
+from fairagent.collection.trec_fair.metadata import population, track_groups
 from fairagent.collection.trec_fair.topics import PageGrades, find_track_files, read_track_topics
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
@@ -181,7 +181,7 @@ def test_the_world_is_that_of_the_track(shared: Path) -> None:
 def test_groups_are_the_official_alignments(golden: Path) -> None:
     raw8 = golden / "trec_fair" / "raw8"
     names = [dimension.name for dimension in DIMENSIONS_2022]
-    table, notes = read_track_groups(raw8 / "articles.jsonl", 2022, names)
+    table, notes = track_groups(raw8 / "articles.jsonl", 2022, names)
     pages = read_metadata(raw8 / "articles.jsonl").pages
     assert len(table) == len(pages)
     assert notes == ()
@@ -199,9 +199,9 @@ def test_groups_are_the_official_alignments(golden: Path) -> None:
 def test_groups_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load_track(folder)
     reads: list[Path] = []
-    read = groups_module.read_track_groups
+    read = groups_module.groups_of
     monkeypatch.setattr(
-        groups_module, "read_track_groups", lambda path, *rest: (reads.append(path), read(path, *rest))[1]
+        groups_module, "groups_of", lambda rows, path, *rest: (reads.append(path), read(rows, path, *rest))[1]
     )
     second = load_track(folder)
     assert reads == []

@@ -158,7 +158,7 @@ def test_progress_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_how_many_values_are_remembered_makes_no_difference(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [PAGE | {"page_id": n, "source_subcont_regions": {"Caribbean": n % 3, "UNK": 1}} for n in range(9)]
     expected = read_metadata(write(path, *records)).pages
-    monkeypatch.setattr(module, "REMEMBERED", 1)
+    monkeypatch.setattr(module, "CACHED", 1)
     found = read_metadata(path).pages
     assert (found.matrix("src-geo") == expected.matrix("src-geo")).all()
     assert len(found.rows_of("src-geo").counts) == 3
