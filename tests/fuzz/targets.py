@@ -364,19 +364,6 @@ def recording(random: Random, folder: Path) -> None:
     ReplayModel(file).complete(ModelRequest((("user", "Which?"),)))
 
 
-@target()
-def learned_reranker(random: Random, folder: Path) -> None:
-    from fairagent.papers.rivals.training import Array, load_model
-    from fairagent.settings import Section
-
-    class Learned(Section):
-        weights: Array
-        name: str
-
-    write(random, folder, {"m.json": b'{"weights": [0.5, -1.5, 2], "name": "x"}'})
-    load_model(Learned, folder / "m.json")
-
-
 @target(2)
 def manifests(random: Random, folder: Path) -> None:
     from fairagent.retrieve import ann

@@ -1,8 +1,6 @@
-"""DELTR: the gradient against the complex step, what gamma and the penalty do, and models on disk."""
+"""DELTR: the gradient against the complex step, and what gamma and the penalty do."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from fairagent.papers.rivals.deltr import (
     judged_query,
     top_one,
 )
-from fairagent.papers.rivals.training import ProtectedGroup, load_model, save_model
+from fairagent.papers.rivals.training import ProtectedGroup
 from fairagent.search.rerank.base import Pool
 from fairagent.types import FloatArray, Query, Ranking
 
@@ -59,13 +57,9 @@ def test_loss_and_gradient_are_those_of_the_definition(gamma: float, weights: li
     assert deltr_gradient(at, batch, gamma) == pytest.approx(derivative, rel=1e-9, abs=1e-14)
 
 
-def test_large_scores_do_not_overflow() -> None:
+def test_only_underexposure_of_the_protected_costs_and_large_scores_do_not_overflow() -> None:
     batch = TrainingBatch.of(QUERIES)
     assert np.isfinite(deltr_loss(np.array([0.0, 1e4, 0.0]), batch, 1.0)).all()
-
-
-def test_only_underexposure_of_the_protected_costs() -> None:
-    batch = TrainingBatch.of(QUERIES)
     favored, held_back = np.array([2.0, 0, 0]), np.array([-2.0, 0, 0])
     assert (deltr_loss(favored, batch, 5.0) == deltr_loss(favored, batch, 0.0)).all()
     assert (deltr_loss(held_back, batch, 5.0) > deltr_loss(held_back, batch, 0.0)).all()
@@ -112,17 +106,15 @@ def test_one_step_by_hand() -> None:
     assert (model.mean.tolist(), model.deviation.tolist()) == ([20.0], [10.0])
 
 
-def test_fitting_leaves_the_training_data_alone() -> None:
+def test_fitting_leaves_the_data_alone_and_takes_a_constant_feature() -> None:
     before = QUERIES[0].features.copy()
     fit_deltr(QUERIES, 1.0, iterations=2)
     assert (QUERIES[0].features == before).all()
-
-
-def test_a_constant_feature_is_no_division_by_zero() -> None:
     query = JudgedQuery(np.full((3, 1), 7.0), np.array([0.0, 1.0, 2.0]), np.array([True, False, False]))
     assert np.isfinite(fit_deltr([query], 1.0, iterations=3).weights).all()
 
 
+MODEL = DELTRModel(weights=np.array([0.5, 1.0]), mean=np.zeros(1), deviation=np.ones(1))
 A, B = [0, 1, 0], [0, 0, 1]
 POOL = Pool(
     Query("q"),
@@ -135,8 +127,7 @@ POOL = Pool(
 
 def test_reranking_by_hand() -> None:
     # Scores 4, 3, 2, 1 are 1, 2/3, 1/3, 0 in the pool; a member of the second group gains 0.5 of them.
-    model = DELTRModel(gamma=1, weights=[0.5, 1.0], mean=[0.0], deviation=[1.0])
-    found = DELTRReranker(model, ProtectedGroup(0, 1)).rerank(POOL)
+    found = DELTRReranker(MODEL, ProtectedGroup(0, 1)).rerank(POOL)
     assert found.ids == ("a", "c", "b")
     assert found.scores == pytest.approx([1, 5 / 6, 2 / 3])
 
@@ -146,53 +137,13 @@ def test_a_pool_as_training_query() -> None:
     assert query.features.ravel() == pytest.approx([1, 2 / 3, 1 / 3, 0])
     assert query.labels.tolist() == [0, 2, 0, 0]
     assert query.protected.tolist() == [False, False, True, True]
-    reranker = DELTRReranker(fit_deltr([query], 1.0, iterations=5), ProtectedGroup(0, 1))
-    assert set(reranker.rerank(POOL).ids) <= set(POOL.ranking.ids)
-
-
-def test_an_empty_pool() -> None:
     empty = Pool(Query("q"), Ranking((), np.zeros(0)), (np.zeros((0, 3)),), (np.array([0.5, 0.5]),), 3)
-    model = DELTRModel(gamma=1, weights=[0.5, 1.0], mean=[0.0], deviation=[1.0])
-    assert DELTRReranker(model, ProtectedGroup(0, 1)).rerank(empty).ids == ()
-
-
-def test_a_model_on_disk_is_the_same_model(tmp_path: Path) -> None:
-    model = fit_deltr(QUERIES, 1.0, iterations=10)
-    save_model(model, tmp_path / "model.json")
-    again = load_model(DELTRModel, tmp_path / "model.json")
-    for name in ("weights", "mean", "deviation"):
-        assert getattr(again, name).tolist() == getattr(model, name).tolist()
-    assert again.gamma == 1.0
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "cannot be read as JSON"),
-        ("[1]", "expected a JSON object"),
-        ('{"gamma": 1, "weights": [1, 2], "mean": [0]}', "deviation: Field required"),
-        ('{"gamma": 1, "weights": [1, "x"], "mean": [0], "deviation": [1]}', "weights: .*expected numbers"),
-        ('{"gamma": 1, "weights": [1, NaN], "mean": [0], "deviation": [1]}', "NaN is no number of JSON"),
-        ('{"gamma": 1, "weights": [1, 2], "mean": [0], "deviation": [1], "gama": 2}', "did you mean 'gamma'"),
-    ],
-)
-def test_a_file_that_is_no_model(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "model.json"
-    path.write_text(text)
-    with pytest.raises(DataError, match=message) as raised:
-        load_model(DELTRModel, path)
-    assert str(path) in str(raised.value)
-
-
-def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.json"):
-        load_model(DELTRModel, tmp_path / "none.json")
+    assert DELTRReranker(MODEL, ProtectedGroup(0, 1)).rerank(empty).ids == ()
 
 
 def test_wrong_features() -> None:
-    model = DELTRModel(gamma=1, weights=[0.5, 1.0], mean=[0.0], deviation=[1.0])
     with pytest.raises(DataError, match="fitted to 1 feature"):
-        model.score(np.zeros((2, 3)), np.zeros(2))
+        MODEL.score(np.zeros((2, 3)), np.zeros(2))
 
 
 @pytest.mark.parametrize(

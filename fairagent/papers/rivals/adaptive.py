@@ -1,23 +1,21 @@
 """Adaptive re-ranking with group policies: what is scored next follows from the scores so far, and from the groups.
 
-Two papers. The loop is GAR's (MacAvaney, Tonellotto, Macdonald: Adaptive Re-Ranking with a Corpus Graph, CIKM 2022,
-Algorithm 1), checked against its authors' code (pyterrier_adaptive): batches are taken in turn from the initial
-ranking and from the frontier, the neighbors of scored documents, which wait with the best score of a document that
-they are neighbors of; a source that is empty is passed over; the budget is the number of documents scored; what is
-left of the initial ranking follows below. That code keeps out of the frontier what cannot come up any more, which is
-not done here: with groups it may come up.
+The loop is GAR's (MacAvaney, Tonellotto, Macdonald: Adaptive Re-Ranking with a Corpus Graph, CIKM 2022, Algorithm 1),
+checked against its authors' code (pyterrier_adaptive): batches come in turn from the initial ranking and from the
+frontier, the neighbors of scored documents, which wait with the best score of a document that they are neighbors of;
+an empty source is passed over; the budget is the number of documents scored; what is left of the initial ranking
+follows below. Unlike that code, the frontier keeps documents of low priority: a group policy may still choose them.
 
-The groups are those of Jaenich, McDonald, Ounis: Fairness-Aware Exposure Allocation via Adaptive Reranking, SIGIR 2024.
-Its abstract says that six policies make such a loop discover documents from under-represented groups, so that these
-groups get more exposure in the final ranking; how each of the six chooses we could not read. The policies here are
-therefore OURS, made for that purpose: which group is served next, what counts as lacking, and what becomes of documents
-without a label. Baselines should be called "adaptive re-ranking with group policies", not by names of that paper.
+That groups guide such a loop is from Jaenich, McDonald, Ounis: Fairness-Aware Exposure Allocation via Adaptive
+Reranking, SIGIR 2024. How its six policies choose we could not read, so the policies here are OURS: call baselines
+"adaptive re-ranking with group policies", not by names of that paper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal, Protocol
 
 import numpy as np
@@ -80,8 +78,8 @@ class CorpusGraph(Protocol):
 class AdaptiveReranker:
     """The best of the `budget` documents that are scored, `batch` at a time, in turn from the list and the frontier.
 
-    Within a batch the best-placed waiting documents come first: by the score of the initial ranking, or by the best
-    score of a neighbor. Which of them a batch takes is the matter of `policy`:
+    Documents wait with their score in the initial ranking, or the best score of a neighbor, best first. Which of them a
+    batch takes depends on `policy`:
 
     - `none`: the first. This is GAR.
     - `budget`: place by place, those of the group whose share of the documents scored so far lacks most of its target,
@@ -93,9 +91,9 @@ class AdaptiveReranker:
     `where="frontier"`: the batches of the initial ranking are GAR's under every policy.
 
     The final order is by score alone, ties by id; candidates that were not scored follow in their order, each one below
-    the one before. Nothing is random. `score` may be the engine's own: a list that it made for the user's own query
-    then keeps its order but for what was not scored, and the policies act through the budget alone. Raises UsageError
-    where `budget` or `batch` is below 1, DataError where a score is no finite number.
+    the one before. Nothing is random. `score` may be the engine's own: its ranking for the user's query then keeps its
+    order, and the policies act through the budget alone. Raises UsageError where `budget` or `batch` is below 1,
+    DataError where a score is no finite number.
     """
 
     graph: CorpusGraph
@@ -114,31 +112,29 @@ class AdaptiveReranker:
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n`, candidates or not."""
-        state = _State(pool, self.groups)
-        turn = 0
-        while len(state.scores) < self.budget and (state.listed or state.frontier):
+        state = _Waiting(pool, self.groups)
+        for turn in count():
+            if len(state.scores) >= self.budget or not (state.listed or state.frontier):
+                break
             source = state.frontier if turn % 2 else state.listed
-            governed = turn % 2 or self.where == "both"
-            turn += 1
             if not source:
                 continue
             size = min(self.batch, self.budget - len(state.scores), len(source))
-            batch = self._batch(state, _best_first(source), size, self.policy if governed else "none")
-            found = ordered(batch, self.score(pool.query, batch), len(batch))
-            state.take(found)
+            # The best first; ties as they came.
+            batch = tuple(sorted(source, key=lambda id: -source[id]))
+            if self.policy == "none" or (self.where == "frontier" and not turn % 2):
+                batch = batch[:size]
+            elif self.policy == "budget":
+                batch = self._by_budget(state, batch, size)
+            else:
+                batch = self._by_exposure(state, batch, size)
+            scored = ordered(batch, self.score(pool.query, batch), len(batch))
+            state.take(scored)
             if len(state.scores) < self.budget:
-                state.discover(found, self.graph.neighbors(found.ids))
+                state.discover(scored, self.graph.neighbors(scored.ids))
         return state.ranking().top(pool.n)
 
-    def _batch(self, state: _State, waiting: tuple[str, ...], size: int, policy: GroupPolicy) -> tuple[str, ...]:
-        """The documents to score next, of those that wait, best-placed first."""
-        if policy == "budget":
-            return self._by_budget(state, waiting, size)
-        if policy == "exposure":
-            return self._by_exposure(state, waiting, size)
-        return waiting[:size]
-
-    def _by_budget(self, state: _State, waiting: tuple[str, ...], size: int) -> tuple[str, ...]:
+    def _by_budget(self, state: _Waiting, waiting: tuple[str, ...], size: int) -> tuple[str, ...]:
         pairs = zip(state.pool.memberships, state.pool.targets, strict=True)
         target = np.concatenate([np.zeros(0), *(with_unknown(rows[: self.budget], shares) for rows, shares in pairs)])
         spent = state.shares(tuple(state.scores)).sum(axis=0)
@@ -152,12 +148,11 @@ class AdaptiveReranker:
             spent = spent + shares[taken[-1]]
         return tuple(waiting[i] for i in taken)
 
-    def _by_exposure(self, state: _State, waiting: tuple[str, ...], size: int) -> tuple[str, ...]:
-        pool = state.pool
-        served = state.ranking().top(pool.n).ids
+    def _by_exposure(self, state: _Waiting, waiting: tuple[str, ...], size: int) -> tuple[str, ...]:
+        served = state.ranking().top(state.pool.n).ids
         weights = self.discount(len(served))
         exposed = [known_part(group_exposure(rows, weights)) for rows in state.memberships(served)]
-        place = most_underexposed(exposed, pool.targets)
+        place = most_underexposed(exposed, state.pool.targets)
         if place is None:
             return waiting[:size]
         dimension, group = place
@@ -166,8 +161,8 @@ class AdaptiveReranker:
 
 
 @dataclass(slots=True)
-class _State:
-    """What is scored, and what waits in the initial ranking and in the frontier, each with what it waits with."""
+class _Waiting:
+    """What is scored, and what waits in the initial ranking and in the frontier, each with the score it waits with."""
 
     pool: Pool
     groups: GroupsOf
@@ -181,16 +176,16 @@ class _State:
         self.listed = dict(zip(ids, self.pool.ranking.scores.tolist(), strict=True))
         self._rows = {id: tuple(rows[place] for rows in memberships) for place, id in enumerate(ids)}
 
-    def take(self, found: Ranking) -> None:
+    def take(self, scored: Ranking) -> None:
         """Note what was scored: it waits no more."""
-        for id, score in zip(found.ids, found.scores.tolist(), strict=True):
-            self.scores[id] = score
+        self.scores |= zip(scored.ids, scored.scores.tolist(), strict=True)
+        for id in scored.ids:
             self.listed.pop(id, None)
             self.frontier.pop(id, None)
 
-    def discover(self, found: Ranking, neighbors: Sequence[Sequence[str]]) -> None:
+    def discover(self, scored: Ranking, neighbors: Sequence[Sequence[str]]) -> None:
         """Let the neighbors of a batch, which is best first, wait in the frontier."""
-        for score, near in zip(found.scores.tolist(), neighbors, strict=True):
+        for score, near in zip(scored.scores.tolist(), neighbors, strict=True):
             for id in near:
                 if id not in self.scores:
                     self.frontier[id] = max(score, self.frontier.get(id, score))
@@ -206,24 +201,17 @@ class _State:
 
     def memberships(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
         """The groups of these documents, (len(ids), 1 + g) a dimension."""
-        missing = [id for id in ids if id not in self._rows]
-        if missing:
-            found = self.groups(self.pool.query, missing)
-            self._rows |= {id: tuple(rows[place] for rows in found) for place, id in enumerate(missing)}
-        sizes = [1 + len(target) for target in self.pool.targets]
+        if missing := [id for id in ids if id not in self._rows]:
+            memberships = self.groups(self.pool.query, missing)
+            self._rows |= {id: tuple(rows[place] for rows in memberships) for place, id in enumerate(missing)}
         return tuple(
-            np.array([self._rows[id][dimension] for id in ids], dtype=np.float64).reshape(len(ids), size)
-            for dimension, size in enumerate(sizes)
+            np.array([self._rows[id][dimension] for id in ids], dtype=np.float64).reshape(len(ids), 1 + len(target))
+            for dimension, target in enumerate(self.pool.targets)
         )
 
     def shares(self, ids: Sequence[str]) -> FloatArray:
         """The same with the dimensions side by side, where each document counts 1 in each of them."""
         return np.hstack([np.zeros((len(ids), 0)), *(counting_one(rows) for rows in self.memberships(ids))])
-
-
-def _best_first(waiting: Mapping[str, float]) -> tuple[str, ...]:
-    """What waits with most first; ties as they came."""
-    return tuple(sorted(waiting, key=lambda id: -waiting[id]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,13 +228,13 @@ class PairScoring:
 
 @dataclass(frozen=True, slots=True)
 class CollectionGroups:
-    """The groups that a collection knows of any of its documents."""
+    """The groups that a collection knows of any of its documents, for a topic."""
 
     collection: Collection
     dimensions: tuple[str, ...]
 
     def __call__(self, query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
-        """Those of these documents, for this topic."""
+        """Those of these documents."""
         groups = self.collection.groups
         return tuple(groups.memberships(dimension, ids, query.id) for dimension in self.dimensions)
 
@@ -288,23 +276,15 @@ class AdaptiveConfig(Part):
     def build(self, site: Site) -> AdaptiveReranker:
         """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
         _check_last(site.settings.rerank)
-        graph, engine = open_graph(site), engine_of(site)
+        engine, collection, settings = engine_of(site), site.collection, site.settings
+        if (graph := graph_of(site)) is None:
+            needed = "a corpus graph; `fairagent index` with a dense or fused engine builds it"
+            raise SettingsError(f"rerank: adaptive needs {needed}")
         score: Scoring = PairScoring(engine, pair_scorer(site, self.scorer)) if self.scorer else engine.score
-        collection, settings = site.collection, site.settings
         known = collection.groups.dimensions or self.sees_groups
         groups = CollectionGroups(collection, dimensions_of(collection, settings) if known else ())
         discount = parse_discount(settings.discount)
         return AdaptiveReranker(graph, score, groups, self.policy, self.where, self.budget, self.batch, discount)
-
-
-def open_graph(site: Site) -> CorpusGraph:
-    """The corpus graph of the site's engine; SettingsError where there is none."""
-    graph = graph_of(site)
-    if graph is None:
-        raise SettingsError(
-            "rerank: adaptive needs a corpus graph; `fairagent index` with a dense or fused engine builds it"
-        )
-    return graph
 
 
 def _check_last(part: Part) -> None:

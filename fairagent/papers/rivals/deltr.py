@@ -1,6 +1,4 @@
-"""DELTR: learning to rank that also pays for under-exposing a protected group (Zehlike & Castillo 2020).
-
-DELTR's loss and its gradient: list-wise learning to rank with a price on exposure (Zehlike & Castillo 2020).
+"""DELTR: list-wise learning to rank with a price on under-exposing a protected group (Zehlike & Castillo 2020).
 
 For a query with features X, labels y and scores s = X w, with p = softmax(s) (the chance of being ranked first):
 
@@ -14,32 +12,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.extend import (
-    DataError,
-    FloatArray,
-    Pool,
-    Ranking,
-    Section,
-    Settings,
-    Site,
-    UsageError,
-    engine_of,
-    ordered,
-    parse_discount,
-)
+from fairagent.extend import DataError, FloatArray, Pool, Ranking, Site, UsageError, min_max, ordered, parse_discount
 from fairagent.papers.rivals.training import (
-    SCORE,
-    Array,
     CrossFitted,
-    Features,
     ProtectedGroup,
     ProtectedPart,
     cross_fitted,
@@ -75,8 +58,13 @@ class TrainingBatch:
     @classmethod
     def of(cls, queries: Sequence[JudgedQuery]) -> TrainingBatch:
         """Join the queries; DataError where shapes do not fit, a number is not finite or there are < 2 documents."""
-        for number, query in enumerate(queries):
-            _check(number, query, queries[0])
+        for number, one in enumerate(queries):
+            n, shapes = len(one.labels), (one.features.shape, one.labels.shape, one.protected.shape)
+            if not n or shapes != ((n, *queries[0].features.shape[1:2]), (n,), (n,)):
+                expected = "(n, f), (n,) and (n,) with n >= 1 and one f for all queries"
+                raise DataError(f"training query {number}: expected shapes {expected}, not {shapes}")
+            if not (np.isfinite(one.features).all() and np.isfinite(one.labels).all()):
+                raise DataError(f"training query {number}: a feature or label is no finite number")
         sizes = np.array([len(query.labels) for query in queries], dtype=np.intp)
         if sizes.sum() < 2:
             raise DataError(f"DELTR learns from 2 documents or more, not {sizes.sum()}")
@@ -114,12 +102,12 @@ def deltr_gradient(
     [0.3333, -0.2333]
     """
     p = top_one(batch.features @ weights, batch.query, batch.starts)
-    under = np.maximum(exposure_gap(p, batch), 0)
-    mean_contrast = np.add.reduceat(p * batch.contrast, batch.starts)
     # sum softmax(y) = 1, so the list-wise part is (p - softmax(y)) / ln N.
     of_scores = (p - batch.ideal) / math.log(len(p))
     if gamma:
-        of_scores += gamma * 2 * under[batch.query] * p * (batch.contrast - mean_contrast[batch.query])
+        gap = exposure_gap(p, batch)
+        under = np.maximum(gap, 0)
+        of_scores += gamma * 2 * under[batch.query] * p * (batch.contrast - gap[batch.query])
     if per_query is not None:
         of_scores *= per_query[batch.query]
     return np.asarray(of_scores @ batch.features)
@@ -140,28 +128,16 @@ def _log_softmax(scores: FloatArray, query: NDArray[np.intp], starts: NDArray[np
     return np.asarray(shifted - np.log(np.add.reduceat(np.exp(shifted), starts))[query])
 
 
-def _check(number: int, query: JudgedQuery, first: JudgedQuery) -> None:
-    n = len(query.labels)
-    if not n or query.features.shape != (n, *first.features.shape[1:2]) or query.protected.shape != (n,):
-        raise DataError(
-            f"training query {number}: features {query.features.shape}, labels {query.labels.shape} and protected "
-            f"{query.protected.shape} do not fit; expected (n, f), (n,) and (n,) with n >= 1 and one f for all queries"
-        )
-    if not (np.isfinite(query.features).all() and np.isfinite(query.labels).all()):
-        raise DataError(f"training query {number}: a feature or label is no finite number")
+@dataclass(frozen=True, slots=True, eq=False)
+class DELTRModel:
+    """A fitted linear model: `weights` (1 + f,) of the protected attribute, then of the features.
 
+    `mean` and `deviation` (f,) are those of each feature in training (1 where it was constant).
+    """
 
-class DELTRModel(Section):
-    """A fitted linear model; `save_model` and `load_model` of `fairagent.papers.rivals.training` keep it as JSON."""
-
-    gamma: float
-    """What exposure counted for in training."""
-    weights: Array
-    """Of the protected attribute, then of the features, (1 + f,)."""
-    mean: Array
-    """Of each feature in training, (f,)."""
-    deviation: Array
-    """Standard deviation of each feature in training (1 where it was constant), (f,)."""
+    weights: FloatArray
+    mean: FloatArray
+    deviation: FloatArray
 
     def score(self, features: FloatArray, protected: FloatArray) -> FloatArray:
         """The scores (n,) of documents with `features` (n, f) and `protected` (n,); DataError for another f."""
@@ -186,10 +162,8 @@ def fit_deltr(
     `seed`. Raises UsageError for numbers out of range, DataError as `TrainingBatch.of` and where training diverges.
     """
     if gamma < 0 or iterations < 0 or rate <= 0 or l2 < 0:
-        raise UsageError(
-            f"DELTR needs gamma >= 0, iterations >= 0, rate > 0 and l2 >= 0, "
-            f"not {gamma:g}, {iterations}, {rate:g} and {l2:g}"
-        )
+        given = f"not {gamma:g}, {iterations}, {rate:g} and {l2:g}"
+        raise UsageError(f"DELTR needs gamma >= 0, iterations >= 0, rate > 0 and l2 >= 0, {given}")
     batch = TrainingBatch.of(queries)
     # A view: the batch, which is this call's own, is standardized in place.
     features = batch.features[:, 1:]
@@ -202,31 +176,32 @@ def fit_deltr(
         weights -= rate * (deltr_gradient(weights, batch, gamma) + 2 * l2 * weights)
     if not np.isfinite(weights).all():
         raise DataError(f"DELTR's training diverges with a learning rate of {rate:g}; take a smaller one")
-    return DELTRModel(gamma=gamma, weights=weights, mean=mean, deviation=deviation)
+    return DELTRModel(weights, mean, deviation)
+
+
+def judged_query(pool: Pool, grades: Mapping[str, int], group: ProtectedGroup) -> JudgedQuery:
+    """A pool as a training query: its only feature is the score that found a document, min-max in the pool.
+
+    `grades` are the topic's judgments, 0 for a document without one.
+    """
+    labels = np.array([grades.get(id, 0) for id in pool.ranking.ids], dtype=np.float64)
+    return JudgedQuery(min_max(pool.ranking.scores)[:, None], labels, group.members(pool))
 
 
 @dataclass(frozen=True, slots=True)
 class DELTRReranker:
-    """By the score of a fitted model; `group` and `features` are those that it was fitted with."""
+    """By the score of a fitted model; `group` is the one that it was fitted with."""
 
-    model: DELTRModel = field(repr=False)
+    model: DELTRModel
     group: ProtectedGroup
-    features: Features = SCORE
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` candidates, ties by id."""
         if not len(pool.ranking):
             return pool.ranking
-        protected = self.group.members(pool).astype(np.float64)
-        return ordered(pool.ranking.ids, self.model.score(self.features(pool), protected), pool.n)
-
-
-def judged_query(
-    pool: Pool, grades: Mapping[str, int], group: ProtectedGroup, features: Features = SCORE
-) -> JudgedQuery:
-    """A pool of candidates as a training query: `grades` are the topic's judgments, 0 for a document without one."""
-    labels = np.array([grades.get(id, 0) for id in pool.ranking.ids], dtype=np.float64)
-    return JudgedQuery(features(pool), labels, group.members(pool))
+        documents = judged_query(pool, {}, self.group)
+        scores = self.model.score(documents.features, documents.protected.astype(np.float64))
+        return ordered(pool.ranking.ids, scores, pool.n)
 
 
 class DELTRConfig(ProtectedPart):
@@ -240,21 +215,22 @@ class DELTRConfig(ProtectedPart):
     """Steps of gradient descent. More fit the training topics more closely, and take longer."""
 
     def build(self, site: Site) -> CrossFitted:
-        """The re-ranker; it is fitted now. DataError where there are too few judged topics."""
-        named, settings = self.place(site), site.settings
+        """The re-ranker; it is fitted now.
+
+        DataError where there are too few judged topics, or no group is named and none ever lacks exposure.
+        """
+        named, discount = self.place(site), parse_discount(site.settings.discount)
 
         def fit(pools: Mapping[str, Pool]) -> DELTRReranker:
-            group = named or _usually_lacking(pools.values(), settings)
+            group = named
+            if group is None:
+                # The group that lacks most in most pools, on a tie the first.
+                lacking = Counter(place for pool in pools.values() if (place := most_lacking(pool, discount)))
+                if not lacking:
+                    wanted = "name one with `group: {...}`"
+                    raise DataError(f"DELTR: no group lacks exposure in any training topic; {wanted}")
+                group = min(lacking, key=lambda place: (-lacking[place], place))
             queries = [judged_query(pool, site.collection.qrels[topic], group) for topic, pool in pools.items()]
             return DELTRReranker(fit_deltr(queries, self.gamma, self.iterations, seed=site.seed), group)
 
-        return cross_fitted(training_pools(site.collection, engine_of(site), settings), fit, site.seed)
-
-
-def _usually_lacking(pools: Iterable[Pool], settings: Settings) -> ProtectedGroup:
-    """The group that lacks most in most pools, on a tie the first; DataError where none ever lacks anything."""
-    discount = parse_discount(settings.discount)
-    found = Counter(place for pool in pools if (place := most_lacking(pool, discount)))
-    if not found:
-        raise DataError("DELTR: no group lacks exposure in any training topic; name one with `group: {...}`")
-    return min(found, key=lambda place: (-found[place], place.dimension, place.group))
+        return cross_fitted(training_pools(site), fit, site.seed)

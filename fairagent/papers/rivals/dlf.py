@@ -1,13 +1,11 @@
 """DLF: a fairness score learned without relevance labels, fused with the engine's (after Chen & Fang, ICTIR 2023).
 
-DLF's loss: how far the exposure that scores give groups is from its target (after Chen & Fang, ICTIR 2023).
-
 The paper's formulas could not be read; these are this project's: the exposure of a document is its chance of being
 ranked first, p = softmax(s), that of a group the sum of p times membership, as a share of what all known groups get.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -22,29 +20,25 @@ from fairagent.extend import (
     Pool,
     Progress,
     Ranking,
-    Section,
     Site,
     UsageError,
     check_vectors,
-    engine_of,
     min_max,
     open_vectors,
     ordered,
     prepare_index,
     prepare_vectors,
 )
-from fairagent.papers.rivals.training import (
-    Adam,
-    Array,
-    CrossFitted,
-    EmbeddingFeatures,
-    Features,
-    cross_fitted,
-    training_pools,
-)
+from fairagent.papers.rivals.training import CrossFitted, cross_fitted, training_pools
 
 Direction = Literal["kl", "kl-reverse"]
 """kl: KL(exposure || target); kl-reverse: KL(target || exposure), infinite where a group of the target gets nothing."""
+
+Features = Callable[[Pool], FloatArray]
+"""One row of numbers a candidate, (n, f), the same f for every pool (the paper: Sentence-BERT's)."""
+
+SMOOTHING = 1e-6
+"""Added to every share in training: a group of the target may have no candidate."""
 
 
 def exposure_loss(
@@ -87,26 +81,42 @@ def fuse(fairness: FloatArray, relevance: FloatArray, alpha: float) -> FloatArra
     return alpha * min_max(fairness) + (1 - alpha) * min_max(relevance)
 
 
-SMOOTHING = 1e-6
-"""Added to every share in training: a group of the target may have no candidate."""
+@dataclass(frozen=True, slots=True, eq=False)
+class DLFModel:
+    """A fairness model: the weights of the features, `output` (f,), or of tanh units (h,) of one hidden layer.
 
+    `hidden` (f, h) are the features' weights for each unit, `bias` (h,) is that of each unit; without them it is
+    linear.
+    """
 
-class DLFModel(Section):
-    """A fitted fairness model, linear or with one hidden layer of tanh units; `save_model` keeps it as JSON."""
+    output: FloatArray
+    hidden: FloatArray | None = None
+    bias: FloatArray | None = None
 
-    output: Array
-    """Weights of the features (f,), or of the hidden units (h,)."""
-    hidden: Array | None = None
-    """Weights of the features for each hidden unit, (f, h)."""
-    bias: Array | None = None
-    """Of each hidden unit, (h,)."""
+    def units(self, features: FloatArray) -> FloatArray:
+        """What the output weighs: the features (n, f) themselves, or the hidden units' values (n, h)."""
+        if self.hidden is None or self.bias is None:
+            return features
+        return np.asarray(np.tanh(features @ self.hidden + self.bias))
 
     def score(self, features: FloatArray) -> FloatArray:
         """The fairness scores (n,) of documents with `features` (n, f); DataError for another f."""
         expected = len(self.output if self.hidden is None else self.hidden)
         if features.ndim != 2 or features.shape[1] != expected:
             raise DataError(f"the DLF model was fitted to {expected} feature(s), not {features.shape[1:]}")
-        return np.asarray(_units(features, self.hidden, self.bias) @ self.output)
+        return np.asarray(self.units(features) @ self.output)
+
+    def gradients(self, features: FloatArray, pool: Pool, direction: Direction) -> list[FloatArray]:
+        """The gradient of the pool's exposure loss in output, and hidden and bias if there are such."""
+        units = self.units(features)
+        scores = units @ self.output
+        of_scores = np.zeros_like(scores)
+        for memberships, target in zip(pool.memberships, pool.targets, strict=True):
+            of_scores += exposure_loss(scores, memberships[:, 1:], target, direction, SMOOTHING)[1]
+        if self.hidden is None:
+            return [of_scores @ units]
+        of_hidden = np.outer(of_scores, self.output) * (1 - units**2)
+        return [of_scores @ units, features.T @ of_hidden, of_hidden.sum(axis=0)]
 
 
 def fit_dlf(
@@ -121,35 +131,45 @@ def fit_dlf(
 ) -> DLFModel:
     """Fit to the groups and targets of the training pools; relevance judgments play no part.
 
-    The loss of a pool is the sum over its dimensions of `exposure_loss`, plus `l2` |parameters|^2; Adam takes a step a
-    pool, in an order drawn anew each epoch with `seed`. `hidden` units make one hidden layer, 0 a linear model.
-    Raises UsageError for numbers out of range, DataError for no pool or features that differ in number.
+    The loss of a pool is the sum over its dimensions of `exposure_loss`, plus `l2` |parameters|^2. Adam (Kingma & Ba
+    2015; decay .9 and .999) takes a step a pool, in an order drawn anew each epoch with `seed`. `hidden` units make one
+    hidden layer, 0 a linear model. Raises UsageError for numbers out of range, DataError for no pool or features that
+    differ in number.
     """
     if hidden < 0 or epochs < 0 or rate <= 0 or l2 < 0:
-        raise UsageError(
-            f"DLF needs hidden >= 0, epochs >= 0, rate > 0 and l2 >= 0, not {hidden}, {epochs}, {rate:g} and {l2:g}"
-        )
+        given = f"not {hidden}, {epochs}, {rate:g} and {l2:g}"
+        raise UsageError(f"DLF needs hidden >= 0, epochs >= 0, rate > 0 and l2 >= 0, {given}")
     training = [(features(pool), pool) for pool in pools if len(pool.ranking)]
-    widths = {rows.shape[1] for rows, _ in training}
+    widths = sorted({rows.shape[1] for rows, _ in training})
     if len(widths) != 1:
-        raise DataError(f"DLF needs pools with candidates and one number of features, found {sorted(widths)}")
-    rng = np.random.default_rng(seed)
-    parameters = _initial(widths.pop(), hidden, rng)
-    adam = Adam(parameters, rate)
-    for _ in range(epochs):
-        for i in rng.permutation(len(training)).tolist():
-            rows, pool = training[i]
-            gradients = _gradients(rows, pool, parameters, direction)
-            adam.step([g + 2 * l2 * value for g, value in zip(gradients, parameters, strict=True)])
-    output, *layer = parameters
-    return DLFModel(output=output, hidden=layer[0], bias=layer[1]) if layer else DLFModel(output=output)
+        raise DataError(f"DLF needs pools with candidates and one number of features, not {widths}")
+    rng, width = np.random.default_rng(seed), widths[0]
+    if hidden:
+        # Uniform after Glorot & Bengio (2010), so that tanh starts in its linear part.
+        of_output, of_hidden = np.sqrt(6 / (hidden + 1)), np.sqrt(6 / (width + hidden))
+        output = rng.uniform(-of_output, of_output, hidden)
+        parameters = [output, rng.uniform(-of_hidden, of_hidden, (width, hidden)), np.zeros(hidden)]
+    else:
+        parameters = [np.zeros(width)]
+    model = DLFModel(*parameters)
+    means, squares = ([np.zeros_like(parameter) for parameter in parameters] for _ in range(2))
+    order = [i for _ in range(epochs) for i in rng.permutation(len(training)).tolist()]
+    for number, i in enumerate(order, start=1):
+        rows, pool = training[i]
+        gradients = model.gradients(rows, pool, direction)
+        for parameter, of_loss, mean, square in zip(parameters, gradients, means, squares, strict=True):
+            gradient = of_loss + 2 * l2 * parameter
+            mean += 0.1 * (gradient - mean)
+            square += 0.001 * (gradient**2 - square)
+            parameter -= rate * (mean / (1 - 0.9**number)) / (np.sqrt(square / (1 - 0.999**number)) + 1e-8)
+    return model
 
 
 @dataclass(frozen=True, slots=True)
 class DLFReranker:
     """By the model's fairness score and the candidates' own, both min-max: alpha fairness + (1 - alpha) relevance."""
 
-    model: DLFModel = field(repr=False)
+    model: DLFModel
     features: Features
     alpha: float = 0.5
 
@@ -163,43 +183,6 @@ class DLFReranker:
             return pool.ranking
         scores = fuse(self.model.score(self.features(pool)), pool.ranking.scores, self.alpha)
         return ordered(pool.ranking.ids, scores, pool.n)
-
-
-def _initial(width: int, hidden: int, rng: np.random.Generator) -> list[FloatArray]:
-    """The output weights, then those and the biases of the hidden layer, if any."""
-    if not hidden:
-        return [np.zeros(width)]
-    # Uniform after Glorot & Bengio (2010), so that tanh starts in its linear part.
-    of_output, of_hidden = np.sqrt(6 / (hidden + 1)), np.sqrt(6 / (width + hidden))
-    return [
-        rng.uniform(-of_output, of_output, hidden),
-        rng.uniform(-of_hidden, of_hidden, (width, hidden)),
-        np.zeros(hidden),
-    ]
-
-
-def _gradients(
-    features: FloatArray, pool: Pool, parameters: Sequence[FloatArray], direction: Direction
-) -> list[FloatArray]:
-    """The gradient of the pool's exposure loss in each parameter."""
-    output, *layer = parameters
-    units = _units(features, *layer)
-    scores = units @ output
-    of_scores = np.zeros_like(scores)
-    for memberships, target in zip(pool.memberships, pool.targets, strict=True):
-        of_scores += exposure_loss(scores, memberships[:, 1:], target, direction, SMOOTHING)[1]
-    of_output = of_scores @ units
-    if not layer:
-        return [of_output]
-    of_hidden = np.outer(of_scores, output) * (1 - units**2)
-    return [of_output, features.T @ of_hidden, of_hidden.sum(axis=0)]
-
-
-def _units(features: FloatArray, hidden: FloatArray | None = None, bias: FloatArray | None = None) -> FloatArray:
-    """What the output weighs: the features themselves, or the hidden units' values."""
-    if hidden is None or bias is None:
-        return features
-    return np.asarray(np.tanh(features @ hidden + bias))
 
 
 class DLFConfig(Part):
@@ -226,10 +209,13 @@ class DLFConfig(Part):
 
     def build(self, site: Site) -> CrossFitted:
         """The re-ranker; it is fitted now. DataError where there are too few judged topics."""
-        features = EmbeddingFeatures(open_vectors(site, self.encoder))
+        source = open_vectors(site, self.encoder)
+
+        def embeddings(pool: Pool) -> FloatArray:
+            return np.asarray(source.vectors(pool.ranking.ids), dtype=np.float64)
 
         def fit(pools: Mapping[str, Pool]) -> DLFReranker:
-            model = fit_dlf(tuple(pools.values()), features, self.hidden, seed=site.seed)
-            return DLFReranker(model, features, self.alpha)
+            model = fit_dlf(tuple(pools.values()), embeddings, self.hidden, seed=site.seed)
+            return DLFReranker(model, embeddings, self.alpha)
 
-        return cross_fitted(training_pools(site.collection, engine_of(site), site.settings), fit, site.seed)
+        return cross_fitted(training_pools(site), fit, site.seed)

@@ -1,12 +1,11 @@
-"""FA*IR's tables: how many protected documents each prefix of a fair ranking needs (Zehlike et al. 2017).
+"""FA*IR: a ranking with at least as many documents of a protected group as chance would show (Zehlike et al. 2017).
 
 A ranking is seen as tosses of a coin that shows "protected" with probability p. A prefix of length i fails when so few
 protected documents are as unlikely as `alpha`. A fair ranking has to pass at every prefix, so the whole test fails
 fair coins more often than `alpha`; the adjustment looks for a milder level for the prefixes that makes up for it.
-
-FA*IR: a ranking with at least as many documents of a protected group as chance would show (Zehlike et al. 2017).
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -88,8 +87,12 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> AdjustedT
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]
     """
     _check(k, p, alpha)
-    if compat == "library":
-        return _shared(_as_the_library(k, p, alpha))
+    adjustment = _as_the_library(k, p, alpha) if compat == "library" else _exact(k, p, alpha)
+    adjustment.table.flags.writeable = False
+    return adjustment
+
+
+def _exact(k: int, p: float, alpha: float) -> AdjustedTable:
     levels = _levels(k, p, alpha)
     steps = np.append(np.unique(levels[levels < alpha]), alpha)
 
@@ -97,18 +100,13 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> AdjustedT
         table = _table(levels, steps[step])
         return AdjustedTable(float(steps[step]), table, fail_probability(table, p))
 
-    mild, strict = tried(0), tried(len(steps) - 1)
-    low, high = 0, len(steps) - 1
-    # mild.fail <= alpha always (nothing is required), strict.fail > alpha from here on.
-    if strict.fail <= alpha:
-        return _shared(strict)
-    while high - low > 1:
-        middle = tried((low + high) // 2)
-        if middle.fail <= alpha:
-            low, mild = (low + high) // 2, middle
-        else:
-            high, strict = (low + high) // 2, middle
-    return _shared(mild if alpha - mild.fail <= strict.fail - alpha else strict)
+    # The first step above `alpha`; at step 0 nothing is required, so that nothing fails.
+    high = bisect_right(range(len(steps)), alpha, lo=1, key=lambda step: tried(step).fail)
+    mild = tried(high - 1)
+    if high == len(steps):
+        return mild
+    strict = tried(high)
+    return mild if alpha - mild.fail <= strict.fail - alpha else strict
 
 
 def _as_the_library(k: int, p: float, alpha: float) -> AdjustedTable:
@@ -155,16 +153,10 @@ def _table(levels: FloatArray, alpha: float) -> NDArray[np.intp]:
     return np.asarray((levels < alpha * (1 - 1e-12)).sum(axis=1))
 
 
-def _shared(adjustment: AdjustedTable) -> AdjustedTable:
-    adjustment.table.flags.writeable = False
-    return adjustment
-
-
 def _check(k: int, p: float, alpha: float) -> None:
     if k < 1 or not 0 <= p <= 1 or not 0.001 <= alpha <= 0.5:
-        raise UsageError(
-            f"FA*IR needs k >= 1, p in [0, 1] and alpha in [0.001, 0.5], not k={k}, p={p:g}, alpha={alpha:g}"
-        )
+        given = f"not k={k}, p={p:g}, alpha={alpha:g}"
+        raise UsageError(f"FA*IR needs k >= 1, p in [0, 1] and alpha in [0.001, 0.5], {given}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,20 +200,15 @@ def fa_star_ir(scores: FloatArray, protected: NDArray[np.bool_], table: NDArray[
     is_protected = protected[best_first]
     inside, outside = best_first[is_protected].tolist(), best_first[~is_protected].tolist()
     order: list[int] = []
-    # Places of the next protected and the next other document in their queues.
-    next_in = next_out = 0
+    above = 0
     for least in table[: len(scores)].tolist():
-        if next_in < len(inside) and next_out < len(outside):
-            better = scores[inside[next_in]] >= scores[outside[next_out]]
-            take_protected = next_in < least or better
+        others = len(order) - above
+        next_in, next_out = inside[above : above + 1], outside[others : others + 1]
+        if next_in and (not next_out or above < least or scores[next_in[0]] >= scores[next_out[0]]):
+            order += next_in
+            above += 1
         else:
-            take_protected = next_in < len(inside)
-        if take_protected:
-            order.append(inside[next_in])
-            next_in += 1
-        else:
-            order.append(outside[next_out])
-            next_out += 1
+            order += next_out
     return order
 
 

@@ -1,13 +1,12 @@
 """A stochastic ranking that represents the groups: each rank is first given to a group by chance, then to a document.
 
 Made after the Representative Stochastic ranker of Tikoo, Towards FairRAG (arXiv 2605.18806, 2026). Only its abstract
-could be read: it is stochastic, it does not take the scores of the first retrieval for unbiased, since bias between
-groups has shaped them, and its average exposure comes near parity. How it draws is not in there, so this is NOT that
-ranker but the closest published one that could be checked, with these two parts:
+could be read, which does not say how it draws: this is NOT that ranker but the closest published one that could be
+checked, with these two parts:
 
 - Groups: the ranking generator of Yang and Stoyanovich (Measuring Fairness in Ranked Outputs, SSDBM 2017, checked
   against the authors' code, DataResponsibly/FairRank): at every rank, by a chance that is always the same, the next
-  document of the protected group or the next of the others; where one list is exhausted the rest of the other follows.
+  document of the protected group or of the others; where one list is exhausted the rest of the other follows.
 - Documents: within its group each document is drawn by Plackett-Luce, as the stochastic ranker of Fair RAG (Kim and
   Diaz, ICTIR 2025). Scores are compared within a group only, so no bias between groups enters.
 
@@ -82,35 +81,42 @@ def draw_order(pool: Pool, alpha: float, rng: np.random.Generator) -> list[int]:
     """One draw: the places in `pool.ranking` of min(n, candidates) documents; see `RepresentativeReranker`."""
     shares = [counting_one(rows) for rows in pool.memberships]
     targets = [with_unknown(rows[: pool.n], target) for rows, target in zip(shares, pool.targets, strict=True)]
-    labels = np.array([_drawn(rows, rng) for rows in shares], dtype=np.intp).reshape(len(shares), len(pool.ranking)).T
+    labels = np.zeros((len(pool.ranking), len(shares)), dtype=np.intp)
+    for dimension, rows in enumerate(shares):
+        bounds = rows.cumsum(axis=1)
+        # Divided by the last, the bounds from the last label with a share on are exactly 1.
+        labels[:, dimension] = (rng.random((len(rows), 1)) >= (bounds / bounds[:, -1:])[:, :-1]).sum(axis=1)
     numbers: dict[tuple[int, ...], int] = {}
-    kind_of = np.array([numbers.setdefault(tuple(row), len(numbers)) for row in labels.tolist()], dtype=np.intp)
-    kinds = np.array(list(numbers), dtype=np.intp).reshape(len(numbers), len(shares))
-    queues = [_queue(np.flatnonzero(kind_of == kind), pool.ranking.scores, alpha, rng) for kind in range(len(kinds))]
-    sizes = np.bincount(kind_of, minlength=len(kinds)).astype(np.float64)
+    of = np.array([numbers.setdefault(tuple(row), len(numbers)) for row in labels.tolist()], dtype=np.intp)
+    combinations = np.array(list(numbers), dtype=np.intp).reshape(len(numbers), len(shares))
+    sizes = np.bincount(of, minlength=len(combinations)).astype(np.float64)
+    queues: list[list[int]] = []
+    for number in range(len(combinations)):
+        places = np.flatnonzero(of == number)
+        drawn = sample_rankings(sampler_log_scores(pool.ranking.scores[places], alpha), len(places), rng)[0]
+        queues.append(places[drawn[::-1]].tolist())
 
     order: list[int] = []
-    open_kinds, bounds = np.arange(len(kinds)), np.zeros(0)
+    left, bounds = np.arange(len(combinations)), np.zeros(0)
     for _ in range(min(pool.n, len(pool.ranking))):
         if not len(bounds):
-            open_kinds = np.flatnonzero([bool(queue) for queue in queues])
-            bounds = raked(sizes[open_kinds], kinds[open_kinds], targets).cumsum()
-        # A kind without a share has the bound of the one before it: on the right of equal bounds it is never met.
-        queue = queues[open_kinds[np.searchsorted(bounds, rng.random() * bounds[-1], side="right")]]
+            left = np.flatnonzero([bool(queue) for queue in queues])
+            bounds = raked(sizes[left], combinations[left], targets).cumsum()
+        # A combination without a share has the bound of the one before it: right of equal bounds it is never drawn.
+        queue = queues[left[np.searchsorted(bounds, rng.random() * bounds[-1], side="right")]]
         order.append(queue.pop())
         if not queue:
             bounds = np.zeros(0)
     return order
 
 
-def raked(sizes: FloatArray, kinds: NDArray[np.intp], targets: Sequence[FloatArray]) -> FloatArray:
-    """The shares of kinds of documents, (k,), that are on target in each dimension and else in proportion to `sizes`.
+def raked(sizes: FloatArray, combinations: NDArray[np.intp], targets: Sequence[FloatArray]) -> FloatArray:
+    """The shares of combinations of groups, (k,), on target in each dimension and else in proportion to `sizes`.
 
-    `kinds` (k, d) holds the label of each kind in each dimension, `targets` a share for each label; 0 is unknown. It is
+    `combinations` (k, d) has a label in each dimension, `targets` a share for each label; 0 is unknown. It is
     iterative proportional fitting (Deming and Stephan 1940): dimension by dimension the shares are multiplied to their
-    target until nothing changes. Groups that no kind has give their target to the other groups. Targets that these
-    kinds cannot meet together are met one after the other, the last dimension's at the end; where they leave nothing,
-    `sizes` decide.
+    target until nothing changes. Groups in no combination give their target to the other groups. Targets that cannot be
+    met together are met one after the other, the last dimension's at the end; where they leave nothing, `sizes` decide.
 
     >>> both = np.array([[1, 1], [1, 2], [2, 2]])
     >>> raked(np.ones(3), both, [np.array([0, 0.5, 0.5]), np.array([0, 0.25, 0.75])]).round(6).tolist()
@@ -120,7 +126,7 @@ def raked(sizes: FloatArray, kinds: NDArray[np.intp], targets: Sequence[FloatArr
     shares = start
     for _ in range(ROUNDS):
         before = shares
-        for labels, target in zip(kinds.T, targets, strict=True):
+        for labels, target in zip(combinations.T, targets, strict=True):
             mass = np.bincount(labels, weights=shares, minlength=len(target))
             due = np.where(mass > 0, target, 0)
             if due[1:].any():
@@ -131,22 +137,6 @@ def raked(sizes: FloatArray, kinds: NDArray[np.intp], targets: Sequence[FloatArr
         if np.abs(shares - before).max() <= EXACT:
             break
     return shares
-
-
-def _queue(places: NDArray[np.intp], scores: FloatArray, alpha: float, rng: np.random.Generator) -> list[int]:
-    """The candidates at these places in the order that was drawn for them, the first one last."""
-    drawn = sample_rankings(sampler_log_scores(scores[places], alpha), len(places), rng)[0]
-    queue: list[int] = places[drawn[::-1]].tolist()
-    return queue
-
-
-def _drawn(shares: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
-    """A label for each document, (m,), by its shares (m, 1 + g), which add up to 1."""
-    bounds = shares.cumsum(axis=1)
-    # Divided by the last, the bounds from the last label with a share on are exactly 1.
-    bounds /= bounds[:, -1:]
-    drawn: NDArray[np.intp] = (rng.random((len(shares), 1)) >= bounds[:, :-1]).sum(axis=1)
-    return drawn
 
 
 class RepresentativeConfig(Part):

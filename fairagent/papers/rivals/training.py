@@ -1,52 +1,31 @@
-"""The protected group of re-rankers that know only two: protected and not.
-
-Training re-rankers without letting them see the topics that they are judged on.
-
-What learned re-rankers see of a candidate.
-
-Learned re-rankers on disk: JSON that can be read, checked and compared.
-
-Adam: gradient steps scaled by running moments of the gradient (Kingma & Ba 2015).
-"""
+"""What rivals that learn, or that know one protected group, have in common."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PlainSerializer, PlainValidator
+from pydantic import Field
 
 from fairagent.extend import (
-    Collection,
     DataError,
     Discount,
-    EmbeddingSource,
     ExposureMeter,
-    FloatArray,
     Part,
     Pool,
     Ranking,
     Reranker,
-    Retriever,
-    Section,
-    Settings,
-    SettingsError,
     Site,
     UsageError,
     as_query,
     dimensions_of,
-    file_text,
+    engine_of,
     group_exposure,
     known_part,
-    min_max,
     most_underexposed,
-    parse_json,
     pool_of,
-    validate,
-    write_whole,
 )
 
 FOLDS = 5
@@ -80,16 +59,17 @@ def cross_fitted(pools: Mapping[str, Pool], fit: Callable[[Mapping[str, Pool]], 
     return CrossFitted(tuple(rerankers), seed)
 
 
-def training_pools(collection: Collection, retriever: Retriever, settings: Settings) -> dict[str, Pool]:
-    """Topic id -> its candidates, for every topic with a relevant document that finds something.
+def training_pools(site: Site) -> dict[str, Pool]:
+    """Topic id -> its candidates, for every topic with a relevant document and a candidate.
 
     A topic whose target cannot be made (`target: qrels` without a labeled relevant document) teaches nothing.
     """
+    collection, settings, engine = site.collection, site.settings, engine_of(site)
     pools: dict[str, Pool] = {}
     for topic in collection.topics.values():
         if not any(grade > 0 for grade in collection.qrels.get(topic.id, {}).values()):
             continue
-        ranking = retriever.search(as_query(topic), settings.depth)
+        ranking = engine.search(as_query(topic), settings.depth)
         try:
             meter = ExposureMeter.make(collection, topic.id, settings, ranking)
         except DataError:
@@ -99,99 +79,7 @@ def training_pools(collection: Collection, retriever: Retriever, settings: Setti
     return pools
 
 
-class Features(Protocol):
-    """Describes candidates: any callable with this signature will do."""
-
-    def __call__(self, pool: Pool) -> FloatArray:
-        """One row of numbers a candidate, (n, f), the same f for every pool."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreFeature:
-    """One column: the score that found the candidate, min-max in its pool."""
-
-    def __call__(self, pool: Pool) -> FloatArray:
-        """The scores on [0, 1], (n, 1)."""
-        return min_max(pool.ranking.scores)[:, None]
-
-
-SCORE = ScoreFeature()
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingFeatures:
-    """The candidate's embedding (DLF: Sentence-BERT)."""
-
-    source: EmbeddingSource
-
-    def __call__(self, pool: Pool) -> FloatArray:
-        """The embeddings, (n, d)."""
-        return np.asarray(self.source.vectors(pool.ranking.ids), dtype=np.float64)
-
-
-LARGEST = 1 << 26
-"""Bytes of a file."""
-
-S = TypeVar("S", bound=Section)
-
-
-def _finite(values: Any) -> FloatArray:
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("expected numbers") from None
-    if not np.isfinite(array).all():
-        raise ValueError("expected finite numbers")
-    return array
-
-
-Array = Annotated[FloatArray, PlainValidator(_finite), PlainSerializer(lambda array: array.tolist())]
-"""An array of finite numbers as a field of a model."""
-
-
-def save_model(model: Section, path: Path) -> None:
-    """Write `model` as JSON; numbers keep every digit."""
-    write_whole(path, model.model_dump_json(indent=1) + "\n")
-
-
-def load_model(kind: type[S], path: Path) -> S:
-    """Read what `save_model` wrote; DataError, naming the file and every fault, where that is no model of this kind."""
-    try:
-        values = parse_json(file_text(path, LARGEST))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read as JSON ({error})") from None
-    if not isinstance(values, dict):
-        raise DataError(f"{path}: expected a JSON object, found {type(values).__name__}")
-    try:
-        return validate(kind, values, str(path))
-    except SettingsError as error:
-        raise DataError(str(error)) from None
-
-
-class Adam:
-    """Updates `parameters` in place; `rate` is about how far one step moves a parameter."""
-
-    def __init__(self, parameters: Sequence[FloatArray], rate: float) -> None:
-        self._parameters = parameters
-        self._rate = rate
-        self._mean = [np.zeros_like(parameter) for parameter in parameters]
-        self._square = [np.zeros_like(parameter) for parameter in parameters]
-        self._steps = 0
-
-    def step(self, gradients: Sequence[FloatArray]) -> None:
-        """One step against `gradients`, with the moments' decay .9 and .999 and their bias corrected."""
-        self._steps += 1
-        mean_share, square_share = 1 - 0.9**self._steps, 1 - 0.999**self._steps
-        for parameter, gradient, mean, square in zip(
-            self._parameters, gradients, self._mean, self._square, strict=True
-        ):
-            mean += 0.1 * (gradient - mean)
-            square += 0.001 * (gradient**2 - square)
-            parameter -= self._rate * (mean / mean_share) / (np.sqrt(square / square_share) + 1e-8)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class ProtectedGroup:
     """A group by its place in a pool: the dimension, and the group among its known ones, both counted from 0.
 
