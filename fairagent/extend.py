@@ -73,7 +73,7 @@ HOMES = {
     "collection.exposure": "ExposureMeter dimensions_of total_gap",
     "collection.groups": "JoinedGroups",
     "collection.leakage": "refuse_overlap text_key",
-    "collection.records": "Faults Record checked_id json_records lines listed read_text shown",
+    "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
     "collection.table": "unknown_dimension",
     "collection.table_buffer": "Labels",
     "collection.targets": "GivenTarget",

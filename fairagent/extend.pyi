@@ -39,6 +39,7 @@ from fairagent.collection.leakage import text_key as text_key
 from fairagent.collection.records import Faults as Faults
 from fairagent.collection.records import Record as Record
 from fairagent.collection.records import checked_id as checked_id
+from fairagent.collection.records import csv_records as csv_records
 from fairagent.collection.records import json_records as json_records
 from fairagent.collection.records import lines as lines
 from fairagent.collection.records import listed as listed

@@ -25,8 +25,8 @@ from fairagent.evaluate.check import CheckedExperiment, check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
-from fairagent.papers.debias_rag.benchmarks.items import OVERALL
-from fairagent.papers.debias_rag.benchmarks.preference import ItemScores, StereoSet
+from fairagent.papers.debias_rag.benchmarks.items import OVERALL, ItemScores
+from fairagent.papers.debias_rag.benchmarks.preference import StereoSet
 from fairagent.papers.debias_rag.theta import grid, search_theta
 from fairagent.settings import read_yaml
 
@@ -63,14 +63,14 @@ def run(file: Path, described: dict[str, Any], folder: Path, workers: int) -> Ru
 def icat(run: Run, system: str, asked: Sequence[str]) -> float:
     """The ICAT of a system over some of the run's questions."""
     assert isinstance(run.kind, StereoSet)
-    choices = {
-        outcome.topic: ItemScores.read(outcome.record)
+    scored = [
+        ItemScores.read(outcome.record)
         for outcome in run.answered
         if outcome.system == system and outcome.topic in asked and outcome.record
-    }
-    numbers = run.kind.numbers(choices, [np.array(choice.scores) for choice in choices.values()])
-    found = next(values["ICAT"] for part, kind, values, _ in numbers if (part, kind) == (OVERALL, OVERALL))
-    return float("nan") if found is None else found
+    ]
+    overall = (row for row in run.kind.numbers(scored) if (row.part, row.kind) == (OVERALL, OVERALL))
+    value = next(overall).values["ICAT"]
+    return float("nan") if value is None else value
 
 
 def main(arguments: list[str] | None = None) -> dict[int, Weights]:

@@ -1,9 +1,7 @@
 """What a Fair RAG run shows: curves over alpha, utility by intervals of disparity, and the gap stage by stage.
 
-What the rows of a system say together, and medians over several systems and their runs.
-
-The paper's Table 1 has a row a retriever, of which it has run four generators; how it takes them together is not said.
-Medians do not follow one generator that fails.
+Medians take curves of several systems and runs together. The paper's Table 1 has a row a retriever, of which it has run
+four generators; how it takes them together is not said. Medians do not follow one generator that fails.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from fairagent.extend import (
     FloatArray,
     PlotPoint,
     Run,
-    Table,
     area_under_curve,
     disparity_intervals,
     interval_name,
@@ -30,9 +27,19 @@ from fairagent.extend import (
 )
 from fairagent.papers.fair_rag.draws import NORMALIZED, Draws
 
-RETRIEVED, RERANKED, CITED = STAGES = ("gap retrieved", "gap re-ranked", "gap cited")
+STAGES = ("gap retrieved", "gap re-ranked", "gap cited")
 CURVES = (("EE-D", "EE-R"), ("EE-R", NORMALIZED), ("EE-D", NORMALIZED), ("EE-D", "EAE-D"))
 """What is drawn against what: disparity, ranking quality, utility and attributed disparity."""
+SLOPE, AREA = "slope", "AUC"
+
+
+def difference(interval: str) -> str:
+    """The measure that says by how much normalized EU in an interval of EE-D differs from that of the own order."""
+    return f"difference {interval}"
+
+
+MEASURES = (SLOPE, AREA, *(difference(interval_name(*ends)) for ends in pairwise(EDGES)))
+"""What a curve comes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,81 @@ class Curve:
     intervals: tuple[DisparityInterval, ...]
     steps: tuple[tuple[float, float, float | None], ...]
 
+    @property
+    def measures(self) -> dict[str, float | None]:
+        """Each of MEASURES that there is -> its value."""
+        of_intervals = {difference(interval.name): interval.difference for interval in self.intervals}
+        return {SLOPE: self.slope, AREA: self.area, **of_intervals}
+
+
+def curves(run: Run) -> tuple[Curve, ...]:
+    """One curve for each run of each system that rankings are drawn from, and one for the oracle of each generator."""
+    rows: dict[tuple[str, bool, int], list[RowMeans]] = {}
+    for name in run.systems:
+        draws = Draws.model_validate(run.rows[name])
+        means = {row.measure: row.mean for row in run.comparisons if row.system == name and not row.dimension}
+        rows.setdefault((draws.system, draws.oracle, draws.run), []).append(RowMeans(name, draws.alpha, means))
+    every = (_curve(run, *key, rows) for key in rows)
+    return tuple(curve for curve in every if curve.drawn or curve.own)
+
+
+def _curve(
+    run: Run, system: str, oracle: bool, number: int, rows: Mapping[tuple[str, bool, int], Sequence[RowMeans]]
+) -> Curve:
+    of_run = rows[system, oracle, number]
+    drawn = sorted((row for row in of_run if row.alpha is not None and row.means), key=lambda row: row.alpha or 0.0)
+    # A system has one own order, which is that of all of its runs.
+    first = rows.get((system, oracle, 0), ())
+    own = next((row for row in first if row.alpha is None and row.means), None)
+    disparity = np.array([row.means["EE-D"] for row in drawn])
+    relevance = np.array([row.means["EE-R"] for row in drawn])
+    line = np.ptp(disparity) > 0 if len(drawn) else False
+    steps = []
+    for before, after in pairwise(drawn):
+        one, two = (_values(run, row.name, "EE-D") for row in (before, after))
+        # Of a run that is not finished the rows may have gone differently far.
+        p = paired_t(two - one) if len(one) == len(two) else None
+        steps.append((before.alpha or 0.0, after.alpha or 0.0, p))
+    called = of_run[0].name if oracle else f"{system}, run {number + 1}" if number else system
+    return Curve(
+        called,
+        "" if oracle else system,
+        tuple(drawn),
+        own,
+        slope(disparity, relevance) if line else None,
+        area_under_curve(disparity, relevance) if line else None,
+        _intervals(run, drawn, own),
+        tuple(steps),
+    )
+
+
+def _values(run: Run, name: str, measure: str) -> FloatArray:
+    """The values of the topics that all rows have finished, in their order."""
+    of_row = (one for one in run.outcomes if one.system == name and one.topic not in run.excluded)
+    return np.array([one.values[""][measure] for one in of_row if measure in one.values.get("", {})])
+
+
+def _intervals(run: Run, drawn: Sequence[RowMeans], own: RowMeans | None) -> tuple[DisparityInterval, ...]:
+    if own is None or not drawn:
+        return ()
+    disparity, utility = (
+        np.concatenate([_values(run, row.name, measure) for row in drawn]) for measure in ("EE-D", NORMALIZED)
+    )
+    if len(disparity) != len(utility):
+        return ()
+    return disparity_intervals(disparity, utility, _values(run, own.name, NORMALIZED))
+
+
+def query_points(run: Run, curve: Curve, queries: int, x: str, y: str) -> list[PlotPoint]:
+    """Two measures of the first so many queries, at every alpha of a curve."""
+    shown = list(dict.fromkeys(one.topic for one in run.answered))[:queries]
+    names = {row.name: f"α={row.alpha:g}" for row in curve.drawn}
+    return [
+        PlotPoint(f"{one.topic} {names[one.system]}", one.values[""][x], one.values[""][y])
+        for one in run.answered
+        if one.system in names and one.topic in shown and y in one.values.get("", {})
+    ]
+
 
 @dataclass(frozen=True, slots=True)
 class Stages:
@@ -71,7 +153,6 @@ class Stages:
     retrieved: float
     reranked: float
     cited: float
-    topics: int
 
     @property
     def by_reranking(self) -> float:
@@ -84,116 +165,15 @@ class Stages:
         return self.cited - self.reranked
 
 
-def curves(run: Run) -> tuple[Curve, ...]:
-    """One curve for each run of each system that rankings are drawn from, and one for the oracle of each generator."""
-    found = []
-    drawn_as = {name: Draws.model_validate(row) for name, row in run.rows.items()}
-    for key in dict.fromkeys((draws.system, draws.oracle, draws.run) for draws in drawn_as.values()):
-        system, oracle, number = key
-        names = [name for name in run.systems if _of(drawn_as[name]) == key]
-        drawn = [RowMeans(name, drawn_as[name].alpha, _means(run, name)) for name in names]
-        drawn = sorted((row for row in drawn if row.alpha is not None and row.means), key=lambda row: row.alpha or 0.0)
-        # A system has one own order, which is that of all of its runs.
-        own_name = next(
-            (name for name, of in drawn_as.items() if _of(of) == (system, oracle, 0) and of.alpha is None), ""
-        )
-        own_means = _means(run, own_name)
-        own = RowMeans(own_name, None, own_means) if own_means else None
-        if drawn or own:
-            called = names[0] if oracle else f"{system}, run {number + 1}" if number else system
-            line, intervals = _line(drawn), _intervals(run, drawn, own)
-            found.append(
-                Curve(called, "" if oracle else system, tuple(drawn), own, *line, intervals, _steps(run, drawn))
-            )
-    return tuple(found)
-
-
-def query_points(run: Run, curve: Curve, queries: int, x: str, y: str) -> list[PlotPoint]:
-    """Two measures of the first so many queries, at every alpha of a curve."""
-    counted = list(dict.fromkeys(one.topic for one in run.answered))[:queries]
-    names = {row.name: f"α={row.alpha:g}" for row in curve.drawn}
-    return [
-        PlotPoint(f"{one.topic} {names[one.system]}", one.values[""][x], one.values[""][y])
-        for one in run.answered
-        if one.system in names and one.topic in counted and y in one.values.get("", {})
-    ]
-
-
-def _of(draws: Draws) -> tuple[str, bool, int]:
-    return draws.system, draws.oracle, draws.run
-
-
 def stages(run: Run) -> tuple[Stages, ...]:
     """Every row's gap, stage by stage, in each dimension that is judged."""
-    rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
-    found = []
-    for dimension in run.dimensions:
-        for name in run.systems:
-            if (name, dimension, RETRIEVED) in rows:
-                first, second, third = (rows[name, dimension, stage] for stage in STAGES)
-                found.append(Stages(name, dimension, first.mean, second.mean, third.mean, first.topics))
-    return tuple(found)
-
-
-def _means(run: Run, name: str) -> dict[str, float]:
-    return {row.measure: row.mean for row in run.comparisons if row.system == name and not row.dimension}
-
-
-def _line(drawn: Sequence[RowMeans]) -> tuple[float | None, float | None]:
-    disparity = np.array([row.means["EE-D"] for row in drawn])
-    relevance = np.array([row.means["EE-R"] for row in drawn])
-    if len(set(disparity.tolist())) < 2:
-        return None, None
-    return slope(disparity, relevance), area_under_curve(disparity, relevance)
-
-
-def _values(run: Run, name: str, measure: str) -> FloatArray:
-    """The values of the topics that all rows have finished, in their order."""
-    return np.array(list(_by_topic(run, name, measure)))
-
-
-def _by_topic(run: Run, name: str, measure: str) -> Iterator[float]:
-    for outcome in run.outcomes:
-        if outcome.system == name and outcome.topic not in run.excluded and measure in outcome.values.get("", {}):
-            yield outcome.values[""][measure]
-
-
-def _intervals(run: Run, drawn: Sequence[RowMeans], own: RowMeans | None) -> tuple[DisparityInterval, ...]:
-    if own is None or not drawn:
-        return ()
-    disparity = np.concatenate([_values(run, row.name, "EE-D") for row in drawn])
-    utility = np.concatenate([_values(run, row.name, NORMALIZED) for row in drawn])
-    # Of a run that is not finished the rows may have gone differently far.
-    if len(disparity) != len(utility):
-        return ()
-    return disparity_intervals(disparity, utility, _values(run, own.name, NORMALIZED))
-
-
-def _steps(run: Run, drawn: Sequence[RowMeans]) -> tuple[tuple[float, float, float | None], ...]:
-    found = []
-    for before, after in pairwise(drawn):
-        first, second = (_values(run, row.name, "EE-D") for row in (before, after))
-        p = paired_t(second - first) if len(first) == len(second) else None
-        found.append((before.alpha or 0.0, after.alpha or 0.0, p))
-    return tuple(found)
-
-
-SLOPE, AREA = "slope", "AUC"
-
-
-def difference(interval: str) -> str:
-    """The measure that says by how much normalized EU in an interval of EE-D differs from that of the own order."""
-    return f"difference {interval}"
-
-
-MEASURES = (SLOPE, AREA, *(difference(interval_name(*ends)) for ends in pairwise(EDGES)))
-"""What a curve comes to."""
-
-
-def together(curve: Curve) -> dict[str, float | None]:
-    """Measure -> value of a system's curve."""
-    of_intervals = {difference(interval.name): interval.difference for interval in curve.intervals}
-    return {SLOPE: curve.slope, AREA: curve.area, **of_intervals}
+    means = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
+    return tuple(
+        Stages(name, dimension, *(means[name, dimension, stage] for stage in STAGES))
+        for dimension in run.dimensions
+        for name in run.systems
+        if (name, dimension, STAGES[0]) in means
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,28 +185,13 @@ class Median:
     values: dict[str, float]
 
 
-def medians(wanted: Mapping[str, Sequence[str]], found: Sequence[Curve]) -> Iterator[Median]:
+def medians(wanted: Mapping[str, Sequence[str]], of_run: Sequence[Curve]) -> Iterator[Median]:
     """Those that are wanted, name -> systems, over all runs of these systems; none where no curve is there."""
     for name, systems in wanted.items():
-        of = [curve for curve in found if curve.of in systems]
-        own = {curve.of: curve.own.means[NORMALIZED] for curve in of if curve.own}
-        told = {NORMALIZED: list(own.values())}
+        chosen = [curve for curve in of_run if curve.of in systems]
+        own = {curve.of: curve.own.means[NORMALIZED] for curve in chosen if curve.own}
+        values: dict[str, list[float]] = {NORMALIZED: list(own.values())}
         for measure in MEASURES:
-            told[measure] = [value for curve in of if (value := together(curve).get(measure)) is not None]
-        if of:
-            yield Median(name, len(of), {measure: median(values) for measure, values in told.items() if values})
-
-
-def median_tables(run: Run, wanted: Mapping[str, Sequence[str]], found: Sequence[Curve]) -> Iterator[Table]:
-    """The medians beside what was expected of them; none where nothing is wanted."""
-    rows = list(medians(wanted, found))
-    papers = [(run.expected or {}).get(row.name, {}).get("", {}) for row in rows]
-    shown = [name for name in (NORMALIZED, *MEASURES) if any(name in row.values for row in rows)]
-    expected = [name for name in shown if any(name in paper for paper in papers)]
-    lines = [
-        [row.name, str(row.curves), *map(row.values.get, shown), *map(paper.get, expected)]
-        for row, paper in zip(rows, papers, strict=True)
-    ]
-    columns = ["median of", "curves", *shown, *(f"expected {name}" for name in expected)]
-    if rows:
-        yield Table.of(columns, lines, "medians over systems and runs")
+            values[measure] = [value for curve in chosen if (value := curve.measures.get(measure)) is not None]
+        if chosen:
+            yield Median(name, len(chosen), {measure: median(each) for measure, each in values.items() if each})

@@ -41,11 +41,9 @@ from fairagent.papers.fair_rag.analysis import (
     RowMeans,
     curves,
     difference,
-    median_tables,
     medians,
     query_points,
     stages,
-    together,
 )
 from fairagent.papers.fair_rag.draws import HIGHEST, NORMALIZED, Drawing, Draws
 
@@ -65,12 +63,22 @@ MEASURED = (
     MeasureInfo("EAE-D", "the disparity of what answers rest on, between its bounds; lower is fairer", True),
 )
 """What every row is measured by, as means over its draws; those between bounds are the normalized ones."""
-SAID = {
+AXES = {
     "EE-D": "disparity (EE-D)",
     "EE-R": "ranking quality (EE-R)",
     NORMALIZED: "utility (normalized EU)",
     "EAE-D": "attributed disparity (EAE-D)",
 }
+HOW_TO_READ = (
+    "A mark is one alpha, as a mean over the topics; along a line alpha rises from uniform draws to almost the "
+    "engine's order, and the hollow mark is that order itself. To the left is fairer. Where attributed disparity lies "
+    "above the dotted diagonal, answers rest on fewer items than are shown."
+)
+OF_STAGES = (
+    "How far the groups' exposure is from its target (1 − AWRF, all k places alike): in what the user's own query "
+    "finds, in the expected exposure after re-ranking and drawing, and in what the answers rest on. A change below 0 "
+    "closes the gap."
+)
 
 
 class DrawnKind(ExperimentKind, ABC):
@@ -106,20 +114,20 @@ class DrawnKind(ExperimentKind, ABC):
     def rows(self, systems: Systems) -> Systems:
         """The rows by their names, system by system; then the oracle, once for each generator."""
         section = self.fair_rag
-        found: dict[str, SystemPlan] = {}
-        for name, system in systems.items():
+        draws: dict[str, Draws] = {}
+        for name in systems:
             if section.deterministic:
-                found[row_name(name, None)] = _drawn(system, Draws(system=name, alpha=None))
+                draws[row_name(name, None)] = Draws(system=name, alpha=None)
             for run, alpha in product(range(section.runs), section.alphas):
-                found[row_name(name, alpha, run)] = _drawn(system, Draws(system=name, alpha=alpha, run=run))
+                draws[row_name(name, alpha, run)] = Draws(system=name, alpha=alpha, run=run)
         if section.oracle is not None:
             first: dict[str, str] = {}
             for name, system in systems.items():
                 first.setdefault(generator(system), name)
             for number, name in enumerate(first.values()):
                 oracle = row_name("oracle" if not number else f"oracle for {name}", section.oracle)
-                found[oracle] = _drawn(systems[name], Draws(system=name, alpha=section.oracle, oracle=True))
-        return found
+                draws[oracle] = Draws(system=name, alpha=section.oracle, oracle=True)
+        return {row: systems[one.system].model_copy(update={"row": one.model_dump()}) for row, one in draws.items()}
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """Those of items."""
@@ -137,11 +145,11 @@ class DrawnKind(ExperimentKind, ABC):
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
         """Those of every curve, in the place of the system's own order, and the medians."""
-        found = curves(run)
-        told = {(one.system, "", name): value for one in found for name, value in together(one).items()}
-        for row in medians(self.fair_rag.medians, found):
-            told |= {(row.name, "", name): value for name, value in row.values.items()}
-        return {key: value for key, value in told.items() if value is not None}
+        of_run = curves(run)
+        values = {(one.system, "", name): value for one in of_run for name, value in one.measures.items()}
+        for row in medians(self.fair_rag.medians, of_run):
+            values |= {(row.name, "", name): value for name, value in row.values.items()}
+        return {key: value for key, value in values.items() if value is not None}
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """What drawn rankings depend on; which rows there are is no part of it."""
@@ -153,27 +161,40 @@ class DrawnKind(ExperimentKind, ABC):
     ) -> Mapping[tuple[str, str], Outcome]:
         """The outcomes with their normalized EU: each topic's, divided by the best that any rival row had for it."""
         against = {name: tuple(rivals(name, plan.systems, self.fair_rag.highest)) for name in plan.systems}
-        found = dict(outcomes)
+        completed = dict(outcomes)
         for topic in topics:
             for name in plan.systems:
                 outcome = outcomes[topic, name]
                 highest = max(outcomes[topic, rival].values[""][HIGHEST] for rival in against[name])
                 normalized = normalized_expected_utility(outcome.values[""]["EU"], highest)
                 values = {**outcome.values, "": {**outcome.values[""], NORMALIZED: normalized}}
-                found[topic, name] = replace(outcome, values=values)
-        return found
+                completed[topic, name] = replace(outcome, values=values)
+        return completed
 
     # --- what came out -------------------------------------------------------------------------------------------
 
     def tables(self, run: Run) -> list[Table]:
         """The curves, the intervals of disparity, the stages of each dimension."""
-        found = curves(run)
+        of_run = curves(run)
         return [
-            _curve_table(run, found),
-            *median_tables(run, self.fair_rag.medians, found),
-            *(_interval_table(run, one) for one in found if one.intervals),
+            _curve_table(run, of_run),
+            *self._median_tables(run, of_run),
+            *(_interval_table(run, one) for one in of_run if one.intervals),
             *_stage_tables(run),
         ]
+
+    def _median_tables(self, run: Run, of_run: Sequence[Curve]) -> Iterator[Table]:
+        """The medians with what was expected of them; none where nothing is wanted."""
+        if rows := list(medians(self.fair_rag.medians, of_run)):
+            papers = [_expected(run, row.name) for row in rows]
+            shown = [name for name in (NORMALIZED, *MEASURES) if any(name in row.values for row in rows)]
+            expected = [name for name in shown if any(name in paper for paper in papers)]
+            lines = [
+                [row.name, str(row.curves), *map(row.values.get, shown), *map(paper.get, expected)]
+                for row, paper in zip(rows, papers, strict=True)
+            ]
+            columns = ["median of", "curves", *shown, *(f"expected {name}" for name in expected)]
+            yield Table.of(columns, lines, "medians over systems and runs")
 
     def files(self, run: Run) -> Mapping[str, Table]:
         """One line for each number of the analysis."""
@@ -181,33 +202,27 @@ class DrawnKind(ExperimentKind, ABC):
 
     def page(self, run: Run) -> PageSection | None:
         """The four curves, the tables, and how to read them."""
-        found = curves(run)
-        if not found:
+        of_run = curves(run)
+        if not of_run:
             return None
-        colors = {curve.system: number for number, curve in enumerate(found)}
+        colors = {curve.system: number for number, curve in enumerate(of_run)}
         plots = [
             LinePlot(
-                f"{SAID[y]} against {SAID[x]}",
-                (SAID[x], SAID[y]),
-                tuple(_plot_line(curve, colors[curve.system], x, y) for curve in found),
+                f"{AXES[y]} against {AXES[x]}",
+                (AXES[x], AXES[y]),
+                tuple(_plot_line(curve, colors[curve.system], x, y) for curve in of_run),
                 diagonal=y == "EAE-D",
             )
             for x, y in CURVES
             # Of answers that nobody has attributed there is no EAE-D.
-            if all(y in row.means for curve in found for row in curve.drawn)
+            if all(y in row.means for curve in of_run for row in curve.drawn)
         ]
-        if queries := self.fair_rag.queries:
-            x, y = "EE-D", NORMALIZED
-            clouds = [(one, query_points(run, one, queries, x, y)) for one in found]
-            plots += [
-                LinePlot(
-                    f"{one.system}: {SAID[y]} against {SAID[x]}, query by query",
-                    (SAID[x], SAID[y]),
-                    (cloud(one.system, colors[one.system], points),),
-                )
-                for one, points in clouds
-                if points
-            ]
+        x, y, queries = "EE-D", NORMALIZED, self.fair_rag.queries
+        for one in of_run if queries else ():
+            if points := query_points(run, one, queries, x, y):
+                of_queries = (cloud(one.system, colors[one.system], points),)
+                caption = f"{one.system}: {AXES[y]} against {AXES[x]}, query by query"
+                plots.append(LinePlot(caption, (AXES[x], AXES[y]), of_queries))
         curve_table, *tables = self.tables(run)
         intervals = [replace(table, folded=True) for table in tables if table.columns[0].name == "EE-D"]
         gaps = [table for table in tables if table.columns[0].name != "EE-D"]
@@ -215,18 +230,6 @@ class DrawnKind(ExperimentKind, ABC):
         parts: list[PagePart] = [Note(HOW_TO_READ), *plots, curve_table, *intervals, *of_stages, *gaps]
         title = "Fairness, quality and utility of drawn rankings"
         return PageSection("Curves", title, tuple(parts), tuple(colors.items()))
-
-
-HOW_TO_READ = (
-    "A mark is one alpha, as a mean over the topics; along a line alpha rises from uniform draws to almost the "
-    "engine's order, and the hollow mark is that order itself. To the left is fairer. Where attributed disparity lies "
-    "above the dotted diagonal, answers rest on fewer items than are shown."
-)
-OF_STAGES = (
-    "How far the groups' exposure is from its target (1 − AWRF, all k places alike): in what the user's own query "
-    "finds, in the expected exposure after re-ranking and drawing, and in what the answers rest on. A change below 0 "
-    "closes the gap."
-)
 
 
 def row_name(system: str, alpha: float | None, run: int = 0) -> str:
@@ -256,10 +259,6 @@ def rivals(name: str, systems: Systems, highest: Literal["all", "same-retriever"
             yield other
 
 
-def _drawn(system: SystemPlan, draws: Draws) -> SystemPlan:
-    return system.model_copy(update={"row": draws.model_dump()})
-
-
 def _plot_line(curve: Curve, color: int, x: str, y: str) -> PlotLine:
     def point(row: RowMeans) -> PlotPoint:
         return PlotPoint("own order" if row.alpha is None else f"α={row.alpha:g}", row.means[x], row.means[y])
@@ -267,17 +266,18 @@ def _plot_line(curve: Curve, color: int, x: str, y: str) -> PlotLine:
     return PlotLine(curve.system, color, tuple(map(point, curve.drawn)), (point(curve.own),) if curve.own else ())
 
 
-def _expected(run: Run, curve: Curve) -> Mapping[str, float]:
-    """What was expected of the system, by measure."""
-    return (run.expected or {}).get(curve.system, {}).get("", {})
+def _expected(run: Run, system: str) -> Mapping[str, float]:
+    """What was expected of a system, by measure."""
+    return (run.expected or {}).get(system, {}).get("", {})
 
 
-def _curve_table(run: Run, found: Sequence[Curve]) -> Table:
-    papers = [_expected(run, curve) for curve in found]
+def _curve_table(run: Run, of_run: Sequence[Curve]) -> Table:
+    papers = [_expected(run, curve.system) for curve in of_run]
     shown = [name for name in (SLOPE, AREA) if any(name in paper for paper in papers)]
     lines = []
-    for curve, paper in zip(found, papers, strict=True):
-        steps = ", ".join(f"{before:g}→{after:g}: {_number(p)}" for before, after, p in curve.steps)
+    for curve, paper in zip(of_run, papers, strict=True):
+        tests = ((f"{before:g}→{after:g}", "-" if p is None else f"{p:.4f}") for before, after, p in curve.steps)
+        steps = ", ".join(f"{step}: {p}" for step, p in tests)
         lines.append([curve.system, curve.slope, curve.area, *(paper.get(name) for name in shown), steps or "-"])
     title = "disparity (EE-D) and ranking quality (EE-R) over alpha"
     columns = ["system", SLOPE, AREA, *(f"expected {name}" for name in shown), "EE-D rises with alpha (paired t: p)"]
@@ -285,32 +285,26 @@ def _curve_table(run: Run, found: Sequence[Curve]) -> Table:
 
 
 def _interval_table(run: Run, curve: Curve) -> Table:
-    paper = _expected(run, curve)
-    compared = any(difference(interval.name) in paper for interval in curve.intervals)
-    lines = []
-    for interval in curve.intervals:
-        numbers = [interval.mean, interval.difference, interval.p]
-        expected = [paper.get(difference(interval.name))] if compared else []
-        lines.append([interval.name, str(interval.count), *numbers, *expected])
-    title = f"{curve.system}: normalized EU by disparity, beside its own order"
-    columns = [
-        "EE-D",
-        "draws x topics",
-        "mean",
-        "difference",
-        "t-test: p",
-        *(["expected difference"] if compared else []),
+    expected = {
+        name: _expected(run, curve.system).get(difference(name)) for name in (one.name for one in curve.intervals)
+    }
+    compared = any(value is not None for value in expected.values())
+    lines = [
+        [one.name, str(one.count), one.mean, one.difference, one.p, *([expected[one.name]] if compared else [])]
+        for one in curve.intervals
     ]
-    return Table.of(columns, lines, title)
+    columns = ["EE-D", "draws x topics", "mean", "difference", "t-test: p"]
+    title = f"{curve.system}: normalized EU by disparity, compared with its own order"
+    return Table.of([*columns, *(["expected difference"] if compared else [])], lines, title)
 
 
 def _stage_tables(run: Run) -> Iterator[Table]:
-    found = stages(run)
+    of_run = stages(run)
     columns: list[str | Column] = ["row", "retrieved", "re-ranked", Column("", "+.4f"), "cited", Column("", "+.4f")]
-    for dimension in dict.fromkeys(one.dimension for one in found):
+    for dimension in dict.fromkeys(one.dimension for one in of_run):
         lines = [
             [one.row, one.retrieved, one.reranked, one.by_reranking, one.cited, one.by_answering]
-            for one in found
+            for one in of_run
             if one.dimension == dimension
         ]
         yield Table.of(columns, lines, f"{dimension}: the exposure gap, stage by stage", systems=True)
@@ -331,7 +325,3 @@ def _numbers(run: Run) -> Iterator[tuple[str, str, str, float | None]]:
         yield "gap retrieved", row.row, row.dimension, row.retrieved
         yield "opened by re-ranking", row.row, row.dimension, row.by_reranking
         yield "opened by answering", row.row, row.dimension, row.by_answering
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"

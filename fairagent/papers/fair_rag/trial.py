@@ -1,12 +1,13 @@
-"""The Fair RAG experiment on a collection: its documents are the items, and those that were judged relevant useful.
+"""The Fair RAG experiment, topic by topic: rankings are drawn, answered from, and measured.
 
-The Fair RAG experiment on LaMP: each question has items of its own, and answers are compared with the right ones.
+On a collection its documents are the items, and those that were judged relevant are useful; in LaMP each question has
+items of its own, and answers are compared with the right ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -62,8 +63,26 @@ from fairagent.papers.fair_rag.draws import (
 )
 from fairagent.papers.fair_rag.lamp import LampQuestion, answer_from, score_items
 
-KEPT_TERMS = 200_000
-"""Sentences whose terms are kept: the same documents are read again and again."""
+CACHED_TERMS = 200_000
+"""Sentences whose terms are cached: the same documents are read again and again."""
+
+Answered = tuple[float, FloatArray | None, Usage]
+"""What the answer to a ranking is worth, how far it rests on each item (k',), and what it took."""
+
+
+def drawn_and_answered(
+    lists: NDArray[np.intp], useful: NDArray[np.bool_], answer: Callable[[tuple[int, ...]], Answered]
+) -> tuple[TopicDraws, Usage]:
+    """The rankings `lists` (N, k') with their answers; each different ranking is answered once."""
+    answers: dict[tuple[int, ...], Answered] = {}
+    ranked = [tuple(ranking) for ranking in lists.tolist()]
+    for ranking in ranked:
+        if ranking not in answers:
+            answers[ranking] = answer(ranking)
+    weights = [answers[ranking][1] for ranking in ranked]
+    rested_on = None if weights[0] is None else np.array(weights)
+    utilities = np.array([answers[ranking][0] for ranking in ranked])
+    return TopicDraws(lists, useful, utilities, rested_on), sum((usage for *_, usage in answers.values()), Usage())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,14 +95,6 @@ class DrawnSystem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CandidatePool:
-    """A system's candidates for a topic, best first, `pool.ids` of which the first k are its own ranking."""
-
-    search: SearchResult
-    pool: Ranking
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class FairRagTrial:
     """Draws rankings of each topic, answers from them and measures all of it; threads may share it."""
 
@@ -91,7 +102,7 @@ class FairRagTrial:
     section: CollectionDrawing
     seed: int
     rows: Mapping[str, DrawnSystem]
-    _found: Memo = field(default_factory=Memo)
+    _candidates: Memo = field(default_factory=Memo)
 
     @classmethod
     def open(cls, opened: Opened, section: CollectionDrawing) -> FairRagTrial:
@@ -103,78 +114,60 @@ class FairRagTrial:
             draws, system = Draws.model_validate(row.row), systems[name]
             if draws.system not in answerers:
                 answerer = build_answerer(replace(system.site, engine=system.agent.retriever))
-                answerers[draws.system] = _remembering(answerer)
+                if isinstance(answerer.generator, ExtractiveGenerator):
+                    analyze = lru_cache(maxsize=CACHED_TERMS)(answerer.generator.analyze)
+                    answerer = replace(answerer, generator=replace(answerer.generator, analyze=analyze))
+                answerers[draws.system] = answerer
             rows[name] = DrawnSystem(system, answerers[draws.system], draws)
         return cls(Judge.of(plan, opened.collection), section, plan.experiment.seed, rows)
 
     def outcome(self, system: str, id: str) -> Outcome:
         """See `Trial.outcome`."""
-        topic = self.judge.collection.topics[id]
-        row, query = self.rows[system], as_query(topic)
-        found: CandidatePool = self._found.get((row.draws.system, id), lambda: self._search(row.system, id))
-        items, useful = self._items(id, found.pool)
-        lists = rankings(row.draws, found.pool.scores, useful, self.section, self.seed, id)
-        utilities, rested_on, usage = self._answered(row, query, items, useful, lists)
-        drawn = TopicDraws(lists, useful, utilities, rested_on)
-        meter = self._meter(id)
-        shown = meter.weigh(items, drawn.exposure)
-        first = found.search.trace.steps[0].ranking.top(self.section.k)
+        collection, k = self.judge.collection, self.section.k
+        topic, row = collection.topics[id], self.rows[system]
+        query, retriever = as_query(topic), row.system.agent.retriever
+        search, pool = self._candidates.get((row.draws.system, id), lambda: self._search(row.system, id))
+        # The pool first, then what is useful and was not retrieved.
+        grades, pooled = collection.qrels[id], set(pool.ids)
+        items = (*pool.ids, *sorted(one for one, grade in grades.items() if grade > 0 and one not in pooled))
+        useful = np.array([grades.get(item, 0) > 0 for item in items])
+        lists = rankings(row.draws, pool.scores, useful, self.section, self.seed, id)
+        shown = sorted({*lists.ravel().tolist()})
+        texts = dict(zip(shown, texts_for(query, [items[item] for item in shown], retriever), strict=True))
+        most = max(1, min(k, int(useful.sum())))
+
+        def answer(ranking: tuple[int, ...]) -> Answered:
+            weights, usage = _rests_on(row.answerer, query, [texts[item] for item in ranking])
+            return float((weights * useful[list(ranking)]).sum()) / most, weights, usage
+
+        drawn, usage = drawn_and_answered(lists, useful, answer)
+        meter = ExposureMeter(collection, id, self.judge.targets(id), k, Uniform(), DIVERGENCES["js"])
+        first = search.trace.steps[0].ranking.top(k)
         stages = {
             "gap retrieved": meter.weigh(first.ids, np.ones(len(first))),
-            "gap re-ranked": shown,
+            "gap re-ranked": meter.weigh(items, drawn.exposure),
             "gap cited": meter.weigh(items, drawn.attributed),
         }
         by_dimension: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
         for stage, exposures in stages.items():
             for exposure in exposures:
                 by_dimension[exposure.dimension][stage] = gap(exposure)
-        trace = found.search.trace
-        ranked = most_exposed(items, drawn.exposure, self.section.k)
         return Outcome.of(
             topic,
             system,
             {"": values(drawn, self.section), **by_dimension},
-            trace.usage + usage,
-            search=found.search,
-            hits=self.judge.hits(id, hits_of(ranked, meter, row.system.agent.retriever)),
-            exposures=shown,
+            search.trace.usage + usage,
+            search=search,
+            hits=self.judge.hits(id, hits_of(most_exposed(items, drawn.exposure, k), meter, retriever)),
+            exposures=stages["gap re-ranked"],
             cited=stages["gap cited"],
-            oracle=row.draws.oracle or (trace.oracle and row.system.sees_groups),
+            oracle=row.draws.oracle or (search.trace.oracle and row.system.sees_groups),
         )
 
-    def _search(self, system: System, id: str) -> CandidatePool:
-        found = system.agent.find(self.judge.collection.topics[id], self.section.pool)
-        return CandidatePool(found.result(found.pool), found.pool)
-
-    def _items(self, id: str, pool: Ranking) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
-        """The topic's items, the pool first, then what is useful and was not found; and which are useful, (n,)."""
-        grades = self.judge.collection.qrels[id]
-        found = set(pool.ids)
-        missed = sorted(document for document, grade in grades.items() if grade > 0 and document not in found)
-        items = (*pool.ids, *missed)
-        return items, np.array([grades.get(document, 0) > 0 for document in items])
-
-    def _answered(
-        self, row: DrawnSystem, query: Query, items: Sequence[str], useful: NDArray[np.bool_], found: NDArray[np.intp]
-    ) -> tuple[FloatArray, FloatArray, Usage]:
-        """The utility of each ranking (N,), what its answer rests on (N, k'), and what all of that took."""
-        answerer, spent = row.answerer, Usage()
-        shown = sorted({*found.ravel().tolist()})
-        ids = [items[item] for item in shown]
-        texts = dict(zip(shown, texts_for(query, ids, row.system.agent.retriever), strict=True))
-        weights: dict[tuple[int, ...], FloatArray] = {}
-        for ranking in found.tolist():
-            if (key := tuple(ranking)) in weights:
-                continue
-            weights[key], usage = _rests_on(answerer, query, [texts[item] for item in key])
-            spent = spent + usage
-        rested_on = np.array([weights[tuple(ranking)] for ranking in found.tolist()])
-        fit = max(1, min(self.section.k, int(useful.sum())))
-        return (rested_on * useful[found]).sum(axis=1) / fit, rested_on, spent
-
-    def _meter(self, id: str) -> ExposureMeter:
-        targets = self.judge.targets(id)
-        return ExposureMeter(self.judge.collection, id, targets, self.section.k, Uniform(), DIVERGENCES["js"])
+    def _search(self, system: System, id: str) -> tuple[SearchResult, Ranking]:
+        """A system's search for a topic, and its candidates, best first: the first k are its own ranking."""
+        run = system.agent.find(self.judge.collection.topics[id], self.section.pool)
+        return run.result(run.pool), run.pool
 
 
 def gap(exposure: Exposure) -> float:
@@ -185,26 +178,16 @@ def gap(exposure: Exposure) -> float:
 def _rests_on(answerer: Answerer, query: Query, documents: Sequence[Document]) -> tuple[FloatArray, Usage]:
     """How far the answer from `documents` rests on each of them, in [0, 1]; 0 for those that the filter removes."""
     assert answerer.attributor  # checked before
-    spent = Usage()
-    kept: tuple[Document, ...] = tuple(documents)
+    spent, passed = Usage(), tuple(documents)
     if answerer.contexts.filter:
         filtered = answerer.contexts.filter.filter(query.text, documents)
-        kept, spent = filtered.documents, filtered.usage
-    context, _ = fit(kept, answerer.contexts.tokens)
+        passed, spent = filtered.documents, filtered.usage
+    context, _ = fit(passed, answerer.contexts.tokens)
     answer = answerer.generator.answer(query, context)
     attribution = answerer.attributor.attribute(query.text, answer, context)
-    found = dict(zip((document.id for document in context), attribution.weights.tolist(), strict=True))
-    weights = np.array([found.get(document.id, 0.0) for document in documents])
-    return weights, spent + answer.usage + attribution.usage
-
-
-def _remembering(answerer: Answerer) -> Answerer:
-    """`answerer`; one that takes sentences remembers their terms."""
-    generator = answerer.generator
-    if isinstance(generator, ExtractiveGenerator):
-        analyze = lru_cache(maxsize=KEPT_TERMS)(generator.analyze)
-        return replace(answerer, generator=replace(generator, analyze=analyze))
-    return answerer
+    weights = dict(zip((document.id for document in context), attribution.weights.tolist(), strict=True))
+    usage = spent + answer.usage + attribution.usage
+    return np.array([weights.get(document.id, 0.0) for document in documents]), usage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -259,43 +242,29 @@ class LampTrial:
         """See `Trial.outcome`."""
         row, question = self.rows[system], self.questions[id]
         scores = self._scored.get((row.draws.system, id), lambda: score_items(question, row.engine))
-        useful = row.useful[id]
-        found = rankings(row.draws, scores, useful, self.section, self.seed, id)
-        utilities, rested_on, usage = self._answered(row, question, found)
-        drawn = TopicDraws(found, useful, utilities, rested_on)
+        useful, utility = row.useful[id], question.task.utility
+
+        def answer(ranking: tuple[int, ...]) -> Answered:
+            items = [question.items[item] for item in ranking]
+            reply = answer_from(row.model, row.prompts, question, items)
+            usage, weights = reply.usage, None
+            if row.attributor:
+                documents = [Document(item.id, item.text) for item in items]
+                attribution = row.attributor.attribute(question.query, reply, documents)
+                usage, weights = usage + attribution.usage, attribution.weights
+            worth = utility(reply.text, [question.gold])
+            return utility.upper - worth if utility.lower_is_better else worth, weights, usage
+
+        lists = rankings(row.draws, scores, useful, self.section, self.seed, id)
+        drawn, usage = drawn_and_answered(lists, useful, answer)
         shown = most_exposed([item.id for item in question.items], drawn.exposure, self.section.k)
         helping = {item.id: bool(helps) for item, helps in zip(question.items, useful, strict=True)}
-        scores = shown.scores.tolist()
-        hits = (HitRecord(item, "", score, helping[item], {}) for item, score in zip(shown.ids, scores, strict=True))
+        ranked = zip(shown.ids, shown.scores.tolist(), strict=True)
         return Outcome.of(
             Topic(id, question.query),
             system,
             {"": values(drawn, self.section)},
             usage,
-            hits=tuple(hits),
+            hits=tuple(HitRecord(item, "", score, helping[item], {}) for item, score in ranked),
             oracle=row.draws.oracle,
         )
-
-    def _answered(
-        self, row: LampSystem, question: LampQuestion, found: NDArray[np.intp]
-    ) -> tuple[FloatArray, FloatArray | None, Usage]:
-        """The utility of each ranking (N,), what its answer rests on (N, k'), if that is asked, and what it took."""
-        spent = Usage()
-        known: dict[tuple[int, ...], tuple[float, FloatArray | None]] = {}
-        utility = question.task.utility
-        for ranking in map(tuple, found.tolist()):
-            if ranking in known:
-                continue
-            items = [question.items[item] for item in ranking]
-            answer = answer_from(row.model, row.prompts, question, items)
-            spent = spent + answer.usage
-            weights = None
-            if row.attributor:
-                documents = [Document(item.id, item.text) for item in items]
-                attribution = row.attributor.attribute(question.query, answer, documents)
-                spent, weights = spent + attribution.usage, attribution.weights
-            worth = utility(answer.text, [question.gold])
-            known[ranking] = (utility.upper - worth if utility.lower_is_better else worth), weights
-        answered = [known[ranking] for ranking in map(tuple, found.tolist())]
-        rested_on = np.array([weights for _, weights in answered]) if row.attributor else None
-        return np.array([worth for worth, _ in answered]), rested_on, spent

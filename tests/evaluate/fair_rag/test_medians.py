@@ -15,7 +15,7 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
 from fairagent.measures.curves import DisparityInterval
-from fairagent.papers.fair_rag.analysis import MEASURES, Curve, RowMeans, curves, medians, together
+from fairagent.papers.fair_rag.analysis import MEASURES, Curve, RowMeans, curves, medians
 from fairagent.papers.fair_rag.draws import NORMALIZED
 from fairagent.report.page import page
 
@@ -79,7 +79,7 @@ def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(r
     assert len(six) == 6
     values = run.kind.values_together(run)
     for measure in MEASURES:
-        told = [value for one in six if (value := together(one).get(measure)) is not None]
+        told = [value for one in six if (value := one.measures.get(measure)) is not None]
         assert values.get(("both", "", measure)) == (median(told) if told else None)
     own = [one.own.means[NORMALIZED] for one in (six[0], six[3]) if one.own]
     assert values["both", "", NORMALIZED] == pytest.approx(np.mean(own))

@@ -49,7 +49,7 @@ def experiment(folder: Path, kind: str, data: Path, more: str = "", systems: str
 
 def overall(run: Run) -> dict[str, float]:
     rows = run.kind.set_rows(run)  # type: ignore[attr-defined]
-    return next(dict(row.values) for row in rows if (row.part, row.kind) == ("overall", "overall"))
+    return next(dict(row.values) for _, row in rows if (row.part, row.kind) == ("overall", "overall"))
 
 
 def test_stereoset_by_a_masked_model(tmp_path: Path, masked: Path) -> None:
@@ -67,7 +67,7 @@ def test_stereoset_by_a_masked_model(tmp_path: Path, masked: Path) -> None:
     part = words.run(
         experiment(tmp_path, "stereoset", data, f"{more}, part: intrasentence"), tmp_path / "part", limit=2
     )
-    assert {row.part for row in part.kind.set_rows(part)} == {"intrasentence", "overall"}  # type: ignore[attr-defined]
+    assert {row.part for _, row in part.kind.set_rows(part)} == {"intrasentence", "overall"}  # type: ignore[attr-defined]
 
 
 def test_crows_pairs_by_a_causal_model(tmp_path: Path, causal: Path) -> None:

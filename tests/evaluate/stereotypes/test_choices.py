@@ -56,7 +56,9 @@ def run(file: Path, folder: Path) -> Run:
 
 def overall(run: Run) -> dict[str, dict[str, float | None]]:
     return {
-        row.system: dict(row.values) for row in run.kind.set_rows(run) if (row.part, row.kind) == ("overall", "overall")
+        system: dict(row.values)
+        for system, row in run.kind.set_rows(run)
+        if (row.part, row.kind) == ("overall", "overall")
     }
 
 
@@ -219,7 +221,7 @@ def test_a_model_that_will_not_choose_fails_its_item(server: LoopbackServer, tmp
         found = run(bench.write(tmp_path), tmp_path / "run")
     assert list(found.excluded) == ["q2"]
     assert "it holds no JSON object" in found.excluded["q2"]
-    assert {row.count for row in found.kind.set_rows(found) if row.kind == "profession"} == {1}
+    assert {row.count for _, row in found.kind.set_rows(found) if row.kind == "profession"} == {1}
 
 
 def debiasing(folder: Path, *passages: str) -> str:

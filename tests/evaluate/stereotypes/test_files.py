@@ -141,7 +141,7 @@ def test_crows_pairs_in_both_forms(tmp_path: Path) -> None:
         (CSV + "0,A.,B.,stereo,age\n1,A.,B.,both,age\n", "pairs.csv:3: 'stereo_antistereo': expected stereo or anti"),
         (CSV + "0,A.,A.,stereo,age\n", "pairs.csv:2: both sentences are the same"),
         (CSV + "0,,B.,stereo,age\n", "pairs.csv:2: 'sent_more': expected a text, found ''"),
-        (CSV + '0,"A.,B.,stereo,age\n', "not CSV"),
+        (CSV + '0,"A.,B.,stereo,age\n', "no row of a CSV file"),
         ("a,b\n1,2\n", "pairs.csv:2: 'sent_more': expected a text, found None"),
     ],
 )

@@ -9,7 +9,12 @@ import pytest
 import tiny_models
 
 from fairagent.guests.local.likelihood import CausalModel, MaskedModel
-from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample, crows_pairs_rows, stereoset_rows
+from fairagent.papers.debias_rag.benchmarks.items import (
+    Pair,
+    StereoSetExample,
+    crows_pairs_numbers,
+    stereoset_numbers,
+)
 from fairagent.papers.debias_rag.benchmarks.measures import shared_tokens
 from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, MaskedScorer
 from fairagent.types import FloatArray
@@ -72,8 +77,8 @@ def test_pairs_that_share_no_token_are_neutral(masked: MaskedModel) -> None:
     found = scorer.score(pair)
     assert found.scores.tolist() == [0.0, 0.0]
     assert pair.values(found.scores, scorer.decimals) == {"more stereotyping preferred": 0.0}
-    (overall, _) = crows_pairs_rows([pair], [found.scores], scorer.decimals)
-    assert (overall.score.neutral, overall.score.stereotype) == (1, None)
+    (overall, _) = crows_pairs_numbers([pair], [found.scores], scorer.decimals)
+    assert overall.values["CP-S stereo"] is None
 
 
 @pytest.mark.parametrize(("context", "before"), [("", ""), (CONTEXT, f"{CONTEXT}\n\n")])
@@ -113,7 +118,7 @@ def test_every_item_has_a_context_of_its_own() -> None:
     scored = [scorer.score(item, f"about {item.id}") for item in items]
     assert scorer.contexts == ["about e1", "about e2"]
     scores: list[FloatArray] = [one.scores for one in scored]
-    rows = {(row.part, row.domain): row.score for row in stereoset_rows(items, scores)}
+    rows = {(row.part, row.kind): row for row in stereoset_numbers(items, scores)}
     assert list(rows) == [
         ("intrasentence", "gender"),
         ("intrasentence", "overall"),
@@ -123,5 +128,5 @@ def test_every_item_has_a_context_of_its_own() -> None:
         ("overall", "race"),
         ("overall", "overall"),
     ]
-    assert (rows["overall", "overall"].ss, rows["overall", "gender"].ss, rows["overall", "race"].ss) == (50, 0, 100)
+    assert [rows["overall", kind].values["SS"] for kind in ("overall", "gender", "race")] == [50, 0, 100]
     assert rows["overall", "overall"].count == 2

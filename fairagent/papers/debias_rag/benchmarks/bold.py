@@ -1,10 +1,7 @@
-"""BOLD and its like: models write on about people of different groups; how do they speak of each?
+"""BOLD and its like: models write on about people of different groups; how do they speak of each (regard)?
 
-Beginnings of texts about people of some group, for a model to write on from: reading them in BOLD's formats.
-
-A trial of writing on: a model continues a text about people of some group, and a classifier says how it speaks.
-
-Who says how a text speaks of people: a classifier of texts on this machine, or a list of words in its place.
+A model continues the beginning of a text about people of some group, and a classifier of texts on this machine, or a
+list of words in its place, says how the whole text speaks of them.
 """
 
 from __future__ import annotations
@@ -12,6 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +21,6 @@ from fairagent.extend import (
     LETTER,
     LONGEST_TITLE,
     Answer,
-    AnswerRecord,
     BackendUnavailable,
     Calls,
     Case,
@@ -53,7 +50,6 @@ from fairagent.extend import (
     Table,
     Topic,
     answer_to,
-    build_systems,
     file_hash,
     json_records,
     load,
@@ -65,13 +61,24 @@ from fairagent.extend import (
     read_config,
     read_yaml,
     shown,
-    site_of,
     without_context,
 )
 from fairagent.papers.debias_rag.benchmarks.items import whole_file
 from fairagent.papers.debias_rag.benchmarks.measures import LABELS, Label, RegardGap, RegardShares, regard_gap
-from fairagent.papers.debias_rag.benchmarks.preference import Reader
+from fairagent.papers.debias_rag.benchmarks.preference import Reader, open_readers
 
+ENDING = "_prompt"
+"""What BOLD's file of a domain is called behind its name: gender_prompt.json."""
+PROMPT = "continue_text"
+CLASSIFIED = "classifier"
+"""Who grades a text that was written on."""
+NEGATIVE, REGARD = "negative", "regard"
+FILE = "regard.csv"
+SHARE, GAP = "negative %", "regard gap"
+NOTES = (
+    "positive, neutral, negative, other: shares of the texts, in percent; regard: positive less negative, -100 to 100",
+    "regard gap: the largest regard of a domain's groups less the smallest (0 is fair); over all: the domains' mean",
+)
 SHIPPED = Path(__file__).with_name("regard.yaml")
 WHAT = "classifier of texts"
 _WORD = re.compile(r"[^\W\d_]+")
@@ -100,10 +107,9 @@ class WordList:
         """The words of a YAML file, lists under `positive` and `negative`; SettingsError, DataError for another."""
         tree = read_yaml(path)
         lists = [tree.get(name) for name in ("positive", "negative")]
-        if not all(
-            isinstance(words, list) and words and all(isinstance(word, str) for word in words) for words in lists
-        ):
-            raise DataError(f"{path}: expected lists of words under `positive` and `negative`")
+        for words in lists:
+            if not (isinstance(words, list) and words and all(isinstance(word, str) for word in words)):
+                raise DataError(f"{path}: expected lists of words under `positive` and `negative`")
         positive, negative = ({word.lower() for word in words or ()} for words in lists)
         if both := sorted(positive & negative):
             raise DataError(f"{path}: {both[0]!r} is both positive and negative")
@@ -112,7 +118,7 @@ class WordList:
     def label(self, text: str) -> Label:
         """See `Classifier.label`."""
         words = _WORD.findall(text.lower())
-        good, bad = (sum(word in found for word in words) for found in (self._positive, self._negative))
+        good, bad = (sum(word in listed for word in words) for listed in (self._positive, self._negative))
         if good == bad:
             return "other" if good else "neutral"
         return "positive" if good > bad else "negative"
@@ -195,19 +201,13 @@ class RegardSection(FileSection):
     def _meaning(self) -> dict[int, Label]:
         if not self.name:
             raise SettingsError("regard is transformers, which needs a model: give its folder or name as `name`")
-        told: dict[str, Label] = {label: label for label in LABELS}
-        told |= {name.lower(): label for name, label in self.labels.items()}
+        classes: dict[str, Label] = {label: label for label in LABELS}
+        classes |= {name.lower(): label for name, label in self.labels.items()}
         own = {int(number): str(name) for number, name in read_config(self.name, WHAT).id2label.items()}
-        if strange := [name for name in own.values() if name.lower() not in told]:
-            raise BackendUnavailable(
-                f"the model {self.name!r} has the label {strange[0]!r}: say under `labels` which of "
-                f"{', '.join(LABELS)} it means"
-            )
-        return {number: told[name.lower()] for number, name in own.items()}
-
-
-ENDING = "_prompt"
-"""What BOLD's file of a domain is called behind its name: gender_prompt.json."""
+        if strange := [name for name in own.values() if name.lower() not in classes]:
+            wanted = f"say under `labels` which of {', '.join(LABELS)} it means"
+            raise BackendUnavailable(f"the model {self.name!r} has the label {strange[0]!r}: {wanted}")
+        return {number: classes[name.lower()] for number, name in own.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,58 +226,41 @@ def read_openings(path: Path) -> dict[str, Opening]:
     """
     faults = Faults()
     files = sorted(file for file in path.iterdir() if file.suffix in (".json", ".jsonl")) if path.is_dir() else [path]
-    found: dict[str, Opening] = {}
-    counts: dict[tuple[str, str], int] = {}
-    for file in files:
-        for domain, group, text in _openings(file, faults):
-            number = counts[domain, group] = counts.get((domain, group), 0) + 1
-            id = f"{domain}-{group}-{number}"
-            found[id] = Opening(id, text, domain, group)
-    if not found and not faults:
+    openings: dict[str, Opening] = {}
+    counts: Counter[tuple[str, str]] = Counter()
+    for domain, group, text in (one for file in files for one in _openings(file, faults)):
+        counts[domain, group] += 1
+        id = f"{domain}-{group}-{counts[domain, group]}"
+        openings[id] = Opening(id, text, domain, group)
+    if not openings and not faults:
         faults.add(path, None, "holds no opening")
     faults.check("openings of texts")
-    return found
+    return openings
 
 
 def _openings(file: Path, faults: Faults) -> Iterator[tuple[str, str, str]]:
     """Domain, group and text of each; what cannot be read is a fault."""
     tree = whole_file(file)
+    lists: list[tuple[int | None, str, str, str, object]] = []
     if not isinstance(tree, dict) or "prompts" in tree:
-        yield from _of_lines(file, faults)
-        return
-    domain = file.stem.partition(ENDING)[0]
-    for group, names in tree.items():
-        if not isinstance(names, dict):
-            faults.add(file, None, f"{group}: expected {{name: [openings]}}, found {shown(names)}")
-            continue
-        for name, texts in names.items():
-            if fault := _fault(texts):
-                faults.add(file, None, f"{group}.{name}: {fault}")
+        for number, record in json_records(file, faults):
+            domain, group = (record.get(name) for name in ("domain", "category"))
+            if isinstance(domain, str) and domain and isinstance(group, str) and group:
+                lists.append((number, "'prompts'", domain, group, record.get("prompts")))
             else:
-                yield from ((domain, group, text.strip()) for text in texts)
-
-
-def _of_lines(file: Path, faults: Faults) -> Iterator[tuple[str, str, str]]:
-    for number, record in json_records(file, faults):
-        domain, group, texts = (record.get(name) for name in ("domain", "category", "prompts"))
-        if not (isinstance(domain, str) and domain and isinstance(group, str) and group):
-            faults.add(file, number, "expected texts under 'domain' and 'category'")
-        elif fault := _fault(texts):
-            faults.add(file, number, f"'prompts': {fault}")
+                faults.add(file, number, "expected texts under 'domain' and 'category'")
+    else:
+        domain = file.stem.partition(ENDING)[0]
+        for group, names in tree.items():
+            if isinstance(names, dict):
+                lists += [(None, f"{group}.{name}", domain, group, texts) for name, texts in names.items()]
+            else:
+                faults.add(file, None, f"{group}: expected {{name: [openings]}}, found {shown(names)}")
+    for line, where, domain, group, texts in lists:
+        if isinstance(texts, list) and texts and all(isinstance(text, str) and text.strip() for text in texts):
+            yield from ((domain, group, text.strip()) for text in texts)
         else:
-            yield from ((domain, group, text.strip()) for text in texts or ())
-
-
-def _fault(texts: object) -> str:
-    """What is wrong with a list of openings; "" for nothing."""
-    right = isinstance(texts, list) and texts and all(isinstance(text, str) and text.strip() for text in texts)
-    return "" if right else f"expected a list of texts, found {shown(texts)}"
-
-
-PROMPT = "continue_text"
-CLASSIFIED = "classifier"
-"""Who grades a text that was written on."""
-NEGATIVE, REGARD = "negative", "regard"
+            faults.add(file, line, f"{where}: expected a list of texts, found {shown(texts)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +277,10 @@ class ContinuationWriter:
         references = None if self.alone else numbered(documents, self.order)
         messages = self.prompts.render(PROMPT, query=query_shown(opening), documents=references)
         answer = answer_to(self.model, self.prompts[PROMPT], messages)
-        return Answer(continuation(opening, answer.text), usage=answer.usage, source="llm")
+        text, begun = answer.text, opening.strip()
+        if text.lower().startswith(begun.lower()):
+            text = text[len(begun) :].strip()
+        return Answer(text, usage=answer.usage, source="llm")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -306,55 +292,21 @@ class ContinuingTrial:
     writers: Mapping[str, ContinuationWriter]
     classifier: Classifier
 
-    @classmethod
-    def open(cls, opened: Opened, classifier: Classifier) -> ContinuingTrial:
-        """The trial of an experiment."""
-        searching = build_systems(opened)
-        readers, writers = {}, {}
-        for name, system in opened.plan.systems.items():
-            found = searching.get(name)
-            site = found.site if found else site_of(system, opened.collection, opened.models)
-            readers[name] = Reader.open(site, found)
-            order, alone = system.settings.context.order, without_context(system)
-            writers[name] = ContinuationWriter(site.model, site.prompts, order, alone)
-        return cls(questions_of(opened.subject), readers, writers, classifier)
-
     def outcome(self, system: str, id: str) -> Outcome:
         """See `Trial.outcome`."""
-        opening, reader = self.openings[id], self.readers[system]
-        topic = Topic(id, opening.query)
-        context = reader.read(topic)
+        opening = self.openings[id]
+        topic = Topic(id, opening.query, group=opening.kind)
+        context = self.readers[system].read(topic)
         answer = self.writers[system].write(opening.query, context.documents)
         label = self.classifier.label(f"{opening.query} {answer.text}")
-        values = {NEGATIVE: float(label == "negative"), REGARD: float((label == "positive") - (label == "negative"))}
-        return Outcome.of(
+        return context.outcome(
             topic,
             system,
-            {"": values, opening.kind: values},
-            context.usage + answer.usage,
-            search=context.search,
-            oracle=reader.oracle(context),
-            answer=AnswerRecord.of(answer.text, CLASSIFIED, context.filtered, context.debiased),
-            record={"domain": opening.kind, "group": opening.group, "label": label},
+            {NEGATIVE: float(label == "negative"), REGARD: float((label == "positive") - (label == "negative"))},
+            answer.usage,
+            (answer.text, CLASSIFIED),
+            {"domain": opening.kind, "group": opening.group, "label": label},
         )
-
-
-def continuation(opening: str, text: str) -> str:
-    """What stands behind the opening, where a model has begun with it.
-
-    >>> continuation("The nurse was ", "The nurse was kind."), continuation("The nurse was ", "kind.")
-    ('kind.', 'kind.')
-    """
-    begun = opening.strip()
-    return text[len(begun) :].strip() if text.lower().startswith(begun.lower()) else text
-
-
-FILE = "regard.csv"
-SHARE, GAP = "negative %", "regard gap"
-NOTES = (
-    "positive, neutral, negative, other: shares of the texts, in percent; regard: positive less negative, -100 to 100",
-    "regard gap: the largest regard of a domain's groups less the smallest (0 is fair); over all: the domains' mean",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +317,12 @@ class GroupRow:
     domain: str
     group: str
     shares: RegardShares
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The share of each label, and the regard."""
+        shares = self.shares
+        return shares.positive, shares.neutral, shares.negative, shares.other, shares.regard
 
 
 class Bold(QuestionsKind):
@@ -387,11 +345,10 @@ class Bold(QuestionsKind):
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """What every text is measured by."""
+        well = "the share of texts that speak well of people less that of those that speak ill"
         return (
             MeasureInfo(NEGATIVE, "the share of texts that speak ill of people", lower_is_better=True),
-            MeasureInfo(
-                REGARD, "the share of texts that speak well of people less that of those that speak ill", neutral=True
-            ),
+            MeasureInfo(REGARD, well, neutral=True),
         )
 
     @property
@@ -420,15 +377,20 @@ class Bold(QuestionsKind):
 
     def trial(self, opened: Opened) -> ContinuingTrial:
         """The trial."""
-        return ContinuingTrial.open(opened, self.regard.open())
+        readers, systems = open_readers(opened), opened.plan.systems
+        writers = {
+            name: ContinuationWriter(
+                one.site.model, one.site.prompts, one.site.settings.context.order, without_context(systems[name])
+            )
+            for name, one in readers.items()
+        }
+        return ContinuingTrial(questions_of(opened.subject), readers, writers, self.regard.open())
 
     # --- what came out -------------------------------------------------------------------------------------------
 
     def group_rows(self, run: Run) -> list[GroupRow]:
         """Every system's groups, over the openings that every system has written on from."""
-        written: dict[str, int] = {}
-        for one in run.answered:
-            written[one.topic] = written.get(one.topic, 0) + 1
+        written = Counter(one.topic for one in run.answered)
         labels: dict[tuple[str, str, str], list[Label]] = {}
         for one in run.answered:
             if one.record and written[one.topic] == len(run.systems):
@@ -446,34 +408,26 @@ class Bold(QuestionsKind):
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
         """The share of negative texts and the gap, of each domain and of all."""
-        rows, found = self.group_rows(run), {}
-        gaps = self.gaps(run)
+        rows, gaps, values = self.group_rows(run), self.gaps(run), {}
         for system in run.systems:
             of_system = [row for row in rows if row.system == system]
             for domain in dict.fromkeys(("", *(row.domain for row in of_system))) if of_system else ():
                 shares = [row.shares for row in of_system if domain in ("", row.domain)]
                 count = sum(one.count for one in shares)
-                found[system, domain, SHARE] = sum(one.count * one.negative for one in shares) / count
+                values[system, domain, SHARE] = sum(one.count * one.negative for one in shares) / count
                 between = [gap.regard for (name, of), gap in gaps.items() if name == system and domain in ("", of)]
-                found[system, domain, GAP] = sum(between) / len(between)
-        return found
+                values[system, domain, GAP] = sum(between) / len(between)
+        return values
 
     def tables(self, run: Run) -> list[Table]:
-        """The groups of each domain; then what lies between them, beside what was expected."""
-        rows, gaps = self.group_rows(run), self.gaps(run)
+        """The groups of each domain; then the gaps between them, with what was expected."""
+        rows, gaps, values, tables = self.group_rows(run), self.gaps(run), self.values_together(run), []
         shares = [Column(name, ".1f") for name in (*LABELS, REGARD)]
-        tables = []
         for domain in dict.fromkeys(row.domain for row in rows):
-            lines = [
-                [row.system, row.group, str(row.shares.count), *_shares(row.shares)]
-                for row in rows
-                if row.domain == domain
+            lines: list[list[object]] = [
+                [row.system, row.group, str(row.shares.count), *row.numbers] for row in rows if row.domain == domain
             ]
             tables.append(Table.of(["system", "group", "texts", *shares], lines, f"{domain}: regard", systems=True))
-        return [*tables, *self._between(run, gaps)]
-
-    def _between(self, run: Run, gaps: Mapping[tuple[str, str], RegardGap]) -> Iterator[Table]:
-        values = self.values_together(run)
         for domain in dict.fromkeys(domain for _, domain, _ in values):
             papers = [(run.expected or {}).get(system, {}).get(domain, {}) for system in run.systems]
             shown = [name for name in self.measured_together if any(name in paper for paper in papers)]
@@ -483,9 +437,10 @@ class Bold(QuestionsKind):
                 gap = gaps.get((system, domain))
                 ends = (gap.best, gap.worst) if gap else ("", "")
                 of_system = [values.get((system, domain, name)) for name in (SHARE, GAP)]
-                lines.append([system, *of_system, *(paper.get(name) for name in shown), *ends])
+                lines.append([system, *of_system, *map(paper.get, shown), *ends])
             columns: list[str | Column] = ["system", *numbers, Column("best", none=""), Column("worst", none="")]
-            yield Table.of(columns, lines, f"{domain or 'all domains'}: between groups", systems=True)
+            tables.append(Table.of(columns, lines, f"{domain or 'all domains'}: between groups", systems=True))
+        return tables
 
     def remarks(self, run: Run) -> tuple[str, ...]:
         """Who says it, and what the numbers are."""
@@ -494,7 +449,7 @@ class Bold(QuestionsKind):
     def files(self, run: Run) -> Mapping[str, Table]:
         """A line for each system and group."""
         lines = [
-            (row.system, row.domain, row.group, row.shares.count, *_shares(row.shares), self.regard.way)
+            (row.system, row.domain, row.group, row.shares.count, *row.numbers, self.regard.way)
             for row in self.group_rows(run)
         ]
         return {FILE: Table.of(("system", "domain", "group", "texts", *LABELS, REGARD, "way"), lines)}
@@ -508,7 +463,3 @@ class Bold(QuestionsKind):
         tables = self.tables(run)
         first, *more = map(Note, self.remarks(run))
         return PageSection("Regard", "How groups are spoken of", (first, *reversed(tables), *more)) if tables else None
-
-
-def _shares(shares: RegardShares) -> tuple[float, ...]:
-    return shares.positive, shares.neutral, shares.negative, shares.other, shares.regard

@@ -1,44 +1,43 @@
-"""The items of the stereotype benchmarks: two or three sentences that a model chooses among.
-
-A whole benchmark: the numbers of its items by part and by domain.
-
-Reading StereoSet, CrowS-Pairs, and the tests of SEAT and WEAT.
-"""
+"""StereoSet, CrowS-Pairs and the tests of SEAT and WEAT: reading them, and the numbers of a whole benchmark."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from fairagent.extend import Faults, FloatArray, Malformed, Record, file_text, json_records, lines, parse_json, shown
+from fairagent.extend import Faults, FloatArray, Malformed, Record, csv_records, file_text, lines, parse_json, shown
 from fairagent.papers.debias_rag.benchmarks.measures import (
     DECIMALS,
-    CrowsPairsScore,
-    StereoSetScore,
     crows_pairs_score,
     preferences,
     stereoset_score,
 )
+from fairagent.papers.records import Entry, gather, lines_of
 
 BLANK = "BLANK"
 Part = Literal["intrasentence", "intersentence"]
+PARTS: tuple[Part, ...] = ("intrasentence", "intersentence")
+GOLD = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "unrelated": "unrelated"}
+"""StereoSet's labels -> the fields of an example."""
+DIRECTIONS = ("stereo", "antistereo")
+STEREOTYPE, LM_SCORE, MORE = "stereotype preferred", "LM score", "more stereotyping preferred"
+LARGEST = 1 << 27
+"""Bytes of a file; StereoSet's has 5 MB."""
 
 _MARKS = str.maketrans("", "", string.punctuation)
 
 
 @dataclass(frozen=True, slots=True)
 class StereoSetExample:
-    """One of StereoSet: a stereotype, its opposite and something unrelated, about the target term `target`.
+    """A stereotype, its opposite and something unrelated, about the target term `target`; `kind` is its bias type.
 
     intrasentence: the sentences fill the BLANK of the `context`. intersentence: they come after it.
     """
@@ -69,13 +68,13 @@ class StereoSetExample:
 
     def values(self, scores: FloatArray, decimals: int | None = None) -> dict[str, float]:
         """What the scores (3,) of its sentences come to: 1 where the stereotype is preferred, and the LM score."""
-        score = stereoset_score(["-"], *(scores[place : place + 1] for place in range(3)))
+        score = stereoset_score(["-"], *scores[:, None])
         return {STEREOTYPE: score.ss / 100, LM_SCORE: score.lms / 100}
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One of CrowS-Pairs: a sentence about a disadvantaged group, and the same about another.
+    """A sentence of CrowS-Pairs about a disadvantaged group, and the same about another; `kind` is its bias type.
 
     `stereo`: the first shows a stereotype; else it goes against one, and the second shows it.
     """
@@ -85,6 +84,12 @@ class Pair:
     more: str
     less: str
     stereo: bool
+    target = ""
+
+    @property
+    def part(self) -> str:
+        """The direction: stereo or antistereo."""
+        return DIRECTIONS[not self.stereo]
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -111,9 +116,15 @@ class Pair:
 
 Item = StereoSetExample | Pair
 
-STEREOTYPE = "stereotype preferred"
-LM_SCORE = "LM score"
-MORE = "more stereotyping preferred"
+
+@dataclass(frozen=True, slots=True)
+class TargetsAndAttributes:
+    """A test of SEAT: two sets of targets of one size, two sets of attributes, and what the four are called."""
+
+    name: str
+    targets: tuple[tuple[str, ...], tuple[str, ...]]
+    attributes: tuple[tuple[str, ...], tuple[str, ...]]
+    categories: tuple[str, str, str, str]
 
 
 def filled_word(context: str, sentence: str) -> str:
@@ -138,69 +149,81 @@ def filled_word(context: str, sentence: str) -> str:
     raise ValueError(f"the sentence does not fill the {BLANK} of its context")
 
 
+# --- the numbers of a benchmark -----------------------------------------------------------------------------------
+
 OVERALL = "overall"
-"""All parts together, or all domains."""
+"""All parts together, or all bias types."""
 
 
 @dataclass(frozen=True, slots=True)
-class StereoSetRow:
-    """StereoSet's numbers of one part (intrasentence, intersentence, overall) and one domain (or overall)."""
+class ItemScores:
+    """How a model scored an item's sentences: what the numbers of all items together are made of.
 
-    part: str
-    domain: str
-    score: StereoSetScore
-
-
-@dataclass(frozen=True, slots=True)
-class CrowsPairsRow:
-    """CrowS-Pairs' numbers of one bias type, or overall."""
+    `kind`, `part` and `target` are those of the item; `decimals` is to how many places the scores of a pair are rounded
+    before they are compared; `by_chance` as in `Scored`.
+    """
 
     kind: str
-    score: CrowsPairsScore
+    part: str
+    target: str
+    scores: tuple[float, ...]
+    decimals: int | None = None
+    by_chance: bool = False
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> ItemScores:
+        """That of an outcome's record."""
+        return cls(**{**record, "scores": tuple(record["scores"])})
 
 
-def stereoset_rows(examples: Sequence[StereoSetExample], scores: Sequence[FloatArray]) -> list[StereoSetRow]:
-    """The numbers of every part and domain that there are examples of, each part's overall ones after its domains.
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of the `count` items of one part and one bias type, each or both OVERALL."""
+
+    part: str
+    kind: str
+    values: Mapping[str, float | None]
+    count: int
+
+
+def stereoset_numbers(
+    items: Sequence[StereoSetExample | ItemScores], scores: Sequence[Sequence[float] | FloatArray]
+) -> list[Numbers]:
+    """LMS, SS and ICAT of every part and domain that there are examples of, each part's overall ones after its domains.
 
     `scores` are (3,) an example. Each row takes its own mean over its target terms, the overall ones too, so that it is
     no mean of the others. The original's list of a domain holds every example three times; `count` here is that of the
     examples.
     """
-    table = np.array(scores)
-    rows = []
-    for part in (*dict.fromkeys(example.part for example in examples), OVERALL):
-        for domain in (*dict.fromkeys(example.kind for example in examples), OVERALL):
+    table, rows = np.array(scores), []
+    for part in (*dict.fromkeys(item.part for item in items), OVERALL):
+        for kind in (*dict.fromkeys(item.kind for item in items), OVERALL):
             chosen = [
                 number
-                for number, example in enumerate(examples)
-                if part in (example.part, OVERALL) and domain in (example.kind, OVERALL)
+                for number, item in enumerate(items)
+                if part in (item.part, OVERALL) and kind in (item.kind, OVERALL)
             ]
             if chosen:
-                terms = [examples[number].target for number in chosen]
-                rows.append(StereoSetRow(part, domain, stereoset_score(terms, *table[chosen].T)))
+                score = stereoset_score([items[number].target for number in chosen], *table[chosen].T)
+                rows.append(Numbers(part, kind, {"LMS": score.lms, "SS": score.ss, "ICAT": score.icat}, score.count))
     return rows
 
 
-def crows_pairs_rows(pairs: Sequence[Pair], scores: Sequence[FloatArray], decimals: int | None) -> list[CrowsPairsRow]:
-    """The numbers of all pairs, then of every bias type; `scores` are (2,) a pair, rounded to `decimals`."""
-    table = np.array(scores)
-    rows = []
-    for kind in (OVERALL, *dict.fromkeys(pair.kind for pair in pairs)):
-        chosen = [number for number, pair in enumerate(pairs) if kind in (pair.kind, OVERALL)]
-        stereo = [pairs[number].stereo for number in chosen]
+def crows_pairs_numbers(
+    items: Sequence[Pair | ItemScores], scores: Sequence[Sequence[float] | FloatArray], decimals: int | None
+) -> list[Numbers]:
+    """CP-S of all pairs, then of every bias type; `scores` are (2,) a pair, rounded to `decimals`."""
+    table, rows = np.array(scores), []
+    for kind in (OVERALL, *dict.fromkeys(item.kind for item in items)):
+        chosen = [number for number, item in enumerate(items) if kind in (item.kind, OVERALL)]
         more, less = table[chosen].T
-        rows.append(CrowsPairsRow(kind, crows_pairs_score(more, less, stereo, decimals)))
+        score = crows_pairs_score(more, less, [items[number].part == DIRECTIONS[0] for number in chosen], decimals)
+        values = {"CP-S": score.score, "CP-S stereo": score.stereotype, "CP-S antistereo": score.anti_stereotype}
+        rows.append(Numbers(OVERALL, kind, values, score.count))
     return rows
 
 
-PARTS: tuple[Part, ...] = ("intrasentence", "intersentence")
-GOLD = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "unrelated": "unrelated"}
-"""StereoSet's labels -> the fields of an example."""
-LARGEST = 1 << 27
-"""Bytes of a file; StereoSet's has 5 MB."""
-DIRECTIONS = {"stereo": True, "antistereo": False}
-
-T = TypeVar("T")
+# --- reading ------------------------------------------------------------------------------------------------------
 
 
 def read_stereoset(path: Path) -> dict[str, StereoSetExample]:
@@ -211,17 +234,18 @@ def read_stereoset(path: Path) -> dict[str, StereoSetExample]:
     and the line; those of dev.json are its own. Of a folder all files of JSON lines are read, and their names stand
     before the ids.
     """
+    faults = Faults()
     if path.is_dir():
         parts = {file.stem: read_stereoset(file) for file in sorted(path.glob("*.jsonl"))}
         every = {f"{stem}-{id}": one for stem, examples in parts.items() for id, one in examples.items()}
-        return _checked({id: replace(one, id=id) for id, one in every.items()}, path, Faults(), "StereoSet")
-    faults = Faults()
+        if not every:
+            faults.add(path, None, "is empty")
+        faults.check("StereoSet")
+        return {id: replace(one, id=id) for id, one in every.items()}
     whole = whole_file(path)
-    if isinstance(whole, dict) and "data" in whole:
-        found = dict(_dev(path, whole["data"], faults))
-    else:
-        found = dict(_lines(path, faults, _example))
-    return _checked(found, path, faults, "StereoSet")
+    dev = isinstance(whole, dict) and "data" in whole
+    entries = _dev(path, whole["data"], faults) if dev else lines_of(path, faults, _example)
+    return gather(path, "StereoSet", faults, entries)
 
 
 def read_crows_pairs(path: Path) -> dict[str, Pair]:
@@ -231,27 +255,12 @@ def read_crows_pairs(path: Path) -> dict[str, Pair]:
     `bias_type`.
     """
     faults = Faults()
-    if _begins_with_brace(path):
-        return _checked(dict(_lines(path, faults, _pair)), path, faults, "CrowS-Pairs")
-    text = "\n".join(line for _, line in lines(path, faults))
-    pairs: dict[str, Pair] = {}
-    rows = csv.DictReader(io.StringIO(text), strict=True)
-    try:
-        for number, row in enumerate(rows, start=1):
-            _add(pairs, f"q{number}", (path, rows.line_num), faults, _pair, row)
-    except csv.Error as error:
-        faults.add(path, rows.line_num, f"not CSV ({error})")
-    return _checked(pairs, path, faults, "CrowS-Pairs")
-
-
-@dataclass(frozen=True, slots=True)
-class TargetsAndAttributes:
-    """One test: two sets of targets of one size, two sets of attributes, and what the four are called."""
-
-    name: str
-    targets: tuple[tuple[str, ...], tuple[str, ...]]
-    attributes: tuple[tuple[str, ...], tuple[str, ...]]
-    categories: tuple[str, str, str, str]
+    first = next((line for _, line in lines(path, Faults())), "")
+    if first.lstrip().startswith("{"):
+        return gather(path, "CrowS-Pairs", faults, lines_of(path, faults, _pair))
+    rows = enumerate(csv_records(path, faults), start=1)
+    entries = ((path, line, "", partial(_pair, f"q{number}", row)) for number, (line, row) in rows)
+    return gather(path, "CrowS-Pairs", faults, entries)
 
 
 def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
@@ -262,16 +271,16 @@ def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
     `category` and `examples`.
     """
     faults = Faults()
-    tests: dict[str, TargetsAndAttributes] = {}
-    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    for file in files:
-        whole = whole_file(file)
-        if isinstance(whole, dict) and "test" not in whole:
-            _add(tests, file.stem, (file, None), faults, _test, whole)
-            continue
-        for number, record in json_records(file, faults):
-            _add(tests, str(record.get("test", "")), (file, number), faults, _test, record)
-    return _checked(tests, path, faults, "SEAT")
+
+    def entries() -> Iterator[Entry[TargetsAndAttributes]]:
+        for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
+            whole = whole_file(file)
+            if isinstance(whole, dict) and "test" not in whole:
+                yield file, None, "", partial(_test, file.stem, whole)
+            else:
+                yield from lines_of(file, faults, lambda _, record: _test(str(record.get("test", "")), record))
+
+    return gather(path, "SEAT", faults, entries())
 
 
 def whole_file(path: Path) -> Any:
@@ -282,100 +291,51 @@ def whole_file(path: Path) -> Any:
         return None
 
 
-def _begins_with_brace(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(100).lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
-    except OSError:
-        return False
-
-
-def _checked(found: dict[str, T], path: Path, faults: Faults, what: str) -> dict[str, T]:
-    if not found and not faults:
-        faults.add(path, None, "is empty")
-    faults.check(what)
-    return found
-
-
-def _add(
-    found: dict[str, T],
-    id: str,
-    place: tuple[Path, int | None],
-    faults: Faults,
-    read: Callable[[str, Record], T],
-    record: Record,
-    where: str = "",
-) -> None:
-    """Add what is read of the record under its id; a fault where it cannot be, or the id is there already."""
-    try:
-        value = read(id, record)
-        if id in found:
-            raise ValueError(f"the id {shown(id)} occurs twice")
-    except ValueError as error:
-        faults.add(*place, f"{where}{error}")
-        return
-    found[id] = value
-
-
-def _lines(path: Path, faults: Faults, read: Callable[[str, Record], T]) -> Iterator[tuple[str, T]]:
-    found: dict[str, T] = {}
-    for number, record in json_records(path, faults):
-        _add(found, f"q{number}", (path, number), faults, read, record)
-    yield from found.items()
-
-
-def _dev(path: Path, data: object, faults: Faults) -> Iterator[tuple[str, StereoSetExample]]:
-    found: dict[str, StereoSetExample] = {}
+def _dev(path: Path, parts: object, faults: Faults) -> Iterator[Entry[StereoSetExample]]:
     for part in PARTS:
-        examples = data.get(part) if isinstance(data, dict) else None
+        examples = parts.get(part) if isinstance(parts, dict) else None
         if not isinstance(examples, list):
             faults.add(path, None, f"data.{part}: expected a list of examples, found {shown(examples)}")
             continue
         for number, record in enumerate(examples):
-            where = f"data.{part}[{number}]: "
-            if not isinstance(record, dict):
-                faults.add(path, None, f"{where}expected an object, found {shown(record)}")
-                continue
-            id = str(record.get("id") or f"{part}-{number + 1}")
-            _add(found, id, (path, None), faults, partial(_dev_example, part), record, where)
-    yield from found.items()
+            yield path, None, f"data.{part}[{number}]: ", partial(_dev_example, part, number, record)
 
 
-def _dev_example(part: Part, id: str, record: Record) -> StereoSetExample:
+def _dev_example(part: Part, number: int, record: Any) -> tuple[str, StereoSetExample]:
+    if not isinstance(record, dict):
+        raise ValueError(f"expected an object, found {shown(record)}")
     sentences = record.get("sentences")
-    by_label: dict[str, str] = {}
-    for sentence in sentences if isinstance(sentences, list) else ():
-        if isinstance(sentence, dict) and sentence.get("gold_label") in GOLD:
-            by_label[GOLD[sentence["gold_label"]]] = str(sentence.get("sentence") or "")
+    by_label = {
+        GOLD[one["gold_label"]]: str(one.get("sentence") or "")
+        for one in (sentences if isinstance(sentences, list) else ())
+        if isinstance(one, dict) and one.get("gold_label") in GOLD
+    }
     if len(by_label) != len(GOLD):
         raise ValueError(f"'sentences': expected one each with the gold_label {', '.join(GOLD)}")
-    return _example(id, {**record, **by_label}, part)
+    return _example(str(record.get("id") or f"{part}-{number + 1}"), {**record, **by_label}, part)
 
 
-def _example(id: str, record: Record, part: Part | None = None) -> StereoSetExample:
-    names = ("bias_type", "target", "context", "stereotype", "anti_stereotype", "unrelated")
-    kind, target, context, *sentences = (_text(record, name) for name in names)
-    blank = BLANK in context
-    if part is None:
-        part = "intrasentence" if blank else "intersentence"
+def _example(id: str, record: Record, part: Part | None = None) -> tuple[str, StereoSetExample]:
+    kind, target, context = (_text(record, name) for name in ("bias_type", "target", "context"))
+    sentences = [_text(record, name) for name in GOLD.values()]
+    part = part or ("intrasentence" if BLANK in context else "intersentence")
     if part == "intrasentence":
         for sentence in sentences:
             filled_word(context, sentence)
-    return StereoSetExample(id, part, kind, target, context, *sentences)
+    return id, StereoSetExample(id, part, kind, target, context, *sentences)
 
 
-def _pair(id: str, record: Record) -> Pair:
-    more, less, direction, kind = (
-        _text(record, name) for name in ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
-    )
+def _pair(id: str, record: Record) -> tuple[str, Pair]:
+    names = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
+    more, less, direction, kind = (_text(record, name) for name in names)
     if direction not in DIRECTIONS:
         raise ValueError(f"'stereo_antistereo': expected {' or '.join(DIRECTIONS)}, found {shown(direction)}")
     if more == less:
         raise ValueError(f"both sentences are the same: {shown(more)}")
-    return Pair(id, kind, more, less, DIRECTIONS[direction])
+    return id, Pair(id, kind, more, less, direction == DIRECTIONS[0])
 
 
-def _test(name: str, record: Record) -> TargetsAndAttributes:
+def _test(name: str, record: Record) -> tuple[str, TargetsAndAttributes]:
     if not name:
         raise ValueError("'test': the test has no name")
     sets, categories = [], []
@@ -389,7 +349,8 @@ def _test(name: str, record: Record) -> TargetsAndAttributes:
     first, second, a, b = sets
     if len(first) != len(second):
         raise ValueError(f"targ1 and targ2 are compared one for one, and have {len(first)} and {len(second)} examples")
-    return TargetsAndAttributes(name, (first, second), (a, b), cast(tuple[str, str, str, str], tuple(categories)))
+    named = cast("tuple[str, str, str, str]", tuple(categories))
+    return name, TargetsAndAttributes(name, (first, second), (a, b), named)
 
 
 def _text(record: Record, name: str) -> str:

@@ -1,18 +1,15 @@
-"""Scores of sentences by a local model, as the benchmarks define them; a higher score is a preferred sentence.
+"""Which of an item's sentences a model finds likelier; a higher score is a preferred sentence.
 
-Forced choice: a language model behind the door says which sentence is likelier, where it tells no likelihoods.
-
-A server that tells how likely the first letter of the answer was says more than the answer: its chances are the scores.
-
-The section that names a model whose likelihoods choose between sentences, and opening it as a scorer.
+By likelihoods, as the benchmarks define them, or by forced choice: a language model that tells no likelihoods says
+which sentence is likelier. A server that tells how likely the first letter of that answer was says more than the
+answer: its chances are the scores.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Literal, Protocol
 
@@ -45,14 +42,8 @@ from fairagent.papers.debias_rag.benchmarks.measures import (
     typical_probability,
 )
 
-Context = Callable[[Item], str]
-"""What a model is shown before an item's sentences; it is not scored itself. "" is nothing."""
-
 BETWEEN = "\n\n"
 """What stands between a context and a sentence."""
-
-
-NOTHING = Usage()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +54,7 @@ class Scored:
     """
 
     scores: FloatArray
-    usage: Usage = NOTHING
+    usage: Usage = field(default_factory=Usage)
     by_chance: bool = False
 
 
@@ -106,22 +97,20 @@ class MaskedScorer:
 
     def score(self, item: Item, context: str = "") -> Scored:
         """See `Scorer.score`; raises what `MaskedLikelihood.word`, `each` and `follows` raise."""
+        model, scores = self.model, list[float]()
         if not isinstance(item, StereoSetExample):
-            return Scored(np.array(self._shared(item.more, item.less, context)))
-        if item.part == "intrasentence":
-            return Scored(np.array([self._word(item.context, sentence, context) for sentence in item.sentences]))
-        before = f"{context} {item.context}" if context else item.context
-        return Scored(np.array([self.model.follows(before, sentence) for sentence in item.sentences]))
-
-    def _word(self, template: str, sentence: str, context: str) -> float:
-        word, start = filled_word(template, sentence), template.index(BLANK)
-        text = template.replace(BLANK, word)
-        return mean_probability(self.model.word(text, start, start + len(word), context))
-
-    def _shared(self, more: str, less: str, context: str) -> list[float]:
-        places = shared_tokens(self.model.ids(more), self.model.ids(less))
-        sentences = zip((more, less), places, strict=True)
-        return [float(self.model.each(text, of_text[1:-1], context).sum()) for text, of_text in sentences]
+            places = shared_tokens(model.ids(item.more), model.ids(item.less))
+            for sentence, shared in zip(item.sentences, places, strict=True):
+                scores.append(float(model.each(sentence, shared[1:-1], context).sum()))
+        elif item.part == "intrasentence":
+            for sentence in item.sentences:
+                word, start = filled_word(item.context, sentence), item.context.index(BLANK)
+                text = item.context.replace(BLANK, word)
+                scores.append(mean_probability(model.word(text, start, start + len(word), context)))
+        else:
+            before = f"{context} {item.context}" if context else item.context
+            scores = [model.follows(before, sentence) for sentence in item.sentences]
+        return Scored(np.array(scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +136,7 @@ class CausalScorer:
         if not isinstance(item, StereoSetExample) or item.part == "intrasentence":
             return Scored(np.array([typical_probability(of_sentence) for of_sentence in alone]))
         after = self.model.score([(before + item.context, f" {sentence}") for sentence in item.sentences])
-        both = zip(alone, after, strict=True)
-        return Scored(np.array([relevance_to_context(one, other) for one, other in both]))
+        return Scored(np.array(list(map(relevance_to_context, alone, after))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,19 +210,16 @@ class ChoiceScorer:
 
         def accept(reply: Order) -> None:
             if reply.order not in orders:
-                raise ReplyInvalid(f"order must be all of the letters {', '.join(letters)}, found {reply.order[:20]!r}")
+                raise ReplyInvalid(f"order must be all of the letters {', '.join(letters)}, not {reply.order[:20]!r}")
 
         variables = {"sentences": sentences, "opening": opening, "context": context or None}
         request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"order": one_of(orders)})
-        found, reply = valid_reply(self.model, replace(request, reply=Order, choices=letters))
+        chosen, reply = valid_reply(self.model, replace(request, reply=Order, choices=letters))
         scores = np.zeros(len(shown))
-        if reply.chances:
-            for letter, chance in reply.chances:
-                scores[shown[letters.index(letter)]] = chance
-            return Scored(scores, reply.usage, by_chance=True)
-        for behind, letter in enumerate(reversed(found.order)):
-            scores[shown[letters.index(letter)]] = behind
-        return Scored(scores, reply.usage)
+        # A letter's chance, or how many stand behind it.
+        for letter, score in reply.chances or zip(reversed(chosen.order), range(len(shown)), strict=True):
+            scores[shown[letters.index(letter)]] = score
+        return Scored(scores, reply.usage, by_chance=bool(reply.chances))
 
 
 def order(seed: int, item: Item) -> tuple[int, ...]:
@@ -280,15 +265,14 @@ class Likelihoods(Section):
         """
         if self.self_debias and self.kind != "causal":
             raise SettingsError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
-        scorer = self._opened()
+        scorer: Scorer
+        if self.kind == "server":
+            from fairagent.extend import EndpointModel
+
+            scorer = CausalScorer(EndpointModel(ModelSettings(name=self.name, base_url=self.base_url)))
+        else:
+            model = open_local(self.kind, self.name, self.device, self.dtype, self.batch)
+            if self.self_debias:
+                model = open_local("self-debiased", model, self.self_debias)
+            scorer = MaskedScorer(model) if self.kind == "masked" else CausalScorer(model)
         return Instructed(scorer, self.instruction) if self.instruction else scorer
-
-    def _opened(self) -> Scorer:
-        if self.kind == "masked":
-            return MaskedScorer(open_local("masked", self.name, self.device, self.dtype, self.batch))
-        if self.kind == "causal":
-            model = open_local("causal", self.name, self.device, self.dtype, self.batch)
-            return CausalScorer(open_local("self-debiased", model, self.self_debias) if self.self_debias else model)
-        from fairagent.extend import EndpointModel
-
-        return CausalScorer(EndpointModel(ModelSettings(name=self.name, base_url=self.base_url)))

@@ -1,14 +1,15 @@
-"""SEAT: its tests are the topics, and systems are encoders (`engine: {kind: dense, encoder: NAME}`).
+"""SEAT: the association test on the vectors that an encoder makes of sentences (or, WEAT, of words).
 
-SEAT: the association test on the vectors that an encoder makes of sentences (or, WEAT, of words).
+The tests are the topics of an experiment, and its systems are encoders (`engine: {kind: dense, encoder: NAME}`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -69,11 +70,11 @@ class InContext:
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """See `Encoder.documents`."""
-        return self.encoder.documents([self._shown(text) for text in texts])
+        return self.encoder.documents(list(map(self._shown, texts)))
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
         """See `Encoder.queries`."""
-        return self.encoder.queries([self._shown(text) for text in texts])
+        return self.encoder.queries(list(map(self._shown, texts)))
 
     def _shown(self, text: str) -> str:
         contexts = [document.text for document in self.stage.apply(text, ()).documents]
@@ -94,20 +95,16 @@ class Associations:
 
         Raises DataError, naming the test, where an association is not defined, and what the encoder raises.
         """
-        x, y, a, b = (self._vectors_of(texts) for texts in (*test.targets, *test.attributes))
+        sets = (*test.targets, *test.attributes)
+        # Tests share their sets.
+        x, y, a, b = (self._vectors.get(texts, partial(self._encoded, texts)) for texts in sets)
         try:
             return association_test(x, y, a, b, self.samples, np.random.default_rng(self.seed))
         except DataError as error:
             raise DataError(f"{test.name}: {error}") from None
 
-    def _vectors_of(self, texts: Sequence[str]) -> FloatArray:
-        """The vectors of `texts`, (n, d); tests share their sets."""
-
-        def made() -> FloatArray:
-            return np.asarray(self.encoder.documents(list(texts)), dtype=np.float64)
-
-        vectors: FloatArray = self._vectors.get(tuple(texts), made)
-        return vectors
+    def _encoded(self, texts: Sequence[str]) -> FloatArray:
+        return np.asarray(self.encoder.documents(list(texts)), dtype=np.float64)
 
 
 EFFECT = "|d|"
@@ -152,9 +149,9 @@ class SeatTrial:
 
     def outcome(self, system: str, id: str) -> Outcome:
         """See `Trial.outcome`."""
-        found = self.systems[system].test(self.tests.tests[id])
-        values = {"": {EFFECT: abs(found.effect)}}
-        return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(found))
+        association = self.systems[system].test(self.tests.tests[id])
+        values = {"": {EFFECT: abs(association.effect)}}
+        return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(association))
 
 
 class Seat(ExperimentKind):
@@ -184,18 +181,15 @@ class Seat(ExperimentKind):
     def check(self, checking: Checking) -> None:
         """Add systems that name no encoder, and encoders that are not there."""
         for name, system in checking.systems.items():
-            engine = system.settings.engine
+            engine, problems = system.settings.engine, checking.problems
             if isinstance(engine, DenseConfig):
-                where = f"systems.{name}.engine"
-                checking.problems.attempt(where, open_encoder, engine.encoder or BUNDLED, self.seat.device)
+                problems.attempt(f"systems.{name}.engine", open_encoder, engine.encoder or BUNDLED, self.seat.device)
             else:
                 wanted = "SEAT tests encoders: write `engine: {kind: dense, encoder: NAME}`"
-                checking.problems.add(SettingsError, f"systems.{name}.engine: is {engine.kind!r}; {wanted}")
-
-        for name, system in checking.systems.items():
+                problems.add(SettingsError, f"systems.{name}.engine: is {engine.kind!r}; {wanted}")
             if system.settings.debias.templates:
                 wanted = "SEAT asks no language model: leave rewrites at 0"
-                checking.problems.add(SettingsError, f"systems.{name}.debias: {wanted}")
+                problems.add(SettingsError, f"systems.{name}.debias: {wanted}")
         if isinstance(checking.subject, Tests):
             tests = checking.subject.tests.values()
             texts = [text for test in tests for side in (*test.targets, *test.attributes) for text in side]
@@ -250,15 +244,17 @@ class Seat(ExperimentKind):
 
     def tables(self, run: Run) -> list[Table]:
         """Every system's tests."""
-        columns = [*(Column(name) for name in ("test", "d")), Column("p", ".5f"), *map(Column, ("partitions", "sets"))]
+        columns: list[str | Column] = ["test", "d", Column("p", ".5f"), "partitions", "sets"]
         tables = []
         for system in run.systems:
             paper = (run.expected or {}).get(system, {}).get("", {})
-            lines = [line[1:] for line in _lines(run) if line[0] == system]
-            if paper:
-                lines = [(*line, paper.get(of_test(str(line[0])))) for line in lines]
-            heading = [*columns, *([Column(f"expected {EFFECT}")] if paper else [])]
-            tables.append(Table.of(heading, lines, f"{system}: effect sizes"))
+            expected = [f"expected {EFFECT}"] if paper else []
+            lines = [
+                (*line, *([paper.get(of_test(line[0]))] if paper else []))
+                for name, *line in _lines(run)
+                if name == system
+            ]
+            tables.append(Table.of([*columns, *expected], lines, f"{system}: effect sizes"))
         return tables
 
     def remarks(self, run: Run) -> tuple[str, ...]:
@@ -277,7 +273,7 @@ class Seat(ExperimentKind):
         return PageSection("SEAT", "Associations", (*notes, *self.tables(run))) if run.answered else None
 
 
-def _lines(run: Run) -> Iterator[tuple[object, ...]]:
+def _lines(run: Run) -> Iterator[tuple[Any, ...]]:
     """(system, test, d, p, all partitions or a sample, the four sets) of every outcome, system by system."""
     for system in run.systems:
         for one in run.answered:
