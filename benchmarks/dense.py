@@ -20,10 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.retrieve.ann import AnnIndex
-from fairagent.retrieve.ann_build import build_ann
+from fairagent.retrieve.ann import build_ann, open_ann
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.storage.threads import one_blas_thread
 from fairagent.types import Document, Query
@@ -118,7 +117,7 @@ def compare_searches(documents: int, depth: int, folder: Path) -> None:
     for name in ("exact", "ANN"):
         gc.collect()
         before = memory()
-        index = AnnIndex.open(folder / "ann", folder / "dense") if name == "ANN" else None
+        index = open_ann(folder / "ann", folder / "dense") if name == "ANN" else None
         retriever = DenseRetriever(folder / "dense", encoder, ann=index)
         searches(retriever, depth)
         answers[name], times[name] = searches(retriever, depth)

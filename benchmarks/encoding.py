@@ -23,12 +23,12 @@ import numpy as np
 import torch
 from timing import milliseconds
 
-from fairagent.retrieve import one_text
+from fairagent.guests.dense import minilm as one_text
+from fairagent.guests.dense.encoders import SentenceEncoder, embedding, quickest_dtype
+from fairagent.guests.dense.minilm import OneTextEncoder
 from fairagent.retrieve.dense import BLOCK
-from fairagent.retrieve.dense_index import floats
+from fairagent.retrieve.encoded import floats
 from fairagent.retrieve.encoders import BUNDLED, FLOAT32, Embeddings
-from fairagent.retrieve.one_text import OneTextEncoder
-from fairagent.retrieve.sentence_encoder import SentenceEncoder, embedding, quickest_dtype
 from fairagent.storage.processes import cores
 
 QUERY = "lawyers who argued cases of civil rights before the high courts of Africa"

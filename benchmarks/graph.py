@@ -23,7 +23,7 @@ from fairagent import load_collection
 from fairagent.retrieve import graph
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.dense_index import VECTORS
+from fairagent.retrieve.encoded import VECTORS
 from fairagent.retrieve.light.build import build_light
 from fairagent.storage.threads import one_blas_thread
 

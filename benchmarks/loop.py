@@ -31,7 +31,7 @@ from typing import Any
 from made_up_people import write_people
 
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.retrieve.clock import engine_accounts, engine_time
+from fairagent.retrieve.base import engine_accounts, engine_time
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.candidates import Candidates
 from fairagent.search.loop.environment import Environment

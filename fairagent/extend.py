@@ -21,7 +21,7 @@ HOMES = {
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
         PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError UsageError
     """,
-    "storage.arrays": "read_array",
+    "storage.arrays": "read_array write_array",
     "storage.digests": "sealed unsealed",
     "storage.files": "LOCK explained file_name force locked whole_file write_whole",
     "storage.folders": "expect_replaceable workshop",
@@ -30,14 +30,15 @@ HOMES = {
         expect_installed installed is_installed load longest_input pick_device read_config without_progress
     """,
     "storage.readers": "Malformed as_text file_bytes file_text parse_json",
-    "storage.threads": "Memo progress",
+    "storage.processes": "Crew cores",
+    "storage.threads": "Memo one_blas_thread one_torch_thread progress",
     "storage.yaml_text": "LARGEST_YAML compose_yaml",
     "settings": """
         BudgetSettings ModelSettings Part Section SelfDebiasSettings Settings TransformersSettings Unknown load_settings
         read_yaml validate
     """,
     "settings.described": "flow",
-    "settings.parts": "Progress",
+    "settings.parts": "Progress read_part",
     "settings.section": "meanings nearest",
     "measures": """
         AWRF DIVERGENCES Discount JudgedRanking LOG2_MAX2 Log2Plus1 Measure NDCG Product Uniform expected_exposure
@@ -77,24 +78,27 @@ HOMES = {
     "collection.table": "unknown_dimension",
     "collection.table_buffer": "Labels",
     "collection.targets": "GivenTarget",
+    "retrieve.ann": "AnnManifest DEPTH",
     "retrieve.base": """
-        MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length full_text placed term_weights texts_for
+        MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore placed
+        term_weights texts_for
     """,
     "retrieve.bm25.analysis": "open_analyzer",
-    "retrieve.bm25.manifest": "Indexable MANIFEST",
-    "retrieve.bm25.part": "engine_of prepare_index",
-    "retrieve.catalog": "encode_id ranked",
-    "retrieve.clock": "engine_time",
-    "retrieve.dense": "EmbeddingSource",
-    "retrieve.encoded": "PROBE_TEXT",
-    "retrieve.encoders": "BUNDLED Embeddings Encoder check_encoder open_encoder",
+    "retrieve.bm25.part": "check_index engine_of index_sibling open_index prepare_index",
+    "retrieve.catalog": "IdTable encode_id mapped ranked",
+    "retrieve.dense": "DenseRetriever EmbeddingSource",
+    "retrieve.encoded": "EncodedBuild EncodedManifest PROBE_TEXT Work floats",
+    "retrieve.encoders": """
+        BUNDLED Embeddings Encoder EncoderPart FLOAT32 of_length_one open_encoder open_sentence_model
+    """,
+    "retrieve.forecast": "FIRST",
     "retrieve.graph": "graph_of prepare_graphs",
     "retrieve.local": "LocalTerms WORD local_bm25 okapi_scores",
+    "retrieve.manifest": "Indexable MANIFEST",
+    "retrieve.passages": "PassageRetriever RetrieverWithTexts",
     "retrieve.relevance_model": "Postings TermSource",
     "retrieve.run_file": "AdversarialConfig OracleConfig RunFile RunFileConfig by_grade drawn read_run",
-    "retrieve.sentence_encoder": "SentenceEncoder load_sentence_model",
     "retrieve.site": "Site",
-    "retrieve.splade": "SparseTextEncoder SpladeConfig SpladeEncoder",
     "retrieve.stochastic": "checked_alpha oracle_log_scores sample_rankings sampler_log_scores topic_rng",
     "retrieve.vectors": "DenseConfig check_vectors encoder open_vectors prepare_vectors",
     "answer.answering": "Answerer Contexts",

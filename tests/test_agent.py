@@ -20,8 +20,8 @@ from scripted import Clock, Engine, Proposals, agent, by_letter, collection, ran
 from fairagent.collection import GroupTable, TopicGroups
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, FatalModelError, WorseThanEngine
-from fairagent.retrieve import clock as engine_clock
-from fairagent.retrieve.clock import engine_time
+from fairagent.retrieve import base as engine_clock
+from fairagent.retrieve.base import engine_time
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import LoopResult, Search

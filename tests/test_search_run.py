@@ -10,7 +10,7 @@ import pytest
 from scripted import Clock, Engine, Proposals, agent, by_letter, ranking
 
 from fairagent.collection.groups import JoinedGroups
-from fairagent.retrieve import clock as engine_clock
+from fairagent.retrieve import base as engine_clock
 from fairagent.search.run import hits_of
 from fairagent.settings import lay, load_settings
 from fairagent.types import Document, Draw, Query, Usage

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.papers.debias_rag.avoid import AvoidIndex, read_avoid, unit
 from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
 from fairagent.papers.debias_rag.lexicon import load_lexicon
@@ -24,7 +25,6 @@ from fairagent.papers.debias_rag.stage import DebiasRAG
 from fairagent.papers.debias_rag.theta import Theta
 from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.search.pipeline import open_site
 from fairagent.settings import Settings
 from fairagent.types import Debiased, Document, Query

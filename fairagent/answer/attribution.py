@@ -40,7 +40,7 @@ from fairagent.llm.budget import in_threads, ledger
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.measures import Discount, Uniform
-from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder, check_encoder, open_encoder
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder, open_encoder
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.storage.packages import load, read_config
@@ -289,7 +289,7 @@ class EmbeddingConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is not on this machine."""
-        check_encoder(self.encoder)
+        open_encoder(self.encoder)
 
     def build(self, site: Site) -> EmbeddingAttributor:
         """The attributor."""

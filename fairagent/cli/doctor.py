@@ -29,7 +29,7 @@ from fairagent.settings.plugins import plugins
 from fairagent.storage.packages import EXTRAS
 
 if TYPE_CHECKING:
-    from fairagent.retrieve.bm25.manifest import Manifest
+    from fairagent.retrieve.manifest import Manifest
 
 COLORS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 OLDEST_PYTHON = (3, 11)
@@ -359,7 +359,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     from fairagent.cli.server_checks import check_own_indexes
     from fairagent.collection import load_collection
     from fairagent.llm.models import Models
-    from fairagent.retrieve.bm25.manifest import Manifest
+    from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.site import Site
     from fairagent.retrieve.vectors import ann_reports
     from fairagent.search.pipeline import index_folder, resolved
@@ -381,7 +381,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             yield from others
             return
         manifest = Manifest.read(folder)
-        manifest.check(collection, settings.analyzer, folder)
+        manifest.check(collection, folder, analyzer=settings.analyzer)
         yield _index(manifest, folder)
         name = "ANN index"
         yield from (Check(name, "ok", f"{place}: {report}") for place, report in ann_reports(resolved(site)))
@@ -390,10 +390,8 @@ def check_collection(settings: Settings) -> Iterator[Check]:
 
 
 def _index(manifest: Manifest, folder: Path) -> Check:
-    from fairagent.retrieve.bm25.manifest import REMEDY
-    from fairagent.storage.digests import expect_whole
 
-    expect_whole(folder, "the index", REMEDY)
+    manifest.expect_whole(folder)
     return Check("index", "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
 
 

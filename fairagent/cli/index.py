@@ -31,8 +31,8 @@ from fairagent.settings import Settings
 if TYPE_CHECKING:
     from fairagent.retrieve.ann import AnnManifest
     from fairagent.retrieve.bm25.build import Changes
-    from fairagent.retrieve.bm25.manifest import Manifest
     from fairagent.retrieve.forecast import FirstBlock, Forecast
+    from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.site import Site
 
 JOINED_BY = "a `map` in the collection file joins them, as `fairagent init` writes it"
@@ -153,20 +153,18 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: in
 def _ensure_index(site: Site, force: bool, workers: int, memory: int) -> Indexed:
     """The word index alone; one of the documents as they were before is brought up to date."""
     from fairagent.retrieve.bm25.build import build_index, update_index
-    from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
     from fairagent.retrieve.forecast import forecast_of_index, forecast_of_light
     from fairagent.retrieve.graph import encoders
     from fairagent.retrieve.light.encoder import LIGHT
-    from fairagent.storage.digests import expect_whole
-    from fairagent.storage.folders import is_there
+    from fairagent.retrieve.manifest import Manifest
     from fairagent.storage.processes import cores
 
     collection, folder, analyzer = site.collection, site.index, site.settings.analyzer
-    manifest = Manifest.read(folder) if is_there(folder, MANIFEST) and not force else None
-    outdated = manifest is not None and manifest.outdated(collection, analyzer)
+    manifest = Manifest.read(folder) if Manifest.exists(folder) and not force else None
+    outdated = manifest is not None and manifest.outdated(collection, analyzer=analyzer)
     if manifest and not outdated:
-        manifest.check(collection, analyzer, folder)
-        expect_whole(folder, "the index", REMEDY)
+        manifest.check(collection, folder, analyzer=analyzer)
+        manifest.expect_whole(folder)
         return Indexed(folder, manifest, None)
     started = perf_counter()
     what = f"looking for changes in {collection.name}" if outdated else f"indexing {collection.name}"

@@ -1,11 +1,17 @@
-"""What the loop asks of a search engine.
+"""What the loop asks of a search engine: lists, scores, and by further protocols texts, terms and embeddings.
 
-Rankings whose scores encode only the rank, as greedy re-rankers and random draws return them.
-
-The weighted terms of queries.
+Also: the time that a thread has waited for its engine, rankings whose scores encode only the rank, as greedy re-rankers
+and random draws return them, and the weighted terms of queries.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -28,7 +34,7 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class TextSource(Protocol):
-    """An engine that keeps the texts of its documents."""
+    """An engine that stores the texts of its documents."""
 
     def document(self, id: str) -> Document:
         """The stored document."""
@@ -55,11 +61,46 @@ class PassageSource(Protocol):
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """An engine that can tell whether a word can find anything."""
+    """An engine that knows whether a word matches anything."""
 
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest)."""
         ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EngineScores:
+    """What each engine gives the documents in any of their lists, `scores` (n, engines); 0 where one has no score."""
+
+    ids: tuple[str, ...]
+    scores: FloatArray
+
+
+@runtime_checkable
+class FusedEngine(Protocol):
+    """Several engines as one."""
+
+    @property
+    def engines(self) -> Sequence[Retriever]:
+        """The engines."""
+        ...
+
+    def parts(self, query: Query) -> EngineScores:
+        """What each engine gives the documents in any of their lists, weights included."""
+        ...
+
+    def failures(self, query: Query) -> Mapping[str, str]:
+        """Name of each engine that failed at the last search for `query` -> its error."""
+        ...
+
+
+def lend(borrower: object, lender: object, *names: str) -> None:
+    """Give an object those methods of another that there are: engines are told apart by what they have."""
+    vars(borrower).update({name: getattr(lender, name) for name in names if hasattr(lender, name)})
+
+
+def ignore(*values: object) -> None:
+    """The null callback: nobody wants to know."""
 
 
 def check_length(n: int) -> None:
@@ -81,7 +122,7 @@ def shown(ids: Sequence[str], engine: TextSource) -> list[Document]:
 def texts_for(query: Query, ids: Sequence[str], engine: Retriever) -> list[Document]:
     """These documents as a context for `query` needs them: of a long one the best passage, where the engine has any.
 
-    Raises UsageError where the engine keeps no texts.
+    Raises UsageError where the engine stores no texts.
     """
     if isinstance(engine, PassageSource):
         return engine.passages(query, ids)
@@ -100,9 +141,9 @@ def checked(query: Query, ranking: Ranking) -> Ranking:
         "scores that rise": bool((scores[1:] > scores[:-1]).any()),
     }
     if any(faults.values()):
-        found = ", ".join(fault for fault, there in faults.items() if there)
+        listed = ", ".join(fault for fault, there in faults.items() if there)
         raise DataError(
-            f"the search engine's list for {query.text[:80]!r} has {found}; the engine or its adapter is at fault"
+            f"the search engine's list for {query.text[:80]!r} has {listed}; the engine or its adapter is at fault"
         )
     return ranking
 
@@ -135,3 +176,44 @@ def term_weights(query: Query, analyze: Callable[[str], list[str]]) -> dict[str,
     if len(weights) > MAX_TERMS:
         raise DataError(f"a query may have {MAX_TERMS:,} distinct terms; this one has {len(weights):,}")
     return weights
+
+
+class _Clock(threading.local):
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.account = ""
+        self.since = 0.0
+
+    def change(self, account: str) -> None:
+        now = perf_counter()
+        if self.account:
+            self.seconds[self.account] += now - self.since
+        self.account, self.since = account, now
+
+
+_clock = _Clock()
+
+
+def engine_seconds() -> float:
+    """Seconds that this thread has spent in `engine_time` so far; callers take differences."""
+    return sum(_clock.seconds.values())
+
+
+def engine_accounts() -> dict[str, float]:
+    """The same by account.
+
+    These are `matrix` (BM25), `texts`, `terms` (those of documents), `vectors`, `fusion` (of several lists), `server`
+    (an engine elsewhere), `bridge` (an index of Anserini's, in Java), `engine` (any other).
+    """
+    return dict(_clock.seconds)
+
+
+@contextmanager
+def engine_time(account: str = "engine") -> Iterator[None]:
+    """Counts what it encloses as the engine's time, on `account`; within another one it counts here and not there."""
+    outer = _clock.account
+    _clock.change(account)
+    try:
+        yield
+    finally:
+        _clock.change(outer)

@@ -1,6 +1,6 @@
-"""What an index keeps of its documents: their ids and digests, in the order of the collection.
+"""What an index stores of its documents: their ids and digests, in the order of the collection; strings by number.
 
-Columns on disk, memory-mapped: numbers, strings, and the ids of an index.
+Columns on disk are .npy files, memory-mapped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,25 @@ from fairagent.storage.arrays import read_array, write_array
 from fairagent.types import Document, FloatArray, Ranking
 
 MAX_ID_BYTES = 255
-RECENT = 10_000
-"""Ids whose numbers are remembered: a search looks up those of its candidates several times."""
+DIGESTS = "digests.npy"
+DIGEST = 16
+"""Bytes of the digest of a document."""
 
 
 def mapped(path: Path) -> NDArray[Any]:
     """The array in a .npy file, mapped; raises what `read_array` does."""
     return read_array(path, mapped=True)
+
+
+def write_header(file: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Write the header of a .npy file, in which NumPy leaves room for any length."""
+    about = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, about)
+
+
+def starts_of(sizes: Sequence[int] | NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Where each of several lists of these sizes (n,) starts when they follow one another, and the end, (n + 1,)."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 class ArrayWriter:
@@ -38,52 +50,51 @@ class ArrayWriter:
     """
 
     def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
-        self._file, self._dtype, self._length, self._row = (
-            path.open("wb"),
-            np.dtype(dtype),
-            0,
-            (width,) if width else (),
-        )
-        self._header(0)
+        self._file, self._dtype = path.open("wb"), np.dtype(dtype)
+        self._length, self._row = 0, (width,) if width else ()
+        write_header(self._file, self._dtype, (0, *self._row))
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._file:
             self._file.seek(0)
-            self._header(self._length)
+            write_header(self._file, self._dtype, (self._length, *self._row))
 
     def add(self, values: NDArray[Any]) -> None:
         """Append values, converted to the type of the file."""
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
         self._length += len(values)
 
-    def _header(self, length: int) -> None:
-        # Numpy leaves room in the header for any length, so that it has the same size both times.
-        about = {
-            "descr": np.lib.format.dtype_to_descr(self._dtype),
-            "fortran_order": False,
-            "shape": (length, *self._row),
-        }
-        np.lib.format.write_array_header_1_0(self._file, about)
-
 
 class Strings:
     """Strings by number: one block of UTF-8 bytes and where each string starts in it."""
 
     def __init__(self, block: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
-        self._block = block
-        self._starts = starts
+        self._block, self._starts = block, starts
 
     @staticmethod
     def save(folder: Path, name: str, strings: Iterable[str]) -> None:
         """Write `<name>.bytes.npy` and `<name>.starts.npy` into `folder`."""
         encoded = [string.encode() for string in strings]
-        starts = np.zeros(len(encoded) + 1, dtype=np.int64)
-        np.cumsum([len(string) for string in encoded], out=starts[1:])
         write_array(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
-        write_array(folder / f"{name}.starts.npy", starts)
+        write_array(folder / f"{name}.starts.npy", starts_of([len(string) for string in encoded]))
+
+    @staticmethod
+    def join(parts: Iterable[Path], folder: Path, name: str) -> None:
+        """Write the strings that `save` wrote into several folders, one after the other, into `folder`."""
+        with (
+            ArrayWriter(folder / f"{name}.bytes.npy", np.uint8) as block,
+            ArrayWriter(folder / f"{name}.starts.npy", np.int64) as starts,
+        ):
+            starts.add(np.zeros(1, np.int64))
+            at = 0
+            for part in parts:
+                own = mapped(part / f"{name}.bytes.npy")
+                block.add(own)
+                starts.add(mapped(part / f"{name}.starts.npy")[1:] + at)
+                at += len(own)
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Strings:
@@ -97,8 +108,7 @@ class Strings:
         return len(self._starts) - 1
 
     def __iter__(self) -> Iterator[str]:
-        starts = self._starts.tolist()
-        return (self._block[start:stop].tobytes().decode() for start, stop in pairwise(starts))
+        return (self._block[start:stop].tobytes().decode() for start, stop in pairwise(self._starts.tolist()))
 
     def __getitem__(self, number: int) -> str:
         """The string of this number; ValueError where what is there is none."""
@@ -112,10 +122,7 @@ class IdTable:
     """Document ids by number, and numbers by id (binary search): about 12 bytes a document of 8-byte ids."""
 
     def __init__(self, names: NDArray[np.bytes_], order: NDArray[np.uint32]) -> None:
-        self._names = names
-        self._order = order
-        self._sorted = names[order]
-        self._recent: dict[str, int] = {}
+        self._names, self._order, self._sorted = names, order, names[order]
 
     @staticmethod
     def save(folder: Path, ids: Sequence[bytes] | NDArray[np.bytes_]) -> None:
@@ -148,7 +155,7 @@ class IdTable:
 
     def texts(self, numbers: NDArray[np.intp] | None = None) -> list[str]:
         """The same as text; None: all ids."""
-        return [name.decode() for name in self.names(np.arange(len(self)) if numbers is None else numbers).tolist()]
+        return [name.decode() for name in (self._names if numbers is None else self._names[numbers]).tolist()]
 
     def numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """The numbers of the documents with these ids, -1 for an id that is not there."""
@@ -161,28 +168,22 @@ class IdTable:
         # As signed numbers first: among unsigned ones -1 would be 4,294,967,295.
         return np.where(self._sorted[at] == wanted, self._order[at].astype(np.intp), -1)
 
-    def absent(self, ids: NDArray[np.bytes_]) -> NDArray[np.bytes_]:
-        """Those of the ids (UTF-8 bytes) that are not there, in their order."""
-        at = np.searchsorted(self._sorted, ids)
-        at[at == len(self)] = 0
-        lacking: NDArray[np.bytes_] = ids[self._sorted[at] != ids]
-        return lacking
-
     def known(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """The numbers of the documents with these ids; raises DataError naming ids that are not there."""
-        recent = self._recent
-        try:
-            return np.array([recent[id] for id in ids], dtype=np.intp)
-        except KeyError:
-            numbers = self.numbers(ids)
+        numbers = self.numbers(ids)
         missing = [ids[i] for i in np.flatnonzero(numbers < 0).tolist()]
         if missing:
             shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
             raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
-        # Another dictionary, not this one emptied: another thread may be reading it.
-        self._recent = recent = recent if len(recent) < RECENT else {}
-        recent.update(zip(ids, numbers.tolist(), strict=True))
         return numbers
+
+    def best(self, scores: FloatArray, n: int, among: NDArray[np.intp] | None = None) -> Ranking:
+        """The best `n` of all documents with `scores` (N,) above 0, or of those `among` them; ties by id."""
+        numbers = np.flatnonzero(scores > 0) if among is None else among[scores[among] > 0]
+        if len(numbers) > n:
+            # Sorting the few that can be among the best is much cheaper than sorting all; ties at the cut stay in.
+            numbers = numbers[scores[numbers] >= np.partition(scores[numbers], -n)[-n]]
+        return ranked(self._names[numbers], scores[numbers], n)
 
 
 def ranked(ids: NDArray[np.bytes_], scores: FloatArray, n: int) -> Ranking:
@@ -192,7 +193,7 @@ def ranked(ids: NDArray[np.bytes_], scores: FloatArray, n: int) -> Ranking:
 
 
 def encode_id(id: str) -> bytes:
-    """A document id as an index keeps it; raises DataError where it is empty, too long or no text."""
+    """A document id as an index stores it; raises DataError where it is empty, too long or no text."""
     try:
         name = id.encode()
     except UnicodeEncodeError:
@@ -201,11 +202,6 @@ def encode_id(id: str) -> bytes:
         shown = repr(id) if len(id) <= 60 else f"{id[:60]!r}..."
         raise DataError(f"a document id is 1 to {MAX_ID_BYTES} bytes of UTF-8 without NUL, not {shown}")
     return name
-
-
-DIGESTS = "digests.npy"
-DIGEST = 16
-"""Bytes of the digest of a document."""
 
 
 class Catalog:

@@ -10,15 +10,11 @@ from numpy.typing import NDArray
 
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.ann import AnnIndex
-from fairagent.retrieve.base import check_length
-from fairagent.retrieve.bm25.manifest import Indexable
+from fairagent.retrieve.base import check_length, engine_time
 from fairagent.retrieve.catalog import IdTable, mapped, ranked
-from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.dense_index import VECTORS, DenseManifest, floats
-from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, opened, remedy
+from fairagent.retrieve.encoded import PROBE_TEXT, VECTORS, DenseManifest, floats
 from fairagent.retrieve.encoders import Embeddings, Encoder
-from fairagent.storage.arrays import read_array
-from fairagent.storage.digests import expect_whole
+from fairagent.retrieve.manifest import Indexable
 from fairagent.types import FloatArray, Query, Ranking
 
 F = TypeVar("F", bound=np.floating[Any])
@@ -32,7 +28,7 @@ cost more to convert than to multiply, blocks are converted each time."""
 
 @runtime_checkable
 class EmbeddingSource(Protocol):
-    """An engine that can tell the embeddings of its documents."""
+    """An engine with embeddings of its documents."""
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d)."""
@@ -52,9 +48,22 @@ class VectorEngine(EmbeddingSource, Protocol):
 class VectorSearch(VectorEngine, Protocol):
     """An engine that finds the documents near any vector, not a query's alone."""
 
-    @engine_time("vectors")
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
         """The `n` documents with the largest products with `vector` (d,)."""
+        ...
+
+
+@runtime_checkable
+class VectorSearchAmong(Protocol):
+    """An engine that finds those of some documents that are near a vector."""
+
+    @property
+    def ids(self) -> IdTable:
+        """The documents' ids by number."""
+        ...
+
+    def nearest_among(self, vector: Embeddings, n: int, numbers: NDArray[np.intp]) -> Ranking:
+        """The best `n` of the documents with these `numbers`, which rise."""
         ...
 
 
@@ -62,7 +71,7 @@ class DenseRetriever:
     """Every document by the inner product of its embedding and the query's; ties are ordered by document id.
 
     A query is encoded as its text and its keywords in one line, without their weights. Every document has a score, so
-    `n` documents are found wherever the collection has them; a blank query finds nothing.
+    `n` documents are returned wherever the collection has them; a blank query matches nothing.
     """
 
     def __init__(
@@ -75,51 +84,48 @@ class DenseRetriever:
         Raises BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
         something else or with another model (two models may share a name: what counts is the vector of a test text).
         """
-        self.manifest = DenseManifest.read(folder)
-        self.manifest.check(collection, folder)
-        expect_whole(folder, "the embeddings", remedy(folder))
+        self.manifest = of = DenseManifest.read(folder)
+        of.check(collection, folder)
+        of.expect_whole(folder)
         self.folder = folder
         self._ann = ann
-        self._ids, self._vectors, probe = opened(DenseManifest, folder, lambda: _load(folder, self.manifest))
-        self.manifest.check_model(folder, encoder.name, probe, encoder.documents([PROBE_TEXT])[0])
-        self._encoder = encoder
+        with of.reading(folder):
+            self.ids, self.stored = IdTable.load(folder), mapped(folder / VECTORS)
+            if not len(self.ids) == of.documents or self.stored.shape != (of.documents, of.dimension):
+                raise ValueError(f"{VECTORS} has the shape {self.stored.shape} for {len(self.ids)} ids")
+        of.check_model(folder, encoder.name, encoder.documents([PROBE_TEXT])[0])
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
 
-    def __len__(self) -> int:
-        return len(self._ids)
+    stored: NDArray[np.float16]
+    """All embeddings as they are stored, (n, d): a row a document, in the order of `ids`."""
 
-    @property
-    def ids(self) -> IdTable:
-        """The documents' ids by number."""
-        return self._ids
+    def __len__(self) -> int:
+        return len(self.ids)
 
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` documents with the largest inner products; through an index those that it finds, never fewer."""
         check_length(n)
-        text = str(query)
-        if not text.strip():
+        if not (text := str(query)).strip():
             return Ranking((), np.zeros(0))
         with engine_time("vectors"):
             return self.nearest(self._query_vector(text), n)
 
-    def nearest(self, vector: Embeddings, n: int, among: NDArray[np.intp] | None = None) -> Ranking:
-        """The `n` documents with the largest products with `vector` (d,), as `search` finds them.
-
-        With `among` only those with these numbers, rising, are looked at, and all of them.
-        """
-        n = min(n, len(self) if among is None else len(among))
-        if not n:
-            return Ranking((), np.zeros(0))
-        close = self._ann.candidates(vector, n) if self._ann and among is None else None
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        """The `n` documents with the largest products with `vector` (d,), as `search` finds them."""
+        n = min(n, len(self))
+        close = self._ann.candidates(vector, n) if self._ann else None
         if close is None or len(close) < n:
-            close = self.close(vector, n, among)
-        return ranked(self._ids.names(close), self._scores(close, vector), n)
+            close = self.near(vector, n)
+        return ranked(self.ids.names(close), self._scores(close, vector), n)
 
-    def close(self, vector: Embeddings, n: int, among: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+    def nearest_among(self, vector: Embeddings, n: int, numbers: NDArray[np.intp]) -> Ranking:
+        """The best `n` of the documents with these `numbers`, which rise; all of them are looked at."""
+        close = self.best(vector, numbers, min(n, len(numbers)))
+        return ranked(self.ids.names(close), self._scores(close, vector), n)
+
+    def near(self, vector: Embeddings, n: int) -> NDArray[np.intp]:
         """Numbers of documents, rising, that hold the `n` with the largest products with a query's `vector` (d,)."""
-        if among is not None:
-            return self.best(vector, among, n)
         with np.errstate(invalid="ignore"):
             rough = self._finite(self._products(vector))
         # Products of 32-bit floats depend on where a row stands in its block: the close ones are computed anew.
@@ -135,31 +141,20 @@ class DenseRetriever:
 
         Raises DataError naming ids that are not in the index.
         """
-        numbers = self._ids.known(ids)
-        text = str(query)
-        if not len(ids) or not text.strip():
+        numbers = self.ids.known(ids)
+        if not len(ids) or not (text := str(query)).strip():
             return np.zeros(len(ids))
         with engine_time("vectors"):
             return self._scores(numbers, self._query_vector(text))
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
-        return self._rows(self._ids.known(ids))
-
-    @property
-    def stored(self) -> NDArray[np.float16]:
-        """All embeddings as they are stored, (n, d): a row a document, in the order of `ids`."""
-        return self._vectors
-
-    @property
-    def matrix(self) -> Embeddings:
-        """All embeddings, (n, d): a row a document, in the order of `ids`."""
-        return floats(self._vectors) if self._whole is None else self._whole
+        return self._rows(self.ids.known(ids))
 
     @cached_property
     def _whole(self) -> Embeddings | None:
         """All embeddings where they are few."""
-        return self._vectors.astype(np.float32) if 4 * self._vectors.size <= IN_MEMORY else None
+        return self.stored.astype(np.float32) if 4 * self.stored.size <= IN_MEMORY else None
 
     def query_vector(self, query: Query) -> Embeddings:
         """The embedding of a query's text and keywords, (d,)."""
@@ -170,7 +165,7 @@ class DenseRetriever:
         if self._whole is not None:
             products: Embeddings = self._whole @ vector
             return products
-        blocks = (floats(self._vectors[start : start + BLOCK]) for start in range(0, len(self), BLOCK))
+        blocks = (floats(self.stored[start : start + BLOCK]) for start in range(0, len(self), BLOCK))
         return np.concatenate([block @ vector for block in blocks])
 
     def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
@@ -183,17 +178,9 @@ class DenseRetriever:
         if not np.isfinite(products).all():
             raise IndexMismatch(
                 f"the embeddings at {self.folder} or the query's hold numbers that are not finite; if it is they, "
-                + remedy(self.folder)
+                + self.manifest.remedy(self.folder)
             )
         return products
 
     def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
-        return floats(self._vectors[numbers]) if self._whole is None else self._whole[numbers]
-
-
-def _load(folder: Path, manifest: DenseManifest) -> tuple[IdTable, NDArray[np.float16], Embeddings]:
-    """Ids, embeddings (n, d) and the vector of the test text; ValueError where sizes do not fit."""
-    ids, vectors, probe = IdTable.load(folder), mapped(folder / VECTORS), read_array(folder / PROBE)
-    if not len(ids) == manifest.documents or vectors.shape != (manifest.documents, manifest.dimension):
-        raise ValueError(f"{VECTORS} has the shape {vectors.shape} for {len(ids)} ids; {manifest.documents} were made")
-    return ids, vectors, probe
+        return floats(self.stored[numbers]) if self._whole is None else self._whole[numbers]

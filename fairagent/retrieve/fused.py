@@ -4,73 +4,58 @@ The default engine: BM25 and vector search fused, where the vectors are made, el
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from fairagent.errors import BackendUnavailable, DataError, FairAgentError, UsageError
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError
 from fairagent.measures.exposure import min_max
 from fairagent.retrieve.base import (
-    ManyTexts,
+    EngineScores,
     PassageSource,
     Retriever,
     TextSource,
     Vocabulary,
     check_length,
     checked,
-    texts_for,
+    engine_time,
+    lend,
 )
 from fairagent.retrieve.bm25.part import BM25Config
-from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense import VectorEngine
-from fairagent.retrieve.dense_index import MANIFEST
+from fairagent.retrieve.encoded import DenseManifest
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig, folder
 from fairagent.settings.parts import Engine, Part, Progress
-from fairagent.storage.folders import is_there
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 Scale = Literal["min-max", "z", "rrf"]
 RRF = 60
 """The constant of reciprocal rank fusion (Cormack et al. 2009)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EngineScores:
-    """What each engine gives the documents that any of them found, `scores` (n, engines); 0 where one did not."""
-
-    ids: tuple[str, ...]
-    scores: FloatArray
-
-
-TELLS: dict[type, tuple[str, ...]] = {
-    TextSource: ("document",),
+BESIDES = {
+    TextSource | PassageSource: ("document", "documents", "passages"),
     Vocabulary: ("document_frequency",),
     VectorEngine: ("vectors", "query_vector"),
 }
-"""What engines may tell beside lists and scores -> by which methods."""
+"""What an engine may offer beside lists and scores -> by which methods; the first engine that does so lends them."""
 
 
 class FusedRetriever:
     """`engines`, each with a weight: a document's score is the weighted sum of its scaled scores in their lists.
 
-    Each engine is asked for its best `depth` documents. `scale` puts a list on a common scale: min-max on [0, 1]; z, in
+    Of each engine the best `depth` documents count. `scale` puts a list on a common scale: min-max on [0, 1]; z, in
     standard deviations above its lowest; rrf, 1 / (60 + rank). A document that a list lacks gets nothing from it. Ties
-    are ordered by id. An engine that fails is left out, and `failures` says so, unless all do. What is asked of an
-    engine beside searching (texts, words, embeddings) the first one tells that can; where none can, neither can this
-    one. Threads may share it.
+    are ordered by id. An engine that fails is left out, and `failures` says so, unless all do. What else an engine may
+    offer (texts, words, embeddings) comes from the first one that has it. Threads may share it.
     """
 
     document: Callable[[str], Document]
-    documents: Callable[[Sequence[str]], list[Document]]
     document_frequency: Callable[[str], int]
     vectors: Callable[[Sequence[str]], Embeddings]
-    query_vector: Callable[[Query], Embeddings]
 
     def __init__(
         self,
@@ -84,28 +69,20 @@ class FusedRetriever:
         self.weights = tuple(weights) or (1.0,) * len(self.engines)
         self._failed: dict[Query, dict[str, str]] = {}
         # The query of a search is often scored again afterwards.
-        self._parts = lru_cache(maxsize=64)(self._asked)
-        self._texts = next((engine for engine in self.engines if isinstance(engine, TextSource | PassageSource)), None)
-        for protocol in TELLS:
+        self._parts = lru_cache(maxsize=64)(self._searched)
+        for protocol, methods in BESIDES.items():
             if able := next((engine for engine in self.engines if isinstance(engine, protocol)), None):
-                vars(self).update({name: getattr(able, name) for name in TELLS[protocol]})
-        if isinstance(self._texts, ManyTexts):
-            self.documents = self._texts.documents
-
-    @property
-    def vector_engines(self) -> dict[int, VectorEngine]:
-        """Those of the engines that search by embeddings, by their places."""
-        return {place: engine for place, engine in enumerate(self.engines) if isinstance(engine, VectorEngine)}
+                lend(self, able, *methods)
 
     def parts(self, query: Query) -> EngineScores:
-        """What each engine gives the documents found, weights included."""
+        """What each engine gives the documents in any of their lists, weights included."""
         return self._parts(query)
 
     def failures(self, query: Query) -> Mapping[str, str]:
-        """Name of each engine that failed when it was last asked for `query` -> its error."""
+        """Name of each engine that failed at the last search for `query` -> its error."""
         return self._failed.get(query, {})
 
-    def _asked(self, query: Query) -> EngineScores:
+    def _searched(self, query: Query) -> EngineScores:
         lists: dict[int, Ranking] = {}
         errors: dict[str, FairAgentError] = {}
         for number, engine in enumerate(self.engines):
@@ -143,15 +120,6 @@ class FusedRetriever:
         parts = self.parts(query)
         total = dict(zip(parts.ids, parts.scores.sum(axis=1).tolist(), strict=True))
         return np.array([total.get(id, 0.0) for id in ids])
-
-    def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
-        """The documents, or the best passage of each, as the first engine that keeps texts tells them.
-
-        Raises UsageError where none does.
-        """
-        if self._texts is None:
-            raise UsageError("none of the fused engines keeps texts of its documents to answer from")
-        return texts_for(query, ids, self._texts)
 
 
 def scaled(scores: FloatArray, scale: Scale) -> FloatArray:
@@ -191,33 +159,24 @@ class FusedConfig(Part):
     def _fits(self) -> Self:
         if len(self.engines) == 1:
             raise ValueError("a fusion is of two engines or more")
-        if self.weights and len(self.weights) != len(self.fused):
-            raise ValueError(f"{len(self.weights)} weights for {len(self.fused)} engines")
+        if self.weights and len(self.weights) != len(self.inner):
+            raise ValueError(f"{len(self.weights)} weights for {len(self.inner)} engines")
         if any(weight <= 0 for weight in self.weights):
             raise ValueError("every weight is above 0")
         return self
 
     @property
-    def fused(self) -> tuple[Part, ...]:
+    def inner(self) -> tuple[Part, ...]:
         """The engines, those that are meant where none is named included."""
-        from fairagent.retrieve.bm25.part import BM25Config
-        from fairagent.retrieve.vectors import DenseConfig
-
         return self.engines or (BM25Config(), DenseConfig())
 
-    @property
-    def inner(self) -> tuple[Part, ...]:
-        """The engines."""
-        return self.fused
-
     def __str__(self) -> str:
-        return f"fused ({' + '.join(map(str, self.fused))})"
+        return f"fused ({' + '.join(map(str, self.inner))})"
 
     def build(self, site: Site) -> FusedRetriever:
         """The engine."""
-        parts = self.fused
-        engines = tuple(part.build(site) for part in parts)
-        return FusedRetriever(engines, tuple(map(str, parts)), self.weights, self.scale, self.depth)
+        engines = tuple(part.build(site) for part in self.inner)
+        return FusedRetriever(engines, tuple(map(str, self.inner)), self.weights, self.scale, self.depth)
 
 
 LIGHT_WEIGHT = 0.5
@@ -234,8 +193,7 @@ class AutoConfig(Part):
         encoder = site.settings.encoder
         vectors = folder(site, encoder)
         # Damaged ones are there too: to go without them would be another ranking, silently.
-        there = is_there(vectors, MANIFEST) or vectors.is_dir() or preparing
-        if not there:
+        if not (DenseManifest.exists(vectors) or vectors.is_dir() or preparing):
             return BM25Config()
         weights = (1.0, LIGHT_WEIGHT) if encoder == LIGHT else ()
         return FusedConfig(engines=(BM25Config(), DenseConfig(encoder=encoder)), weights=weights)

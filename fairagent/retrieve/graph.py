@@ -1,34 +1,32 @@
-"""The corpus graph: near neighbors of every document by its embedding, made once and kept beside the index.
+"""The corpus graph: near neighbors of every document by its embedding, made once and stored beside the index.
 
 Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors
 are looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and
 not with their square; of the ten exact neighbors .83 to .90 are found (benchmarks/graph.py).
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST
+from fairagent.retrieve.base import ignore
 from fairagent.retrieve.catalog import IdTable, mapped
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import floats
-from fairagent.retrieve.encoded import remedy
+from fairagent.retrieve.encoded import floats
 from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.manifest import IndexManifest
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import dense_parts, encoder, folder
 from fairagent.settings.parts import Progress
 from fairagent.storage.arrays import write_array
-from fairagent.storage.digests import RECORD, expect_whole
-from fairagent.storage.files import write_whole
-from fairagent.storage.folders import is_there, workshop
-from fairagent.storage.readers import file_text, parse_json
+from fairagent.storage.digests import RECORD
+from fairagent.storage.folders import workshop
 from fairagent.storage.threads import one_blas_thread
 
 NEIGHBORS = 10
@@ -43,12 +41,11 @@ BLOCK = 1 << 12
 """Documents that are compared with the centers of cells at once."""
 PRODUCTS = 1 << 22
 """Products that are in memory at once."""
-MANIFEST = "fairagent-graph.json"
 TABLE = "neighbours.npy"
 
 
 @dataclass(frozen=True, slots=True)
-class GraphManifest:
+class GraphManifest(IndexManifest):
     """What a graph was made from: the embeddings' collection and model; `k` neighbors a document."""
 
     fingerprint: str
@@ -56,6 +53,11 @@ class GraphManifest:
     documents: int
     k: int
     format: int = 1
+
+    FILE: ClassVar[str] = "fairagent-graph.json"
+    WHAT: ClassVar[str] = "corpus graph"
+    FORMAT: ClassVar[int] = 1
+    MAKE: ClassVar[str] = "make it with `fairagent index`"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,23 +74,21 @@ class Graph:
             raise IndexMismatch(
                 "the corpus graph names documents that are not there; remove its folder, and index again"
             )
-        names = self.ids.texts(rows.ravel().astype(np.intp))
-        k = rows.shape[1]
+        names, k = self.ids.texts(rows.ravel().astype(np.intp)), rows.shape[1]
         return [tuple(names[start : start + k]) for start in range(0, len(names), k)]
 
 
 def build_graph(
-    dense: DenseRetriever, folder: Path, k: int = NEIGHBORS, progress: Callable[[int], None] = lambda done: None
+    dense: DenseRetriever, folder: Path, k: int = NEIGHBORS, progress: Callable[[int], None] = ignore
 ) -> GraphManifest:
     """Find `k` near documents of each by inner product, into `folder`, which appears when all are done."""
-    documents = len(dense)
-    k = min(k, documents - 1)
-    manifest = GraphManifest(dense.manifest.fingerprint, dense.manifest.model, documents, k)
-    with workshop(folder, (MANIFEST, RECORD)) as shop, one_blas_thread():
+    k = min(k, len(dense) - 1)
+    manifest = GraphManifest(dense.manifest.fingerprint, dense.manifest.model, len(dense), k)
+    with workshop(folder, (manifest.FILE, RECORD)) as shop, one_blas_thread():
         shop.begin()
         try:
             write_array(shop.new / TABLE, _neighbors(dense.stored, k, progress))
-            write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
+            manifest.save(shop.new)
             shop.put()
         except BaseException:
             shop.clear()
@@ -139,15 +139,15 @@ def _cells(stored: NDArray[np.float16]) -> Iterator[tuple[NDArray[np.intp], NDAr
 def _nearest(vectors: NDArray[np.floating[Any]], centers: Embeddings, count: int) -> NDArray[np.intp]:
     """The `count` centers with the largest products with each of the vectors (n, d), the nearest first, (n, count)."""
     count = min(count, len(centers))
-    found = np.empty((len(vectors), count), np.intp)
+    nearest = np.empty((len(vectors), count), np.intp)
     for start in range(0, len(vectors), BLOCK):
         block = vectors[start : start + BLOCK]
         products = (floats(block) if block.dtype == np.float16 else block) @ centers.T
         if count == 1:
-            found[start : start + BLOCK, 0] = products.argmax(axis=1)
+            nearest[start : start + BLOCK, 0] = products.argmax(axis=1)
         else:
-            found[start : start + BLOCK] = np.argsort(-products, axis=1, kind="stable")[:, :count]
-    return found
+            nearest[start : start + BLOCK] = np.argsort(-products, axis=1, kind="stable")[:, :count]
+    return nearest
 
 
 def _centers(stored: NDArray[np.float16], count: int) -> Embeddings:
@@ -164,13 +164,6 @@ def _centers(stored: NDArray[np.float16], count: int) -> Embeddings:
     return centers
 
 
-def _read(folder: Path) -> GraphManifest | None:
-    try:
-        return GraphManifest(**parse_json(file_text(folder / MANIFEST, LARGEST_MANIFEST)))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
 def graph_folder(site: Site, model: str) -> Path:
     """Where the graph of `model`'s embeddings is."""
     return Path(f"{folder(site, model)}-graph")
@@ -179,34 +172,33 @@ def graph_folder(site: Site, model: str) -> Path:
 def prepare_graph(site: Site, model: str, progress: Progress) -> None:
     """Make the graph where there is none, or make it anew of new embeddings; a collection in passages has none."""
     place = graph_folder(site, model)
-    if site.collection.chunks or (is_there(place, MANIFEST) and not _outdated(site, place)):
+    if site.collection.chunks or (GraphManifest.exists(place) and not (site.renew and _stale(site, place) is True)):
         return
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
     if len(dense) > 1:
-        build_graph(dense, place, progress=lambda done: progress(f"neighbors in {site.collection.name}", done))
+        build_graph(dense, place, progress=partial(progress, f"neighbors in {site.collection.name}"))
 
 
-def _outdated(site: Site, place: Path) -> bool:
-    """Whether the graph is of the documents as they were before, and to be brought up to date."""
-    manifest = _read(place) if site.renew else None
-    return manifest is not None and manifest.fingerprint != site.collection.fingerprint()
+def _stale(site: Site, place: Path) -> bool | None:
+    """Whether the graph is of the documents as they were before; None where its manifest is damaged."""
+    try:
+        return GraphManifest.read(place).fingerprint != site.collection.fingerprint()
+    except IndexMismatch:
+        return None
 
 
 def find_graph(site: Site, model: str) -> Graph | None:
     """The graph of the site's embeddings; None where none was made. IndexMismatch where it is of something else."""
     place = graph_folder(site, model)
-    if not is_there(place, MANIFEST) and not place.is_dir():
+    if not GraphManifest.exists(place) and not place.is_dir():
         return None
-    manifest = _read(place)
-    if manifest is None or manifest.fingerprint != site.collection.fingerprint():
+    if not GraphManifest.exists(place) or _stale(site, place) is not False:
         raise IndexMismatch(f"the corpus graph at {place} was made from something else; remove it, and index again")
 
     def opened() -> Graph:
-        expect_whole(place, "the corpus graph", remedy(place))
-        try:
+        GraphManifest.expect_whole(place)
+        with GraphManifest.reading(place):
             return Graph(IdTable.load(folder(site, model)), mapped(place / TABLE))
-        except (OSError, ValueError) as error:
-            raise IndexMismatch(f"the corpus graph at {place} is damaged ({error}); {remedy(place)}") from None
 
     graph: Graph = site.memo.get(("graph", place), opened)
     return graph
@@ -214,8 +206,8 @@ def find_graph(site: Site, model: str) -> Graph | None:
 
 def graph_of(site: Site) -> Graph | None:
     """The corpus graph of the site's engine, if it has embeddings and a graph of them."""
-    found = (find_graph(site, encoder) for encoder in encoders(site))
-    return None if site.collection.chunks else next(filter(None, found), None)
+    graphs = (find_graph(site, encoder) for encoder in encoders(site))
+    return None if site.collection.chunks else next(filter(None, graphs), None)
 
 
 def encoders(site: Site) -> tuple[str, ...]:

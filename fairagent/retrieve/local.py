@@ -1,19 +1,16 @@
 """Words of texts that are at hand: BM25 among them, and their terms, for engines that offer neither.
 
-All statistics are those of the texts given, so a value depends on nothing that was asked before.
+All statistics are those of the texts given, so a value depends on nothing that was searched before.
 
-A readable word for each index term: the commonest of the texts' words that the analyzer turns into it.
-
-Okapi BM25 over a handful of texts, as the package rank_bm25 scores them (seed_systems.md, section 1.9).
-
-For the profiles of Fair RAG, which are a corpus each. Indexes are `fairagent.retrieve.bm25`'s.
+Also: a readable word for each index term, and Okapi BM25 over a handful of texts, as the package rank_bm25 scores them
+(seed_systems.md, section 1.9), for the profiles of Fair RAG, which are a corpus each.
 """
 
 import math
 import re
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -28,31 +25,19 @@ from fairagent.settings.parts import Part
 from fairagent.types import FloatArray, Query
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
-ENOUGH = 20_000
-"""Documents whose words are counted; of more than that, as many, evenly spread."""
 
 
-class CommonWords:
-    """Counts the words of texts."""
+def readable_words(texts: Iterable[str], terms: Sequence[str], analyzer: Analyzer) -> list[str]:
+    """For each term its commonest word in the texts, of equally common ones the shortest, then by the alphabet.
 
-    def __init__(self) -> None:
-        self._seen = Counter[str]()
-
-    def add(self, text: str) -> None:
-        """Count the words of a text, in lower case."""
-        self._seen.update(WORD.findall(text.lower()))
-
-    def choose(self, terms: Sequence[str], analyzer: Analyzer) -> list[str]:
-        """For each term its commonest word, of equally common ones the shortest, then the first in the alphabet.
-
-        Where no word was counted that is analyzed to it alone: the term itself if that is, else "".
-        """
-        words = sorted(self._seen, key=lambda word: (-self._seen[word], len(word), word))
-        best: dict[str, str] = {}
-        for word in words:
-            if len(own := analyzer.terms(word)) == 1:
-                best.setdefault(own[0], word)
-        return [best.get(term) or (term if analyzer.terms(term) == [term] else "") for term in terms]
+    Where no word was counted that is analyzed to it alone: the term itself if that is, else "".
+    """
+    counts = Counter(word for text in texts for word in words_of(text))
+    best: dict[str, str] = {}
+    for word in sorted(counts, key=lambda word: (-counts[word], len(word), word)):
+        if len(own := analyzer.terms(word)) == 1:
+            best.setdefault(own[0], word)
+    return [best.get(term) or (term if analyzer.terms(term) == [term] else "") for term in terms]
 
 
 def words_of(text: str) -> list[str]:
@@ -156,8 +141,8 @@ def okapi_scores(
     scores = np.zeros(len(texts))
     for word, times in Counter(query.split()).items():
         if word in idf:
-            found = np.array([bag[word] for bag in bags], dtype=np.float64)
-            scores += times * idf[word] * found * (k1 + 1) / (found + saturation)
+            held = np.array([bag[word] for bag in bags], dtype=np.float64)
+            scores += times * idf[word] * held * (k1 + 1) / (held + saturation)
     return scores
 
 

@@ -2,20 +2,19 @@
 
 The loop, the re-rankers and the exposure of groups see documents; a context gets the passage that answers best.
 
-Engines that keep no texts, with those of the BM25 index beside them.
+Also: engines without texts, with those of the BM25 index beside them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.config import START, joined, passage_document, passage_id
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.base import PassageSource, Retriever, TextSource, check_length, shown, texts_for
+from fairagent.retrieve.base import Retriever, check_length, lend
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.dense import DenseRetriever
@@ -40,8 +39,7 @@ class PassageRetriever:
     """
 
     def __init__(self, engine: PassageEngine) -> None:
-        self._passages = engine
-        self._table = engine.ids
+        self._passages, self._table = engine, engine.ids
         first = np.flatnonzero(np.strings.endswith(self._table.names(np.arange(len(self._table))), b"#1"))
         if not len(first) or first[0] != 0:
             raise IndexMismatch("the index holds documents, not their passages; build it again with `chunks` set")
@@ -53,15 +51,15 @@ class PassageRetriever:
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents, each with the score of its best passage."""
         check_length(n)
-        asked = 2 * n
+        depth = 2 * n
         while True:
-            found = self._passages.search(query, asked)
-            best = _of_documents(found)
+            passages = self._passages.search(query, depth)
+            best = _of_documents(passages)
             scores = list(best.values())
             # Complete where all passages were seen, or those not seen score less than the last document wanted.
-            if len(found) < asked or (len(best) >= n and found.scores[-1] < scores[n - 1]):
+            if len(passages) < depth or (len(best) >= n and passages.scores[-1] < scores[n - 1]):
                 break
-            asked *= 2
+            depth *= 2
         ids = sorted(best, key=lambda id: (-best[id], id))[:n]
         return Ranking(tuple(ids), np.array([best[id] for id in ids], dtype=np.float64))
 
@@ -92,14 +90,15 @@ class PassageRetriever:
 
 
 class BM25Passages(PassageRetriever):
-    """Documents by their best passage under BM25, with all that `BM25Retriever` tells about documents."""
+    """Documents by their best passage under BM25, with texts and terms of documents as `BM25Retriever` has them."""
 
     def __init__(self, engine: BM25Retriever) -> None:
         """Take the engine over the passages; IndexMismatch where its index holds none."""
         super().__init__(engine)
         self._engine = engine
+        lend(self, engine, "document_frequency", "words", "analyze")
         # The loop asks for the terms of the same deep list once an iteration.
-        self._postings = lru_cache(maxsize=8)(self._folded)
+        self._postings = lru_cache(maxsize=8)(self._of_documents)
 
     def document(self, id: str) -> Document:
         """The whole document, put together again; raises DataError where the id is not in the index."""
@@ -108,12 +107,8 @@ class BM25Passages(PassageRetriever):
 
     def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
         """The best passage of each of these documents for `query`, under the document's id."""
-        found = self._engine.documents(self.best(query, ids))
-        return [_under(id, passage, passage.text) for id, passage in zip(ids, found, strict=True)]
-
-    def document_frequency(self, word: str) -> int:
-        """How many passages hold `word` (of several words, the rarest)."""
-        return self._engine.document_frequency(word)
+        best = self._engine.documents(self.best(query, ids))
+        return [_under(id, passage, passage.text) for id, passage in zip(ids, best, strict=True)]
 
     def postings(self, ids: Sequence[str]) -> Postings:
         """The terms of all passages of these documents; `document_share` is that of passages.
@@ -122,23 +117,15 @@ class BM25Passages(PassageRetriever):
         """
         return self._postings(tuple(ids))
 
-    def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
-        """A readable word for each term number of `postings`."""
-        return self._engine.words(vocabulary)
-
-    def analyze(self, text: str) -> list[str]:
-        """The index terms of `text` in order."""
-        return self._engine.analyze(text)
-
-    def _folded(self, ids: tuple[str, ...]) -> Postings:
+    def _of_documents(self, ids: tuple[str, ...]) -> Postings:
         passages, starts = self.passage_ids(ids)
-        found = self._engine.postings(passages)
+        of = self._engine.postings(passages)
         owner = np.repeat(np.arange(len(ids)), np.diff(np.append(starts, len(passages))))
-        size = max(1, len(found.vocabulary))
-        pair, place = np.unique(owner[found.row] * size + found.term, return_inverse=True)
-        count = np.bincount(place, found.count, len(pair)).astype(np.float64)
-        length = np.bincount(owner, found.length, len(ids)).astype(np.float64)
-        return Postings(pair // size, pair % size, count, length, found.vocabulary, found.document_share)
+        size = max(1, len(of.vocabulary))
+        pair, place = np.unique(owner[of.row] * size + of.term, return_inverse=True)
+        count = np.bincount(place, of.count, len(pair)).astype(np.float64)
+        length = np.bincount(owner, of.length, len(ids)).astype(np.float64)
+        return Postings(pair // size, pair % size, count, length, of.vocabulary, of.document_share)
 
 
 class DensePassages(PassageRetriever):
@@ -148,6 +135,7 @@ class DensePassages(PassageRetriever):
         """Take the engine over the passages; IndexMismatch where its index holds none."""
         super().__init__(engine)
         self._engine = engine
+        lend(self, engine, "query_vector")
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The mean embedding of the passages of each of these documents, (n, d)."""
@@ -155,10 +143,6 @@ class DensePassages(PassageRetriever):
         vectors = self._engine.vectors(passages)
         sizes = np.diff(np.append(starts, len(passages)))
         return np.asarray(np.add.reduceat(vectors, starts, axis=0) / sizes[:, None], dtype=vectors.dtype)
-
-    def query_vector(self, query: Query) -> Embeddings:
-        """That of a query, (d,)."""
-        return self._engine.query_vector(query)
 
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
         """The documents of the `n` passages with the largest products with `vector` (d,), each by its best one."""
@@ -180,12 +164,17 @@ def _under(id: str, passage: Document, text: str) -> Document:
     return Document(id, text, passage.title, extra)
 
 
-@dataclass(frozen=True, slots=True)
 class RetrieverWithTexts:
-    """An engine that can also show its documents, of which its own index keeps no texts."""
+    """An engine whose own index stores no texts, with those of another; embeddings of documents it has as `engine`."""
 
-    engine: Retriever
-    texts: TextSource | PassageSource
+    document: Callable[[str], Document]
+    vectors: Callable[[Sequence[str]], Embeddings]
+
+    def __init__(self, engine: Retriever, texts: Any) -> None:
+        """Search with `engine`; `texts` is a `TextSource` or `PassageSource`."""
+        self.engine, self.texts = engine, texts
+        lend(self, engine, "vectors", "query_vector", "nearest", "nearest_among", "ids")
+        lend(self, texts, "document", "documents", "passages")
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents by the engine."""
@@ -194,35 +183,3 @@ class RetrieverWithTexts:
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The engine's scores of the given documents, (n,)."""
         return self.engine.score(query, ids)
-
-    def document(self, id: str) -> Document:
-        """The document as the BM25 index stores it."""
-        return self.texts.document(id)  # type: ignore[union-attr]
-
-    def documents(self, ids: Sequence[str]) -> list[Document]:
-        """These documents, at once where the index can."""
-        return shown(ids, self.texts)  # type: ignore[arg-type]
-
-    def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
-        """The documents, or of a collection in passages the best passage of each, by its words."""
-        return texts_for(query, ids, self.texts)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
-class VectorRetrieverWithTexts(RetrieverWithTexts):
-    """Vector search that can also show its documents, and tells their embeddings."""
-
-    def vectors(self, ids: Sequence[str]) -> Embeddings:
-        """The embeddings of these documents, (n, d)."""
-        found: Embeddings = self.engine.vectors(ids)  # type: ignore[attr-defined]
-        return found
-
-    def query_vector(self, query: Query) -> Embeddings:
-        """That of a query, (d,)."""
-        vector: Embeddings = self.engine.query_vector(query)  # type: ignore[attr-defined]
-        return vector
-
-    def nearest(self, vector: Embeddings, n: int) -> Ranking:
-        """The `n` documents with the largest products with `vector` (d,)."""
-        found: Ranking = self.engine.nearest(vector, n)  # type: ignore[attr-defined]
-        return found

@@ -5,25 +5,26 @@ BM25 + RM3: each query is searched with the words of its first documents added.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from fairagent.errors import UsageError
-from fairagent.retrieve.base import Retriever, TextSource, Vocabulary
+from fairagent.retrieve.base import TextSource, Vocabulary, lend
+from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Engine as EnginePart
 from fairagent.settings.parts import Part, default
-from fairagent.types import Document, FloatArray, Query, Ranking, Term
+from fairagent.types import FloatArray, Query, Ranking, Term
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
     """The terms of some documents: entry i says that document `row[i]` holds `vocabulary[term[i]]` `count[i]` times.
 
-    `row` counts from 0 in the order asked for; `length` (n,) is the number of terms of each document;
+    `row` counts from 0 in the order of the documents; `length` (n,) is the number of terms of each document;
     `vocabulary` (v,) are the engine's term numbers, `document_share` (v,) the share of all documents that hold each.
     """
 
@@ -37,7 +38,7 @@ class Postings:
 
 @runtime_checkable
 class TermSource(Protocol):
-    """An engine that can tell which terms its documents hold."""
+    """An engine with the terms of its documents."""
 
     def postings(self, ids: Sequence[str]) -> Postings:
         """The terms of these documents."""
@@ -49,6 +50,20 @@ class TermSource(Protocol):
 
     def analyze(self, text: str) -> list[str]:
         """The index terms of a text, without stop words."""
+        ...
+
+
+@runtime_checkable
+class SearchAmong(Protocol):
+    """An engine that searches among some documents."""
+
+    @property
+    def ids(self) -> IdTable:
+        """The documents' ids by number."""
+        ...
+
+    def search_among(self, query: Query, n: int, numbers: NDArray[np.intp]) -> Ranking:
+        """The best `n` of the documents with these `numbers`, which rise."""
         ...
 
 
@@ -82,22 +97,8 @@ def top_words(
         least = np.partition(scores[eligible], -most)[-most]
         eligible = eligible[scores[eligible] >= least]
     order = eligible[np.lexsort((-postings.document_share[eligible], -scores[eligible]))][:most]
-    words = source.words(postings.vocabulary[order])
-    found = [(word, place) for word, place in zip(words, order.tolist(), strict=True) if word and word not in skip]
-    return found[:n]
-
-
-def top_terms(
-    source: TermSource,
-    postings: Postings,
-    scores: FloatArray,
-    n: int,
-    max_share: float,
-    skip: frozenset[str] = frozenset(),
-) -> list[tuple[str, float]]:
-    """As `top_words`, each word with its score."""
-    found = top_words(source, postings, scores, n, max_share, skip)
-    return [(word, float(scores[place])) for word, place in found]
+    words = zip(source.words(postings.vocabulary[order]), order.tolist(), strict=True)
+    return [(word, place) for word, place in words if word and word not in skip][:n]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,55 +120,45 @@ class RM3:
         if not len(first):
             return query
         postings = source.postings(first.ids)
-        found = top_terms(source, postings, relevance_model(postings, first.scores), self.terms, self.max_share)
+        scores = relevance_model(postings, first.scores)
+        best = [
+            (word, float(scores[place]))
+            for word, place in top_words(source, postings, scores, self.terms, self.max_share)
+        ]
         size = len(source.analyze(query.text)) * self.weight / (1 - self.weight)
-        return Query(query.text, query.id, (*query.terms, *share_out(found, size)))
+        return Query(query.text, query.id, (*query.terms, *share_out(best, size)))
 
 
-def share_out(found: Sequence[tuple[str, float]], weight: float) -> tuple[Term, ...]:
+def share_out(scored: Sequence[tuple[str, float]], weight: float) -> tuple[Term, ...]:
     """Terms that share `weight` (in words of the user's query) in proportion to their scores."""
-    total = sum(score for _, score in found)
-    return tuple(Term(word, weight * score / total) for word, score in found) if weight > 0 else ()
+    total = sum(score for _, score in scored)
+    return tuple(Term(word, weight * score / total) for word, score in scored) if weight > 0 else ()
 
 
-DEFAULT = RM3()
-
-
-class TermEngine(Retriever, TermSource, TextSource, Vocabulary, Protocol):
-    """A search engine that keeps terms and texts, such as `BM25Retriever`."""
-
-
-@dataclass(frozen=True, slots=True)
 class RM3Retriever:
-    """`engine` with queries expanded by `rm3` (Jaleel et al. 2004).
+    """`engine`, which stores terms and texts as `BM25Retriever` does, with queries expanded by `rm3`.
 
     Keywords that a query has already keep their weights. It does not show the engine's terms (it is no `TermSource`),
     so that an agent does not expand its queries a second time.
     """
 
-    engine: TermEngine
-    rm3: RM3 = DEFAULT
+    def __init__(self, engine: Any, rm3: RM3 | None = None) -> None:
+        self.engine, self.rm3 = engine, rm3 or RM3()
+        lend(self, engine, "document", "document_frequency")
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents for the expanded query."""
-        return self.engine.search(self.expanded(query), n)
+        ranking: Ranking = self.engine.search(self.expanded(query), n)
+        return ranking
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The engine's scores of the given documents for the expanded query, (n,)."""
-        return self.engine.score(self.expanded(query), ids)
+        scores: FloatArray = self.engine.score(self.expanded(query), ids)
+        return scores
 
     def expanded(self, query: Query) -> Query:
         """`query` with its topic words; as it is where it retrieves nothing."""
-        first = self.engine.search(query, max(1, self.rm3.documents))
-        return self.rm3.expand(self.engine, query, first)
-
-    def document(self, id: str) -> Document:
-        """The engine's stored document."""
-        return self.engine.document(id)
-
-    def document_frequency(self, word: str) -> int:
-        """How many documents of the engine hold `word`."""
-        return self.engine.document_frequency(word)
+        return self.rm3.expand(self.engine, query, self.engine.search(query, max(1, self.rm3.documents)))
 
 
 class RM3Config(Part):
@@ -187,6 +178,6 @@ class RM3Config(Part):
     def build(self, site: Site) -> RM3Retriever:
         """The engine; UsageError for one that does not tell the terms of its documents."""
         engine = self.engine.build(site)
-        if not (isinstance(engine, TermSource) and isinstance(engine, TextSource) and isinstance(engine, Vocabulary)):
+        if not all(isinstance(engine, protocol) for protocol in (TermSource, TextSource, Vocabulary)):
             raise UsageError(f"engine rm3: {self.engine.kind!r} does not tell which terms its documents hold")
-        return RM3Retriever(engine, RM3(self.documents, self.terms, self.weight))  # type: ignore[arg-type]
+        return RM3Retriever(engine, RM3(self.documents, self.terms, self.weight))

@@ -2,7 +2,7 @@
 
 Documents from the judgments in the place of a search engine: an oracle, and its adversary.
 
-No search at all: what answers then comes from what the generator knows.
+No search at all: answers then come from what the generator knows.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -34,14 +34,14 @@ def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ra
     """
     faults = Faults()
     tags: dict[str, None] = {}
-    found: dict[str, list[RunLine]] = {}
+    lines: dict[str, list[RunLine]] = {}
     seen: dict[tuple[str, str], int] = {}
     scored: bool | None = None
     for number, cells in run_lines(path, (TREC, PLAIN), faults, topics):
         if scored is None:
             scored = len(cells) == len(TREC)
             if tag and not scored:
-                faults.add(path, number, f"there are no tags to find {tag!r} by: {' '.join(TREC)}")
+                faults.add(path, number, f"there are no tags, and {tag!r} is wanted: {' '.join(TREC)}")
                 break
         try:
             one = run_line(number, cells)
@@ -56,9 +56,9 @@ def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ra
             faults.add(path, number, str(error))
             continue
         if one.topic in topics:
-            found.setdefault(one.topic, []).append(one)
-    ordered = {topic: by_score(path, of_topic, faults) for topic, of_topic in found.items()}
-    if not found and not faults:
+            lines.setdefault(one.topic, []).append(one)
+    ordered = {topic: by_score(path, of_topic, faults) for topic, of_topic in lines.items()}
+    if not lines and not faults:
         there = f"; the tags are: {listed(tags)}" if tag else ""
         faults.add(path, None, f"ranks documents for none of the {len(topics)} topics{there}")
     faults.check("run file")
@@ -145,7 +145,7 @@ Reading = Literal["drawn", "sorted"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QrelsRetriever:
-    """A `Retriever` that knows the judgments, topic -> document -> grade, and finds nothing for other queries.
+    """A `Retriever` that knows the judgments, topic -> document -> grade; its rankings for other queries are empty.
 
     The relevant documents (`worst`: the others) in a random order, which depends on `seed` and the topic alone; or with
     the reading "sorted" all of them, the best (`worst`: the last) grade first.
@@ -162,8 +162,8 @@ class QrelsRetriever:
         if self.reading == "sorted":
             ids = by_grade(grades, worst_first=self.worst)
         else:
-            kept = [id for id, grade in grades.items() if (grade <= 0) == self.worst]
-            ids = drawn(kept, topic_rng(self.seed, query.id))
+            chosen = [id for id, grade in grades.items() if (grade <= 0) == self.worst]
+            ids = drawn(chosen, topic_rng(self.seed, query.id))
         return Ranking(tuple(ids[:n]), np.arange(len(ids), 0, -1, dtype=np.float64)[:n])
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -217,8 +217,8 @@ class AdversarialConfig(Part):
         return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, True, site.seed))
 
 
-class Nothing:
-    """A `Retriever` that finds nothing."""
+class EmptyRetriever:
+    """The null retriever, of experiments without a search: every ranking is empty."""
 
     def search(self, query: Query, n: int) -> Ranking:
         """An empty ranking."""
@@ -230,10 +230,10 @@ class Nothing:
 
     def document(self, id: str) -> Document:
         """Never one: DataError."""
-        raise DataError(f"no document is kept where nothing is searched, so there is no {id!r}")
+        raise DataError(f"without a search no documents are stored, so there is no {id!r}")
 
 
-class NothingConfig(Part):
+class EmptyConfig(Part):
     """No retrieval."""
 
     searches: ClassVar[bool] = False
@@ -243,6 +243,6 @@ class NothingConfig(Part):
         """Always."""
         return True
 
-    def build(self, site: Site) -> Nothing:
+    def build(self, site: Site) -> EmptyRetriever:
         """The engine."""
-        return Nothing()
+        return EmptyRetriever()

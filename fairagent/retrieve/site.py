@@ -11,6 +11,7 @@ from fairagent.collection import Collection
 from fairagent.llm import Model
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
+from fairagent.retrieve.base import ignore
 from fairagent.settings import Settings
 from fairagent.storage.threads import Memo
 
@@ -18,20 +19,16 @@ if TYPE_CHECKING:
     from fairagent.llm.embeddings import EmbeddingModel
 
 
-def nobody_asks(what: str, forecast: Any) -> None:
-    """Nobody wants to know what `what` will take."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
     """What `Part.build` is given.
 
     `memo` holds what is opened once however many pipelines use it: indexes, encoders, guests. `engine` is the
-    pipeline's open engine, None while that is being built; `words` an engine that tells the terms of its documents,
-    where it is not the index. `stateless`: no part may remember earlier queries, as in experiments, whose outcomes
-    do not depend on the order of topics. `device` is torch's, for what encodes documents and queries; `workers` is how
-    many processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they were
-    before is not refused, but brought up to date. `forecast` is told what is being encoded, and what it will take
+    pipeline's open engine, None while that is being built; `words` an engine with the terms of its documents, where it
+    is not the index. `stateless`: no part may carry over earlier queries, as in experiments, whose outcomes do not
+    depend on the order of topics. `device` is torch's, for what encodes documents and queries; `workers` is how many
+    processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they were before
+    is not refused, but brought up to date. `forecast` gets what is being encoded, and what it will take
     (`fairagent.retrieve.forecast.Forecast`), before most of it is done.
     """
 
@@ -47,7 +44,7 @@ class Site:
     device: str = "cpu"
     workers: int = 1
     renew: bool = False
-    forecast: Callable[[str, Any], None] = nobody_asks
+    forecast: Callable[[str, Any], None] = ignore
 
     @property
     def model(self) -> Model:
@@ -56,8 +53,8 @@ class Site:
 
     def embeddings(self, name: str) -> EmbeddingModel:
         """The embedding model of this name at the server of the settings' language model; raises as `model`."""
-        kept = {"name": name, "transformers": None}
-        return self.models.open_embeddings(self.settings.model.model_copy(update=kept))
+        changed = {"name": name, "transformers": None}
+        return self.models.open_embeddings(self.settings.model.model_copy(update=changed))
 
     @property
     def prompts(self) -> Prompts:

@@ -13,6 +13,8 @@ alpha = 0 makes all orders equally likely; the larger alpha, the closer to the e
 """
 
 import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -21,8 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.base import Retriever, check_length, checked, placed
-from fairagent.retrieve.clock import RequestCounter
+from fairagent.retrieve.base import Retriever, check_length, checked, lend, placed
 from fairagent.types import FloatArray, Query, Ranking
 
 DECISIVE = 100.0
@@ -248,6 +249,32 @@ def draw(pool: Ranking, alpha: float, k: int, rng: np.random.Generator, n: int =
     return Samples(pool.ids, sample_rankings(sampler_log_scores(pool.scores, alpha, compat), k, rng, n))
 
 
+class RequestCounter:
+    """The number of each request among those for its topic, from 0; threads may share it.
+
+    Of the topics the `most` recent ones count on: a server may see any number of different queries.
+    """
+
+    def __init__(self, most: int = 100_000) -> None:
+        self._most = most
+        self._next: OrderedDict[str, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def number(self, topic: str) -> int:
+        """That of this request.
+
+        >>> requests = RequestCounter()
+        >>> [requests.number(topic) for topic in ("a", "b", "a", "a")]
+        [0, 0, 1, 2]
+        """
+        with self._lock:
+            number = self._next.pop(topic, 0)
+            self._next[topic] = number + 1
+            if len(self._next) > self._most:
+                self._next.popitem(last=False)
+            return number
+
+
 class StochasticRetriever:
     """Any engine, answering each request with a ranking of its own, drawn from its first `depth` documents.
 
@@ -265,10 +292,7 @@ class StochasticRetriever:
         self._engine, self._alpha, self._seed = retriever, checked_alpha(alpha), seed
         self._depth, self._compat = depth, compat
         self._requests = RequestCounter()
-        # Attributes of the object: engines are told apart by what they have, here as well.
-        for name in OPTIONAL:
-            if hasattr(retriever, name):
-                setattr(self, name, getattr(retriever, name))
+        lend(self, retriever, *OPTIONAL)
 
     def search(self, query: Query, n: int) -> Ranking:
         """One ranking of min(n, depth) documents, drawn; scores fall in equal steps from 1 at rank 1.

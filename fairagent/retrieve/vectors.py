@@ -11,24 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.config import passage_document
-from fairagent.retrieve import ann as anns
-from fairagent.retrieve.ann import AnnIndex, AnnManifest, When
-from fairagent.retrieve.ann_build import build_ann
+from fairagent.retrieve.ann import AnnManifest, When, build_ann, open_ann, wanted
 from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, open_matrix, prepare_index
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
-from fairagent.retrieve.encoded import Work, expect_renewable, remedy
-from fairagent.retrieve.encoders import ENDPOINT, Embeddings, Encoder, PaidEncoder, full_name, open_encoder
-from fairagent.retrieve.forecast import FIRST, Forecast
+from fairagent.retrieve.encoded import DenseManifest, Work, build_dense_index
+from fairagent.retrieve.encoders import (
+    ENDPOINT,
+    Embeddings,
+    Encoder,
+    PaidEncoder,
+    ParallelEncoder,
+    full_name,
+    open_encoder,
+)
+from fairagent.retrieve.forecast import Forecast
 from fairagent.retrieve.light.encoder import LIGHT, LightEncoder, expect_of_index, of_index
-from fairagent.retrieve.one_text import OneTextEncoder
-from fairagent.retrieve.passages import DensePassages, VectorRetrieverWithTexts
-from fairagent.retrieve.sentence_encoder import PIECE, SentenceEncoder, embedding, quickest_dtype
+from fairagent.retrieve.passages import DensePassages, RetrieverWithTexts
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
-from fairagent.storage.digests import expect_whole
 from fairagent.storage.files import file_name
-from fairagent.storage.folders import is_there
 from fairagent.storage.threads import progress
 from fairagent.types import FloatArray
 
@@ -61,8 +62,12 @@ class DenseConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
-        check_vectors(site, self.named(site))
-        check_ann(site, self.named(site), self.ann)
+        name = self.named(site)
+        check_vectors(site, name)
+        place, embeddings = ann_folder(site, name), folder(site, name)
+        there = DenseManifest.exists(embeddings) and not _outdated(site, name) and AnnManifest.exists(place)
+        if there and _wanted(site, name, self.ann) and not _of_earlier(site, place, embeddings):
+            AnnManifest.read_for(place, embeddings)
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
@@ -71,23 +76,23 @@ class DenseConfig(Part):
         prepare_vectors(site, self.named(site), progress)
         prepare_ann(site, self.named(site), self.ann, progress)
 
-    def build(self, site: Site) -> VectorRetrieverWithTexts:
+    def build(self, site: Site) -> RetrieverWithTexts:
         """The engine."""
         return open_vectors(site, self.named(site), self.ann)
 
 
-def open_vectors(site: Site, model: str, ann: When = "never") -> VectorRetrieverWithTexts:
+def open_vectors(site: Site, model: str, ann: When = "never") -> RetrieverWithTexts:
     """Vector search with the embeddings beside the site's index."""
 
-    def opened() -> VectorRetrieverWithTexts:
+    def opened() -> RetrieverWithTexts:
         place = folder(site, model)
         with progress(f"loading the embeddings {place} and their encoder"):
-            index = AnnIndex.open(ann_folder(site, model), place) if _wanted(site, model, ann) else None
+            index = open_ann(ann_folder(site, model), place) if _wanted(site, model, ann) else None
             dense = DenseRetriever(place, encoder(site, model), site.collection, index)
         engine = DensePassages(dense) if site.collection.chunks else dense
-        return VectorRetrieverWithTexts(engine, open_index(site))
+        return RetrieverWithTexts(engine, open_index(site))
 
-    engine: VectorRetrieverWithTexts = site.memo.get(("dense", site.index, *_encoder_key(site, model), ann), opened)
+    engine: RetrieverWithTexts = site.memo.get(("dense", site.index, *_encoder_key(site, model), ann), opened)
     return engine
 
 
@@ -96,19 +101,10 @@ def check_vectors(site: Site, model: str) -> None:
     if model != LIGHT:
         encoder(site, model)
     embeddings = folder(site, model)
-    if is_there(embeddings, MANIFEST) and not _outdated(site, model):
-        DenseManifest.read(embeddings).check(site.collection, embeddings)
-        expect_whole(embeddings, "the embeddings", remedy(embeddings))
+    if DenseManifest.exists(embeddings) and not _outdated(site, model):
+        DenseManifest.check_folder(embeddings, site.collection)
         if model == LIGHT:
             expect_of_index(embeddings, site.index)
-
-
-def check_ann(site: Site, model: str, ann: When) -> None:
-    """Raise IndexMismatch where an ANN index that will be searched is of other embeddings, or damaged."""
-    place, embeddings = ann_folder(site, model), folder(site, model)
-    there = is_there(embeddings, MANIFEST) and not _outdated(site, model) and is_there(place, anns.MANIFEST)
-    if there and _wanted(site, model, ann) and not _of_earlier(site, place, embeddings):
-        anns.checked(place, embeddings)
 
 
 def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
@@ -117,7 +113,7 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
     Raises IndexMismatch where those that are there are damaged, or cannot be brought up to date.
     """
     embeddings = folder(site, model)
-    there = is_there(embeddings, MANIFEST)
+    there = DenseManifest.exists(embeddings)
     if there and not _outdated(site, model):
         return
     if model == LIGHT:
@@ -126,57 +122,48 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
 
         build_light(open_matrix(site), embeddings, partial(progress, f"light vectors of {site.collection.name}"))
         return
-    if there:
-        expect_renewable(DenseManifest, embeddings)
-        # It finds out whether the model is still the same.
-        DenseRetriever(embeddings, encoder(site, model))
     opened = encoder(site, model)
+    if there:
+        DenseManifest.expect_renewable(embeddings)
+        # It compares the model with the one before.
+        DenseRetriever(embeddings, opened)
     with _work(site, model, opened, progress) as work:
         build_dense_index(site.collection, embeddings, opened, work=work)
 
 
 @contextmanager
 def _work(site: Site, model: str, opened: Encoder, progress: Progress) -> Iterator[Work[Embeddings]]:
-    """What encodes the site's documents, and tells of it."""
+    """What encodes the site's documents, and reports of it."""
     what = f"embedding {site.collection.name}"
 
-    def forecast(found: Forecast) -> None:
+    def forecast(cost: Forecast) -> None:
         if isinstance(opened, PaidEncoder):
-            found = replace(found, dollars=opened.cost(found.tokens), paid=True)
-        site.forecast(what, found)
+            cost = replace(cost, dollars=opened.cost(cost.tokens), paid=True)
+        site.forecast(what, cost)
 
-    heard = partial(progress, what)
-    heard(0)
-    if not isinstance(opened, OneTextEncoder | SentenceEncoder):
-        yield Work(opened.documents, progress=heard, forecast=forecast)
-        return
-    # By the name in the settings: that of an encoder may be another, and its folder another one.
-    with embedding(full_name(model), site.workers, site.device, _dtype(site, model)) as embed:
-        first = max(FIRST, PIECE * embed.workers)
-        yield Work(embed, embed.ready, heard, forecast, embed.dtype, first)
-
-
-def _dtype(site: Site, model: str) -> str:
-    """The type of numbers by which documents are encoded: that of the embeddings that are brought up to date, if any.
-
-    So those of one collection are all of one type, whatever machine has made them.
-    """
-    place = folder(site, model)
-    there = is_there(place, MANIFEST)
-    return DenseManifest.read(place).dtype if there else quickest_dtype(full_name(model), site.device)
+    progress(what, 0)
+    report = partial(progress, what)
+    if isinstance(opened, ParallelEncoder):
+        # Of the type of those that are there, so that all are of one, whatever machine has made them.
+        place = folder(site, model)
+        dtype = DenseManifest.read(place).dtype if DenseManifest.exists(place) else opened.quickest_dtype
+        with opened.work(site.workers, dtype) as work:
+            yield replace(work, progress=report, forecast=forecast)
+    else:
+        yield Work(opened.documents, progress=report, forecast=forecast)
 
 
 def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
     """Make the ANN index of the embeddings where it is wanted and there is none, or bring it up to date."""
     place = ann_folder(site, model)
-    there = is_there(place, anns.MANIFEST) and not _of_earlier(site, place, folder(site, model))
+    there = AnnManifest.exists(place) and not _of_earlier(site, place, folder(site, model))
     if there or not _wanted(site, model, ann):
         return
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
-    asked = [topic.query for topic in site.collection.topics.values() if topic.query.strip()][:TOPICS]
-    topics = encoder(site, model).queries(asked) if asked else None
-    told = partial(progress, f"ANN index of {site.collection.name}")
-    build_ann(dense, place, partial(_memberships, site, dense), topics, told)
+    queries = [topic.query for topic in site.collection.topics.values() if topic.query.strip()][:TOPICS]
+    topics = encoder(site, model).queries(queries) if queries else None
+    what = f"ANN index of {site.collection.name}"
+    build_ann(dense, place, partial(_memberships, site, dense), topics, partial(progress, what))
 
 
 def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -> Mapping[str, FloatArray]:
@@ -184,21 +171,22 @@ def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -
     ids = dense.ids.texts(numbers)
     if site.collection.chunks:
         ids = [passage_document(id) for id in ids]
-    groups, found = site.collection.groups, {}
-    for dimension in groups.dimensions:
-        columns = groups.memberships(dimension, ids).T
-        labels = ("unknown", *groups.labels(dimension))
-        found.update({f"{dimension}: {label}": column for label, column in zip(labels, columns, strict=True)})
-    return found
+    groups = site.collection.groups
+    return {
+        f"{dimension}: {label}": column
+        for dimension in groups.dimensions
+        for label, column in zip(
+            ("unknown", *groups.labels(dimension)), groups.memberships(dimension, ids).T, strict=True
+        )
+    }
 
 
 def _outdated(site: Site, model: str) -> bool:
     """Whether the site's embeddings are of its documents or index as they were before, and to be brought up to date."""
-    if not site.renew:
-        return False
     place = folder(site, model)
-    older = DenseManifest.read(place).outdated(site.collection)
-    return older or (model == LIGHT and not of_index(place, site.index))
+    return site.renew and (
+        DenseManifest.read(place).outdated(site.collection) or (model == LIGHT and not of_index(place, site.index))
+    )
 
 
 def _of_earlier(site: Site, place: Path, embeddings: Path) -> bool:
@@ -207,22 +195,22 @@ def _of_earlier(site: Site, place: Path, embeddings: Path) -> bool:
 
 
 def _wanted(site: Site, model: str, ann: When) -> bool:
-    return anns.wanted(ann, DenseManifest.read(folder(site, model)).documents)
+    return wanted(ann, DenseManifest.read(folder(site, model)).documents)
 
 
 def dense_parts(part: Part) -> tuple[DenseConfig, ...]:
     """The parts of an engine that search by embeddings."""
     own = (part,) if isinstance(part, DenseConfig) else ()
-    return own + tuple(found for inner in part.inner for found in dense_parts(inner))
+    return own + tuple(one for inner in part.inner for one in dense_parts(inner))
 
 
 def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
     """The ANN indexes that the site's engine searches, and what was measured of them when they were built."""
     for part in dense_parts(site.settings.engine):
-        encoder = part.named(site)
-        place = ann_folder(site, encoder)
-        if is_there(place, anns.MANIFEST) and _wanted(site, encoder, part.ann):
-            yield place, anns.checked(place, folder(site, encoder))
+        name = part.named(site)
+        place = ann_folder(site, name)
+        if AnnManifest.exists(place) and _wanted(site, name, part.ann):
+            yield place, AnnManifest.read_for(place, folder(site, name))
 
 
 def folder(site: Site, model: str) -> Path:

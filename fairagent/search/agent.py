@@ -14,8 +14,7 @@ import fairagent
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import UsageError
-from fairagent.retrieve.base import Retriever, checked
-from fairagent.retrieve.clock import engine_seconds
+from fairagent.retrieve.base import Retriever, checked, engine_seconds
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, without
 from fairagent.search.loop.fair_qr import measured, select

@@ -25,7 +25,7 @@ from fairagent.storage.threads import progress
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer, Contexts
     from fairagent.retrieve.bm25.build import Changes
-    from fairagent.retrieve.bm25.manifest import Manifest
+    from fairagent.retrieve.manifest import Manifest
 
 Pipeline = FairAgent | Sampled
 

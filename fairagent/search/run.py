@@ -7,9 +7,7 @@ from time import perf_counter
 
 from fairagent.collection.exposure import ExposureMeter, total_gap
 from fairagent.collection.target_choice import below_corpus, following
-from fairagent.retrieve.base import Retriever, TextSource, shown
-from fairagent.retrieve.clock import engine_seconds
-from fairagent.retrieve.fused import FusedRetriever
+from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, engine_seconds, shown
 from fairagent.search.loop.base import LoopResult
 from fairagent.settings import Settings
 from fairagent.types import Draw, Hit, Query, Ranking, SearchResult, Trace, Usage, common
@@ -75,7 +73,7 @@ class SearchRun:
 
 def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
     """Which of several fused engines failed at `query`."""
-    failures = engine.failures(query) if isinstance(engine, FusedRetriever) else {}
+    failures = engine.failures(query) if isinstance(engine, FusedEngine) else {}
     return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
 
 

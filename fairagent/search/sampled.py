@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairagent.retrieve.base import Retriever
-from fairagent.retrieve.clock import RequestCounter
-from fairagent.retrieve.stochastic import Samples, checked_alpha, draw, topic_rng
+from fairagent.retrieve.stochastic import RequestCounter, Samples, checked_alpha, draw, topic_rng
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import OnStep, ignore_step
 from fairagent.search.run import SearchRun

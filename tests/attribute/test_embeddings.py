@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fairagent.answer.attribution import EmbeddingAttributor
+from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.types import Answer, Document
 
 

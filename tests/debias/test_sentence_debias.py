@@ -10,8 +10,8 @@ import pytest
 from fairft.small import save_retriever
 
 from fairagent.errors import DataError, UsageError
+from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.papers.debias_rag.sentence_debias import bias_subspace, counterfactuals, save_debiased, without
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 from .parts import lexicon, written
 

@@ -16,10 +16,10 @@ from fairagent.evaluate.run import Run
 from fairagent.evaluate.systems import site_of
 from fairagent.evaluate.workers import threads
 from fairagent.guests.dense.cross_encoder import open_pair_scorer
+from fairagent.guests.dense.splade import SpladeEncoder, SpladeRetriever
 from fairagent.llm.models import Models
 from fairagent.retrieve.bm25.part import close_all
 from fairagent.retrieve.dense import EmbeddingSource
-from fairagent.retrieve.splade import SpladeEncoder, SpladeRetriever
 from fairagent.storage.files import file_name
 from fairagent.storage.threads import Memo
 from fairagent.types import Query

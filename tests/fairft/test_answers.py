@@ -17,12 +17,12 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.systems import prepared, site_of
 from fairagent.evaluate.workers import threads
+from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.llm.models import Models
 from fairagent.papers.fairft.evaluate import Tower, top
 from fairagent.papers.fairft.graded import OPENING
 from fairagent.papers.fairft.run import check, run_training
 from fairagent.retrieve.base import full_text
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.settings import read_yaml
 from fairagent.types import Query
 

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.papers.fairft import run, train
 from fairagent.papers.fairft.run import MODEL, RECORD, Trained, check, run_evaluation, run_training
 from fairagent.papers.fairft.train import CHECKPOINT
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 from .small import write_lines, write_task
 

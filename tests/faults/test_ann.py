@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
-from fairagent.retrieve import ann_build, dense_index
-from fairagent.retrieve.ann import INDEX, AnnIndex, AnnManifest
-from fairagent.retrieve.ann_build import build_ann
+from fairagent.guests.dense import ann as ann_build
+from fairagent.guests.dense.ann import INDEX
+from fairagent.retrieve import encoded
+from fairagent.retrieve.ann import AnnManifest, build_ann, open_ann
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.encoded import Work
+from fairagent.retrieve.encoded import Work, build_dense_index
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.storage import digests
 from fairagent.storage.digests import record_files
@@ -47,7 +47,7 @@ def copy(made: Path, tmp_path: Path) -> Path:
 
 
 def engine(folder: Path) -> DenseRetriever:
-    return DenseRetriever(folder / "dense", ENCODER, ann=AnnIndex.open(folder / "ann", folder / "dense"))
+    return DenseRetriever(folder / "dense", ENCODER, ann=open_ann(folder / "ann", folder / "dense"))
 
 
 # Case 108
@@ -98,7 +98,7 @@ def test_109_what_cannot_be_is_found_when_it_is_used(copy: Path) -> None:
     path, whole = copy / "ann" / INDEX, (copy / "ann" / INDEX).read_bytes()
     # The last cell's last document.
     path.write_bytes(whole[:-8] + (10**6).to_bytes(8, "little"))
-    found = AnnIndex.open(copy / "ann", copy / "dense")
+    found = open_ann(copy / "ann", copy / "dense")
     with pytest.raises(IndexMismatch, match="names documents that are not there"):
         found.looked_at(ENCODER.queries(["1"])[0], 20_000, found.manifest.cells)
     cells = AnnManifest.read(copy / "ann").cells
@@ -121,7 +121,7 @@ def test_110_an_ann_index_of_other_embeddings_is_refused(copy: Path, tmp_path: P
     other = Made(DOCUMENTS.made[:500], "fewer")
     build_dense_index(other, tmp_path / "other", ENCODER)
     with pytest.raises(IndexMismatch, match=r"fingerprint: index as made, embeddings fewer; documents: index 20000"):
-        AnnIndex.open(copy / "ann", tmp_path / "other")
+        open_ann(copy / "ann", tmp_path / "other")
     # Made again, they may be other numbers of the same documents: by another machine, or another release of the model.
     vectors = np.load(copy / "dense" / "vectors.npy")
     vectors[5, 3] += 1
@@ -194,7 +194,7 @@ def test_113_what_was_embedded_stays_where_its_ann_index_is_broken_off(
 def test_113_a_process_that_embeds_and_dies_costs_what_it_had_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dense_index, "CHUNK", 10)
+    monkeypatch.setattr(encoded, "CHUNK", 10)
 
     encoder = Words()
 

@@ -27,17 +27,17 @@ from fairagent.cli import app
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch
 from fairagent.evaluate.results import results_table, results_text
 from fairagent.evaluate.run import load_run, read_outcomes
+from fairagent.guests.dense.splade import SpladeRetriever, build_splade_index
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.request import ModelReply
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import mapped
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.graph import Graph, build_graph
 from fairagent.retrieve.light.build import build_light
 from fairagent.retrieve.light.encoder import LightEncoder
-from fairagent.retrieve.splade import SpladeRetriever, build_splade_index
 from fairagent.storage import digests
 from fairagent.storage.digests import RECORD, differences, record_files
 from fairagent.types import Query

@@ -24,13 +24,14 @@ from retrieve.test_splade import Words as SparseWords
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate.run import read_outcomes
+from fairagent.guests.dense import splade
+from fairagent.guests.dense.splade import SpladeRetriever, build_splade_index
 from fairagent.papers.fairft import run as fairft_run
-from fairagent.retrieve import dense_index, splade
+from fairagent.retrieve import encoded
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.splade import SpladeRetriever, build_splade_index
+from fairagent.retrieve.encoded import build_dense_index
 from fairagent.storage.digests import differences
 from fairagent.storage.folders import MARKER, workshop
 from fairagent.types import Document, Query
@@ -99,8 +100,8 @@ def test_72_a_read_only_disk_is_explained(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_72_embeddings_on_a_full_disk_go_on_from_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense_index, "CHUNK", 10)
-    write, calls = dense_index.write_rows, []
+    monkeypatch.setattr(encoded, "CHUNK", 10)
+    write, calls = encoded.write_rows, []
 
     def full(path: Path, numbers: Any, rows: Any) -> None:
         calls.append(int(numbers[0]))
@@ -108,7 +109,7 @@ def test_72_embeddings_on_a_full_disk_go_on_from_what_is_done(tmp_path: Path, mo
             raise OSError(28, "No space left on device")
         write(path, numbers, rows)
 
-    monkeypatch.setattr(dense_index, "write_rows", full)
+    monkeypatch.setattr(encoded, "write_rows", full)
     with pytest.raises(BackendUnavailable, match=r"cannot be written \(No space left on device\)"):
         build_dense_index(NEW, tmp_path / "d", Words())
     build_dense_index(NEW, tmp_path / "d", Words())
@@ -341,7 +342,7 @@ def _splade(folder: Path) -> tuple[str, ...]:
 def test_76_a_power_cut_while_an_index_is_replaced_leaves_the_old_or_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, answer: Answer
 ) -> None:
-    monkeypatch.setattr(dense_index, "CHUNK", 10)
+    monkeypatch.setattr(encoded, "CHUNK", 10)
     monkeypatch.setattr(splade, "CHUNK", 10)
     build(NEW, tmp_path / "whole")
     new = answer(tmp_path / "whole")

@@ -73,7 +73,7 @@ def test_42_without_a_package_what_to_install_is_named(monkeypatch: pytest.Monke
         monkeypatch.setitem(sys.modules, missing, None)
     from fairagent.collection.trec_fair.load import load_track_from_ir_datasets
     from fairagent.evaluate.workers import dask
-    from fairagent.retrieve.sentence_encoder import SentenceEncoder
+    from fairagent.guests.dense.encoders import SentenceEncoder
 
     with pytest.raises(BackendUnavailable, match=r"fairagent\[dense\]"):
         SentenceEncoder("all-MiniLM-L6-v2").encode(["a"])

@@ -14,10 +14,11 @@ from retrieve.conftest import MADE, Made
 
 from fairagent import BackendUnavailable
 from fairagent.errors import IndexMismatch
+from fairagent.retrieve import manifest
 from fairagent.retrieve.bm25 import build as building
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.retrieve.bm25.manifest import FORMAT
 from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.manifest import Manifest
 from fairagent.storage.digests import differences
 from fairagent.types import Document
 
@@ -161,11 +162,11 @@ def test_123_a_build_that_is_stopped_at_its_end_leaves_the_old_index_and_goes_on
         if moment == "joining":
             patch.setattr(building.Blocks, "write", stopped)
         elif moment == "words":
-            patch.setattr(building.CommonWords, "choose", stopped)
+            patch.setattr(building, "readable_words", stopped)
         elif moment == "blocks are removed":
             patch.setattr(shutil, "rmtree", removing)
         else:
-            patch.setattr(building, "write_whole", writing)
+            patch.setattr(manifest, "write_whole", writing)
         with pytest.raises(KeyboardInterrupt):
             build_index(MANY, folder, memory=MEMORY)
     assert files(folder) == before
@@ -178,7 +179,7 @@ def test_123_a_build_that_is_stopped_at_its_end_leaves_the_old_index_and_goes_on
 # Case 124
 
 
-@pytest.mark.parametrize("about", [{"format": 2, "pyserini": "1.6.0"}, {"format": FORMAT + 1}])
+@pytest.mark.parametrize("about", [{"format": 2, "pyserini": "1.6.0"}, {"format": Manifest.FORMAT + 1}])
 def test_124_an_index_of_another_version_is_refused(tmp_path: Path, about: dict[str, object]) -> None:
     folder = tmp_path / "index"
     build_index(MADE, folder)

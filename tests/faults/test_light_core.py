@@ -25,8 +25,8 @@ from typer.testing import CliRunner, Result
 from fairagent import DataError, load_collection, open_agent
 from fairagent.cli import app
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.bm25.manifest import MANIFEST as INDEX
-from fairagent.retrieve.dense_index import MANIFEST as VECTORS
+from fairagent.retrieve.encoded import DenseManifest
+from fairagent.retrieve.manifest import MANIFEST as INDEX
 from fairagent.storage.digests import RECORD, differences, record_files
 from fairagent.storage.folders import workshop
 from fairagent.types import Query
@@ -70,7 +70,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
             if name.startswith("FAIRAGENT_"):
                 patch.delenv(name)
         indexed(file, folder / "index", "--set", FUSED)
-    assert (folder / "index-light" / VECTORS).is_file()
+    assert (folder / "index-light" / DenseManifest.FILE).is_file()
     return folder
 
 
@@ -153,7 +153,7 @@ def test_a_file_of_another_collection_is_named(copy: Path, other: Path, name: st
     assert not record or Path(name).name in said(found)
 
 
-@pytest.mark.parametrize(("folder", "name"), [("index", INDEX), ("index-light", VECTORS)])
+@pytest.mark.parametrize(("folder", "name"), [("index", INDEX), ("index-light", DenseManifest.FILE)])
 def test_files_of_another_version_are_refused_with_both_numbers(copy: Path, folder: str, name: str) -> None:
     about = json.loads((copy / folder / name).read_text(encoding="utf-8"))
     (copy / folder / name).write_text(json.dumps(about | {"format": 99}), encoding="utf-8")

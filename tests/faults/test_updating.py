@@ -23,12 +23,12 @@ from retrieve.test_dense import Words
 
 from fairagent import BackendUnavailable, Query, load_collection
 from fairagent.errors import DataError, IndexMismatch
-from fairagent.retrieve import dense_index
+from fairagent.retrieve import encoded
 from fairagent.retrieve.bm25.build import Changes, build_index, update_index
-from fairagent.retrieve.bm25.manifest import FORMAT
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoded import build_dense_index
+from fairagent.retrieve.manifest import Manifest
 from fairagent.storage.digests import RECORD
 from fairagent.storage.folders import workshop
 from fairagent.types import Document
@@ -286,11 +286,11 @@ def test_180_an_index_of_something_else_is_not_brought_up_to_date(
     assert not old.with_name("index.partial").exists()
 
 
-@pytest.mark.parametrize("version", [0, FORMAT + 1])
+@pytest.mark.parametrize("version", [0, Manifest.FORMAT + 1])
 def test_180_nor_is_one_of_another_version(old: Path, version: int) -> None:
     manifest = json.loads((old / "fairagent.json").read_text(encoding="utf-8"))
     (old / "fairagent.json").write_text(json.dumps(manifest | {"format": version}), encoding="utf-8")
-    with pytest.raises(IndexMismatch, match=rf"format {version}, now {FORMAT}\); build it again with"):
+    with pytest.raises(IndexMismatch, match=rf"format {version}, now {Manifest.FORMAT}\); build it again with"):
         update_index(NEW, old)
 
 
@@ -320,7 +320,7 @@ def test_182_an_index_of_an_earlier_version_is_not_brought_up_to_date_but_built_
     old: Path, new: list[object]
 ) -> None:
     manifest = json.loads((old / "fairagent.json").read_text(encoding="utf-8"))
-    (old / "fairagent.json").write_text(json.dumps(manifest | {"format": FORMAT - 1}), encoding="utf-8")
+    (old / "fairagent.json").write_text(json.dumps(manifest | {"format": Manifest.FORMAT - 1}), encoding="utf-8")
     before = files(old)
     with pytest.raises(IndexMismatch, match=r"of another version .*; build it again with `fairagent index --force`"):
         update_index(NEW, old)
@@ -344,11 +344,11 @@ def test_182_one_without_its_digests_says_so(old: Path) -> None:
 def test_183_embeddings_of_new_texts_go_on_where_they_were_broken_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dense_index, "CHUNK", 2)
+    monkeypatch.setattr(encoded, "CHUNK", 2)
     folder = tmp_path / "dense"
     build_dense_index(OLD, folder, Words())
     build_dense_index(NEW, tmp_path / "anew", Words())
-    before, write_rows, calls = files(folder), dense_index.write_rows, 0
+    before, write_rows, calls = files(folder), encoded.write_rows, 0
 
     def full(path: Path, numbers: Any, rows: Any) -> None:
         nonlocal calls
@@ -357,7 +357,7 @@ def test_183_embeddings_of_new_texts_go_on_where_they_were_broken_off(
             raise OSError(28, "No space left on device")
         write_rows(path, numbers, rows)
 
-    monkeypatch.setattr(dense_index, "write_rows", full)
+    monkeypatch.setattr(encoded, "write_rows", full)
     # What is kept is written first, then two by two what is new.
     with pytest.raises(BackendUnavailable, match=r"cannot be written \(No space left on device\)"):
         build_dense_index(NEW, folder, Words())

@@ -367,20 +367,20 @@ def recording(random: Random, folder: Path) -> None:
 @target(2)
 def manifests(random: Random, folder: Path) -> None:
     from fairagent.retrieve import ann
-    from fairagent.retrieve.bm25.manifest import FORMAT, MANIFEST, Manifest
-    from fairagent.retrieve.dense_index import DenseManifest
+    from fairagent.retrieve.encoded import DenseManifest
+    from fairagent.retrieve.manifest import MANIFEST, Manifest
 
     about = {"collection": "c", "fingerprint": "f", "documents": 3, "analyzer": "english"}
-    own = {**about, "format": FORMAT}
-    earlier = {**about, "format": FORMAT - 1}
+    own = {**about, "format": Manifest.FORMAT}
+    earlier = {**about, "format": Manifest.FORMAT - 1}
     dense = {"collection": "c", "fingerprint": "f", "documents": 3, "model": "m", "dimension": 4, "format": 2}
     cells = {**dense, "vectors": "0", "cells": 4, "probes": 2, "queries": 3, "recall": 0.99, "groups": {"a: x": 1.0}}
     del cells["collection"]
-    files = {MANIFEST: random.choice((own, earlier)), DenseManifest.FILE: dense, ann.MANIFEST: cells}
+    files = {MANIFEST: random.choice((own, earlier)), DenseManifest.FILE: dense, ann.AnnManifest.FILE: cells}
     write(random, folder, {name: json.dumps(value).encode() for name, value in files.items()}, most=2)
     found = random.choice((Manifest, DenseManifest, ann.AnnManifest)).read(folder)
     if isinstance(found, Manifest):
-        found.check(None, "english", folder)
+        found.check(None, folder, analyzer="english")
     elif isinstance(found, DenseManifest):
         found.check(None, folder)
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from fairagent.collection import load_collection
+from fairagent.guests.dense.splade import SpladeEncoder
 from fairagent.measures.ndcg import graded_ndcg
-from fairagent.retrieve.splade import SpladeEncoder
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow, pytest.mark.shared]
 

@@ -13,11 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
-from fairagent.retrieve import ann, ann_build
-from fairagent.retrieve.ann import MANIFEST, AnnIndex, AnnManifest
-from fairagent.retrieve.ann_build import build_ann, exact_lists
+from fairagent.guests.dense import ann as ann_build
+from fairagent.guests.dense.ann import FaissIndex, exact_lists
+from fairagent.retrieve import ann
+from fairagent.retrieve.ann import AnnManifest, build_ann, open_ann
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.types import Document, FloatArray, Query
 
@@ -72,7 +73,7 @@ def exact(folder: Path) -> DenseRetriever:
 
 @pytest.fixture(scope="module")
 def approximate(folder: Path) -> DenseRetriever:
-    return DenseRetriever(folder / "dense", ENCODER, DOCUMENTS, AnnIndex.open(folder / "ann", folder / "dense"))
+    return DenseRetriever(folder / "dense", ENCODER, DOCUMENTS, open_ann(folder / "ann", folder / "dense"))
 
 
 def of_groups(numbers: NDArray[np.intp]) -> Mapping[str, FloatArray]:
@@ -110,13 +111,13 @@ def test_an_index_is_looked_at_in_part(approximate: DenseRetriever, folder: Path
     manifest = AnnManifest.read(folder / "ann")
     assert manifest.probes < manifest.cells / 2
     # Otherwise the other tests would compare exact search with itself.
-    looked = [len(AnnIndex.open(folder / "ann", folder / "dense").candidates(v, 10)) for v in clustered(5, 9)]
+    looked = [len(open_ann(folder / "ann", folder / "dense").candidates(v, 10)) for v in clustered(5, 9)]
     assert all(10 <= count < COUNT / 10 for count in looked)
 
 
 def test_where_most_cells_are_looked_at_their_codes_still_say_what_is_close(folder: Path) -> None:
     manifest = AnnManifest.read(folder / "ann")
-    every = AnnIndex(folder / "ann", replace(manifest, probes=manifest.cells))
+    every = FaissIndex(folder / "ann", replace(manifest, probes=manifest.cells))
     (vector,) = clustered(1, 9)
     assert len(every.candidates(vector, 100)) == 150
     assert not len(every.candidates(vector, manifest.documents // 10))
@@ -147,7 +148,7 @@ def test_of_most_of_the_collection_the_list_is_exact(
 def test_where_the_cells_hold_too_few_the_list_is_exact(
     exact: DenseRetriever, approximate: DenseRetriever, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(AnnIndex, "candidates", lambda self, vector, n: np.arange(n - 1))
+    monkeypatch.setattr(FaissIndex, "candidates", lambda self, vector, n: np.arange(n - 1))
     for query in QUERIES[:3]:
         assert approximate.search(query, 50).ids == exact.search(query, 50).ids
 
@@ -165,10 +166,10 @@ def test_the_report_is_what_was_measured(folder: Path, exact: DenseRetriever, ap
     found = AnnManifest.read(folder / "ann")
     assert (found.queries, found.documents, found.dimension) == (200, COUNT, SIZE)
     rows = np.sort(np.random.default_rng(ann_build.SEED).choice(COUNT, 200, replace=False))
-    index = AnnIndex.open(folder / "ann", folder / "dense")
+    index = open_ann(folder / "ann", folder / "dense")
     hits: list[bool] = []
     for vector in ENCODER.made.astype(np.float16).astype(np.float32)[rows]:
-        first = exact.best(vector, exact.close(vector, 500), 500)
+        first = exact.best(vector, exact.near(vector, 500), 500)
         hits += np.isin(first, exact.best(vector, index.candidates(vector, 500), 500)).tolist()
     assert found.recall == pytest.approx(np.mean(hits), abs=2e-4)
     assert found.recall >= ann_build.FLOOR
@@ -208,7 +209,7 @@ def test_the_fewest_cells_that_reach_the_floor(
     monkeypatch.setattr(ann_build, "FLOOR", floor)
     made = build_ann(exact, tmp_path / "ann", of_groups)
     assert min(made.recall, *made.groups.values()) >= floor
-    index, rows = AnnIndex.open(tmp_path / "ann", folder / "dense"), exact.stored.astype(np.float32)
+    index, rows = open_ann(tmp_path / "ann", folder / "dense"), exact.stored.astype(np.float32)
     drawn = rows[np.sort(np.random.default_rng(ann_build.SEED).choice(COUNT, 200, replace=False))]
     expected = exact_lists(exact.stored, drawn, 500)
     fewer = made.probes - max(1, made.probes // 5)
@@ -224,7 +225,7 @@ def test_a_group_that_is_found_less_raises_the_effort(
 ) -> None:
     """A group whose documents stand far from the queries' cells: nothing else would look there."""
     plain = build_ann(exact, tmp_path / "plain")
-    index = AnnIndex.open(tmp_path / "plain", exact.folder)
+    index = open_ann(tmp_path / "plain", exact.folder)
     rows = exact.stored.astype(np.float32)
     drawn = rows[np.sort(np.random.default_rng(ann_build.SEED).choice(COUNT, 200, replace=False))]
     missed = np.zeros(COUNT)
@@ -247,10 +248,10 @@ def test_an_index_that_cannot_reach_the_floor_is_refused(
 
 def test_it_comes_out_the_same_again(folder: Path, exact: DenseRetriever, tmp_path: Path) -> None:
     again = build_ann(exact, tmp_path / "ann", of_groups, ENCODER.queries(list("123")))
-    assert (tmp_path / "ann" / ann.INDEX).read_bytes() == (folder / "ann" / ann.INDEX).read_bytes()
+    assert (tmp_path / "ann" / ann_build.INDEX).read_bytes() == (folder / "ann" / ann_build.INDEX).read_bytes()
     once = AnnManifest.read(folder / "ann")
     assert replace(again, milliseconds=0, exact=0) == replace(once, milliseconds=0, exact=0)
-    assert asdict(again).keys() == json.loads((tmp_path / "ann" / MANIFEST).read_text()).keys()
+    assert asdict(again).keys() == json.loads((tmp_path / "ann" / AnnManifest.FILE).read_text()).keys()
 
 
 @pytest.mark.parametrize("count", [1, 2, 40])
@@ -259,7 +260,7 @@ def test_few_documents(tmp_path: Path, count: int) -> None:
     build_dense_index(Made(DOCUMENTS.made[:count]), tmp_path / "dense", ENCODER)
     plain = DenseRetriever(tmp_path / "dense", ENCODER)
     assert build_ann(plain, tmp_path / "ann").recall == 1
-    small = DenseRetriever(tmp_path / "dense", ENCODER, ann=AnnIndex.open(tmp_path / "ann", tmp_path / "dense"))
+    small = DenseRetriever(tmp_path / "dense", ENCODER, ann=open_ann(tmp_path / "ann", tmp_path / "dense"))
     for n in (1, count, 500):
         assert small.search(QUERIES[0], n).ids == plain.search(QUERIES[0], n).ids
 
@@ -287,11 +288,11 @@ def test_when_it_is_searched(when: ann.When, documents: int, expected: bool) -> 
 
 
 def test_an_index_of_other_numbers_than_there_are(folder: Path, tmp_path: Path) -> None:
-    index = AnnIndex.open(folder / "ann", folder / "dense")
+    index = open_ann(folder / "ann", folder / "dense")
     with pytest.raises(IndexMismatch, match="names documents that are not there"):
-        AnnIndex.looked_at(_of_fewer(index), ENCODER.made[0], 500, 10)
+        FaissIndex.looked_at(_of_fewer(index), ENCODER.made[0], 500, 10)
 
 
-def _of_fewer(index: AnnIndex) -> AnnIndex:
+def _of_fewer(index: FaissIndex) -> FaissIndex:
     index.manifest = replace(index.manifest, documents=5)
     return index

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from fairagent.retrieve import clock
-from fairagent.retrieve.clock import engine_accounts, engine_seconds, engine_time
+from fairagent.retrieve import base as clock
+from fairagent.retrieve.base import engine_accounts, engine_seconds, engine_time
 
 
 @pytest.fixture

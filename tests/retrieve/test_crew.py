@@ -10,8 +10,8 @@ import pytest
 import tiny_models
 
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.retrieve import sentence_encoder
-from fairagent.retrieve.sentence_encoder import SentenceEncoder, embedding
+from fairagent.guests.dense import encoders as sentence_encoder
+from fairagent.guests.dense.encoders import SentenceEncoder, embedding
 
 TEXTS = [" ".join(["judge", "river", "court", "boat"][: 1 + n % 4]) + f" {n}" for n in range(50)]
 

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
-from fairagent.retrieve import dense, dense_index, encoded
+from fairagent.guests.dense.encoders import SentenceEncoder
+from fairagent.retrieve import dense, encoded
 from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource, VectorEngine
-from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.storage.folders import MARKER
 from fairagent.types import Document, FloatArray, Query, Term
 
@@ -143,7 +143,7 @@ def test_a_query_vector_and_all_of_them(folder: Path) -> None:
 
 def test_embeddings_of_the_old_format_are_refused(tmp_path: Path) -> None:
     build_dense_index(MADE, tmp_path / "index", Words())
-    file = tmp_path / "index" / dense_index.MANIFEST
+    file = tmp_path / "index" / encoded.MANIFEST
     file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 1}))
     with pytest.raises(IndexMismatch, match=r"format: embeddings 1, now 2"):
         DenseRetriever(tmp_path / "index", Words(), MADE)
@@ -187,7 +187,7 @@ def test_a_damaged_index(tmp_path: Path, name: str) -> None:
 
 def test_a_manifest_that_cannot_be_read(tmp_path: Path) -> None:
     build_dense_index(MADE, tmp_path / "index", Words())
-    (tmp_path / "index" / dense_index.MANIFEST).write_text("{")
+    (tmp_path / "index" / encoded.MANIFEST).write_text("{")
     with pytest.raises(IndexMismatch, match="cannot be read"):
         DenseRetriever(tmp_path / "index", Words())
 
@@ -202,7 +202,7 @@ def broken_off(index: Path) -> None:
 
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense_index, "CHUNK", 10)
+    monkeypatch.setattr(encoded, "CHUNK", 10)
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -260,7 +260,7 @@ def test_an_old_index_is_replaced_and_other_folders_are_not(tmp_path: Path) -> N
 
 
 def test_the_manifest(folder: Path) -> None:
-    manifest = json.loads((folder / dense_index.MANIFEST).read_text())
+    manifest = json.loads((folder / encoded.MANIFEST).read_text())
     assert manifest == {
         "collection": "made",
         "fingerprint": "as made",
@@ -270,7 +270,7 @@ def test_the_manifest(folder: Path) -> None:
         "format": 2,
         "dtype": "float32",
     }
-    assert np.load(folder / dense_index.VECTORS).dtype == np.float16
+    assert np.load(folder / encoded.VECTORS).dtype == np.float16
 
 
 @pytest.mark.parametrize("documents", [[], [Document("a", "x"), Document("a", "y")], [Document("", "x")]])

@@ -10,8 +10,8 @@ import pytest
 from tiny_models import save_bert, save_masked
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
-from fairagent.retrieve.encoders import BFLOAT16, BUNDLED, FLOAT32, full_name, open_encoder
-from fairagent.retrieve.sentence_encoder import MeanPooledEncoder, SentenceEncoder, quickest_dtype
+from fairagent.guests.dense.encoders import BFLOAT16, MeanPooledEncoder, SentenceEncoder, quickest_dtype
+from fairagent.retrieve.encoders import BUNDLED, FLOAT32, full_name, open_encoder
 from fairagent.types import FloatArray
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
@@ -104,7 +104,7 @@ def test_a_model_that_is_not_there(how: str, tmp_path: Path) -> None:
 
 def test_two_spellings_do_not_share_an_index(model: Path, tmp_path: Path) -> None:
     from fairagent.retrieve.dense import DenseRetriever
-    from fairagent.retrieve.dense_index import build_dense_index
+    from fairagent.retrieve.encoded import build_dense_index
 
     from .test_dense import MADE, Made
 

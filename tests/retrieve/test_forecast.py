@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.retrieve import dense_index
-from fairagent.retrieve.dense_index import DenseManifest, build_dense_index
-from fairagent.retrieve.encoded import Work, read_done
-from fairagent.retrieve.encoders import BFLOAT16, FLOAT32, Embeddings
+from fairagent.guests.dense.encoders import BFLOAT16
+from fairagent.retrieve import encoded
+from fairagent.retrieve.encoded import DenseManifest, Work, build_dense_index, read_done
+from fairagent.retrieve.encoders import FLOAT32, Embeddings
 from fairagent.retrieve.forecast import FIRST, Forecast
 from fairagent.types import Document
 
@@ -81,7 +81,7 @@ def test_blocks_take_five_to_ten_seconds(tmp_path: Path, seconds: float, usual: 
 
 
 def test_no_block_is_larger_than_memory_is_to_bear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dense_index, "CHUNK", 100)
+    monkeypatch.setattr(encoded, "CHUNK", 100)
     slow = Slow(0)
     build(tmp_path / "index", slow)
     assert slow.blocks == [64, *[100] * 29, 36]
@@ -121,7 +121,7 @@ def test_the_rest_of_a_build_is_not_of_another_type(tmp_path: Path) -> None:
 
 def test_a_manifest_from_before_there_were_types(tmp_path: Path) -> None:
     build(tmp_path / "index", Slow())
-    file = tmp_path / "index" / dense_index.MANIFEST
+    file = tmp_path / "index" / encoded.MANIFEST
     file.write_text(file.read_text().replace(',\n  "dtype": "float32"', ""))
     assert "dtype" not in file.read_text()
     assert DenseManifest.read(tmp_path / "index").dtype == FLOAT32

@@ -15,10 +15,9 @@ from fairagent.collection.config import Chunks
 from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve import graph, vectors
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.encoders import BUNDLED
 from fairagent.retrieve.graph import (
-    MANIFEST,
     TABLE,
     Graph,
     GraphManifest,
@@ -163,7 +162,7 @@ def test_it_is_made_once_and_found(tmp_path: Path) -> None:
     told: list[tuple[str, int]] = []
     prepare_graph(place, BUNDLED, lambda what, done: told.append((what, done)))
     assert told == [("neighbors in made", COUNT)]
-    assert (graph_folder(place, BUNDLED) / MANIFEST).is_file()
+    assert (graph_folder(place, BUNDLED) / GraphManifest.FILE).is_file()
     prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("it is there already"))
     found = find_graph(place, BUNDLED)
     assert found is not None

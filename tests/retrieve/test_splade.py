@@ -13,10 +13,11 @@ from scipy.sparse import csr_array
 from tiny_models import save_bert, save_masked
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
-from fairagent.retrieve import encoded, splade
+from fairagent.guests.dense import splade
+from fairagent.guests.dense.splade import SpladeEncoder, SpladeRetriever, build_splade_index
+from fairagent.retrieve import encoded
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.passages import PassageRetriever
-from fairagent.retrieve.splade import SpladeEncoder, SpladeRetriever, build_splade_index
 from fairagent.types import Document, Query, Term
 
 from .test_dense import MADE, Made, broken_off

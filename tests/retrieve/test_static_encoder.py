@@ -9,7 +9,7 @@ import pytest
 
 from fairagent.errors import BackendUnavailable
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.encoders import open_encoder
 from fairagent.types import Document, Query
 

@@ -11,9 +11,14 @@ from scipy.stats import chisquare
 
 from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
-from fairagent.retrieve.clock import RequestCounter
 from fairagent.retrieve.relevance_model import TermSource
-from fairagent.retrieve.stochastic import StochasticRetriever, sample_rankings, sampler_log_scores, topic_rng
+from fairagent.retrieve.stochastic import (
+    RequestCounter,
+    StochasticRetriever,
+    sample_rankings,
+    sampler_log_scores,
+    topic_rng,
+)
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 

@@ -13,13 +13,14 @@ import pytest
 from evaluate import words
 
 from fairagent.errors import BackendUnavailable, IndexMismatch
-from fairagent.retrieve import ann, ann_build, vectors
+from fairagent.guests.dense import ann as ann_build
+from fairagent.guests.dense.encoders import SentenceEncoder
+from fairagent.retrieve import ann, vectors
 from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import DenseManifest
+from fairagent.retrieve.encoded import DenseManifest
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.forecast import Forecast
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig, ann_folder, ann_reports, dense_parts, folder
 from fairagent.search.pipeline import open_site, prepare
@@ -112,7 +113,7 @@ def test_check_refuses_an_index_of_other_embeddings(tmp_path: Path) -> None:
     pytest.importorskip("faiss")
     here = site(tmp_path, ann="always")
     told(here)
-    file = ann_folder(here, BUNDLED) / ann.MANIFEST
+    file = ann_folder(here, BUNDLED) / AnnManifest.FILE
     file.write_text(file.read_text().replace('"vectors": "', '"vectors": "0'))
     with pytest.raises(IndexMismatch, match=r"was not made from the embeddings at .*vectors: index 0"):
         here.settings.engine.check(here)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from fairagent.extend import BUNDLED, Part, Site, encoder
+from fairagent.extend import BUNDLED, Part, Site, encoder, read_part
 from fairagent.guests.lucene.bm25 import AnseriniRetriever
 from fairagent.guests.lucene.index import commit_file
 from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever, QueryEncoder
@@ -115,11 +115,9 @@ class LuceneImpactConfig(AnseriniPart):
     def _encoder(self, site: Site) -> QueryEncoder | None:
         if not self.encoder:
             return None
-        # Here and not above: it takes scipy, and who searches words needs none.
-        from fairagent.extend import SpladeEncoder
-
-        opened: QueryEncoder = site.memo.get(("splade encoder", self.encoder), lambda: SpladeEncoder(self.encoder))
-        return opened
+        splade: Any = read_part("engine", {"kind": "splade", "model": self.encoder})
+        encoder: QueryEncoder = splade.open_encoder(site.memo)
+        return encoder
 
 
 class LuceneHnswConfig(AnseriniPart):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.extend import DataError, FloatArray, UsageError, load_sentence_model
+from fairagent.extend import DataError, FloatArray, UsageError, open_sentence_model
 from fairagent.papers.debias_rag.lexicon import Lexicon
 
 FLAT = 1e-6
@@ -67,7 +67,7 @@ def save_debiased(
     torch = importlib.import_module("torch")
     if not pairs:
         raise DataError("there is no pair of counterfactual sentences; give texts in which the lexicon swaps a word")
-    model = load_sentence_model(name, device)
+    model = open_sentence_model(name, device).model
     unit = model.similarity_fn_name != "dot"
     sides = [
         model.encode_document([pair[side] for pair in pairs], normalize_embeddings=unit, show_progress_bar=False)

@@ -26,7 +26,6 @@ from fairagent.extend import (
     SettingsError,
     Site,
     UsageError,
-    check_encoder,
     expect_installed,
     full_text,
     open_encoder,
@@ -237,7 +236,7 @@ class DebiasRAGConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the embedding model, or that of the rewrites, is not on this machine."""
-        check_encoder(self.encoder, site.embeddings)
+        open_encoder(self.encoder, served=site.embeddings)
         expect_installed("faiss-cpu", "debias-rag")
         if self.scorer and self.rewrites:
             read_config(self.scorer)

@@ -22,10 +22,12 @@ from fairagent.extend import (
     Chosen,
     Collection,
     DenseConfig,
+    EncoderPart,
     FairAgentError,
     JsonObject,
     JudgedKind,
     MeasureInfo,
+    Memo,
     Models,
     Opened,
     Part,
@@ -33,8 +35,6 @@ from fairagent.extend import (
     Prompts,
     Run,
     SettingsError,
-    SpladeConfig,
-    SpladeEncoder,
     Subject,
     SystemPlan,
     Systems,
@@ -206,8 +206,8 @@ def _check_scorer(engine: Part) -> None:
     """Raise BackendUnavailable where the model that scores the items is not on this machine."""
     if isinstance(engine, DenseConfig):
         open_encoder(engine.encoder or BUNDLED)
-    elif isinstance(engine, SpladeConfig):
-        SpladeEncoder(engine.model)
+    elif isinstance(engine, EncoderPart):
+        engine.open_encoder(Memo())
 
 
 OF_GROUPS = (

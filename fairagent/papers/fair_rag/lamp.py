@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.sparse import issparse
 
 from fairagent.extend import (
     Answer,
@@ -33,7 +32,6 @@ from fairagent.extend import (
     Prompts,
     Record,
     ReplyError,
-    SparseTextEncoder,
     StringUtility,
     UsageError,
     answer_to,
@@ -354,7 +352,7 @@ def _id(record: object, what: str) -> str:
     return checked_id(read_text(record, "id"), what)
 
 
-def score_items(question: LampQuestion, engine: Literal["okapi"] | Encoder | SparseTextEncoder) -> FloatArray:
+def score_items(question: LampQuestion, engine: Literal["okapi"] | Encoder) -> FloatArray:
     """The score of each item of the question for its query, (n,), finite: Okapi's, or inner products of vectors.
 
     Raises DataError where an encoder gives what is no number.
@@ -364,8 +362,9 @@ def score_items(question: LampQuestion, engine: Literal["okapi"] | Encoder | Spa
         return okapi_scores(question.query, texts)
     if not texts:
         return np.zeros(0)
-    products = engine.documents(texts) @ engine.queries([question.query]).T
-    dense = products.toarray() if issparse(products) else products
+    # Sparse where the engine is.
+    products: Any = engine.documents(texts) @ engine.queries([question.query]).T
+    dense = products.toarray() if hasattr(products, "toarray") else products
     scores: FloatArray = np.asarray(dense, dtype=np.float64)[:, 0]
     if not np.isfinite(scores).all():
         item = question.items[int(np.argmin(np.isfinite(scores)))]

@@ -22,6 +22,7 @@ from fairagent.extend import (
     Attributor,
     DenseConfig,
     Document,
+    EncoderPart,
     Exposure,
     ExposureMeter,
     ExtractiveGenerator,
@@ -36,7 +37,6 @@ from fairagent.extend import (
     Query,
     Ranking,
     SearchResult,
-    SpladeConfig,
     System,
     Topic,
     Uniform,
@@ -231,8 +231,8 @@ class LampTrial:
             scorer: Any = "okapi"
             if isinstance(engine, DenseConfig):
                 scorer = encoder(site, engine.encoder or BUNDLED)
-            elif isinstance(engine, SpladeConfig):
-                scorer = engine.encoder(site)
+            elif isinstance(engine, EncoderPart):
+                scorer = engine.open_encoder(memo)
             attributor = memo.get(("attributor", draws.system), partial(system.settings.attribute.build, site))
             helping = useful[generator(system)]
             rows[name] = LampSystem(scorer, draws, site.model, site.prompts, attributor, helping)

@@ -22,7 +22,7 @@ from fairagent.extend import (
     FloatArray,
     UsageError,
     full_text,
-    load_sentence_model,
+    open_sentence_model,
     pick_device,
     workshop,
 )
@@ -50,7 +50,7 @@ class Tower:
     def __init__(self, name: str, device: str = "", dtype: str = "float32", batch: int = 64) -> None:
         self.name = name
         self.device = pick_device(device)
-        self.model: Any = load_sentence_model(name, self.device).eval().float()
+        self.model: Any = open_sentence_model(name, self.device).model.eval().float()
         # Whoever searches with the saved model compares as it was trained.
         self.model.similarity_fn_name = "cosine"
         self._half = dtype == "bfloat16"

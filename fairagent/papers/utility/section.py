@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 
 from fairagent.extend import (
+    BUNDLED,
     NDCG,
     BackendUnavailable,
     Embeddings,
@@ -25,8 +26,9 @@ from fairagent.extend import (
     Gain,
     Log2Plus1,
     Section,
-    SentenceEncoder,
     expect_installed,
+    open_encoder,
+    open_sentence_model,
     without_progress,
 )
 from fairagent.papers.utility.measures import greedy_match
@@ -183,7 +185,7 @@ class MiniLMTokens:
     name = SimilaritySection().name
 
     def __init__(self) -> None:
-        self._encoder = SentenceEncoder()
+        self._encoder = open_sentence_model(BUNDLED)
         self._tokens = lru_cache(KEPT)(self._encoded)
 
     def f1(self, text: str, references: Sequence[str]) -> list[float]:
@@ -238,7 +240,7 @@ def open_similarity(section: SimilaritySection) -> TextSimilarity:
 def check_similarity(section: SimilaritySection) -> None:
     """Raise BackendUnavailable where a package or the model is missing, without loading a large model."""
     if section.kind == "minilm":
-        SentenceEncoder()
+        open_encoder(BUNDLED)
     else:
         _package()
         _folder(section.model)

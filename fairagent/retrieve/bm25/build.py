@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
@@ -24,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, IndexMismatch, UsageError
-from fairagent.retrieve.base import full_text
-from fairagent.retrieve.bm25.analysis import WordAnalyzer, open_analyzer
-from fairagent.retrieve.bm25.manifest import FORMAT, MANIFEST, REMEDY, Indexable, Manifest
-from fairagent.retrieve.bm25.matrix import Block, Blocks, Sparse, TermMatrix, Texts, stored
+from fairagent.retrieve.base import full_text, ignore
+from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.retrieve.bm25.blocks import Block, Blocks, analyzed
+from fairagent.retrieve.bm25.matrix import TEXTS, TermMatrix, Texts, stored
 from fairagent.retrieve.catalog import DIGESTS, Catalog, IdTable, Strings, digest, mapped
 from fairagent.retrieve.forecast import FirstBlock
-from fairagent.retrieve.local import ENOUGH, CommonWords
-from fairagent.storage.arrays import write_array
-from fairagent.storage.digests import RECORD, differences, record_files
-from fairagent.storage.files import force, write_whole
+from fairagent.retrieve.local import readable_words
+from fairagent.retrieve.manifest import Indexable, Manifest
+from fairagent.storage.digests import RECORD, differences
+from fairagent.storage.files import write_whole
 from fairagent.storage.folders import Workshop, workshop
 from fairagent.storage.processes import Crew, cores
 from fairagent.storage.readers import file_text, parse_json
@@ -46,8 +44,10 @@ PER_CHARACTER = 64
 STATE, BLOCKS = "build.json", "blocks"
 OPEN = 5_000
 """Blocks that are mapped at once, of seven files each: Linux lets a process map some 65,000."""
+COUNTED = 20_000
+"""Documents whose words are counted; of more than that, as many, evenly spread."""
 NONE = -1
-"""The number of a word that is no term."""
+"""The number of a document that an earlier index lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,17 @@ def build_index(
     collection: Indexable,
     folder: Path,
     analyzer: str = "english",
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = ignore,
     resume: bool = True,
     workers: int = 1,
     memory: int = MEMORY,
-    first: Callable[[FirstBlock], None] = lambda block: None,
+    first: Callable[[FirstBlock], None] = ignore,
 ) -> Manifest:
     """Index every document of `collection` into `folder`, which appears only when the index is complete.
 
     `progress` is called with the number of documents done. `workers` processes analyze blocks of documents (0: one a
     core; 1: this process does; a script that asks for more needs the guard `if __name__ == "__main__":`); `memory` is
-    how many bytes a build takes, about. The index depends on neither. `first` is told what the first block was, before
+    how many bytes a build takes, about. The index depends on neither. `first` gets what the first block was, before
     the second is made. An index that was at `folder` is replaced at the very end. Raises DataError with every fault of
     the document files (nothing is left behind then), UsageError where something else is at `folder` or in the way at
     `<folder>.partial`, BackendUnavailable where another process or thread is building it, and where the disk is full or
@@ -88,7 +88,7 @@ def build_index(
     disk, leaves that behind, and the next one of the same documents goes on from there (unless `resume` is False) to
     the same index; documents before it are read again, but not analyzed.
     """
-    with workshop(folder, (MANIFEST, RECORD)) as shop:
+    with workshop(folder, (Manifest.FILE, RECORD)) as shop:
         return _Build(collection, shop, analyzer, progress, workers, memory, first).run(None, resume)[0]
 
 
@@ -96,11 +96,11 @@ def update_index(
     collection: Indexable,
     folder: Path,
     analyzer: str = "english",
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = ignore,
     workers: int = 1,
     memory: int = MEMORY,
 ) -> Changes:
-    """Bring the index in `folder` up to date with the documents of `collection`, and tell what has changed.
+    """Bring the index in `folder` up to date with the documents of `collection`; what has changed.
 
     The collection is read, and documents whose digests are not in the index are analyzed; of the others the rows of the
     index are taken over. What comes out is, byte for byte, the index that `build_index` makes of the documents as they
@@ -111,21 +111,21 @@ def update_index(
     """
     if not _outdated(collection, folder, analyzer):
         return Changes(0, 0, 0, Manifest.read(folder).documents)
-    with workshop(folder, (MANIFEST, RECORD)) as shop:
+    with workshop(folder, (Manifest.FILE, RECORD)) as shop:
         # Again: another process may have replaced it until now.
         if not _outdated(collection, folder, analyzer):
             shop.clear()
             return Changes(0, 0, 0, Manifest.read(folder).documents)
-        build = _Build(collection, shop, analyzer, progress, workers, memory)
+        build = _Build(collection, shop, analyzer, progress, workers, memory, ignore)
         return build.run(_Earlier(folder), resume=True)[1]
 
 
 def _outdated(collection: Indexable, folder: Path, analyzer: str) -> bool:
     """Whether the index is of this collection as it was before; IndexMismatch where it is of something else."""
     manifest = Manifest.read(folder)
-    outdated = manifest.outdated(collection, analyzer)
+    outdated = manifest.outdated(collection, analyzer=analyzer)
     if not outdated:
-        manifest.check(collection, analyzer, folder)
+        manifest.check(collection, folder, analyzer=analyzer)
     return outdated
 
 
@@ -133,13 +133,10 @@ class _Earlier:
     """The index that is brought up to date: the digests of its documents, and their rows."""
 
     def __init__(self, folder: Path) -> None:
-        if faults := differences(folder, whole=True):
-            raise IndexMismatch(f"the index at {folder}: damaged; {REMEDY}", faults)
-        try:
+        Manifest.expect_every_byte(folder)
+        with Manifest.reading(folder):
             self.folder, self.ids = folder, IdTable.load(folder)
             self.digests, self.matrix = mapped(folder / DIGESTS), TermMatrix(folder)
-        except (OSError, ValueError) as error:
-            raise IndexMismatch(f"the index at {folder} is damaged; {REMEDY} ({error})") from None
 
     def numbers(self, documents: Sequence[Document], digests: NDArray[np.uint64]) -> NDArray[np.intp]:
         """The number of each of these documents that the index has as it is now, else -1; and of its id."""
@@ -149,7 +146,7 @@ class _Earlier:
 
 
 class _Build:
-    """One build, in `shop`."""
+    """One build, in `shop`: blocks, each in a folder that appears when it is complete, and then their sum."""
 
     def __init__(
         self,
@@ -159,26 +156,27 @@ class _Build:
         progress: Callable[[int], None],
         workers: int,
         memory: int,
-        first: Callable[[FirstBlock], None] = lambda block: None,
+        first: Callable[[FirstBlock], None],
     ) -> None:
         if workers < 0:
             raise UsageError(f"an index is built by {workers} workers; expected 1 or more, or 0 for one a core")
         open_analyzer(analyzer)
-        self._collection, self._shop, self._analyzer, self._progress = collection, shop, analyzer, progress
-        self._workers, self._first = workers or cores(), first
+        self._collection, self._shop, self._new = collection, shop, shop.new
+        self._analyzer, self._progress, self._workers = analyzer, progress, workers or cores()
         # Before the documents are read: what changes in the meantime must not pass for what was indexed.
         self._fingerprint = collection.fingerprint()
         self._characters = max(1 << 10, memory // PER_CHARACTER)
+        self._began, self._tell_first = monotonic(), first
+        self._first: FirstBlock | None = None
+        self._crew: Crew | None = None
+        self._done = 0
+        self._waiting: deque[tuple[Path, Future[Block], Callable[[Block], Block], list[str]]] = deque()
 
     def run(self, earlier: _Earlier | None, resume: bool) -> tuple[Manifest, Changes]:
         """Make the index and put it in its place."""
-        state = {
-            "fingerprint": self._fingerprint,
-            "analyzer": self._analyzer,
-            "format": FORMAT,
-            "characters": self._characters,
-        }
-        new = self._shop.new
+        new = self._new
+        state: dict[str, object] = {"fingerprint": self._fingerprint, "analyzer": self._analyzer}
+        state |= {"format": Manifest.FORMAT, "characters": self._characters}
         if not resume or _read_state(new) != state:
             self._shop.begin()
             (new / BLOCKS).mkdir()
@@ -196,20 +194,19 @@ class _Build:
                 self._shop.clear()
             raise
         self._join(firsts)
-        manifest = Manifest(self._collection.name, self._fingerprint, len(catalog), self._analyzer)
         # First what says that there are blocks to go on from: some of them would pass for all.
         (new / STATE).unlink()
         shutil.rmtree(new / BLOCKS)
-        write_whole(new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
+        manifest = Manifest(self._collection.name, self._fingerprint, len(catalog), self._analyzer)
+        manifest.save(new)
         self._shop.put()
         return manifest, changes
 
     def _blocks(self, earlier: _Earlier | None) -> tuple[Catalog, Changes, list[int]]:
         """Read all documents and have those blocks made that are not there."""
         catalog, firsts, fresh, known = Catalog(), [0], 0, 0
-        kept = np.zeros(len(earlier.ids) if earlier else 0, np.bool_)
-        making = _Making(self._shop.new / BLOCKS, self._analyzer, self._workers, self._progress, self._first)
-        with closing(making):
+        same = np.zeros(len(earlier.ids) if earlier else 0, np.bool_)
+        try:
             for documents in self._cut():
                 first = len(catalog)
                 for document in documents:
@@ -217,20 +214,25 @@ class _Build:
                 rows = np.full((2, len(documents)), NONE)
                 if earlier:
                     rows = earlier.numbers(documents, catalog.digests(first))
-                kept[rows[0][rows[0] >= 0]] = True
+                same[rows[0][rows[0] >= 0]] = True
                 fresh, known = fresh + int((rows[0] < 0).sum()), known + int((rows[1] >= 0).sum())
-                making.add(documents, rows[0], earlier)
+                self._make(len(firsts) - 1, documents, rows[0], earlier)
                 firsts.append(len(catalog))
             if not len(catalog):
                 raise DataError(f"collection {self._collection.name!r} has no documents")
-            if earlier and not kept.any():
+            if earlier and not same.any():
                 raise IndexMismatch(
                     f"collection {self._collection.name!r} has none of the documents of the index at {earlier.folder} "
-                    f"as they were; {REMEDY}"
+                    f"as they were; {Manifest.remedy(earlier.folder)}"
                 )
-            making.finish()
-        same = len(catalog) - fresh
-        return catalog, Changes(len(catalog) - known, known - same, len(kept) - known, same), firsts
+            self._wait(0)
+        finally:
+            if self._crew is not None:
+                if self._waiting:
+                    self._crew.abandon()
+                self._crew.shutdown(cancel_futures=True)
+        unchanged = len(catalog) - fresh
+        return catalog, Changes(len(catalog) - known, known - unchanged, len(same) - known, unchanged), firsts
 
     def _cut(self) -> Iterator[list[Document]]:
         """The documents in blocks; a longer one is a block."""
@@ -245,172 +247,65 @@ class _Build:
         if block:
             yield block
 
-    def _join(self, firsts: Sequence[int]) -> None:
-        """Make the files of the index of its blocks."""
-        new = self._shop.new
-        places = [new / BLOCKS / f"{number:06d}" for number in range(len(firsts) - 1)]
-        read = lru_cache(maxsize=OPEN)(lambda number: _load(places[number]))
-        blocks = Blocks(read, firsts, self._characters, new / BLOCKS)
-        blocks.write(new)
-        Texts.join(places, new)
-        words, texts = CommonWords(), Texts(new)
-        for number in range(0, firsts[-1], -(-firsts[-1] // ENOUGH)):
-            words.add(full_text(texts.document(number)))
-        Strings.save(new, "words", words.choose(blocks.vocabulary, open_analyzer(self._analyzer)))
-
-
-class _Making:
-    """Blocks that are being made, each in a folder of its own that appears when it is complete, in their order."""
-
-    def __init__(
-        self,
-        folder: Path,
-        analyzer: str,
-        workers: int,
-        progress: Callable[[int], None],
-        first: Callable[[FirstBlock], None],
+    def _make(
+        self, number: int, documents: Sequence[Document], rows: NDArray[np.intp], earlier: _Earlier | None
     ) -> None:
-        self._folder, self._analyzer, self._workers, self._progress = folder, analyzer, workers, progress
-        self._began, self._tell = monotonic(), first
-        self._first: FirstBlock | None = None
-        self._crew: Crew | None = None
-        self._number = self._done = 0
-        self._waiting: deque[tuple[Path, Future[Block], Callable[[Block], Block], list[bytes]]] = deque()
-
-    def add(self, documents: Sequence[Document], rows: NDArray[np.intp], earlier: _Earlier | None) -> None:
-        """Have the next block made, unless it is there, whole; `rows` (n,): in the earlier index, -1 for none."""
-        place = self._folder / f"{self._number:06d}"
-        self._number += 1
+        """Have a block made, unless it is there, whole; `rows` (n,): in the earlier index, -1 for none."""
+        place = self._new / BLOCKS / f"{number:06d}"
         self._done += len(documents)
         if differences(place, whole=True) == []:
             self._progress(self._done)
             return
         if self._first is not None:
-            self._tell(self._first)
+            self._tell_first(self._first)
             self._first = None
         shutil.rmtree(place, ignore_errors=True)
         fresh = np.flatnonzero(rows < 0)
         contents = [full_text(documents[number]) for number in fresh.tolist()]
 
         def joined(block: Block) -> Block:
-            return _with_rows(block, fresh, rows, earlier.matrix) if earlier and len(fresh) < len(rows) else block
+            return block.with_rows(fresh, rows, earlier.matrix) if earlier and len(fresh) < len(rows) else block
 
         lines = [stored(document) for document in documents]
-        if self._workers > 1 and self._number > 1 and self._crew is None:
+        if self._workers > 1 and number and self._crew is None:
             # A collection of one block is not worth a process.
             self._crew = Crew(self._workers, here=False)
-        if self._crew is None:
-            block = joined(analyzed(self._analyzer, contents))
-            _save(place, block, lines)
-            if self._number == 1:
-                size = sum(path.stat().st_size for path in place.iterdir())
-                self._first = FirstBlock(len(documents), len(block.terms), monotonic() - self._began, size)
-            self._progress(self._done)
-            return
-        self._waiting.append((place, self._crew.submit(analyzed, self._analyzer, contents), joined, lines))
-        self._settle(self._workers + 1)
-
-    def finish(self) -> None:
-        """Wait for all blocks."""
-        self._settle(0)
-
-    def close(self) -> None:
-        """End the processes."""
         if self._crew is not None:
-            if self._waiting:
-                self._crew.abandon()
-            self._crew.shutdown(cancel_futures=True)
+            self._waiting.append((place, self._crew.submit(analyzed, self._analyzer, contents), joined, lines))
+            self._wait(self._workers + 1)
+            return
+        block = joined(analyzed(self._analyzer, contents))
+        block.save(place, lines)
+        if not number:
+            size = sum(path.stat().st_size for path in place.iterdir())
+            self._first = FirstBlock(len(documents), len(block.terms), monotonic() - self._began, size)
+        self._progress(self._done)
 
-    def _settle(self, most: int) -> None:
+    def _wait(self, most: int) -> None:
+        """Write the blocks that were submitted, until no more than `most` are waited for."""
         while len(self._waiting) > most:
             place, future, joined, lines = self._waiting[0]
-            _save(place, joined(future.result()), lines)
+            joined(future.result()).save(place, lines)
             self._waiting.popleft()
             self._progress(self._done)
 
-
-class _Numbers(dict[str, int]):
-    """Word -> the number of its term, `NONE` for a stop word; terms are numbered as they are met."""
-
-    def __init__(self, term: Callable[[str], str]) -> None:
-        super().__init__()
-        self._term, self.terms = term, dict[str, int]()
-
-    def __missing__(self, word: str) -> int:
-        term = self._term(word)
-        number = self.terms.setdefault(term, len(self.terms)) if term else NONE
-        self[word] = number
-        return number
-
-
-def analyzed(name: str, contents: Sequence[str]) -> Block:
-    """The block of these texts under the analyzer of this name."""
-    analyzer = open_analyzer(name)
-    words = analyzer.split if isinstance(analyzer, WordAnalyzer) else analyzer.terms
-    numbers = _Numbers(analyzer.term if isinstance(analyzer, WordAnalyzer) else str)
-    tokens, sizes = array("i"), array("q")
-    for text in contents:
-        before = len(tokens)
-        tokens.extend(map(numbers.__getitem__, words(text)))
-        sizes.append(len(tokens) - before)
-    document = np.repeat(np.arange(len(contents)), np.array(sizes, np.int64))
-    number = np.array(tokens, np.int64)
-    document, number = document[number != NONE], number[number != NONE]
-    lengths = np.bincount(document, minlength=len(contents)).astype(np.int32)
-    return Block.of_tokens(list(numbers.terms), document, number, lengths)
-
-
-def _with_rows(block: Block, fresh: NDArray[np.intp], rows: NDArray[np.intp], matrix: TermMatrix) -> Block:
-    """The block with the rows of an earlier index between its documents, which are at the places `fresh`."""
-    places = np.flatnonzero(rows >= 0)
-    held = matrix.postings(rows[places])
-    names = {term: number for number, term in enumerate(block.terms)}
-    own = [names.setdefault(matrix.term(number), len(names)) for number in held.vocabulary.tolist()]
-    term, document, count = block.entries
-    lengths = np.zeros(len(rows), np.int32)
-    lengths[fresh], lengths[places] = block.lengths, held.length.astype(np.int32)
-    return Block.of_entries(
-        list(names),
-        np.concatenate([fresh[document], places[held.row]]),
-        np.concatenate([term, np.array(own, np.int64)[held.term]]),
-        np.concatenate([count, held.count.astype(count.dtype)]),
-        lengths,
-    )
-
-
-def _save(place: Path, block: Block, lines: Sequence[bytes]) -> None:
-    """Write a block with the stored documents, so that it is there as a whole or not at all."""
-    beside = place.with_name(f"{place.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir()
-    Strings.save(beside, "terms", block.terms)
-    for name, values in (
-        ("starts", block.columns.starts),
-        ("numbers", block.columns.numbers),
-        ("counts", block.columns.counts),
-        ("lengths", block.lengths),
-    ):
-        write_array(beside / f"{name}.npy", values)
-    Texts.save(beside, lines)
-    record_files(beside)
-    for path in (*beside.iterdir(), beside):
-        force(path)
-    beside.rename(place)
-    force(place.parent)
-
-
-def _load(place: Path) -> Block:
-    """A block, mapped."""
-    starts, numbers, counts, lengths = (
-        mapped(place / f"{name}.npy") for name in ("starts", "numbers", "counts", "lengths")
-    )
-    return Block(Strings.load(place, "terms"), Sparse(starts, numbers, counts), lengths)
+    def _join(self, firsts: Sequence[int]) -> None:
+        """Make the files of the index of its blocks."""
+        new = self._new
+        places = [new / BLOCKS / f"{number:06d}" for number in range(len(firsts) - 1)]
+        read = lru_cache(maxsize=OPEN)(lambda number: Block.load(places[number]))
+        blocks = Blocks(read, firsts, self._characters, new / BLOCKS)
+        blocks.write(new)
+        Strings.join(places, new, TEXTS)
+        texts = Texts(new)
+        contents = (full_text(texts.document(number)) for number in range(0, firsts[-1], -(-firsts[-1] // COUNTED)))
+        Strings.save(new, "words", readable_words(contents, blocks.vocabulary, open_analyzer(self._analyzer)))
 
 
 def _read_state(new: Path) -> object:
     """What an earlier build in this place was of; None where there was none."""
     try:
-        found: object = parse_json(file_text(new / STATE, 1 << 16))
+        state: object = parse_json(file_text(new / STATE, 1 << 16))
     except (OSError, ValueError):
         return None
-    return found if (new / BLOCKS).is_dir() else None
+    return state if (new / BLOCKS).is_dir() else None

@@ -1,5 +1,6 @@
 """BM25 as a part: the index of a collection, opened once for all who search it or read its texts and terms."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -7,15 +8,13 @@ from pydantic import Field
 
 from fairagent.collection.documents import NoDocuments
 from fairagent.errors import SettingsError
-from fairagent.retrieve.base import Retriever
-from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
+from fairagent.retrieve.base import FusedEngine, Retriever
 from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.manifest import Manifest
 from fairagent.retrieve.passages import BM25Passages, RetrieverWithTexts
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
-from fairagent.storage.digests import expect_whole
-from fairagent.storage.folders import is_there
 from fairagent.storage.threads import progress
 
 
@@ -63,21 +62,19 @@ def open_matrix(site: Site, k1: float = 0.9, b: float = 0.4) -> Any:
 
 def check_index(site: Site) -> None:
     """Raise IndexMismatch where the site has an index of something else, or a damaged one."""
-    if is_there(site.index, MANIFEST):
-        Manifest.read(site.index).check(site.collection, site.settings.analyzer, site.index)
-        expect_whole(site.index, "the index", REMEDY)
+    if Manifest.exists(site.index):
+        Manifest.read(site.index).check(site.collection, site.index, analyzer=site.settings.analyzer)
+        Manifest.expect_whole(site.index)
 
 
 def prepare_index(site: Site, progress: Progress) -> None:
     """Build the index of the site where there is none."""
-    if not is_there(site.index, MANIFEST):
+    if not Manifest.exists(site.index):
         # Here and not above: who searches needs none of it.
         from fairagent.retrieve.bm25.build import build_index
 
-        name = site.collection.name
-        build_index(
-            site.collection, site.index, site.settings.analyzer, lambda done: progress(f"indexing {name}", done)
-        )
+        what = f"indexing {site.collection.name}"
+        build_index(site.collection, site.index, site.settings.analyzer, partial(progress, what))
 
 
 def prepare_words(site: Site, progress: Progress) -> None:
@@ -87,7 +84,7 @@ def prepare_words(site: Site, progress: Progress) -> None:
 
 
 def words_of(site: Site) -> TermSource:
-    """What tells the terms of documents: a guest, the engine or one of those that it fuses, or else the index."""
+    """What knows the terms of documents: a guest, the engine or one of those that it fuses, or else the index."""
     engine = _term_engine(site)
     return open_index(site) if engine is None else engine
 
@@ -95,15 +92,12 @@ def words_of(site: Site) -> TermSource:
 def words_at_hand(site: Site) -> TermSource | None:
     """As `words_of`, but None where an index would have to be built first."""
     engine = _term_engine(site)
-    return open_index(site) if engine is None and is_there(site.index, MANIFEST) else engine
+    return open_index(site) if engine is None and Manifest.exists(site.index) else engine
 
 
 def _term_engine(site: Site) -> TermSource | None:
-    if site.words is not None:
-        words: TermSource = site.words
-        return words
-    engines = (site.engine, *getattr(site.engine, "engines", ()))
-    return next((engine for engine in engines if isinstance(engine, TermSource)), None)
+    fused = site.engine.engines if isinstance(site.engine, FusedEngine) else ()
+    return next((one for one in (site.words, site.engine, *fused) if isinstance(one, TermSource)), None)
 
 
 def index_sibling(site: Site, suffix: str) -> Path:
@@ -113,32 +107,28 @@ def index_sibling(site: Site, suffix: str) -> Path:
 
 
 def _expect_index(site: Site) -> None:
+    """Raise SettingsError, saying what to do, where there is nothing that an index could be built from."""
     if site.words is not None:
         raise SettingsError("it needs an index of the collection, and there is none: the engine is a guest's")
-    if isinstance(site.collection.source, NoDocuments):
-        raise SettingsError(_not_told(site))
-
-
-def _not_told(site: Site) -> str:
-    """What to do where the documents are in an engine's index, and the engine, or its terms, are not there."""
+    if not isinstance(site.collection.source, NoDocuments):
+        return
     engine = site.settings.engine
-    kind = engine.kind
     if not engine.tells_words:
-        return (
-            f"collection {site.collection.name!r} names no documents, and engine {kind} searches an index that is "
-            "built from these: name an engine with an index of its own (lucene, opensearch); a profile has its own "
+        raise SettingsError(
+            f"collection {site.collection.name!r} names no documents, and engine {engine.kind} searches an index that "
+            "is built from these: name an engine with an index of its own (lucene, opensearch); a profile has its own "
             "engine, so that beside `profile` the engine is to be named too"
         )
-    return (
-        f"a part needs the terms of the documents, and engine {kind} does not tell them: its index stores neither "
-        "document vectors nor texts. Build it with -storeDocvectors or -storeRaw, name a BM25 index of the same "
-        "documents (`texts:` of lucene-impact and lucene-hnsw), or search without (`profile: engine`)"
+    raise SettingsError(
+        f"a part needs the terms of the documents, and engine {engine.kind} does not tell them: its index stores "
+        "neither document vectors nor texts. Build it with -storeDocvectors or -storeRaw, name a BM25 index of the "
+        "same documents (`texts:` of lucene-impact and lucene-hnsw), or search without (`profile: engine`)"
     )
 
 
 def with_texts(site: Site, engine: Retriever) -> Retriever:
-    """An engine that keeps no texts, with those of the index where there is one; as it is in experiments."""
-    if site.stateless or not is_there(site.index, MANIFEST):
+    """An engine without texts, with those of the index where there is one; as it is in experiments."""
+    if site.stateless or not Manifest.exists(site.index):
         return engine
     return RetrieverWithTexts(engine, open_index(site))
 

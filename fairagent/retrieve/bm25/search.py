@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import IndexMismatch, UsageError
-from fairagent.retrieve.base import check_length, term_weights
+from fairagent.errors import UsageError
+from fairagent.retrieve.base import check_length, engine_time, term_weights
 from fairagent.retrieve.bm25.analysis import open_analyzer
-from fairagent.retrieve.bm25.manifest import REMEDY, Indexable, Manifest
 from fairagent.retrieve.bm25.matrix import TermMatrix, Texts
-from fairagent.retrieve.catalog import IdTable, ranked
-from fairagent.retrieve.clock import engine_time
+from fairagent.retrieve.catalog import IdTable
+from fairagent.retrieve.manifest import Indexable, Manifest
 from fairagent.retrieve.relevance_model import Postings
-from fairagent.storage.digests import expect_whole
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 
@@ -59,16 +57,14 @@ class BM25Retriever:
         if not (0 <= k1 < math.inf and 0 <= b <= 1):
             raise UsageError(f"BM25 needs k1 >= 0 and b from 0 to 1, not k1={k1:g} and b={b:g}")
         self.manifest = Manifest.read(folder)
-        self.manifest.check(collection, analyzer, folder)
-        expect_whole(folder, "the index", REMEDY)
+        self.manifest.check(collection, folder, analyzer=analyzer)
+        self.manifest.expect_whole(folder)
         self.analyzer = open_analyzer(self.manifest.analyzer)
         self.folder = folder
-        try:
-            self._ids, self.matrix, self._texts = IdTable.load(folder), TermMatrix(folder), Texts(folder)
-            if not len(self._ids) == len(self.matrix.lengths) == len(self._texts):
-                raise ValueError(f"{len(self._ids)} ids, {len(self.matrix.lengths)} lengths, {len(self._texts)} texts")
-        except (OSError, ValueError) as error:
-            raise IndexMismatch(f"the index at {folder} is damaged; {REMEDY} ({error})") from None
+        with self.manifest.reading(folder):
+            self.ids, self.matrix, self._texts = IdTable.load(folder), TermMatrix(folder), Texts(folder)
+            if not len(self.ids) == len(self.matrix.lengths) == len(self._texts):
+                raise ValueError(f"{len(self.ids)} ids, {len(self.matrix.lengths)} lengths, {len(self._texts)} texts")
         lengths = self.matrix.lengths
         self._holding = int(np.count_nonzero(lengths))
         average = np.float32(lengths.sum(dtype=np.int64) / max(1, self._holding))
@@ -84,26 +80,18 @@ class BM25Retriever:
         self._postings = lru_cache(maxsize=8)(lambda ids: self.matrix.postings(self.numbers(ids)))
 
     def __len__(self) -> int:
-        return len(self._ids)
-
-    @property
-    def ids(self) -> IdTable:
-        """The documents' ids by number."""
-        return self._ids
+        return len(self.ids)
 
     @engine_time("matrix")
-    def search(self, query: Query, n: int, among: NDArray[np.intp] | None = None) -> Ranking:
-        """The best `n` documents with a score above 0; empty where no query term occurs in the index.
-
-        With `among` only documents with these numbers count, which rise.
-        """
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents with a score above 0; empty where no query term occurs in the index."""
         check_length(n)
-        n = min(index(n), len(self))
-        scores = self._scores(query)
-        best = np.flatnonzero(scores > 0) if among is None else among[scores[among] > 0]
-        if len(best) > n:
-            best = best[scores[best] >= np.partition(scores[best], -n)[-n]]
-        return ranked(self._ids.names(best), scores[best], n)
+        return self.ids.best(self._scores(query), min(index(n), len(self)))
+
+    @engine_time("matrix")
+    def search_among(self, query: Query, n: int, numbers: NDArray[np.intp]) -> Ranking:
+        """The best `n` of the documents with these `numbers`, which rise."""
+        return self.ids.best(self._scores(query), n, numbers)
 
     @engine_time("matrix")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -115,7 +103,7 @@ class BM25Retriever:
 
     def numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """The documents' numbers in the index; raises DataError naming ids that are not there."""
-        return self._ids.known(ids)
+        return self.ids.known(ids)
 
     def weights(self, query: Query) -> dict[int, float]:
         """The numbers of the query's terms that the index has, with their weights."""

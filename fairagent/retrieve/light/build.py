@@ -12,20 +12,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from fairagent.retrieve.base import ignore
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import ArrayWriter
-from fairagent.retrieve.dense_index import MANIFEST, VECTORS, DenseManifest
-from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, mark_done
-from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, VECTORS, DenseManifest, mark_done
 from fairagent.retrieve.light.encoder import (
-    HALVES,
+    ABOUT,
     LIGHT,
     TABLE,
     TERMS,
@@ -57,34 +55,34 @@ BLOCK = 1 << 12
 """Documents that are projected at once."""
 
 
-def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], None] = lambda done: None) -> None:
+def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], None] = ignore) -> None:
     """Make the light vectors of all documents of an index into `folder`, which appears only when all are done.
 
     `progress` is called with the number of documents done. What was at `folder` is replaced at the end. Raises
     UsageError where something else is there, BackendUnavailable where another process makes them, or the disk is full.
     """
-    manifest = engine.manifest
-    with workshop(folder, (MANIFEST, RECORD)) as shop, one_blas_thread():
+    of, size = engine.manifest, len(engine)
+    with workshop(folder, (DenseManifest.FILE, RECORD)) as shop, one_blas_thread():
         shop.begin()
         try:
             terms, table, first = _table(engine)
             write_array(shop.new / TERMS, terms)
             write_array(shop.new / TABLE, table)
-            write_whole(shop.new / HALVES, json.dumps({"lsa": first, "terms": terms_of(engine.folder)}) + "\n")
+            write_whole(shop.new / ABOUT, json.dumps({"lsa": first, "terms": terms_of(engine.folder)}) + "\n")
             for name in ("ids.npy", "ids.order.npy"):
                 shutil.copyfile(engine.folder / name, shop.new / name)
             dimension = table.shape[1]
-            made = DenseManifest(manifest.collection, manifest.fingerprint, len(engine), LIGHT, dimension)
-            write_whole(shop.new / MANIFEST, json.dumps(asdict(made), indent=2) + "\n")
+            DenseManifest(of.collection, of.fingerprint, size, LIGHT, dimension).save(shop.new)
             write_array(shop.new / PROBE, LightEncoder(engine, terms, table, first).documents([PROBE_TEXT])[0])
             rows, idf = table.astype(np.float32), idf_of(engine, terms.astype(np.intp))
-            halves = np.ascontiguousarray(rows[:, :first]), np.ascontiguousarray(rows[:, first:])
+            topical, frequent = np.ascontiguousarray(rows[:, :first]), np.ascontiguousarray(rows[:, first:])
             with ArrayWriter(shop.new / VECTORS, np.float16, dimension) as vectors:
-                for start in range(0, len(engine), BLOCK):
-                    documents = np.arange(start, min(start + BLOCK, len(engine)))
-                    vectors.add(_projected(engine, documents, terms, idf, halves))
+                for start in range(0, size, BLOCK):
+                    documents = np.arange(start, min(start + BLOCK, size))
+                    weights, counts = _weights(engine, documents, terms, idf)
+                    vectors.add(halved(np.hstack([weights @ topical, counts @ frequent]), first))
                     progress(int(documents[-1]) + 1)
-            mark_done(shop.new, len(engine))
+            mark_done(shop.new, size)
             shop.put()
         except BaseException:
             shop.clear()
@@ -100,8 +98,11 @@ def _table(engine: BM25Retriever) -> tuple[NDArray[np.int32], NDArray[np.float16
     terms = np.flatnonzero(frequencies >= least)
     sample = np.arange(0, size, max(1, -(-size // SAMPLE)))
     topical = frequencies[terms] <= max(FREQUENT * size, RARE)
-    weights = _weights(engine, sample, terms[topical])
-    components = right_singular_vectors(weights, min(LSA, *(length // 2 for length in weights.shape)))
+    weights, _ = _weights(engine, sample, terms[topical], idf_of(engine, terms[topical]))
+    matrix = weights.astype(np.float64)
+    lengths = np.sqrt(np.asarray((matrix * matrix).sum(axis=1)).ravel())
+    matrix.data /= np.repeat(lengths, np.diff(matrix.indptr))
+    components = right_singular_vectors(matrix, min(LSA, *(length // 2 for length in matrix.shape)))
     first = components.shape[1]
     table = word_table()
     rows = np.zeros((len(terms), first + table.dimension), np.float32)
@@ -112,17 +113,18 @@ def _table(engine: BM25Retriever) -> tuple[NDArray[np.int32], NDArray[np.float16
     return terms.astype(np.int32), rows.astype(np.float16), first
 
 
-def _weights(engine: BM25Retriever, documents: NDArray[np.intp], terms: NDArray[np.intp]) -> csr_array:
-    """The BM25 weights of these terms in these documents, rows of length 1 (or empty)."""
+def _weights(
+    engine: BM25Retriever, documents: NDArray[np.intp], terms: NDArray[np.integer], idf: NDArray[np.float32]
+) -> tuple[csr_array, csr_array]:
+    """The BM25 weights of these terms in these documents, and their counts times `idf`, (n, t)."""
     at, sizes = engine.matrix.rows.entries(documents)
     row = np.repeat(np.arange(len(documents)), sizes)
     column, known = places(terms, engine.matrix.rows.numbers[at].astype(np.intp))
-    row, at = row[known], at[known]
-    weights = idf_of(engine, terms)[column] * engine.saturation(documents[row], engine.matrix.rows.counts[at])
-    matrix = csr_array((weights.astype(np.float64), (row, column)), shape=(len(documents), len(terms)))
-    lengths = np.sqrt(np.asarray((matrix * matrix).sum(axis=1)).ravel())
-    matrix.data /= np.repeat(lengths, np.diff(matrix.indptr))
-    return matrix
+    row, counts = row[known], engine.matrix.rows.counts[at[known]]
+    saturated, shape = engine.saturation(documents[row], counts), (len(documents), len(terms))
+    repeated = counts.astype(np.float32)
+    weighted, counted = (csr_array((idf[column] * one, (row, column)), shape=shape) for one in (saturated, repeated))
+    return weighted, counted
 
 
 def right_singular_vectors(matrix: csr_array, count: int) -> NDArray[np.float64]:
@@ -135,22 +137,3 @@ def right_singular_vectors(matrix: csr_array, count: int) -> NDArray[np.float64]
     basis = np.linalg.qr(image)[0]
     _, sizes, components = np.linalg.svd((matrix.T @ basis).T, full_matrices=False)
     return components[:count][sizes[:count] > 1e-9].T
-
-
-def _projected(
-    engine: BM25Retriever,
-    documents: NDArray[np.intp],
-    terms: NDArray[np.int32],
-    idf: NDArray[np.float32],
-    halves: tuple[Embeddings, Embeddings],
-) -> Embeddings:
-    """The vectors of these documents, (n, d): BM25 weights in the first half, counts times idf in the second."""
-    at, sizes = engine.matrix.rows.entries(documents)
-    row = np.repeat(np.arange(len(documents)), sizes)
-    column, known = places(terms, engine.matrix.rows.numbers[at].astype(np.intp))
-    row, at = row[known], at[known]
-    counts = engine.matrix.rows.counts[at]
-    shape = (len(documents), len(terms))
-    topical = csr_array((idf[column] * engine.saturation(documents[row], counts), (row, column)), shape=shape)
-    frequent = csr_array((idf[column] * counts.astype(np.float32), (row, column)), shape=shape)
-    return halved(np.hstack([topical @ halves[0], frequent @ halves[1]]), halves[0].shape[1])

@@ -24,15 +24,14 @@ from numpy.typing import NDArray
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import mapped
-from fairagent.retrieve.dense_index import DenseManifest
-from fairagent.retrieve.encoded import remedy
+from fairagent.retrieve.encoded import DenseManifest
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.storage.digests import expect_whole, recorded
+from fairagent.storage.digests import recorded
 from fairagent.storage.readers import file_text, parse_json
 
 LIGHT = "light"
 """The name of the encoder."""
-TERMS, TABLE, HALVES = "light.terms.npy", "light.table.npy", "light.json"
+TERMS, TABLE, ABOUT = "light.terms.npy", "light.table.npy", "light.json"
 LARGEST = 1 << 16
 """Bytes of the last."""
 
@@ -55,10 +54,9 @@ class LightEncoder:
     def open(cls, engine: BM25Retriever, folder: Path) -> LightEncoder:
         """That of the vectors in `folder`; BackendUnavailable where there are none, IndexMismatch for damaged ones."""
         manifest = DenseManifest.read(folder)
-        # Called as those who open the vectors call them: what there is to say of a folder is said once.
-        expect_whole(folder, "the embeddings", remedy(folder))
+        manifest.expect_whole(folder)
         expect_of_index(folder, engine.folder)
-        try:
+        with manifest.reading(folder):
             terms, table = mapped(folder / TERMS), mapped(folder / TABLE)
             first = int(_about(folder)["lsa"])
             if (terms[1:] <= terms[:-1]).any() or terms.min(initial=0) < 0:
@@ -67,8 +65,6 @@ class LightEncoder:
                 raise ValueError(f"{TABLE} has rows for terms that the index lacks")
             if not 0 <= first <= manifest.dimension == table.shape[1]:
                 raise ValueError(f"{TABLE} has rows of {table.shape[1]} numbers")
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise IndexMismatch(f"the light vectors at {folder} are damaged; {remedy(folder)} ({error})") from None
         return cls(engine, terms, table, first)
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
@@ -122,9 +118,9 @@ def expect_of_index(folder: Path, index: Path) -> None:
 def _about(folder: Path) -> Any:
     """What the vectors in `folder` say of how they were made; OSError or ValueError where they do not."""
     try:
-        return parse_json(file_text(folder / HALVES, LARGEST))
+        return parse_json(file_text(folder / ABOUT, LARGEST))
     except ValueError as error:
-        raise ValueError(f"{HALVES}: {error}") from None
+        raise ValueError(f"{ABOUT}: {error}") from None
 
 
 def places(terms: NDArray[np.integer[Any]], wanted: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -169,18 +165,18 @@ class WordTable:
 
     def vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
         """The mean vector of the pieces of each word, (n, d); zeros for a word that the pieces cannot make."""
-        found = np.zeros((len(words), self.dimension), np.float32)
+        rows = np.zeros((len(words), self.dimension), np.float32)
         for number, word in enumerate(words):
             if pieces := self._pieces(word):
-                found[number] = self._vectors[pieces].mean(axis=0)
-        return found
+                rows[number] = self._vectors[pieces].mean(axis=0)
+        return rows
 
     def _pieces(self, word: str) -> list[int]:
         word = word.lower()
         if not word.isascii():
             # BERT's uncased vocabulary has no accents.
             word = "".join(one for one in unicodedata.normalize("NFD", word) if unicodedata.category(one) != "Mn")
-        found: list[int] = []
+        pieces: list[int] = []
         start = 0
         while start < len(word):
             prefix = INSIDE if start else ""
@@ -188,20 +184,18 @@ class WordTable:
             end = next((end for end in ends if prefix + word[start:end] in self._places), 0)
             if not end:
                 return []
-            found.append(self._places[prefix + word[start:end]])
+            pieces.append(self._places[prefix + word[start:end]])
             start = end
-        return found
-
-
-@cache
-def _shipped() -> WordTable:
-    return WordTable()
+        return pieces
 
 
 _READING = Lock()
 
 
 def word_table() -> WordTable:
-    """The shipped table, read by one thread at a time: NumPy reads Python literals there (`intake/arrays.py`)."""
+    """The shipped table, read by one thread at a time: NumPy reads Python literals there (`storage/arrays.py`)."""
     with _READING:
         return _shipped()
+
+
+_shipped = cache(WordTable)

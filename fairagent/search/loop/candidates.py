@@ -14,10 +14,9 @@ import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.measures.exposure import on_scale_of
-from fairagent.retrieve.base import Retriever
+from fairagent.retrieve.base import FusedEngine, Retriever
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.fused import FusedRetriever
 from fairagent.retrieve.relevance_model import Postings, TermSource, share_out
 from fairagent.search.loop.base import Search
 from fairagent.search.loop.evidence import (
@@ -115,7 +114,7 @@ class Candidates:
     def views(self) -> tuple[VectorView | WordView, ...]:
         """How the engine, or each of several that are fused, sees them."""
         engine, source, now = self.search.engine, self.mixer.source, self.ranking.scores
-        if isinstance(engine, FusedRetriever) and engine.vector_engines:
+        if isinstance(engine, FusedEngine) and isinstance(engine, VectorEngine):
             made = (_view(self, one, part) for one, part in zip(engine.engines, self._parts.T, strict=True))
             return tuple(view for view in made if view)
         if isinstance(engine, VectorEngine):
@@ -129,7 +128,7 @@ class Candidates:
         if not self.mixer.able(engine):
             return self.ranking.scores
         fixed = np.zeros(len(self))
-        if isinstance(engine, FusedRetriever) and engine.vector_engines:
+        if isinstance(engine, FusedEngine) and isinstance(engine, VectorEngine):
             for one, part in zip(engine.engines, self._parts.T, strict=True):
                 if not isinstance(one, VectorEngine | TermSource):
                     fixed += part
@@ -145,7 +144,7 @@ class Candidates:
     @cached_property
     def _parts(self) -> FloatArray:
         """What each fused engine gives them, (n, engines); 0 for those that no list has."""
-        assert isinstance(self.search.engine, FusedRetriever)
+        assert isinstance(self.search.engine, FusedEngine)
         parts = self.search.engine.parts(self.search.query)
         row = {id: number for number, id in enumerate(parts.ids)}
         scores = np.zeros((len(self), parts.scores.shape[1]))

@@ -11,8 +11,8 @@ import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter, finite_gap
 from fairagent.errors import BackendUnavailable, DataError
+from fairagent.retrieve.base import FusedEngine
 from fairagent.retrieve.dense import VectorEngine
-from fairagent.retrieve.fused import FusedRetriever
 from fairagent.search.loop.base import Lack, Search, lacking, without
 from fairagent.search.loop.candidates import Candidates, has_evidence
 from fairagent.search.loop.document_types import bonus, importance
@@ -119,7 +119,7 @@ class Environment:
         """
         engine = self.search.engine
         scores = engine.score(self.search.query, entering)
-        if not isinstance(engine, VectorEngine | FusedRetriever):
+        if not isinstance(engine, VectorEngine | FusedEngine):
             entering, scores = [id for id, score in zip(entering, scores, strict=True) if score > 0], scores[scores > 0]
         ids = (*ranking.ids, *entering)
         return ordered(ids, np.concatenate([ranking.scores, scores]), len(ids))

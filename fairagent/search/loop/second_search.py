@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection import Groups
-from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import IdTable
-from fairagent.retrieve.dense import DenseRetriever, VectorSearch
-from fairagent.retrieve.relevance_model import TermSource, share_out
+from fairagent.retrieve.dense import VectorSearch, VectorSearchAmong
+from fairagent.retrieve.relevance_model import SearchAmong, TermSource, share_out
 from fairagent.search.loop.base import Lack
 from fairagent.search.loop.candidates import Candidates, VectorView
 from fairagent.search.loop.evidence import EvidenceDocuments, group_query, refined_vector, words
@@ -89,11 +88,10 @@ class SecondSearch:
         if not isinstance(engine, VectorSearch):
             return
         yield engine.nearest(refined_vector(view.query, groups, evidence.weights, beta), self.depth).ids
-        inner = getattr(engine, "engine", engine)
-        if isinstance(inner, DenseRetriever):
+        if isinstance(engine, VectorSearchAmong):
             for lack, count in evidence.short:
                 toward = refined_vector(view.query, groups[lack.place : lack.place + 1], np.ones(1), beta)
-                yield inner.nearest(toward, count, self.members.numbers(inner.ids, lack)).ids
+                yield engine.nearest_among(toward, count, self.members.numbers(engine.ids, lack)).ids
 
     def _by_words(self, candidates: Candidates, source: TermSource, evidence: GroupEvidence) -> Iterator[Sequence[str]]:
         postings, search = candidates.postings, candidates.search
@@ -107,10 +105,10 @@ class SecondSearch:
         query, part = search.query, candidates.mixer.terms
         size = max(len(source.analyze(query.text)), 1) * part / (1 - part)
         yield search.retrieve(Query(query.text, query.id, (*query.terms, *share_out(added, size)))).ids[: self.depth]
-        if isinstance(search.engine, BM25Retriever):
+        if isinstance(search.engine, SearchAmong):
             for lack, count in evidence.short:
                 numbers = self.members.numbers(search.engine.ids, lack)
-                yield search.engine.search(query, count, among=numbers).ids
+                yield search.engine.search_among(query, count, numbers).ids
 
     def _by_queries(
         self, candidates: Candidates, source: TermSource, evidence: GroupEvidence

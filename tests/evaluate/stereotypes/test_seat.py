@@ -11,11 +11,11 @@ import pytest
 
 from evaluate import words
 from fairagent.errors import DataError, FairAgentError
+from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
 from fairagent.papers.debias_rag.benchmarks.measures import association_test
 from fairagent.papers.debias_rag.benchmarks.seat import GENDER, Associations
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 DIRECTIONS = {"he": (1, 0), "she": (0, 1), "judge": (3, 1), "nurse": (1, 3), "clerk": (2, 1), "cook": (1, 2)}
 CATEGORIES = ("X", "Y", "A", "B")

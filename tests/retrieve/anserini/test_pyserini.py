@@ -14,9 +14,9 @@ import pytest
 import tiny_models
 from anserini_indexes import impacts
 
+from fairagent.guests.dense.splade import SpladeEncoder
 from fairagent.guests.lucene.bm25 import AnseriniRetriever
 from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever
-from fairagent.retrieve.splade import SpladeEncoder
 from fairagent.types import Query, Ranking
 
 from .conftest import unit_rows

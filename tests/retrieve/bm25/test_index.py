@@ -12,8 +12,8 @@ import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError, UsageError
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.retrieve.bm25.manifest import FORMAT, MANIFEST, Manifest
 from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.manifest import MANIFEST, Manifest
 from fairagent.storage.digests import RECORD
 from fairagent.types import Document, Query
 
@@ -98,9 +98,7 @@ def test_an_index_of_another_version_is_refused_in_one_sentence(folder, values, 
     path = folder / "fairagent.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
     number = values["format"]
-    expected = (
-        rf"of another version of fairagent \(format {number}, now {FORMAT}\); build it again with `fairagent index"
-    )
+    expected = rf"of another version of fairagent \(format {number}, now {Manifest.FORMAT}\); build it again with `fairagent index"
     with pytest.raises(IndexMismatch, match=expected):
         BM25Retriever(folder, collection)
 

@@ -12,7 +12,7 @@ from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.local import CommonWords
+from fairagent.retrieve.local import readable_words
 from fairagent.types import Document
 
 from ..conftest import MADE, Made
@@ -79,28 +79,21 @@ def test_words_are_words_of_the_texts_where_there_are_any(retriever):
 
 
 def test_a_term_that_no_word_is_analyzed_to_has_no_word(retriever):
-    words = CommonWords()
-    words.add("Lawyers, she; of the court's courts")
+    texts = ["Lawyers, she; of the court's courts"]
     # "she" is a word of the texts; "agre" is none, and is analyzed to "agr"; "harbor" to itself.
-    assert words.choose(["lawyer", "she", "agre", "harbor"], open_analyzer("english")) == [
-        "lawyers",
-        "she",
-        "",
-        "harbor",
-    ]
+    words = readable_words(texts, ["lawyer", "she", "agre", "harbor"], open_analyzer("english"))
+    assert words == ["lawyers", "she", "", "harbor"]
 
 
 def test_of_the_words_of_a_term_the_commonest_is_chosen_then_the_shortest_then_the_first():
-    words = CommonWords()
-    for text in ("Argues argued ARGUING", "argued, judges judged", "woman's women's woman"):
-        words.add(text)
-    chosen = words.choose(["argu", "judg", "woman", "women"], open_analyzer("english"))
+    texts = ("Argues argued ARGUING", "argued, judges judged", "woman's women's woman")
+    chosen = readable_words(texts, ["argu", "judg", "woman", "women"], open_analyzer("english"))
     # "argued" twice; "judged" and "judges" once each; "women's" is the only word of "women".
     assert chosen == ["argued", "judged", "woman", "women's"]
 
 
 def test_of_many_documents_the_words_of_some_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "ENOUGH", 3)
+    monkeypatch.setattr(build, "COUNTED", 3)
     texts = ("tides", "tide", "tide", "waves", "tides", "wave", "running", "runs", "ran")
     build_index(Made(tuple(Document(f"d{n}", text) for n, text in enumerate(texts))), tmp_path / "index")
     retriever = BM25Retriever(tmp_path / "index")

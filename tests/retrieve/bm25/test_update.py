@@ -12,8 +12,8 @@ import pytest
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.build import Changes, build_index, update_index
-from fairagent.retrieve.bm25.manifest import Manifest
 from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.manifest import Manifest
 from fairagent.retrieve.passages import BM25Passages
 from fairagent.storage.digests import differences
 from fairagent.types import Document, Query, Term

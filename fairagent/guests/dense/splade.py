@@ -1,8 +1,7 @@
 """Sparse search: exact inner products of SPLADE weights over an inverted index.
 
-SPLADE: every text a sparse vector with a weight for each entry of the model's vocabulary.
-
-The SPLADE weights of a collection: an inverted index, for every vocabulary entry the documents that have it.
+Every text is a sparse vector with a weight for each entry of the model's vocabulary; the index has for every entry the
+documents with a weight for it.
 """
 
 from __future__ import annotations
@@ -20,38 +19,46 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.sparse import csc_array, csr_array, load_npz, save_npz, vstack
 
-from fairagent.errors import BackendUnavailable, IndexMismatch
-from fairagent.retrieve.base import check_length
-from fairagent.retrieve.bm25.manifest import Indexable
-from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, prepare_index
-from fairagent.retrieve.catalog import IdTable, mapped, ranked
-from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.encoded import (
-    PROBE,
+from fairagent.extend import (
     PROBE_TEXT,
+    BackendUnavailable,
+    Embeddings,
     EncodedBuild,
     EncodedManifest,
+    FloatArray,
+    IdTable,
+    Indexable,
+    IndexMismatch,
+    Memo,
+    Part,
+    PassageRetriever,
+    Progress,
+    Query,
+    Ranking,
+    RetrieverWithTexts,
+    Site,
     Work,
-    expect_renewable,
-    no_progress,
-    opened,
-    remedy,
+    check_index,
+    check_length,
+    engine_time,
+    file_name,
+    force,
+    ignore,
+    index_sibling,
+    installed,
+    mapped,
+    open_index,
+    prepare_index,
+    without_progress,
+    write_array,
 )
-from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.passages import PassageRetriever, RetrieverWithTexts
-from fairagent.retrieve.site import Site
-from fairagent.settings.parts import Part, Progress
-from fairagent.storage.arrays import read_array, write_array
-from fairagent.storage.digests import expect_whole
-from fairagent.storage.files import file_name, force
-from fairagent.storage.folders import is_there
-from fairagent.storage.packages import installed, without_progress
-from fairagent.types import FloatArray, Query, Ranking
 
 BATCH = 8
 """Texts that the model reads at a time: it gives every token of them a number for the whole vocabulary."""
-
 SUGGESTED = "naver/splade-cocondenser-ensembledistil"
+PARTS, TAKEN_OVER = "parts", "kept.npz"
+CHUNK = 256
+"""The most documents between two marks that a broken-off build can go on from."""
 
 
 class SparseTextEncoder(Protocol):
@@ -63,7 +70,7 @@ class SparseTextEncoder(Protocol):
         ...
 
     def documents(self, texts: Sequence[str]) -> csr_array:
-        """Weights of texts to be found, (n, d), none below 0."""
+        """Weights of texts to be searched, (n, d), none below 0."""
         ...
 
     def queries(self, texts: Sequence[str]) -> csr_array:
@@ -103,9 +110,9 @@ class SpladeEncoder:
     def _encoded(self, encode: Any, texts: Sequence[str]) -> csr_array:
         # Fast tokenizers change their padding settings in place, which other threads would see.
         with self._lock:
-            found = encode(list(texts), batch_size=BATCH, show_progress_bar=False, save_to_cpu=True).coalesce()
-        places, weights = found.indices().numpy(), found.values().numpy().astype(np.float32)
-        return csr_array((weights, (places[0], places[1])), shape=tuple(found.shape))
+            tensor = encode(list(texts), batch_size=BATCH, show_progress_bar=False, save_to_cpu=True).coalesce()
+        places, weights = tensor.indices().numpy(), tensor.values().numpy().astype(np.float32)
+        return csr_array((weights, (places[0], places[1])), shape=tuple(tensor.shape))
 
 
 def _load(name: str, device: str) -> Any:
@@ -126,20 +133,13 @@ def _load(name: str, device: str) -> Any:
     return model
 
 
-MANIFEST = "fairagent-splade.json"
-PARTS, KEPT = "parts", "kept.npz"
-CHUNK = 256
-"""The most documents between two marks that a broken-off build can go on from."""
-
-
+@dataclass(frozen=True, slots=True)
 class SpladeManifest(EncodedManifest):
     """What the weights were made from and by; `dimension` is the size of the vocabulary."""
 
-    __slots__ = ()
-
-    FILE: ClassVar[str] = MANIFEST
+    FILE: ClassVar[str] = "fairagent-splade.json"
     WHAT: ClassVar[str] = "SPLADE weights"
-    BUILDER: ClassVar[str] = "build_splade_index"
+    MAKE: ClassVar[str] = "make them with `fairagent index` or build_splade_index"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +166,7 @@ class InvertedWeights:
     def of(self, entry: int) -> tuple[NDArray[np.integer[Any]], NDArray[np.float32]]:
         """The numbers of the documents that have this vocabulary entry, rising, and their weights.
 
-        Raises IndexMismatch where what is found cannot be.
+        Raises IndexMismatch where what is there cannot be.
         """
         start, stop = int(self.starts[entry]), int(self.starts[entry + 1])
         documents, weights = self.documents[start:stop], self.weights[start:stop]
@@ -181,10 +181,7 @@ class InvertedWeights:
 
 
 def build_splade_index(
-    collection: Indexable,
-    folder: Path,
-    encoder: SparseTextEncoder,
-    progress: Callable[[int], None] = no_progress,
+    collection: Indexable, folder: Path, encoder: SparseTextEncoder, progress: Callable[[int], None] = ignore
 ) -> SpladeManifest:
     """Weigh title and text of every document of `collection` into `folder`, which appears only when all are done.
 
@@ -215,21 +212,21 @@ class _ChunkFiles:
         # Both of one width, or all indexes become the wider one.
         starts = old.starts.astype(old.documents.dtype)
         by_document = csc_array((old.weights, old.documents, starts), (count, len(starts) - 1)).tocsr()
-        self._keep(folder / KEPT, by_document[numbers[numbers >= 0]])
+        self._write(folder / TAKEN_OVER, by_document[numbers[numbers >= 0]])
 
     def add(self, folder: Path, numbers: NDArray[np.intp], vectors: csr_array) -> None:
-        self._keep(folder / PARTS / f"{numbers[0]:012d}.npz", vectors)
+        self._write(folder / PARTS / f"{numbers[0]:012d}.npz", vectors)
 
     def finish(self, folder: Path, fresh: NDArray[np.intp]) -> None:
         parts, done = folder / PARTS, folder / f"{PARTS}.done"
         # Gone where a build was broken off between here and its end.
         if parts.is_dir():
             stacked = [load_npz(path) for path in sorted(parts.iterdir())]
-            if (folder / KEPT).is_file():
-                kept = load_npz(folder / KEPT)
-                numbers = np.arange(kept.shape[0] + len(fresh))
+            if (folder / TAKEN_OVER).is_file():
+                same = load_npz(folder / TAKEN_OVER)
+                numbers = np.arange(same.shape[0] + len(fresh))
                 order = np.concatenate((np.setdiff1d(numbers, fresh, assume_unique=True), fresh))
-                stacked = [vstack([kept, *stacked], format="csr")[np.argsort(order)]]
+                stacked = [vstack([same, *stacked], format="csr")[np.argsort(order)]]
             inverted = vstack(stacked, format="csc")
             inverted.eliminate_zeros()
             inverted.sort_indices()
@@ -239,11 +236,11 @@ class _ChunkFiles:
                 force(folder / f"{name}.npy")
             # At once: some of the parts would pass for all of them.
             parts.rename(done)
-        (folder / KEPT).unlink(missing_ok=True)
+        (folder / TAKEN_OVER).unlink(missing_ok=True)
         shutil.rmtree(done, ignore_errors=True)
 
     @staticmethod
-    def _keep(path: Path, weights: csr_array) -> None:
+    def _write(path: Path, weights: csr_array) -> None:
         save_npz(path, weights)
         for place in (path, path.parent):
             force(place)
@@ -253,7 +250,7 @@ class SpladeRetriever:
     """Every document by the inner product of its weights and the query's; ties are ordered by document id.
 
     A query is weighed as its text and its keywords in one line, without their weights. A document that shares no
-    vocabulary entry with the query is not found; a blank query finds nothing.
+    vocabulary entry with the query has no place in the list; a blank query matches nothing.
     """
 
     def __init__(self, folder: Path, encoder: SparseTextEncoder, collection: Indexable | None = None) -> None:
@@ -264,22 +261,17 @@ class SpladeRetriever:
         """
         self.manifest = SpladeManifest.read(folder)
         self.manifest.check(collection, folder)
-        expect_whole(folder, "the SPLADE weights", remedy(folder))
-        probe = opened(SpladeManifest, folder, lambda: read_array(folder / PROBE))
-        self.manifest.check_model(folder, encoder.name, probe, probe_vector(encoder))
-        self._ids = opened(SpladeManifest, folder, lambda: IdTable.load(folder))
-        self._weights = opened(SpladeManifest, folder, lambda: InvertedWeights.load(folder, len(self._ids)))
+        self.manifest.expect_whole(folder)
+        self.manifest.check_model(folder, encoder.name, probe_vector(encoder))
+        with self.manifest.reading(folder):
+            self.ids = IdTable.load(folder)
+            self._weights = InvertedWeights.load(folder, len(self.ids))
         self._encoder = encoder
         # The query of a search is often scored against a pool afterwards.
         self._query = lru_cache(maxsize=64)(self._weighed)
 
     def __len__(self) -> int:
-        return len(self._ids)
-
-    @property
-    def ids(self) -> IdTable:
-        """The documents' ids by number."""
-        return self._ids
+        return len(self.ids)
 
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` documents with the largest inner products above 0, exactly."""
@@ -289,17 +281,14 @@ class SpladeRetriever:
             for entry, weight in self._query(str(query)):
                 documents, weights = self._weights.of(entry)
                 scores[documents] += weight * weights.astype(np.float64)
-            found = np.flatnonzero(scores > 0)
-            if len(found) > n:
-                found = found[scores[found] >= np.partition(scores[found], -n)[-n]]
-        return ranked(self._ids.names(found), scores[found], n)
+            return self.ids.best(scores, n)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The inner products of the given documents, (n,), equal to those of `search`; 0 for a blank query.
 
         Raises DataError naming ids that are not in the index.
         """
-        numbers = self._ids.known(ids)
+        numbers = self.ids.known(ids)
         scores = np.zeros(len(ids))
         with engine_time("vectors"):
             # In the order of `search`, so that every sum is rounded alike.
@@ -329,39 +318,41 @@ class SpladeConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
-        self.encoder(site)
-        if is_there(self._folder(site), MANIFEST) and not self._outdated(site):
-            SpladeManifest.read(self._folder(site)).check(site.collection, self._folder(site))
-            expect_whole(self._folder(site), "the SPLADE weights", remedy(self._folder(site)))
+        self.open_encoder(site.memo)
+        folder = self._folder(site)
+        if SpladeManifest.exists(folder) and not self._outdated(site):
+            SpladeManifest.check_folder(folder, site.collection)
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index and the weights where there are none, or bring the weights up to date."""
         prepare_index(site, progress)
-        there = is_there(self._folder(site), MANIFEST)
-        if there and self._outdated(site):
-            expect_renewable(SpladeManifest, self._folder(site))
-            # It finds out whether the model is still the same.
-            SpladeRetriever(self._folder(site), self.encoder(site))
-        if not there or self._outdated(site):
-            name = site.collection.name
-            build_splade_index(
-                site.collection,
-                self._folder(site),
-                self.encoder(site),
-                lambda done: progress(f"weighing {name}", done),
-            )
+        folder = self._folder(site)
+        there = SpladeManifest.exists(folder)
+        if there and not self._outdated(site):
+            return
+        encoder = self.open_encoder(site.memo)
+        if there:
+            SpladeManifest.expect_renewable(folder)
+            # It compares the model with the one before.
+            SpladeRetriever(folder, encoder)
+        what = f"weighing {site.collection.name}"
+        build_splade_index(site.collection, folder, encoder, lambda done: progress(what, done))
 
     def build(self, site: Site) -> RetrieverWithTexts:
         """The engine."""
 
         def opened() -> RetrieverWithTexts:
-            splade = SpladeRetriever(self._folder(site), self.encoder(site), site.collection)
-            engine = PassageRetriever(splade) if site.collection.chunks else splade
-            return RetrieverWithTexts(engine, open_index(site))
+            splade = SpladeRetriever(self._folder(site), self.open_encoder(site.memo), site.collection)
+            return RetrieverWithTexts(PassageRetriever(splade) if site.collection.chunks else splade, open_index(site))
 
         engine: RetrieverWithTexts = site.memo.get(("splade", site.index, self.model), opened)
         return engine
+
+    def open_encoder(self, memo: Memo) -> SpladeEncoder:
+        """The model, opened once; BackendUnavailable where it is not on this machine."""
+        encoder: SpladeEncoder = memo.get(("splade encoder", self.model), lambda: SpladeEncoder(self.model))
+        return encoder
 
     def _outdated(self, site: Site) -> bool:
         """Whether the weights are of the documents as they were before, and to be brought up to date."""
@@ -369,8 +360,3 @@ class SpladeConfig(Part):
 
     def _folder(self, site: Site) -> Path:
         return index_sibling(site, f"splade-{file_name(self.model)}")
-
-    def encoder(self, site: Site) -> SparseTextEncoder:
-        """The model; BackendUnavailable where it is not on this machine."""
-        opened: SparseTextEncoder = site.memo.get(("splade encoder", self.model), lambda: SpladeEncoder(self.model))
-        return opened

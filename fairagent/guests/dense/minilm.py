@@ -10,16 +10,16 @@ Source: Devlin et al., BERT, NAACL 2019 (the layers); Wang et al., MiniLM, NeurI
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
 
-from fairagent.retrieve.encoders import BUNDLED, Embeddings
-from fairagent.retrieve.sentence_encoder import SentenceEncoder, bundled_folder, check_bundled
-from fairagent.storage.packages import pick_device
-from fairagent.storage.threads import one_blas_thread
+from fairagent.extend import BUNDLED, Embeddings, Work, expect_installed, one_blas_thread, pick_device
+from fairagent.guests.dense.encoders import SentenceEncoder, bundled_folder, embedding, quickest_dtype
 
 LAYERS, HEADS = 6, 12
 TOKENS = 256
@@ -35,18 +35,27 @@ TERMS = 16
 class OneTextEncoder:
     """The packaged model: one text at a time in numpy, several by sentence-transformers on torch's `device`.
 
-    Threads may share it.
-
-    Raises BackendUnavailable where its package or sentence-transformers is missing, UsageError where the device is.
+    Threads may share it. Raises BackendUnavailable where its package or sentence-transformers is missing, UsageError
+    where the device is.
     """
 
     name = BUNDLED
 
-    def __init__(self, device: str = "cpu") -> None:
-        check_bundled()
+    def __init__(self, name: str = BUNDLED, device: str = "cpu") -> None:
+        expect_installed("sentence-transformers", f"the encoder {BUNDLED}")
         self._folder, self._device = bundled_folder() / "model", device
         if device != "cpu":
             pick_device(device)
+
+    @property
+    def model(self) -> Any:
+        """The model of sentence-transformers."""
+        return self._library.model
+
+    @property
+    def quickest_dtype(self) -> str:
+        """The type of numbers by which documents are encoded fastest here."""
+        return quickest_dtype(BUNDLED, self._device)
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of length 1."""
@@ -59,6 +68,12 @@ class OneTextEncoder:
     def tokens(self, text: str) -> Embeddings:
         """The vector of each token of a text, (t, d), the special ones at both ends included."""
         return self._library.tokens(text)
+
+    @contextmanager
+    def work(self, workers: int, dtype: str) -> Iterator[Work[Embeddings]]:
+        """See `embedding`."""
+        with embedding(BUNDLED, workers, self._device, dtype) as work:
+            yield work
 
     @cached_property
     def _library(self) -> SentenceEncoder:
@@ -138,22 +153,21 @@ def error_function(x: Embeddings) -> Embeddings:
     # x^2 as a number in [-1, 1], on which Chebyshev's nodes are.
     place = x * x * np.float32(2 / FLAT**2) - np.float32(1)
     first, *others = _erf_by_x()
-    found = np.full_like(place, first)
+    values = np.full_like(place, first)
     for coefficient in others:
-        found *= place
-        found += coefficient
-    found *= x
-    return found
+        values *= place
+        values += coefficient
+    values *= x
+    return values
 
 
 @cache
 def _erf_by_x() -> tuple[np.float32, ...]:
     """The polynomial's coefficients, that of the highest power first."""
-    from numpy.polynomial import chebyshev
 
-    nodes = chebyshev.chebpts1(TERMS)
-    roots = np.sqrt((nodes + 1) / 2) * FLAT
-    ratios = [math.erf(root) / root for root in roots.tolist()]
-    # As many coefficients as nodes: the polynomial meets them all.
-    powers = chebyshev.cheb2poly(chebyshev.chebfit(nodes, ratios, TERMS - 1))
-    return tuple(map(np.float32, powers[::-1].tolist()))
+    def ratios(places: Any) -> Any:
+        roots = np.sqrt((places + 1) / 2) * FLAT
+        return np.array([math.erf(root) / root for root in roots.tolist()])
+
+    series = Chebyshev.interpolate(ratios, TERMS - 1).convert(kind=Polynomial)
+    return tuple(map(np.float32, series.coef[::-1].tolist()))

@@ -1,0 +1,165 @@
+"""Manifests: what a folder of an index was made from; any difference makes it another index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+from fairagent.errors import BackendUnavailable, IndexMismatch
+from fairagent.storage.digests import differences, expect_whole
+from fairagent.storage.files import write_whole
+from fairagent.storage.folders import is_there
+from fairagent.storage.readers import file_text, parse_json
+from fairagent.types import Document
+
+LARGEST_MANIFEST = 1 << 24
+"""Bytes."""
+MANIFEST = "fairagent.json"
+REMEDY = "build it again with `fairagent index --force`"
+UPDATE = "`fairagent index` brings it up to date"
+
+
+class Indexable(Protocol):
+    """What can be indexed: a name, a stream of documents and a hash of where they come from."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def documents(self) -> Iterator[Document]:
+        """Every document once, in a fixed order."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A hash that changes whenever the documents do."""
+        ...
+
+
+class IndexManifest:
+    """The base of manifests, which are frozen dataclasses with a `format` and a `fingerprint`; one JSON file each."""
+
+    __slots__ = ()
+
+    FILE: ClassVar[str]
+    """The manifest's file."""
+    WHAT: ClassVar[str]
+    """What messages call the index."""
+    FORMAT: ClassVar[int]
+    """Of the files of the index: one of another format has to be made anew."""
+    MAKE: ClassVar[str]
+    """What to do where there is none."""
+
+    @classmethod
+    def exists(cls, folder: Path) -> bool:
+        """Whether a finished index is in `folder`."""
+        return is_there(folder, cls.FILE)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The manifest in `folder`.
+
+        Raises BackendUnavailable where there is no (finished) index, IndexMismatch for a damaged one, or of another
+        format.
+        """
+        if not cls.exists(folder):
+            raise BackendUnavailable(f"no {cls.WHAT} at {folder}; {cls.MAKE}")
+        try:
+            values = parse_json(file_text(folder / cls.FILE, LARGEST_MANIFEST))
+            if values.get("format") not in (None, cls.FORMAT):
+                raise IndexMismatch(
+                    f"the {cls.WHAT} at {folder}: of another version of fairagent (format {values['format']}, now "
+                    f"{cls.FORMAT}); {cls.remedy(folder)}"
+                )
+            return cls(**values)
+        except (ValueError, TypeError, AttributeError):
+            raise IndexMismatch(f"{folder / cls.FILE} cannot be read; {cls.remedy(folder)}") from None
+
+    @classmethod
+    def remedy(cls, folder: Path) -> str:
+        """How the index is made anew."""
+        return f"remove {folder}, then `fairagent index` makes it again"
+
+    @classmethod
+    def expect_whole(cls, folder: Path) -> None:
+        """Raise IndexMismatch where a moment's look at the files shows damage."""
+        expect_whole(folder, f"the {cls.WHAT}", cls.remedy(folder))
+
+    @classmethod
+    def expect_every_byte(cls, folder: Path) -> None:
+        """Raise IndexMismatch where any byte of the files is not what was written."""
+        if faults := differences(folder, whole=True):
+            raise IndexMismatch(f"the {cls.WHAT} at {folder}: damaged; {cls.remedy(folder)}", faults)
+
+    @classmethod
+    def damaged(cls, folder: Path, reason: object) -> IndexMismatch:
+        """The error for files that hold what cannot be."""
+        be = "are" if cls.WHAT.endswith("s") else "is"
+        return IndexMismatch(f"the {cls.WHAT} at {folder} {be} damaged ({reason}); {cls.remedy(folder)}")
+
+    @classmethod
+    @contextmanager
+    def reading(cls, folder: Path) -> Iterator[None]:
+        """Turn what reading damaged files inside the block raises into IndexMismatch."""
+        try:
+            yield
+        except (OSError, ValueError, EOFError, LookupError, TypeError) as error:
+            raise cls.damaged(folder, error) from None
+
+    def save(self, folder: Path) -> None:
+        """Write the manifest into `folder`."""
+        write_whole(folder / self.FILE, json.dumps(self.values, indent=2) + "\n")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Field -> value."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+    def check(self, collection: Indexable | None, folder: Path, **made_by: object) -> None:
+        """Raise IndexMismatch, naming every difference, where the index was made from or by something else.
+
+        Without a `collection` nothing is compared.
+        """
+        if collection is not None and (differ := self._differing(collection, made_by)):
+            differences = "; ".join(f"{key}: {self.WHAT} {have}, now {now}" for key, (have, now) in differ.items())
+            do = "do" if self.WHAT.endswith("s") else "does"
+            update = f"{UPDATE}, or " if self.outdated(collection, **made_by) else ""
+            raise IndexMismatch(
+                f"the {self.WHAT} at {folder} {do} not belong to collection {collection.name!r} as it is now "
+                f"({differences}); {update}{self.remedy(folder)}"
+            )
+
+    def outdated(self, collection: Indexable, **made_by: object) -> bool:
+        """Whether all that has changed since the index was made of this collection is its documents."""
+        same = self.values["collection"] == collection.name
+        return same and [*self._differing(collection, made_by)] == ["fingerprint"]
+
+    def _differing(self, collection: Indexable, made_by: dict[str, object]) -> dict[str, tuple[object, object]]:
+        """What the index has and what is wanted, where that is not the same."""
+        wanted, have = {"fingerprint": collection.fingerprint(), **made_by}, self.values
+        return {key: (have[key], value) for key, value in wanted.items() if have[key] != value}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest(IndexManifest):
+    """What a BM25 index was built from, and in which format."""
+
+    collection: str
+    fingerprint: str
+    documents: int
+    analyzer: str
+    format: int = 4
+
+    FILE: ClassVar[str] = MANIFEST
+    WHAT: ClassVar[str] = "index"
+    FORMAT: ClassVar[int] = 4
+    MAKE: ClassVar[str] = "build it with `fairagent index`"
+
+    @classmethod
+    def remedy(cls, folder: Path) -> str:
+        """How the index is built anew."""
+        return REMEDY
