@@ -143,7 +143,7 @@ def test_a_query_vector_and_all_of_them(folder: Path) -> None:
 
 def test_embeddings_of_the_old_format_are_refused(tmp_path: Path) -> None:
     build_dense_index(MADE, tmp_path / "index", Words())
-    file = tmp_path / "index" / encoded.MANIFEST
+    file = tmp_path / "index" / encoded.DenseManifest.FILE
     file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 1}))
     with pytest.raises(IndexMismatch, match=r"format: embeddings 1, now 2"):
         DenseRetriever(tmp_path / "index", Words(), MADE)
@@ -187,7 +187,7 @@ def test_a_damaged_index(tmp_path: Path, name: str) -> None:
 
 def test_a_manifest_that_cannot_be_read(tmp_path: Path) -> None:
     build_dense_index(MADE, tmp_path / "index", Words())
-    (tmp_path / "index" / encoded.MANIFEST).write_text("{")
+    (tmp_path / "index" / encoded.DenseManifest.FILE).write_text("{")
     with pytest.raises(IndexMismatch, match="cannot be read"):
         DenseRetriever(tmp_path / "index", Words())
 
@@ -260,7 +260,7 @@ def test_an_old_index_is_replaced_and_other_folders_are_not(tmp_path: Path) -> N
 
 
 def test_the_manifest(folder: Path) -> None:
-    manifest = json.loads((folder / encoded.MANIFEST).read_text())
+    manifest = json.loads((folder / encoded.DenseManifest.FILE).read_text())
     assert manifest == {
         "collection": "made",
         "fingerprint": "as made",

@@ -121,7 +121,7 @@ def test_the_rest_of_a_build_is_not_of_another_type(tmp_path: Path) -> None:
 
 def test_a_manifest_from_before_there_were_types(tmp_path: Path) -> None:
     build(tmp_path / "index", Slow())
-    file = tmp_path / "index" / encoded.MANIFEST
+    file = tmp_path / "index" / encoded.DenseManifest.FILE
     file.write_text(file.read_text().replace(',\n  "dtype": "float32"', ""))
     assert "dtype" not in file.read_text()
     assert DenseManifest.read(tmp_path / "index").dtype == FLOAT32
