@@ -12,6 +12,7 @@ import tiny_models
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.guests.dense import encoders as sentence_encoder
 from fairagent.guests.dense.encoders import SentenceEncoder, embedding
+from fairagent.retrieve.forecast import FIRST
 
 TEXTS = [" ".join(["judge", "river", "court", "boat"][: 1 + n % 4]) + f" {n}" for n in range(50)]
 
@@ -32,26 +33,26 @@ def small_share(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_share")
 def test_what_comes_is_what_one_process_gives_in_order_and_a_dead_one_is_named(model: Path) -> None:
     alone = SentenceEncoder(str(model)).documents(TEXTS)
-    with embedding(str(model), 3) as embed:
-        embed.ready(len(TEXTS))
+    with embedding(str(model), 3) as work:
+        work.ready(len(TEXTS))
         # 50 documents are worth two processes and not three.
         workers = multiprocessing.active_children()
         assert len(workers) == 2
-        found = embed(TEXTS)
+        found = work.encode(TEXTS)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, alone, atol=1e-6)
         for worker in workers:
             worker.kill()
         with pytest.raises(BackendUnavailable, match=r"a worker process has ended .*repeat the command"):
-            embed(TEXTS)
+            work.encode(TEXTS)
     assert not multiprocessing.active_children()
 
 
 def test_few_documents_are_embedded_here(model: Path) -> None:
-    with embedding(str(model), 4) as embed:
-        embed.ready(len(TEXTS))
+    with embedding(str(model), 4) as work:
+        work.ready(len(TEXTS))
         assert not multiprocessing.active_children()
-        assert np.array_equal(embed(TEXTS), SentenceEncoder(str(model)).documents(TEXTS))
+        assert np.array_equal(work.encode(TEXTS), SentenceEncoder(str(model)).documents(TEXTS))
 
 
 @pytest.mark.usefixtures("small_share")
@@ -60,9 +61,9 @@ def test_what_keeps_the_model_from_opening_is_said(tmp_path: Path, documents: in
     pytest.importorskip("sentence_transformers")
     with (
         pytest.raises(BackendUnavailable, match=r"no embedding model .*nowhere"),
-        embedding(str(tmp_path / "nowhere"), 2) as embed,
+        embedding(str(tmp_path / "nowhere"), 2) as work,
     ):
-        embed.ready(documents)
+        work.ready(documents)
     assert not multiprocessing.active_children()
 
 
@@ -72,5 +73,5 @@ def test_several_processes_are_for_a_cpu() -> None:
         embedding("m", 2, "cuda"),
     ):
         pass
-    with embedding("m", 0, "cuda") as embed:
-        assert embed.workers == 1
+    with embedding("m", 0, "cuda") as work:
+        assert work.first == FIRST

@@ -137,15 +137,13 @@ def test_a_query_vector_and_all_of_them(folder: Path) -> None:
     assert isinstance(retriever, VectorEngine)
     query = Query("judge", terms=(Term("river", 0.5),))
     assert retriever.query_vector(query).tolist() == Words().queries(["judge river"])[0].tolist()
-    names = [name.decode() for name in retriever.ids.names(np.arange(100)).tolist()]
-    assert retriever.matrix.tolist() == retriever.vectors(names).tolist()
 
 
 def test_embeddings_of_the_old_format_are_refused(tmp_path: Path) -> None:
     build_dense_index(MADE, tmp_path / "index", Words())
     file = tmp_path / "index" / encoded.DenseManifest.FILE
     file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 1}))
-    with pytest.raises(IndexMismatch, match=r"format: embeddings 1, now 2"):
+    with pytest.raises(IndexMismatch, match=r"embeddings at .*\(format 1, now 2\)"):
         DenseRetriever(tmp_path / "index", Words(), MADE)
 
 

@@ -127,7 +127,7 @@ def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(m
     def look(module: object, arguments: tuple[Any, ...]) -> None:
         shapes.append(tuple(arguments[0].shape))
 
-    watched = encoder._model[0].auto_model.embeddings.word_embeddings.register_forward_pre_hook(look)
+    watched = encoder.model[0].auto_model.embeddings.word_embeddings.register_forward_pre_hook(look)
     texts = [" ".join(["judge"] * (60 if n % 2 else 1 + n // 32)) for n in range(64)]
     vectors = encoder.documents(texts)
     watched.remove()

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from scripted import agent, ranking
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.retrieve.base import TextSource, Vocabulary
+from fairagent.retrieve.base import TextSource, Vocabulary, texts_for
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
 from fairagent.retrieve.fused import RRF, FusedConfig, FusedRetriever, Scale, scaled
@@ -266,7 +266,7 @@ class Vectors(Table):
 def test_texts_words_and_embeddings_come_from_the_engine_that_has_them() -> None:
     engine = fused(Table(FIRST), Texts(SECOND), Vectors(FIRST))
     assert engine.document("b") == Document("b", "the text of b")
-    assert engine.passages(Q, ["d", "b"]) == [Document("d", "the text of d"), Document("b", "the text of b")]
+    assert texts_for(Q, ["d", "b"], engine) == [Document("d", "the text of d"), Document("b", "the text of b")]
     assert (engine.document_frequency("court"), engine.document_frequency("qwertz")) == (3, 0)
     assert engine.vectors(["b"]).tolist() == [[98.0, 1.0]]
     assert engine.query_vector(Q).tolist() == [1.0, 0.0]
@@ -277,15 +277,15 @@ def test_texts_words_and_embeddings_come_from_the_engine_that_has_them() -> None
 @pytest.mark.parametrize("protocol", [TextSource, Vocabulary, EmbeddingSource, VectorEngine])
 def test_what_none_of_them_tells_this_one_does_not(protocol: type) -> None:
     assert not isinstance(fused(Table(FIRST), Table(SECOND)), protocol)
-    with pytest.raises(UsageError, match="none of the fused engines keeps texts"):
-        fused(Table(FIRST), Table(SECOND)).passages(Q, ["a"])
+    with pytest.raises(UsageError, match="keeps no texts"):
+        texts_for(Q, ["a"], fused(Table(FIRST), Table(SECOND)))
 
 
 # --- settings ---------------------------------------------------------------------------------------------------
 
 
 def test_the_engines_that_are_fused() -> None:
-    assert FusedConfig().fused == FusedConfig().inner == (BM25Config(), DenseConfig())
+    assert FusedConfig().inner == (BM25Config(), DenseConfig())
     assert str(FusedConfig()) == "fused (bm25 + dense)"
     chosen = Settings(engine={"kind": "fused", "engines": ["rm3", {"kind": "dense", "encoder": "mine"}], "scale": "z"})
     assert chosen.engine == FusedConfig(engines=(RM3Config(), DenseConfig(encoder="mine")), scale="z")

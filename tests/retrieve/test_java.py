@@ -197,8 +197,8 @@ def test_a_java_started_by_another_library_with_lucene_is_used():
     jnius_config.add_classpath(str(find_jar()))
     import jnius
     jnius.autoclass("java.lang.String")
-    from fairagent.guests.lucene.bm25 import Analyzer
-    print(Analyzer("english").terms("Lawyers"))
+    from fairagent.guests.lucene.bm25 import LuceneAnalyzer
+    print(LuceneAnalyzer("english").terms("Lawyers"))
     """
     assert run(script).stdout == "['lawyer']\n"
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever, TextSource, checked
-from fairagent.retrieve.run_file import Nothing, QrelsRetriever, Reading, by_grade, drawn
+from fairagent.retrieve.run_file import EmptyRetriever, QrelsRetriever, Reading, by_grade, drawn
 from fairagent.settings.parts import read_part
 from fairagent.types import Query
 
@@ -72,7 +72,7 @@ def test_settings_name_them(kind: str, worst: bool, reading: Reading) -> None:
 
 def test_no_search_at_all() -> None:
     nothing: Retriever = read_part("engine", "none").build(None)
-    assert isinstance(nothing, Nothing)
+    assert isinstance(nothing, EmptyRetriever)
     assert len(checked(Query("q"), nothing.search(Query("q", "T1"), 10))) == 0
     assert nothing.score(Query("q"), ["a", "b"]).tolist() == [0.0, 0.0]
     # It keeps texts, of no document: answers are then written from nothing, and no error is made of that.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairagent.retrieve.relevance_model import RM3, Postings, TermSource, relevance_model, share_out, top_terms
+from fairagent.retrieve.relevance_model import RM3, Postings, TermSource, relevance_model, share_out, top_words
 from fairagent.types import FloatArray, Query, Ranking, Term
 
 
@@ -52,6 +52,10 @@ def scores(*values: float) -> FloatArray:
     return np.array(values, dtype=float)
 
 
+def ranked_words(source, postings, scores, *how):
+    return [(word, scores[place]) for word, place in top_words(source, postings, scores, *how)]
+
+
 def test_the_stand_in_is_a_term_source(retriever):
     assert isinstance(Letters(), TermSource)
     assert isinstance(retriever, TermSource)
@@ -91,30 +95,30 @@ def test_an_empty_document_takes_its_weight_with_it():
 
 def test_the_best_words_come_first_and_ties_in_vocabulary_order():
     postings = postings_of("abc")
-    assert top_terms(Letters(), postings, scores(0.2, 0.5, 0.2), 3, 1.0) == [("b", 0.5), ("a", 0.2), ("c", 0.2)]
-    assert top_terms(Letters(), postings, scores(0.2, 0.2, 0.2), 2, 1.0) == [("a", 0.2), ("b", 0.2)]
-    assert top_terms(Letters(), postings, scores(0.2, 0.5, 0.2), 1, 1.0) == [("b", 0.5)]
+    assert ranked_words(Letters(), postings, scores(0.2, 0.5, 0.2), 3, 1.0) == [("b", 0.5), ("a", 0.2), ("c", 0.2)]
+    assert ranked_words(Letters(), postings, scores(0.2, 0.2, 0.2), 2, 1.0) == [("a", 0.2), ("b", 0.2)]
+    assert ranked_words(Letters(), postings, scores(0.2, 0.5, 0.2), 1, 1.0) == [("b", 0.5)]
 
 
 def test_scores_that_are_not_positive_are_no_candidates():
-    assert top_terms(Letters(), postings_of("abc"), scores(0.0, -1.0, 0.3), 3, 1.0) == [("c", 0.3)]
-    assert top_terms(Letters(), postings_of("abc"), scores(0, 0, 0), 3, 1.0) == []
+    assert ranked_words(Letters(), postings_of("abc"), scores(0.0, -1.0, 0.3), 3, 1.0) == [("c", 0.3)]
+    assert ranked_words(Letters(), postings_of("abc"), scores(0, 0, 0), 3, 1.0) == []
 
 
 def test_words_of_too_many_documents_are_left_out():
     postings = postings_of("abc", share=(0.21, 0.2, 0.19))
-    assert top_terms(Letters(), postings, scores(3, 2, 1), 3, 0.2) == [("b", 2), ("c", 1)]
-    assert top_terms(Letters(), postings, scores(3, 2, 1), 3, 0.1) == []
+    assert ranked_words(Letters(), postings, scores(3, 2, 1), 3, 0.2) == [("b", 2), ("c", 1)]
+    assert ranked_words(Letters(), postings, scores(3, 2, 1), 3, 0.1) == []
 
 
 def test_words_to_skip_make_room_for_the_next():
     postings = postings_of("abc")
-    assert top_terms(Letters(), postings, scores(3, 2, 1), 2, 1.0, frozenset({"a"})) == [("b", 2), ("c", 1)]
-    assert top_terms(Letters(), postings, scores(3, 2, 1), 2, 1.0, frozenset("xyz")) == [("a", 3), ("b", 2)]
+    assert ranked_words(Letters(), postings, scores(3, 2, 1), 2, 1.0, frozenset({"a"})) == [("b", 2), ("c", 1)]
+    assert ranked_words(Letters(), postings, scores(3, 2, 1), 2, 1.0, frozenset("xyz")) == [("a", 3), ("b", 2)]
 
 
 def test_terms_without_a_word_are_left_out():
-    assert top_terms(Letters(blank="a"), postings_of("abc"), scores(3, 2, 1), 3, 1.0) == [("b", 2), ("c", 1)]
+    assert ranked_words(Letters(blank="a"), postings_of("abc"), scores(3, 2, 1), 3, 1.0) == [("b", 2), ("c", 1)]
 
 
 # --- shares and RM3

@@ -20,7 +20,6 @@ from fairagent.retrieve.encoded import (
     DenseManifest,
     build_dense_index,
     create_rows,
-    expect_renewable,
     write_rows,
 )
 from fairagent.storage.digests import differences
@@ -122,17 +121,17 @@ def test_nothing_is_taken_over_from_another_model_or_from_damaged_files(tmp_path
 def test_embeddings_without_digests_or_with_damage_are_not_brought_up_to_date(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     build_dense_index(MADE, folder, Words())
-    expect_renewable(DenseManifest, folder)
+    DenseManifest.expect_renewable(folder)
     os.remove(folder / "fairagent-files.json")
     os.remove(folder / "digests.npy")
-    with pytest.raises(IndexMismatch, match=r"from a version that kept no digests of texts.*; remove .*index, then"):
-        expect_renewable(DenseManifest, folder)
+    with pytest.raises(IndexMismatch, match=r"from a version without digests of texts.*; remove .*index, then"):
+        DenseManifest.expect_renewable(folder)
     build_dense_index(MADE, folder, Words())
     (folder / "vectors.npy").write_bytes(b"nothing")
     with pytest.raises(
         IndexMismatch, match=r"damaged; remove .*index, then `fairagent index` makes it again\n.*vectors"
     ):
-        expect_renewable(DenseManifest, folder)
+        DenseManifest.expect_renewable(folder)
 
 
 def test_rows_are_written_where_their_numbers_say(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_scores_where_they_are_needed(tmp_path: Path) -> None:
     path = written(tmp_path, "id page\n1 b\n1 a\n")
     with pytest.raises(DataError, match=r"run\.txt:2: there are no scores, and `rerank: mmr` needs them: topic Q0"):
         check_scored(path, "rerank: mmr")
-    with pytest.raises(DataError, match=r"run\.txt:2: there are no tags to find 'mine' by"):
+    with pytest.raises(DataError, match=r"run\.txt:2: there are no tags, and 'mine' is wanted"):
         read_run(path, TOPICS, "mine")
     check_scored(written(tmp_path, SIX), "rerank: mmr")
     with pytest.raises(DataError, match="no such file"):

@@ -149,5 +149,5 @@ def test_it_can_do_what_its_engine_can() -> None:
 
 
 def test_topics_long_not_asked_for_are_counted_anew() -> None:
-    requests = RequestCounter(kept=2)
+    requests = RequestCounter(most=2)
     assert [requests.number(topic) for topic in "aabacb"] == [0, 1, 0, 2, 0, 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +14,10 @@ from evaluate import words
 
 from fairagent.errors import BackendUnavailable, IndexMismatch
 from fairagent.guests.dense import ann as ann_build
-from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.retrieve import ann, vectors
 from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import DenseManifest
+from fairagent.retrieve.encoded import DenseManifest, Work
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.forecast import Forecast
 from fairagent.retrieve.site import Site
@@ -154,41 +153,27 @@ def test_what_it_takes_is_said_while_the_first_block_is_all_that_is_done(tmp_pat
 def test_documents_are_encoded_in_the_type_of_those_that_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: str | None
 ) -> None:
-    class Sentences(SentenceEncoder, Words):
-        """Stands for a model of sentence-transformers."""
+    calls: list[tuple[Any, ...]] = []
 
-        def __init__(self) -> None:
-            Words.__init__(self)
+    class Parallel(Words):
+        quickest_dtype = "quickest"
 
-        documents, queries = Words.documents, Words.queries
+        @contextmanager
+        def work(self, workers: int, dtype: str) -> Iterator[Work[Embeddings]]:
+            calls.append((workers, dtype))
+            yield Work(Words().documents, lambda documents: calls.append((documents,)), dtype=dtype)
 
-    asked: list[tuple[Any, ...]] = []
-
-    class Crew:
-        workers, dtype = 1, "quickest"
-
-        def ready(self, documents: int) -> None:
-            asked.append(("ready", documents))
-
-        def __call__(self, texts: Sequence[str]) -> Embeddings:
-            return Words().documents(texts)
-
-    @contextmanager
-    def embedding(*how: Any) -> Iterator[Any]:
-        asked.append(how)
-        yield Crew()
-
-    monkeypatch.setattr(vectors, "embedding", embedding)
-    monkeypatch.setattr(vectors, "quickest_dtype", lambda model, device: "quickest")
-    monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: Sentences())
+    monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: Parallel())
     here = replace(site(tmp_path), workers=3)
     told(here)
-    assert asked == [(BUNDLED, 3, "cpu", "quickest"), ("ready", 40)]
+    assert calls == [(3, "quickest"), (40,)]
     assert DenseManifest.read(folder(here, BUNDLED)).dtype == "quickest"
     if earlier:
-        file = folder(here, BUNDLED) / "fairagent-dense.json"
+        file = folder(here, BUNDLED) / DenseManifest.FILE
         file.write_text(file.read_text().replace("quickest", earlier))
-        assert vectors._dtype(here, BUNDLED) == earlier
+        opened = vectors.encoder(here, BUNDLED)
+        with vectors._work(here, BUNDLED, opened, lambda what, done: None) as work:
+            assert work.dtype == earlier
 
 
 def test_the_manifest_is_of_this_very_embeddings(tmp_path: Path) -> None:

@@ -97,8 +97,7 @@ def test_an_index_of_another_version_is_refused_in_one_sentence(folder, values, 
     assert len(BM25Retriever(folder)) == 2
     path = folder / "fairagent.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    number = values["format"]
-    expected = rf"of another version of fairagent \(format {number}, now {Manifest.FORMAT}\); build it again with `fairagent index"
+    expected = rf"another version of fairagent \(format {values['format']}, now {Manifest.FORMAT}\); build it again"
     with pytest.raises(IndexMismatch, match=expected):
         BM25Retriever(folder, collection)
 
@@ -106,7 +105,7 @@ def test_an_index_of_another_version_is_refused_in_one_sentence(folder, values, 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"collection": "small"}', '{"a": 1}', "\udcff"])
 def test_a_manifest_that_cannot_be_read(folder, text):
     (folder / "fairagent.json").write_text(text, errors="surrogateescape")
-    with pytest.raises(IndexMismatch, match=r"fairagent.json cannot be read; build the index again"):
+    with pytest.raises(IndexMismatch, match=r"fairagent.json cannot be read; build it again"):
         BM25Retriever(folder, SMALL)
 
 
