@@ -77,5 +77,5 @@ def test_no_search_at_all() -> None:
     assert nothing.score(Query("q"), ["a", "b"]).tolist() == [0.0, 0.0]
     # It keeps texts, of no document: answers are then written from nothing, and no error is made of that.
     assert isinstance(nothing, TextSource)
-    with pytest.raises(DataError, match="nothing is searched, so there is no 'a'"):
+    with pytest.raises(DataError, match="so there is no 'a'"):
         nothing.document("a")
