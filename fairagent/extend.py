@@ -59,7 +59,7 @@ HOMES = {
     "llm.budget": "Budget charged in_threads ledger",
     "llm.cache": "ReplyCache",
     "llm.capabilities": "form_identity",
-    "llm.connection": "check_values open_pool read within",
+    "llm.transport": "check_values open_pool read within",
     "llm.endpoint": "SHORTEST_SECRET",
     "llm.exchange": "Exchange exchange_in",
     "llm.likelihood": "EndpointModel Likelihood LocalModel MaskedLikelihood check_texts open_local perplexity",

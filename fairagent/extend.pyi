@@ -143,10 +143,6 @@ from fairagent.llm.budget import in_threads as in_threads
 from fairagent.llm.budget import ledger as ledger
 from fairagent.llm.cache import ReplyCache as ReplyCache
 from fairagent.llm.capabilities import form_identity as form_identity
-from fairagent.llm.connection import check_values as check_values
-from fairagent.llm.connection import open_pool as open_pool
-from fairagent.llm.connection import read as read
-from fairagent.llm.connection import within as within
 from fairagent.llm.endpoint import SHORTEST_SECRET as SHORTEST_SECRET
 from fairagent.llm.exchange import Exchange as Exchange
 from fairagent.llm.exchange import exchange_in as exchange_in
@@ -174,6 +170,10 @@ from fairagent.llm.reply import one_for_each as one_for_each
 from fairagent.llm.reply import one_of as one_of
 from fairagent.llm.reply import schema_of as schema_of
 from fairagent.llm.request import estimate_tokens as estimate_tokens
+from fairagent.llm.transport import check_values as check_values
+from fairagent.llm.transport import open_pool as open_pool
+from fairagent.llm.transport import read as read
+from fairagent.llm.transport import within as within
 from fairagent.measures import AWRF as AWRF
 from fairagent.measures import DIVERGENCES as DIVERGENCES
 from fairagent.measures import Discount as Discount

@@ -15,7 +15,7 @@ from typing import Any
 
 from fairagent.errors import ModelError, ReplyError, ReplyInvalid, ReplyTruncated
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.llm.calls import Door
+from fairagent.llm.calls import CachingModel
 from fairagent.llm.capabilities import json_schema
 from fairagent.llm.models import Models
 from fairagent.llm.openai import OpenAIModel
@@ -149,7 +149,7 @@ class WatchedModels(Models):
 
     exchanges: Exchanges
 
-    def open(self, settings: ModelSettings) -> Door:
+    def open(self, settings: ModelSettings) -> CachingModel:
         """See `Models.open`."""
         door = super().open(settings)
         if not isinstance(door.model, Watched):

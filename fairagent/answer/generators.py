@@ -23,7 +23,7 @@ from pydantic import Field
 from fairagent.answer.context import Order, numbered
 from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, ReplyTruncated
-from fairagent.llm import Model, tell
+from fairagent.llm import Model, stream
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
@@ -324,7 +324,7 @@ class LlmGenerator:
 
         def whole() -> Answer:
             if on_text:
-                reply = tell(self.model, request, read)
+                reply = stream(self.model, request, read)
             else:
                 reply = self.model.complete(request)
                 read(reply.text)

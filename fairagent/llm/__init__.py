@@ -7,6 +7,6 @@ loads no client library.
 
 from fairagent.llm.asking import ask
 from fairagent.llm.reply import Reply
-from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, StreamingModel, read_reply, tell
+from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, StreamingModel, read_reply, stream
 
-__all__ = ["Message", "Model", "ModelReply", "ModelRequest", "Reply", "StreamingModel", "ask", "read_reply", "tell"]
+__all__ = ["Message", "Model", "ModelReply", "ModelRequest", "Reply", "StreamingModel", "ask", "read_reply", "stream"]

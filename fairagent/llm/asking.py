@@ -1,7 +1,4 @@
-"""`ask`, which returns a validated reply: an invalid one is corrected.
-
-`on_error`: what becomes of a stage whose model gave no usable reply; one policy for all of them.
-"""
+"""`ask`, which returns a validated reply (an invalid one is corrected), and what a stage does where none is usable."""
 
 from __future__ import annotations
 
@@ -11,84 +8,64 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
-from fairagent.llm.exchange import attempt, spoiled
+from fairagent.llm.exchange import attempt, mark_unusable
 from fairagent.llm.reply import Reply
 from fairagent.llm.request import Model, ModelReply, ModelRequest, read_reply
 from fairagent.types import Usage
 
 CORRECTIONS = 2
-"""How often a model may mend an invalid reply. A correction is a new request, not a retry."""
+"""How often a model may correct an invalid reply. A correction is a new request, not a retry."""
 
+T = TypeVar("T")
 R = TypeVar("R", bound=Reply)
 
 
 def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
-    """The model's answer as a `reply`, and what it took.
+    """The model's answer as a `reply`, and its usage.
 
     The answer is always validated here, whatever the server promises. An invalid one may be corrected twice: the
-    same request with the last fault named, so that prompts do not grow. Raises ReplyInvalid with the last answer's
+    same request with the last error named, so that prompts do not grow. Raises ReplyInvalid with the last answer's
     text where that fails as well, and what `Model.complete` raises; the error's `usage` counts all calls.
     """
-    found, answer = valid_reply(model, replace(request, reply=reply))
-    return found, answer.usage
+    value, answer = valid_reply(model, replace(request, reply=reply))
+    return value, answer.usage
 
 
 def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
-    """What `request` asks for, and the model's answer that holds it, with all that was spent to get it; see `ask`."""
-    spent = Usage()
-    asked = request
+    """The reply that `request` describes, and the answer that holds it, with the usage of all calls; see `ask`."""
+    total = Usage()
+    current = request
     corrections = CORRECTIONS
     while True:
         try:
-            answer = attempt(partial(model.complete, asked))
-            spent = spent + answer.usage
-            return read_reply(request, answer.text), answer if asked is request else _with(answer, spent)
+            answer = attempt(partial(model.complete, current))
+            total = total + answer.usage
+            value = read_reply(request, answer.text)
+            return value, answer if current is request else answer.with_usage(total.whole)
         except (ModelError, BudgetExceeded) as error:
-            spent = spent + error.usage
-            error.usage = spent
+            total = total + error.usage
+            error.usage = total
             if not isinstance(error, ReplyInvalid) or error.final or not corrections:
-                error.usage = replace(spent, unusable=spent.calls)
+                error.usage = replace(total, unusable=total.calls)
                 if isinstance(error, ReplyInvalid):
                     error.final = True
-                    spoiled(str(error))
+                    mark_unusable(str(error))
                 raise
             corrections -= 1
-            asked = _corrected(request, str(error))
-
-
-def _with(answer: ModelReply, spent: Usage) -> ModelReply:
-    """`answer` as the outcome of all that was spent on it."""
-    took = spent.whole
-    return replace(
-        answer,
-        calls=took.calls,
-        input_tokens=took.input_tokens,
-        output_tokens=took.output_tokens,
-        cost=took.cost,
-        seconds=took.seconds,
-        estimated=took.estimated,
-        notes=took.notes,
-        cached=False,
-    )
-
-
-def _corrected(request: ModelRequest, fault: str) -> ModelRequest:
-    """`request` with `fault` added to its last message: two user messages in a row would upset some chat templates."""
-    *before, (role, text) = request.messages
-    note = f"Your previous reply could not be used: {fault}.\nReply again, with the JSON object alone."
-    spoiled(fault, note)
-    return replace(request, messages=(*before, (role, f"{text}\n\n{note}")))
+            note = f"Your previous reply could not be used: {error}.\nReply again, with the JSON object alone."
+            mark_unusable(str(error), note)
+            # In the last message: two user messages in a row would upset some chat templates.
+            *before, (role, text) = request.messages
+            current = replace(request, messages=(*before, (role, f"{text}\n\n{note}")))
 
 
 OnError = Literal["keep", "drop", "fallback", "fail"]
 """What a stage may do; each allows those that make sense for it.
 
-keep: what was there before stays as it is, or what has come of the reply. drop: what was asked about is left out.
+keep: what was there before stays as it is, or what has come of the reply. drop: what has no verdict is left out.
 fallback: what works without a model takes its place. fail: the error is raised, and ends the query, topic or item.
-Whichever it is, the trace says it.
+Whichever it is, it is in the trace.
 """
-
-T = TypeVar("T")
 
 
 def unless_failing(
@@ -97,10 +74,10 @@ def unless_failing(
     otherwise: Callable[[ModelError | BudgetExceeded], T],
     unpaid: bool = False,
 ) -> T:
-    """What `ask` comes to, or where its model gave no usable reply what `otherwise` makes of the error.
+    """What `ask` returns, or where its model gave no usable reply what `otherwise` makes of the error.
 
     FatalModelError (key, quota, unknown model) is always raised, and all else with "fail"; BudgetExceeded too, unless
-    the stage can do `unpaid`, without a model.
+    the stage works `unpaid`, without a model.
 
     >>> def ask() -> str:
     ...     raise ModelError("not now")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
@@ -19,6 +19,27 @@ from fairagent.llm.exchange import exchanged
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.settings import BudgetSettings
 from fairagent.types import Usage
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(slots=True)
+class _Account:
+    """What of one limit is used, and what is reserved on top."""
+
+    unit: str
+    limit: float | None
+    used: float = 0.0
+    reserved: float = 0.0
+
+    def has_room(self, amount: float) -> bool:
+        """Whether `amount` fits now; raises BudgetExceeded where it would not even if nothing were reserved."""
+        if self.limit is None:
+            return True
+        if self.used + amount > self.limit:
+            raise _exceeded(self.unit, self.limit, f"{self.used:g} are used, the next call may take {amount:g}")
+        return self.used + self.reserved + amount <= self.limit
 
 
 class Budget:
@@ -32,60 +53,56 @@ class Budget:
         self.limits = limits or BudgetSettings()
         self._clock = clock
         self._started = clock()
-        self._settled = threading.Condition()
+        self._changed = threading.Condition()
         self._calls = 0
         self._in_the_air = 0
-        self._tokens = _Account("tokens", self.limits.tokens)
-        self._dollars = _Account("dollars", self.limits.dollars)
+        self._accounts = (_Account("tokens", self.limits.tokens), _Account("dollars", self.limits.dollars))
 
     def reserve(self, tokens: int, dollars: float) -> Reservation:
         """Room for one request of at most `tokens` and `dollars`; it counts as a call from now on.
 
         Raises BudgetExceeded, naming the limit, where there is none.
         """
-        with self._settled:
+        limits, amounts = self.limits, (tokens, dollars)
+        with self._changed:
             while True:
-                self._check_seconds()
-                if self.limits.calls is not None and self._calls >= self.limits.calls:
-                    raise _exceeded("calls", self.limits.calls, f"{self._calls} were made")
-                # A list, so that both accounts are asked: either may say that the request can never fit.
-                if all([self._tokens.has_room(tokens), self._dollars.has_room(dollars)]):
+                elapsed = self._clock() - self._started
+                if limits.seconds is not None and elapsed >= limits.seconds:
+                    raise _exceeded("seconds", limits.seconds, f"{elapsed:.0f} have gone by")
+                if limits.calls is not None and self._calls >= limits.calls:
+                    raise _exceeded("calls", limits.calls, f"{self._calls} were made")
+                # Both accounts are checked: either may raise, since the request can never fit.
+                fits = [account.has_room(amount) for account, amount in zip(self._accounts, amounts, strict=True)]
+                if all(fits):
                     break
-                self._settled.wait(timeout=1.0)
+                self._changed.wait(timeout=1.0)
             self._calls += 1
             self._in_the_air += 1
-            self._tokens.reserved += tokens
-            self._dollars.reserved += dollars
-        return Reservation(self, tokens, dollars)
+            for account, amount in zip(self._accounts, amounts, strict=True):
+                account.reserved += amount
+        return Reservation(self, amounts)
 
-    def _check_seconds(self) -> None:
-        limit, gone = self.limits.seconds, self._clock() - self._started
-        if limit is not None and gone >= limit:
-            raise _exceeded("seconds", limit, f"{gone:.0f} have gone by")
-
-    def _settle(self, held: Reservation, tokens: int, dollars: float) -> None:
-        with self._settled:
-            self._tokens.settle(held.tokens, tokens)
-            self._dollars.settle(held.dollars, dollars)
+    def _settle(self, reserved: tuple[float, float], used: tuple[float, float]) -> None:
+        with self._changed:
             self._in_the_air -= 1
-            if not self._in_the_air:
-                # What rounding has left would be waited for, for ever.
-                self._tokens.reserved = self._dollars.reserved = 0.0
-            self._settled.notify_all()
+            for account, held, amount in zip(self._accounts, reserved, used, strict=True):
+                account.used += amount
+                # What rounding leaves of the last one would be waited for, for ever.
+                account.reserved = account.reserved - held if self._in_the_air else 0.0
+            self._changed.notify_all()
 
 
 class Reservation:
     """What one request has reserved; a context manager that gives back what was not settled."""
 
-    def __init__(self, budget: Budget, tokens: int, dollars: float) -> None:
-        self.tokens = tokens
-        self.dollars = dollars
+    def __init__(self, budget: Budget, reserved: tuple[float, float]) -> None:
+        self._reserved = reserved
         self._budget: Budget | None = budget
 
     def settle(self, tokens: int, dollars: float) -> None:
         """The request took this much."""
         if self._budget:
-            self._budget._settle(self, tokens, dollars)
+            self._budget._settle(self._reserved, (tokens, dollars))
             self._budget = None
 
     def __enter__(self) -> Reservation:
@@ -95,37 +112,11 @@ class Reservation:
         self.settle(0, 0.0)
 
 
-class _Account:
-    """What of one limit is used, and what is reserved on top."""
-
-    def __init__(self, what: str, limit: float | None) -> None:
-        self.what = what
-        self.limit = limit
-        self.used = 0.0
-        self.reserved = 0.0
-
-    def has_room(self, amount: float) -> bool:
-        """Whether `amount` fits now; raises BudgetExceeded where it would not even if nothing were reserved."""
-        if self.limit is None:
-            return True
-        if self.used + amount > self.limit:
-            raise _exceeded(self.what, self.limit, f"{self.used:g} are used, the next call may take {amount:g}")
-        return self.used + self.reserved + amount <= self.limit
-
-    def settle(self, reserved: float, used: float) -> None:
-        self.reserved -= reserved
-        self.used += used
-
-
-def _exceeded(what: str, limit: float, state: str) -> BudgetExceeded:
+def _exceeded(unit: str, limit: float, state: str) -> BudgetExceeded:
     return BudgetExceeded(
-        f"the budget of {limit:g} {what} is used up ({state}); what is done is kept: repeat the command, with more "
-        f"under budget.{what} where the rest needs more"
+        f"the budget of {limit:g} {unit} is used up ({state}); what is done is kept: repeat the command, with more "
+        f"under budget.{unit} where the rest needs more"
     )
-
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Ledger:
@@ -149,23 +140,27 @@ _counting: ContextVar[bool] = ContextVar("counting", default=False)
 def ledger() -> Iterator[Ledger]:
     """A ledger of the calls that are made inside the block, whether it ends well or in an error.
 
-    Blocks may stand inside each other: each counts its own calls. Threads that are begun inside see it where they are
-    begun by `in_threads`.
+    Blocks may stand inside each other: each counts its own calls. Threads begun inside by `in_threads` count too.
     """
-    kept = Ledger()
-    token = _open.set((*_open.get(), kept))
+    opened = Ledger()
+    token = _open.set((*_open.get(), opened))
     try:
-        yield kept
+        yield opened
     finally:
         _open.reset(token)
 
 
+def spent(usage: Usage) -> None:
+    """Write `usage` to every open ledger."""
+    for opened in _open.get():
+        opened.add(usage)
+
+
 def charged(request: ModelRequest, ask: Callable[[], ModelReply], model: str = "") -> ModelReply:
-    """What `ask` answers or raises, written to every open ledger and transcript: what models do with each call.
+    """What `ask` returns or raises, written to every open ledger and transcript: what models do with each call.
 
-    `request` is what is asked, without a secret, `model` the name of the one who is asked.
-
-    Where a model asks another one, the outer one's answer says what both took, and is all that is written.
+    `request` is shown without a secret; `model` is the model's name. Where a model calls another one, the outer one's
+    answer counts what both took, and is all that is written.
     """
     if _counting.get():
         return ask()
@@ -185,8 +180,11 @@ def charged(request: ModelRequest, ask: Callable[[], ModelReply], model: str = "
 def in_threads(work: Callable[[T], R], items: Iterable[T], workers: int, name: str) -> list[R]:
     """`work` on each item, `workers` at a time, in threads that write to the ledgers and transcripts open here.
 
-    Results are in order. The first error is raised, and what has not begun by then is not done.
+    Results are in order. The first error is raised, and what has not begun by then is not started.
     """
+    items = list(items)
+    if workers == 1 or len(items) < 2:
+        return [work(item) for item in items]
     with ThreadPoolExecutor(workers, thread_name_prefix=name) as pool:
         # A context can be entered once at a time: each call gets a copy of its own.
         running = [pool.submit(copy_context().run, work, item) for item in items]
@@ -195,9 +193,3 @@ def in_threads(work: Callable[[T], R], items: Iterable[T], workers: int, name: s
         finally:
             for future in running:
                 future.cancel()
-
-
-def spent(usage: Usage) -> None:
-    """Write `usage` to every open ledger."""
-    for kept in _open.get():
-        kept.add(usage)

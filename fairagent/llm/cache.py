@@ -1,20 +1,19 @@
-"""`ReplyCache`: replies of language models kept on disk, so that none is paid for twice.
-
-How damage to the cache of replies shows: errors of the database, and rows that are not what was written.
-"""
+"""`ReplyCache`: replies of models, vectors and likelihoods too, stored on disk, so that none is paid for twice."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import diskcache
 from pydantic import TypeAdapter
@@ -26,7 +25,7 @@ from fairagent.storage.files import one_at_a_time
 from fairagent.storage.readers import parse_json
 from fairagent.types.clean import logger
 
-SURROUNDINGS = {
+ENVIRONMENT_ERRORS = {
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -39,47 +38,14 @@ SURROUNDINGS = {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_AUTH,
 }
-"""What SQLite says where the disk, the rights or another process is at fault; whatever else it says is damage."""
-CUT = sqlite3.SQLITE_IOERR_SHORT_READ
-"""The file ends before it should."""
+"""SQLite's codes where the disk, the rights or another process is at fault; every other code is damage."""
 ODD = (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError)
 """What diskcache raises where the tables hold what it never wrote there."""
-NAMES = {field.name for field in fields(ModelReply)}
-
-_ROW = TypeAdapter(ModelReply)
-
-
-def damaged(error: Exception) -> bool:
-    """Whether the file is at fault, and not the disk, the rights or another process."""
-    if not isinstance(error, sqlite3.Error):
-        return isinstance(error, ODD)
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    return code == CUT or code & 0xFF not in SURROUNDINGS
-
-
-def row_of(key: str, reply: ModelReply) -> str:
-    """A reply as it is kept under `key`, with a checksum of both."""
-    return sealed(json.dumps(asdict(reply)), key)
-
-
-def reply_in(key: str, row: str) -> ModelReply:
-    """The reply in a row; ValueError where it is not what was kept under `key`.
-
-    Rows from before there were checksums have none; they hold nothing but a reply.
-    """
-    if is_sealed(row):
-        return _ROW.validate_json(unsealed(row.encode(), key))
-    said = parse_json(row)
-    if not isinstance(said, dict) or not said.keys() <= NAMES:
-        raise ValueError("no reply")
-    return _ROW.validate_python(said)
-
-
 FORMAT = "1"
 """Of the rows; a database of another format is moved aside."""
 FORMAT_KEY = "format"
 DATABASE = "cache.db"
-OURS = ("cache.db", ".")
+OWN_FILES = (DATABASE, ".")
 """How the names of files begin that may be in the folder."""
 LONGEST_WAIT = 10.0
 """Seconds that another process may keep the database locked."""
@@ -88,12 +54,21 @@ log = logger(__name__)
 
 T = TypeVar("T")
 
+_ROW = TypeAdapter(ModelReply)
+_FIELDS = {field.name for field in fields(ModelReply)}
+
+
+def key_of(identity: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of everything that a reply depends on, as plain values."""
+    canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
 
 class ReplyCache:
     """Replies by the hash of their requests, in a folder of its own that only its owner can read.
 
     Nothing is ever thrown out. A damaged database is moved aside, and a new one begun. Where it cannot be written any
-    more (full disk, read-only), that is said once, and replies are not kept. Threads and processes may share it.
+    more (full disk, read-only), one warning says so, and replies are not stored. Threads and processes may share it.
 
     Raises SettingsError where the folder holds something else, BackendUnavailable where it cannot be used.
     """
@@ -101,10 +76,11 @@ class ReplyCache:
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self._lock = threading.Lock()
-        self._said = False
+        self._warned = False
+        self._keys: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if foreign := sorted(path.name for path in self.folder.iterdir() if not path.name.startswith(OURS)):
+            if foreign := sorted(path.name for path in self.folder.iterdir() if not path.name.startswith(OWN_FILES)):
                 raise SettingsError(
                     f"cache: {self.folder} holds other things ({foreign[0]}); name a folder that is the cache's alone"
                 )
@@ -118,81 +94,104 @@ class ReplyCache:
             ) from None
 
     def get(self, key: str) -> ModelReply | None:
-        """The reply that is kept under `key`, marked as `cached`; None where there is none that can be read."""
+        """The reply under `key`, marked as `cached`; None where there is none that can be read."""
         text = self._try(lambda rows: rows.get(key))
         if text is None:
             return None
         try:
-            reply = reply_in(key, text)
+            return replace(_reply_in(key, text), cached=True)
         except (ValueError, RecursionError):
             log.warning("a row of the cache in %s is damaged or not one of fairagent's; it is ignored", self.folder)
             return None
-        return replace(reply, cached=True)
 
     def put(self, key: str, reply: ModelReply) -> None:
-        """Keep `reply`; a cache that cannot take it loses no reply that was paid for."""
-        text = row_of(key, reply)
+        """Store `reply` with a checksum; a cache that cannot take it loses no reply that was paid for."""
+        text = sealed(json.dumps(asdict(reply)), key)
         # Without diskcache's own `retry`, which would try for ever on a database that cannot be written.
         self._try(lambda rows: rows.set(key, text))
 
-    def asking(self, key: str, seconds: float) -> AbstractContextManager[None]:
-        """A block for who asks a model for the reply of `key`, which others who ask the same wait for up to `seconds`.
+    def fetch(
+        self,
+        key: str,
+        seconds: float,
+        read: Callable[[ModelReply], T | None],
+        ask: Callable[[], tuple[T, ModelReply]],
+    ) -> T:
+        """What `read` makes of the reply under `key`, or else what `ask` returns with the reply to store.
 
-        Who enters it looks for the reply once more: another process may have got it meanwhile.
+        Of all who fetch the same, one asks; the others wait for it up to `seconds`.
         """
-        return one_at_a_time(self.folder / f".asking-{key}", seconds)
+        if (value := self._read(key, read)) is not None:
+            return value
+        with self.alone(key, seconds):
+            if (value := self._read(key, read)) is None:
+                value, reply = ask()
+                self.put(key, reply)
+        return value
+
+    def _read(self, key: str, read: Callable[[ModelReply], T | None]) -> T | None:
+        return read(cached) if (cached := self.get(key)) else None
+
+    @contextmanager
+    def alone(self, key: str, seconds: float) -> Iterator[None]:
+        """A block that one thread of one process is in for a `key`; others wait for it, processes up to `seconds`.
+
+        Whoever enters it looks for the reply once more: another process may have stored it meanwhile.
+        """
+        with self._lock:
+            lock = self._keys.setdefault(key, threading.Lock())
+        with lock, one_at_a_time(self.folder / f".asking-{key}", seconds):
+            yield
 
     def clear(self) -> int:
-        """Forget every reply; how many there were."""
-        kept = sum(1 for _ in self.newest())
+        """Delete every reply; how many there were."""
+        count = sum(1 for _ in self.newest())
         self._try(lambda rows: rows.clear() and rows.set(FORMAT_KEY, FORMAT))
-        return kept
+        return count
 
     def stats(self) -> CacheStats:
         """What the cache holds."""
-        found: Counter[str] = Counter()
+        models: Counter[str] = Counter()
         calls = tokens = 0
         cost = 0.0
         for _, reply in self.newest():
-            found[reply.model] += 1
+            models[reply.model] += 1
             calls += reply.calls
             tokens += reply.input_tokens + reply.output_tokens
             cost += reply.cost or 0.0
         size = sum(path.stat().st_size for path in self.folder.glob("cache.db*"))
-        return CacheStats(str(self.folder), sum(found.values()), size, calls, tokens, cost, dict(found))
+        return CacheStats(str(self.folder), models.total(), size, calls, tokens, cost, dict(models))
 
     def close(self) -> None:
         """Close the database."""
         self._rows.close()
 
     def newest(self) -> Iterator[tuple[str, ModelReply]]:
-        """Every key with its reply, the one that was kept last first; what cannot be read is left out."""
+        """Every key with its reply, the one that was stored last first; what cannot be read is left out."""
         for key in self._try(lambda rows: list(reversed(rows))) or ():
             if key and key != FORMAT_KEY and (reply := self.get(key)):
                 yield key, reply
 
     def _try(self, work: Callable[[Any], T]) -> T | None:
         """What `work` makes of the database, or of a new one if it is damaged; None where that cannot be."""
-        for attempt in (1, 2):
+        for last in (False, True):
             rows = self._rows
             try:
                 return work(rows)
             except (sqlite3.Error, OSError, diskcache.Timeout, *ODD) as error:
-                if attempt == 2 or not damaged(error) or not self._replaced(rows, error):
-                    self._warn(error)
+                if last or not _damaged(error) or not self._replaced(rows, error):
+                    if not self._warned:
+                        self._warned = True
+                        reason = _reason(error)
+                        log.warning("the cache in %s cannot be used (%s); replies are not kept", self.folder, reason)
                     break
         return None
-
-    def _warn(self, error: Exception) -> None:
-        if not self._said:
-            self._said = True
-            log.warning("the cache in %s cannot be used (%s); replies are not kept", self.folder, _reason(error))
 
     def _open(self) -> Any:
         try:
             return self._connect()
         except (sqlite3.Error, *ODD) as error:
-            if not damaged(error):
+            if not _damaged(error):
                 raise
             self._move_aside(error)
             return self._connect()
@@ -213,7 +212,7 @@ class ReplyCache:
     def _replaced(self, old: Any, error: Exception) -> bool:
         """Whether there is another database in the place of the damaged `old` one."""
         with self._lock:
-            # Another thread, or another process, may have done it in the meantime.
+            # Another thread, or another process, may have replaced it in the meantime.
             if self._rows is old:
                 try:
                     with suppress(sqlite3.Error):
@@ -247,13 +246,29 @@ class CacheStats:
     models: dict[str, int]
 
 
+def _reply_in(key: str, row: str) -> ModelReply:
+    """The reply in a row; ValueError where it is not what was stored under `key`."""
+    if is_sealed(row):
+        return _ROW.validate_json(unsealed(row.encode(), key))
+    # Rows from before there were checksums; they hold nothing but a reply.
+    value = parse_json(row)
+    if not isinstance(value, dict) or not value.keys() <= _FIELDS:
+        raise ValueError("no reply")
+    return _ROW.validate_python(value)
+
+
+def _damaged(error: Exception) -> bool:
+    """Whether the file is at fault, and not the disk, the rights or another process."""
+    if not isinstance(error, sqlite3.Error):
+        return isinstance(error, ODD)
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    # A short read is an error of the disk by its code, but it means a file that ends too early.
+    return code == sqlite3.SQLITE_IOERR_SHORT_READ or code & 0xFF not in ENVIRONMENT_ERRORS
+
+
 def _reason(error: Exception) -> str:
-    """What went wrong, in words; diskcache says nothing at all where it cannot begin to write."""
+    """What went wrong, in words; diskcache has none where it cannot begin to write."""
     return str(error) or "it cannot be written: read-only, or locked by another process"
-
-
-IN_THE_ROW = 1
-"""diskcache's mode of a value that stands in its row as it is."""
 
 
 class TextDisk(diskcache.Disk):  # type: ignore[misc]
@@ -273,11 +288,11 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
 
     def store(self, value: Any, read: Any, key: Any = None) -> tuple[int, int, None, str]:
         """The value as it is stored: size (as diskcache counts: 0 in the database), mode, no file name, the text."""
-        return 0, IN_THE_ROW, None, _text(value)
+        return 0, diskcache.core.MODE_RAW, None, _text(value)
 
     def fetch(self, mode: Any, filename: Any, value: Any, read: Any) -> str:
         """A stored value; "" where it is none of ours."""
-        return value if mode == IN_THE_ROW and filename is None and isinstance(value, str) else ""
+        return value if mode == diskcache.core.MODE_RAW and filename is None and isinstance(value, str) else ""
 
     def remove(self, file_path: Any) -> None:
         """Nothing: no row of ours names a file."""
@@ -285,5 +300,5 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected a text, found {type(value).__name__}")
+        raise TypeError(f"expected a text, not {type(value).__name__}")
     return value

@@ -1,25 +1,23 @@
-"""`Door`, which all model calls go through: it caches replies, asks the same question once, and counts usage."""
+"""`CachingModel`, which all model calls go through: it caches replies, sends a request once, and counts usage."""
 
-import hashlib
-import json
-import threading
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.llm.asking import valid_reply
 from fairagent.llm.budget import Ledger, charged
-from fairagent.llm.cache import ReplyCache
-from fairagent.llm.request import ModelReply, ModelRequest, read_reply, tell
+from fairagent.llm.cache import ReplyCache, key_of
+from fairagent.llm.request import ModelReply, ModelRequest, read_reply, stream
 from fairagent.storage.threads import progress
 
 PATIENCE = 300.0
 """Seconds: as long as a call takes at most, as `model.deadline` is shipped."""
 FORMAT = 1
-"""Of the keys: what was kept under another format is never found."""
+"""Of the keys: entries under another format never match."""
 
 
 class Identified(Protocol):
@@ -37,8 +35,9 @@ class Identified(Protocol):
         """`text` without the secrets that the model knows."""
         ...
 
-    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
-        """US dollars for so many tokens; None where the price is not known."""
+    @property
+    def cost(self) -> Callable[[int, int], float | None]:
+        """US dollars for input and output tokens; None where the price is not known."""
         ...
 
     def close(self) -> None:
@@ -46,12 +45,12 @@ class Identified(Protocol):
         ...
 
 
-class Door:
+class CachingModel:
     """A `Model` in front of `model`, with an optional cache and usage counting. Threads may share it.
 
-    Only complete replies of the form that was asked for are kept: no error, refusal, truncated or invalid one. Of
-    several threads that ask the same at once, one asks the model; of several processes with the same cache as well,
-    but that the others wait for it no longer than `patience` (seconds). `name` is the model's in transcripts.
+    Only complete replies of the requested form are cached: no error, refusal, truncated or invalid one. Of several
+    threads that ask the same at once, one asks the model; of several processes with the same cache as well, but that
+    the others wait for it no longer than `patience` (seconds). `name` is the model's in transcripts.
     """
 
     def __init__(
@@ -61,87 +60,55 @@ class Door:
         self._name = name
         self._patience = patience
         self._cache = cache
-        self._tally = tally
-        self._lock = threading.Lock()
-        self._flights: WeakValueDictionary[str, _SingleFlight] = WeakValueDictionary()
+        self._ledger = tally
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """The model's answer; see `Model.complete`."""
-        return self._counted(request, lambda: self._ask(request))
+        """The model's answer; see `Model.complete`.
+
+        An invalid one is corrected on this side of the cache: a reply that took corrections is cached under the first
+        request, and nobody sends that again.
+        """
+        if request.reply is None:
+            return self._counted(request, lambda: self.model.complete(request))
+        return self._counted(request, lambda: valid_reply(self.model, request)[1])
 
     def stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
-        """The model's answer in free text, told piece by piece, one from the cache at once; see `StreamingModel`."""
-        reply = self._counted(request, lambda: tell(self.model, request, on_text))
+        """The model's answer in free text, streamed, one from the cache at once; see `StreamingModel`."""
+        reply = self._counted(request, lambda: stream(self.model, request, on_text))
         if reply.cached:
             on_text(reply.text)
         return reply
 
-    def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
-        cache = self._cache
-        try:
-            with progress("asking the model"):
-                reply = charged(
-                    replace(request, messages=tuple((role, self.model.hide(text)) for role, text in request.messages)),
-                    ask if cache is None else lambda: self._ask_once(request, cache, ask),
-                    self._name,
-                )
-        except (ModelError, BudgetExceeded) as error:
-            self._tally.add(error.usage)
-            raise
-        self._tally.add(reply.usage)
-        return reply
-
     def key(self, request: ModelRequest) -> str:
         """SHA-256 (hex) of everything that the reply depends on."""
-        told = {"format": FORMAT, **self.model.identity(request)}
-        canonical = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+        return key_of({"format": FORMAT, **self.model.identity(request)})
 
-    def _ask(self, request: ModelRequest) -> ModelReply:
-        """The model's answer; one that is to have a form has it: invalid ones are corrected on this side of the cache.
+    def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
+        cache, started = self._cache, time.perf_counter()
 
-        So a reply that took corrections is kept under the first request, and nobody asks that again.
-        """
-        return self.model.complete(request) if request.reply is None else valid_reply(self.model, request)[1]
+        def usable(cached: ModelReply) -> ModelReply | None:
+            """A cached reply at today's price, if it still is one: rows can be changed, and `accept` may have been."""
+            if request.reply is not None:
+                try:
+                    read_reply(request, cached.text)
+                except ReplyInvalid:
+                    return None
+            elif not cached.text.strip():
+                return None
+            cost = self.model.cost(cached.input_tokens, cached.output_tokens)
+            return replace(cached, cost=cost, seconds=time.perf_counter() - started)
 
-    def _ask_once(self, request: ModelRequest, cache: ReplyCache, ask: Callable[[], ModelReply]) -> ModelReply:
-        started = time.perf_counter()
-        key = self.key(request)
-        with self._lock:
-            flight = self._flights.setdefault(key, _SingleFlight())
-        with flight.lock:
-            if kept := self._kept(request, key, cache, started):
-                return kept
-            with cache.asking(key, self._patience):
-                if kept := self._kept(request, key, cache, started):
-                    return kept
-                reply = ask()
-                cache.put(key, reply)
-                return reply
+        def answer() -> ModelReply:
+            if cache is None:
+                return ask()
+            return cache.fetch(self.key(request), self._patience, usable, lambda: (reply := ask(), reply))
 
-    def _kept(self, request: ModelRequest, key: str, cache: ReplyCache, started: float) -> ModelReply | None:
-        """The reply that the cache has to the request since it was `started`, if it still fits."""
-        kept = cache.get(key)
-        if kept is None or not _fits(request, kept):
-            return None
-        # At today's price: what was paid then may have been another, or not known.
-        cost = self.model.cost(kept.input_tokens, kept.output_tokens)
-        return replace(kept, cost=cost, seconds=time.perf_counter() - started)
-
-
-class _SingleFlight:
-    """Single-flight lock: of the threads that make one request at once, one asks the model and the others wait."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
-def _fits(request: ModelRequest, reply: ModelReply) -> bool:
-    """Whether a kept reply is still one to this request: rows can be tampered with, and `accept` may have changed."""
-    if request.reply is None:
-        return bool(reply.text.strip())
-    try:
-        read_reply(request, reply.text)
-    except ReplyInvalid:
-        return False
-    return True
+        shown = tuple((role, self.model.hide(text)) for role, text in request.messages)
+        try:
+            with progress("asking the model"):
+                reply = charged(replace(request, messages=shown), answer, self._name)
+        except (ModelError, BudgetExceeded) as error:
+            self._ledger.add(error.usage)
+            raise
+        self._ledger.add(reply.usage)
+        return reply

@@ -1,7 +1,4 @@
-"""A model server's address, and its key, which is never shown.
-
-The `openai` client of an endpoint, and a filter that keeps its key, and prompts unless wanted, out of all logs.
-"""
+"""A model server's address and key, its `openai` client, and a filter that keeps the key and prompts out of logs."""
 
 from __future__ import annotations
 
@@ -44,7 +41,16 @@ class Endpoint:
         A user name and password in the address are dropped. Raises SettingsError for an address or key that cannot
         be one, BackendUnavailable where a server that is not local would be called without a key.
         """
-        url, host, name = _address(base_url or environ.get(URL_VARIABLE, "").strip() or OPENAI)
+        try:
+            parts = urlsplit(base_url or environ.get(URL_VARIABLE, "").strip() or OPENAI)
+            name, _ = parts.hostname, parts.port
+        except ValueError:
+            name = None
+        if not name or parts.scheme not in ("http", "https"):
+            raise SettingsError(
+                f"model.base_url (or {URL_VARIABLE}) is no address of a server; expected e.g. http://localhost:11434/v1"
+            )
+        host = parts.netloc.rpartition("@")[2]
         key = environ.get(KEY_VARIABLE, "").strip()
         if not (key.isascii() and key.isprintable()):
             raise SettingsError(f"{KEY_VARIABLE} holds characters that no key has; copy the key again")
@@ -54,7 +60,7 @@ class Endpoint:
                 f"{URL_VARIABLE} (or model.base_url in the settings) to its address, e.g. http://localhost:11434/v1. "
                 "`profile: offline` works without a model"
             )
-        return cls(host, url, SecretStr(key))
+        return cls(host, urlunsplit(parts._replace(netloc=host, fragment="")), SecretStr(key))
 
     def hide(self, text: str) -> str:
         """`text` without the key, wherever a server may have echoed it."""
@@ -63,7 +69,7 @@ class Endpoint:
 
 
 def is_local(host: str) -> bool:
-    """Whether `host` is this machine or one of the local network, where servers usually ask for no key.
+    """Whether `host` is this machine or one of the local network, where servers usually need no key.
 
     >>> is_local("localhost"), is_local("192.168.1.7"), is_local("gpu-box"), is_local("api.openai.com")
     (True, True, True, False)
@@ -83,30 +89,14 @@ def check_named(settings: ModelSettings) -> None:
         )
 
 
-def _address(given: str) -> tuple[str, str, str]:
-    """The address without user and password, its host with port, and its host alone."""
-    try:
-        parts = urlsplit(given)
-        name, _ = parts.hostname, parts.port
-    except ValueError:
-        name = None
-    if not name or parts.scheme not in ("http", "https"):
-        raise SettingsError(
-            f"model.base_url (or {URL_VARIABLE}) is no address of a server; expected e.g. http://localhost:11434/v1"
-        )
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=host, fragment="")), host, name
-
-
 LOGGERS = ("openai", "openai._base_client", "httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
 """Those that see a request. A filter holds for the records of its own logger only, so each needs it."""
-
 PROMPTS = "Request options"
 """How openai's record of a whole request begins."""
 
 
 class _Secrecy(logging.Filter):
-    """Blackens the keys of all endpoints in every record and, unless `prompts`, drops those that hold what is asked."""
+    """Blackens the keys of all endpoints in every record and, unless `prompts`, drops those that hold prompts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,8 +106,8 @@ class _Secrecy(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if not self.prompts and isinstance(record.msg, str) and record.msg.startswith(PROMPTS):
             return False
-        said = record.getMessage()
-        if (hidden := self._hide(said)) != said:
+        message = record.getMessage()
+        if (hidden := self._hide(message)) != message:
             record.msg, record.args = hidden, ()
         if record.exc_info:
             # A traceback is text only when it is written; here it becomes text that can be blackened.
@@ -136,10 +126,10 @@ _secrecy = _Secrecy()
 
 
 def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
-    """The client for a server; it repeats nothing by itself, and from now on no logger tells the key.
+    """The client for a server; it repeats nothing by itself, and from now on no logger shows the key.
 
     Its requests leave by `fairagent.llm.transport`, whose errors are the causes of those that it raises.
-    `settings.log_prompts` says for the whole process, until the next call, whether logs may hold what is asked.
+    `settings.log_prompts` holds for the whole process until the next call: whether logs may hold prompts.
     """
     # Here and not above: openai takes a third of a second to load, and most runs need no model.
     from openai import OpenAI

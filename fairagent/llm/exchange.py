@@ -1,9 +1,7 @@
-"""`Exchange`: what a model was asked and what it said, told to whoever listens while it is asked.
+"""`Exchange`: what a model was sent and what it replied, for listeners; transcripts: exchanges as JSON lines in a file.
 
-A listener hears what the thread of its block asks, and those threads that share its context (`in_threads`). Where
-nobody listens, nothing is noted.
-
-Transcripts: exchanges with models in a file of JSON lines, each line whole or absent.
+A listener gets what the thread of its block sends, and those threads that share its context (`in_threads`). Without a
+listener nothing is recorded.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -21,7 +19,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from fairagent.errors import ReplyError, ReplyTruncated, UsageError
+from fairagent.errors import ReplyTruncated, UsageError
 from fairagent.llm.request import Message, ModelReply, ModelRequest
 from fairagent.storage.digests import unsealed
 from fairagent.storage.files import explained
@@ -32,7 +30,7 @@ from fairagent.types import Usage
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One request of an exchange that came to nothing, and why: an overload, or a reply that could not be used.
+    """One request of an exchange that failed, and why: an overload, or a reply that could not be used.
 
     `correction` is what was added to the last message of the next request, "" where that was the same again. `seconds`
     are those of this request alone.
@@ -49,14 +47,14 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One question to a model, and what came of it.
+    """One request to a model, and its result.
 
     `at` is when it began (UTC, ISO 8601), `prompt` the id of its template ("" where there is none), `reply` the name of
-    the form that was asked for ("" for free text); `temperature`, `max_tokens` and `seed` are None where the model's
-    settings say them. `error` is why there is no usable reply, "" where there is one; `text` is then the last that
-    came. `attempts` came to nothing before that. Calls, tokens, US dollars (None: not known) and seconds are those of
-    all attempts; of a reply from the cache (`cached`) what it took when it was paid for, but for the seconds.
-    `system` and `topic` are those of an experiment.
+    the requested form ("" for free text); `temperature`, `max_tokens` and `seed` are None where the model's settings
+    decide. `error` is why there is no usable reply, "" where there is one; `text` is then the last that came.
+    `attempts` failed before that. Calls, tokens, US dollars (None: not known) and seconds are those of all attempts; of
+    a reply from the cache (`cached`) what it took when it was paid for, but for the seconds. `system` and `topic` are
+    those of an experiment.
     """
 
     at: str
@@ -83,6 +81,11 @@ class Exchange:
     topic: str = ""
 
 
+_OF_REQUEST = ("prompt", "messages", "temperature", "max_tokens", "seed")
+_OF_REPLY = (
+    *("text", "finish", "calls", "input_tokens", "output_tokens", "estimated", "cost", "seconds", "cached", "notes"),
+)
+
 Listener = Callable[[Exchange], None]
 
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
@@ -91,9 +94,9 @@ _attempts: ContextVar[list[Attempt] | None] = ContextVar("attempts", default=Non
 
 @contextmanager
 def exchanges_to(listener: Listener) -> Iterator[None]:
-    """Tell `listener` of every exchange with a model inside the block, as soon as it is over, whatever came of it.
+    """Call `listener` with every exchange inside the block, as soon as it is over, whatever its result.
 
-    Threads may call it at the same time. Blocks may stand inside each other: each hears its own.
+    Threads may call it at the same time. Blocks may stand inside each other: each gets its own.
     """
     token = _listeners.set((*_listeners.get(), listener))
     try:
@@ -103,98 +106,73 @@ def exchanges_to(listener: Listener) -> Iterator[None]:
 
 
 def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) -> ModelReply:
-    """What `ask` answers to the request or raises, told to every listener; `model` is the name of the one asked."""
+    """What `ask` returns for the request or raises, passed to every listener; `model` is the model's name."""
     listeners = _listeners.get()
     if not listeners:
         return ask()
     at, started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
-    made: list[Attempt] = []
-    token = _attempts.set(made)
+    attempts: list[Attempt] = []
+    token = _attempts.set(attempts)
     error = ""
     try:
         reply = attempt(ask)
     except BaseException as raised:
-        # Ctrl-C has no words, and a listener who has gone no usage.
-        error = str(raised) or type(raised).__name__
-        took: Usage = getattr(raised, "usage", Usage())
-        reply = ModelReply(
-            made[-1].text if made else "",
-            took.input_tokens,
-            took.output_tokens,
-            model,
-            made[-1].finish if made else "",
-            time.perf_counter() - started,
-            took.estimated,
-            took.calls,
-            took.cost,
-            took.notes,
-        )
+        error, usage = _message(raised), getattr(raised, "usage", Usage())
+        reply = ModelReply(attempts[-1].text, 0, 0, model, attempts[-1].finish)
+        reply = reply.with_usage(replace(usage, seconds=time.perf_counter() - started))
         raise
     finally:
         _attempts.reset(token)
-        before = made[:-1] if made and made[-1].error == error else made
-        told = Exchange(
-            at,
-            request.prompt,
-            request.messages,
-            request.reply.__name__ if request.reply else "",
-            request.temperature,
-            request.max_tokens,
-            request.seed,
-            reply.model or model,
-            reply.text,
-            error,
-            reply.finish,
-            reply.calls,
-            reply.input_tokens,
-            reply.output_tokens,
-            reply.estimated,
-            reply.cost,
-            reply.seconds,
-            reply.cached,
-            reply.notes,
-            () if reply.cached else tuple(before),
+        failed = attempts[:-1] if attempts and attempts[-1].error == error else attempts
+        exchange = Exchange(
+            at=at,
+            reply=request.reply.__name__ if request.reply else "",
+            model=reply.model or model,
+            error=error,
+            attempts=() if reply.cached else tuple(failed),
+            **{name: getattr(request, name) for name in _OF_REQUEST},
+            **{name: getattr(reply, name) for name in _OF_REPLY},
         )
         for listener in listeners:
-            listener(told)
+            listener(exchange)
     return reply
 
 
-def attempt(ask: Callable[[], ModelReply], heard: Callable[[], str] = str) -> ModelReply:
-    """What `ask` answers or raises, noted as one attempt at the exchange under way, unless it notes its own.
+def attempt(ask: Callable[[], ModelReply], streamed: Callable[[], str] = str) -> ModelReply:
+    """What `ask` returns or raises, recorded as one attempt at the current exchange, unless it records its own.
 
-    `heard` says what has come of a reply that is not to be had as a whole.
+    `streamed` is what has come of a reply that did not come whole.
     """
-    made = _attempts.get()
-    if made is None:
+    attempts = _attempts.get()
+    if attempts is None:
         return ask()
-    before, started = len(made), time.perf_counter()
+    before, started = len(attempts), time.perf_counter()
+    error = text = finish = ""
+    read = written = 0
     try:
         reply = ask()
-    except BaseException as error:
-        if len(made) == before:
-            used: Usage = getattr(error, "usage", Usage())
-            said = str(error) or type(error).__name__
-            seconds = time.perf_counter() - started
-            made.append(Attempt(said, _came_of(error) or heard(), "", used.input_tokens, used.output_tokens, seconds))
+        text, finish, read, written = reply.text, reply.finish, reply.input_tokens, reply.output_tokens
+        return reply
+    except BaseException as raised:
+        usage = getattr(raised, "usage", Usage())
+        error, read, written = _message(raised), usage.input_tokens, usage.output_tokens
+        raw = raised.text if isinstance(raised, ReplyTruncated) else getattr(raised, "raw", "")
+        text = raw or streamed()
         raise
-    if len(made) == before:
-        seconds = time.perf_counter() - started
-        made.append(Attempt("", reply.text, reply.finish, reply.input_tokens, reply.output_tokens, seconds))
-    return reply
+    finally:
+        if len(attempts) == before:
+            attempts.append(Attempt(error, text, finish, read, written, time.perf_counter() - started))
 
 
-def _came_of(error: BaseException) -> str:
-    if isinstance(error, ReplyTruncated):
-        return error.text
-    return error.raw if isinstance(error, ReplyError) else ""
+def _message(error: BaseException) -> str:
+    """Ctrl-C has no words."""
+    return str(error) or type(error).__name__
 
 
-def spoiled(fault: str, correction: str = "") -> None:
-    """Note that the reply of the last attempt cannot be used, and what the next request adds to its last message."""
-    made = _attempts.get()
-    if made:
-        made[-1] = replace(made[-1], error=made[-1].error or fault, correction=correction)
+def mark_unusable(error: str, correction: str = "") -> None:
+    """Record that the reply of the last attempt cannot be used, and what the next request adds to its last message."""
+    if attempts := _attempts.get():
+        attempts[-1] = replace(attempts[-1], error=attempts[-1].error or error, correction=correction)
 
 
 FORMAT = 1
@@ -202,7 +180,7 @@ FORMAT = 1
 BEGINNING = f'{{"exchange":{FORMAT},'.encode()
 """Every line's: what begins otherwise is no transcript, and nothing is added to it."""
 PRIVATE = 0o600
-"""Rights of a new file: prompts hold documents and what was searched for."""
+"""Rights of a new file: prompts hold documents and queries."""
 
 _EXCHANGE = TypeAdapter(Exchange)
 
@@ -210,12 +188,12 @@ _EXCHANGE = TypeAdapter(Exchange)
 class Transcript(LineFile):
     """The transcript at `path`, to be added to; to be used as a context. Threads may share it.
 
-    A file that is there is continued. Raises UsageError where it holds something else, BackendUnavailable where it
-    cannot be written: both before anything is asked.
+    An existing file is continued. Raises UsageError where it holds something else, BackendUnavailable where it cannot
+    be written: both before anything is sent.
     """
 
     def __init__(self, path: Path | str) -> None:
-        # A power cut may take the last lines, which no result depends on; not the end of the process.
+        # A power cut may take the last lines, which no result depends on; the end of the process may not.
         super().__init__(Path(path), forced=False, mode=PRIVATE)
         self._lock = threading.Lock()
 
@@ -243,14 +221,12 @@ class Transcript(LineFile):
 
 @contextmanager
 def transcript(path: Path | str | None) -> Iterator[None]:
-    """Add every exchange with a model inside the block to the file at `path`; None: nothing is kept.
-
-    See `Transcript`, and `exchanges_to` for which threads are heard.
-    """
-    with ExitStack() as opened:
-        if path is not None:
-            opened.enter_context(exchanges_to(opened.enter_context(Transcript(path)).add))
+    """Add every exchange inside the block to the `Transcript` at `path`; None: nothing is written."""
+    if path is None:
         yield
+    else:
+        with Transcript(path) as file, exchanges_to(file.add):
+            yield
 
 
 def read_transcript(path: Path | str) -> Iterator[Exchange | None]:
@@ -264,9 +240,7 @@ def read_transcript(path: Path | str) -> Iterator[Exchange | None]:
 def exchange_in(line: bytes) -> Exchange | None:
     """The exchange in a line; None where that is damaged, or another version's."""
     try:
-        said = parse_json(unsealed(line).decode())
-        if said.pop("exchange") != FORMAT:
-            return None
-        return _EXCHANGE.validate_python(said)
+        entry = parse_json(unsealed(line).decode())
+        return _EXCHANGE.validate_python(entry) if entry.pop("exchange") == FORMAT else None
     except (ValueError, AttributeError, KeyError):
         return None

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import TypeVar
 
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
@@ -22,14 +24,16 @@ KNOWN_CODES = QUOTA_CODES | KEY_CODES | MODEL_CODES | FILTER_CODES | OVERLOAD_CO
 
 LONGEST_QUOTE = 300
 
+M = TypeVar("M", bound=BaseModel)
+
 
 class BadStatus(Exception):
-    """An answer that is no success: its status, the beginning of its body, and the seconds that it asks to wait."""
+    """An answer that is no success: its status, the beginning of its body, and the seconds that it demands to wait."""
 
-    def __init__(self, status: int, said: str, wait: float | None) -> None:
+    def __init__(self, status: int, body: str, wait: float | None) -> None:
         super().__init__(f"HTTP {status}")
         self.status = status
-        self.said = said
+        self.body = body
         self.wait = wait
 
 
@@ -41,27 +45,23 @@ def from_client(error: Exception, endpoint: Endpoint, model: str) -> ModelError:
     cause = error.__cause__
     if isinstance(cause, ModelError):
         return cause
-    if isinstance(cause, BadStatus):
-        code, said = read_error(_parsed(cause.said))
-        return of_status(cause.status, code, said, endpoint, model, cause.wait)
-    return FatalModelError(f"{endpoint.host}: {quote(str(cause or error), endpoint)}")
-
-
-def _parsed(said: str) -> object:
-    """The body of an error as the JSON that it is, else as its text; JSON that is too deep to be looked at is text."""
+    if not isinstance(cause, BadStatus):
+        return FatalModelError(f"{endpoint.host}: {quote(str(cause or error), endpoint)}")
     try:
-        return from_json(said)
+        body = from_json(cause.body)
     except ValueError:
-        return said
+        # No JSON, or nested too deeply to be read.
+        body = cause.body
+    return of_status(cause.status, *read_error(body), endpoint, model, cause.wait)
 
 
 def of_status(
-    status: int, code: str, said: str, endpoint: Endpoint, model: str, wait: float | None = None
+    status: int, code: str, words: str, endpoint: Endpoint, model: str, wait: float | None = None
 ) -> ModelError:
     """The error for an HTTP `status` (0: an error body that came as a success), the provider's `code` and its words."""
     named = "" if code.isdecimal() else quote(code, endpoint)
     answered = f"{status or 'with an error'} {named}".strip()
-    what = f"{endpoint.host} answered {answered}: {quote(said, endpoint) or 'no explanation'}"
+    what = f"{endpoint.host} answered {answered}: {quote(words, endpoint) or 'no explanation'}"
     if status == 402 or code in QUOTA_CODES:
         return FatalModelError(
             f"{what}. The quota or credit of the account is used up; add to it or use another server"
@@ -71,7 +71,7 @@ def of_status(
     if status == 404 or code in MODEL_CODES:
         return FatalModelError(f"{what}. Check model.name ({model!r}) and model.base_url in the settings")
     if code in FILTER_CODES:
-        return ReplyRefused(what, raw=endpoint.hide(said))
+        return ReplyRefused(what, raw=endpoint.hide(words))
     if status in (408, 409, 425, 429) or status >= 500:
         return TransientModelError(what, retry_after=wait)
     if not status:
@@ -83,10 +83,10 @@ def of_status(
 
 def in_body(error: object, endpoint: Endpoint, model: str) -> ModelError:
     """The error for an error body that came with HTTP 200: transient if its code means overload, else fatal."""
-    code, said = read_error(error)
+    code, words = read_error(error)
     status = int(code) if code.isdecimal() and len(code) == 3 else 503 if code in OVERLOAD_CODES else 0
     transient = status == 429 or status >= 500
-    return of_status(status if transient else 0, code, said, endpoint, model)
+    return of_status(status if transient else 0, code, words, endpoint, model)
 
 
 def read_error(body: object) -> tuple[str, str]:
@@ -102,16 +102,32 @@ def read_error(body: object) -> tuple[str, str]:
     if isinstance(body, Mapping):
         if body.get("error"):
             return read_error(body["error"])
-        code, kind = str(body.get("code") or ""), str(body.get("type") or "")
-        # Some providers name the fault in `type` alone.
-        # FastAPI's servers tell of a fault in `detail`.
-        said = body.get("message") or body.get("detail") or ""
-        return kind if kind in KNOWN_CODES and code not in KNOWN_CODES else code, str(said)
+        # Some providers name the error in `type` alone; FastAPI's servers describe it in `detail`.
+        code, category = str(body.get("code") or ""), str(body.get("type") or "")
+        words = str(body.get("message") or body.get("detail") or "")
+        return category if category in KNOWN_CODES and code not in KNOWN_CODES else code, words
     return "", str(body or "")
 
 
+def parse_body(form: type[M], body: str, content_type: str, endpoint: Endpoint, api: str) -> M:
+    """The JSON in `body`; TransientModelError where it broke off, FatalModelError where the server is no such `api`."""
+    try:
+        return form.model_validate_json(body)
+    except ValidationError as error:
+        cut_off = error.errors()[0]["type"] == "json_invalid" and "json" in content_type
+    if cut_off:
+        raise broken_off(endpoint.host)
+    got = quote(content_type.partition(";")[0], endpoint) or "no content type"
+    raise FatalModelError(f"{endpoint.host} is not {api} API (got {got}); check model.base_url")
+
+
+def broken_off(host: str, why: str = "") -> TransientModelError:
+    """The error for an answer that ends too early."""
+    return TransientModelError(f"the answer of {host} broke off on the way{why}")
+
+
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """The seconds (>= 0) that the server asks to wait, by retry-after-ms or Retry-After; None without a usable value.
+    """The wait (seconds >= 0) that the server demands by retry-after-ms or Retry-After; None without a usable value.
 
     >>> retry_after({"retry-after": "2"}), retry_after({"retry-after": "nan"}), retry_after({"retry-after": "-1"})
     (2.0, None, None)
@@ -133,10 +149,10 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
 
 
-def quote(said: str, endpoint: Endpoint) -> str:
+def quote(words: str, endpoint: Endpoint) -> str:
     """A server's words in one short line without the key; of a web page only that it is one."""
     # Hidden characters first: without them what stands there may be the key.
-    text = " ".join(endpoint.hide(visible(said)).split())
+    text = " ".join(endpoint.hide(visible(words)).split())
     if text[:1] == "<":
         return "(a web page)"
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]} ..."

@@ -1,9 +1,6 @@
-"""Likelihoods by a server that returns the log-probabilities of what it was given, as vLLM does.
+"""Likelihoods: how likely a model finds a text after a context; by a server, or by an add-on's local model."""
 
-The `Likelihood` protocol: a name, and the log-probabilities of a text after a context.
-
-Reading the prompt's log-probabilities from a completion, in the two formats that servers use.
-"""
+from __future__ import annotations
 
 import hashlib
 import json
@@ -11,22 +8,20 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from fairagent.errors import BackendUnavailable, DataError, FatalModelError, ModelError, SettingsError
-from fairagent.llm.budget import Budget
+from fairagent.errors import BackendUnavailable, DataError, FatalModelError, ModelError
+from fairagent.llm.budget import Budget, in_threads
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.completion import MOST_TOKENS, LogProbability
-from fairagent.llm.connection import check_values, within
-from fairagent.llm.endpoint import Endpoint, open_client
-from fairagent.llm.faults import from_client, in_body
-from fairagent.llm.openai import ServerState
+from fairagent.llm.endpoint import Endpoint, check_named
+from fairagent.llm.faults import in_body
 from fairagent.llm.request import ModelReply, estimate_tokens
-from fairagent.llm.retry import Retry
+from fairagent.llm.server import Call, ServerModel
+from fairagent.llm.transport import check_values, within
 from fairagent.settings import ModelSettings, plugins
 from fairagent.types import FloatArray
 
@@ -38,7 +33,7 @@ Pair = tuple[str, str]
 
 
 class Likelihood(Protocol):
-    """A language model that tells how likely it finds a text; any object like this will do."""
+    """A language model that scores how likely it finds a text; any object like this will do."""
 
     @property
     def name(self) -> str:
@@ -65,7 +60,7 @@ class LocalModel(Protocol):
 
 
 class MaskedLikelihood(LocalModel, Protocol):
-    """A model that fills in masks, and tells how likely it finds tokens and next sentences."""
+    """A model that fills in masks, and scores tokens and next sentences."""
 
     def ids(self, text: str) -> list[int]:
         """The tokens of a text on its own, with the marks that the model wants at its ends."""
@@ -125,95 +120,86 @@ class _Echoed(BaseModel):
     token_logprobs: list[LogProbability | None] = Field([], fail_fast=True)
 
 
-class _Token(BaseModel):
+class _PromptToken(BaseModel):
     logprob: LogProbability
     decoded_token: str | None = None
 
 
-class _Choice(BaseModel):
+class _ScoredChoice(BaseModel):
     logprobs: Any = None
-    prompt_logprobs: list[Mapping[str, _Token] | None] | None = Field(None, fail_fast=True)
+    prompt_logprobs: list[Mapping[str, _PromptToken] | None] | None = Field(None, fail_fast=True)
 
 
-class _Used(BaseModel):
+class _ScoredTokens(BaseModel):
     total_tokens: int = Field(ge=0, le=MOST_TOKENS, strict=True)
 
 
-class Completion(BaseModel):
+class _ScoredCompletion(BaseModel):
     """What counts of a (chat) completion."""
 
-    choices: list[_Choice] = Field([], fail_fast=True)
-    prompt_logprobs: list[Mapping[str, _Token] | None] | None = Field(None, fail_fast=True)
+    choices: list[_ScoredChoice] = Field([], fail_fast=True)
+    prompt_logprobs: list[Mapping[str, _PromptToken] | None] | None = Field(None, fail_fast=True)
     error: Any = None
     usage: Any = None
 
-    @property
-    def tokens(self) -> int | None:
-        """How many tokens were read and written; None where the server counts none, or none that can be right."""
+    def token_scores(self) -> TokenScores | None:
+        """The tokens of the prompt, and maybe of what was written after it; None where the server reports none.
+
+        `prompt_logprobs` is vLLM's own form, in the choice (completions) or next to the choices (chat).
+        """
+        choice = self.choices[0] if self.choices else _ScoredChoice()
+        if entries := choice.prompt_logprobs or self.prompt_logprobs:
+            # Without alternatives, a server reports of each place the token that stands there.
+            first = [next(iter(entry.values())) if entry else None for entry in entries]
+            return [("", None) if token is None else (token.decoded_token or "", token.logprob) for token in first]
+        if not isinstance(choice.logprobs, dict) or "token_logprobs" not in choice.logprobs:
+            return None
         try:
-            return _Used.model_validate(self.usage).total_tokens
+            echoed = _Echoed.model_validate(choice.logprobs)
         except ValidationError:
             return None
+        # A server that does not echo reports only the one token that it wrote.
+        if len(echoed.tokens) < 2 or len(echoed.tokens) != len(echoed.token_logprobs):
+            return None
+        return list(zip(echoed.tokens, echoed.token_logprobs, strict=True))
 
 
-def read_tokens(completion: Completion) -> TokenScores | None:
-    """The tokens of the prompt, and maybe of what was written after it; None where the server tells none.
+def of_the_text(tokens: TokenScores, context: str, text: str) -> FloatArray | None:
+    """The log-probabilities of the tokens that end within the text, (t,); None where they cannot be told apart.
 
-    `prompt_logprobs` is vLLM's own form, beside the choice (completions) or the choices (chat).
-    """
-    choice = completion.choices[0] if completion.choices else _Choice()
-    if entries := choice.prompt_logprobs or completion.prompt_logprobs:
-        # Asked for no alternatives, a server tells of each place the token that stands there.
-        first = [next(iter(entry.values())) if entry else None for entry in entries]
-        return [("", None) if token is None else (token.decoded_token or "", token.logprob) for token in first]
-    if not isinstance(choice.logprobs, dict) or "token_logprobs" not in choice.logprobs:
-        return None
-    try:
-        echoed = _Echoed.model_validate(choice.logprobs)
-    except ValidationError:
-        return None
-    # A server that does not echo tells only of the one token that it wrote.
-    if len(echoed.tokens) < 2 or len(echoed.tokens) != len(echoed.token_logprobs):
-        return None
-    return list(zip(echoed.tokens, echoed.token_logprobs, strict=True))
-
-
-def of_the_text(told: TokenScores, context: str, text: str) -> FloatArray | None:
-    """The log-probabilities of the tokens that end within the text, (t,); None where that cannot be told.
-
-    Offsets that servers send count their marks for the beginning, so the texts of the tokens are looked at instead.
+    Offsets that servers send count their marks for the beginning, so the texts of the tokens are compared instead.
 
     >>> of_the_text([("<s>", None), ("A", -3.0), (" b", -2.0), ("c", -1.0), (" d", -9.0)], "A", " bc").tolist()
     [-2.0, -1.0]
     """
-    whole = "".join(token for token, _ in told)
+    whole = "".join(token for token, _ in tokens)
     place = whole.find(context + text)
-    # Of a character in several tokens each shows only a part: then the context cannot be found, but the text may be.
+    # Of a character in several tokens each shows only a part: then only the text may be there, not the context.
     start = place + len(context) if place >= 0 else whole.rfind(text)
     if start < 0:
         return None
-    found: list[float] = []
+    scores: list[float] = []
     end = 0
-    for token, log_probability in told:
+    for token, log_probability in tokens:
         begin, end = end, end + len(token)
         if end > start and begin < start + len(text):
             if log_probability is None:
                 return None
-            found.append(log_probability)
-    return np.array(found)
+            scores.append(log_probability)
+    return np.array(scores)
 
 
 FORMAT = "likelihood-1"
 """Of the keys of the cache."""
 
-_Kept = TypeAdapter(list[float])
+_SCORES = TypeAdapter(list[float])
 
 
-class EndpointModel:
-    """A model behind an OpenAI-compatible server, called through the `openai` package; threads may share it.
+class EndpointModel(ServerModel):
+    """A `Likelihood` by a model behind an OpenAI-compatible server; threads may share it.
 
     A context and its text are one prompt of the completion API (`echo` with `logprobs`). With `chat` they are what the
-    user says and what the model then says, in the chat template of the server, of which only vLLM tells the
+    user says and what the model then says, in the chat template of the server, of which only vLLM returns the
     log-probabilities (`prompt_logprobs`). `workers` requests are in the air at a time; each has to get room in the
     `budget`, is tried again as the settings say, and is not sent where `cache` has its answer. A server cuts nothing:
     an input longer than its model takes is a ModelError.
@@ -231,125 +217,82 @@ class EndpointModel:
         environ: Mapping[str, str] = os.environ,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.endpoint = Endpoint.find(settings.base_url, environ)
-        if not settings.name:
-            raise SettingsError("no language model is named: give its name at the server")
-        self.name = settings.name
-        self._settings = settings
+        check_named(settings)
+        super().__init__(settings, Endpoint.find(settings.base_url, environ), budget=budget, sleep=sleep)
         self._cache = cache
-        self._budget = budget or Budget()
         self._chat = chat
         self._workers = workers
-        self._server = ServerState()
-        self._retry = Retry(settings.attempts, settings.deadline, sleep)
-        self._client = open_client(self.endpoint, settings)
-
-    def __repr__(self) -> str:
-        return f"EndpointModel({self.name!r} at {self.endpoint.host})"
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
 
     def score(self, pairs: Sequence[Pair]) -> list[FloatArray]:
         """See `Likelihood.score`.
 
-        Raises FatalModelError, naming the server, where it tells no log-probabilities; what `OpenAIModel.complete`
+        Raises FatalModelError, naming the server, where it returns no log-probabilities; what `OpenAIModel.complete`
         raises; and BudgetExceeded.
         """
         check_texts(pairs)
-        if self._workers == 1 or len(pairs) < 2:
-            return [self._score(pair) for pair in pairs]
-        with ThreadPoolExecutor(self._workers) as threads:
-            asked = [threads.submit(self._score, pair) for pair in pairs]
-            try:
-                return [one.result() for one in asked]
-            except BaseException:
-                threads.shutdown(cancel_futures=True)
-                raise
+        return in_threads(self._score, pairs, self._workers, "likelihood")
 
     def _score(self, pair: Pair) -> FloatArray:
+        def request() -> tuple[FloatArray, ModelReply]:
+            call = Call(*self._times())
+            scores, tokens = self._repeat(lambda: self._post(pair, call), "likelihood", call)
+            return scores, ModelReply(json.dumps(scores.tolist()), tokens, 0, self.name)
+
+        def cached_scores(reply: ModelReply) -> FloatArray | None:
+            try:
+                return np.array(_SCORES.validate_json(reply.text))
+            except ValidationError:
+                return None  # A row that someone tampered with: requested again, and written over.
+
         if self._cache is None:
-            return self._asked(pair)[0]
-        key = self._key(pair)
-        if (kept := self._kept(key)) is not None:
-            return kept
-        with self._cache.asking(key, self._settings.deadline):
-            if (kept := self._kept(key)) is not None:
-                return kept
-            score, tokens = self._asked(pair)
-            self._cache.put(key, ModelReply(json.dumps(score.tolist()), tokens, 0, self.name))
-            return score
+            return request()[0]
+        identity = json.dumps([FORMAT, self.endpoint.base_url, self.name, self._chat, *pair])
+        key = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+        return self._cache.fetch(key, self.settings.deadline, cached_scores, request)
 
-    def _kept(self, key: str) -> FloatArray | None:
-        assert self._cache
-        try:
-            return np.array(_Kept.validate_json(kept.text)) if (kept := self._cache.get(key)) else None
-        except ValidationError:
-            return None  # A row that someone tampered with: asked for again, and written over.
-
-    def _asked(self, pair: Pair) -> tuple[FloatArray, int]:
-        end = time.monotonic() + self._settings.deadline
-
-        def attempt() -> tuple[FloatArray, int]:
-            return self._server.breaker.run(lambda: self._ask(pair, end), "likelihood", end - time.monotonic())
-
-        return self._retry.run(attempt, self._server.allowance)
-
-    def _key(self, pair: Pair) -> str:
-        told = [FORMAT, self.endpoint.base_url, self.name, self._chat, *pair]
-        return hashlib.sha256(json.dumps(told).encode("utf-8", "surrogatepass")).hexdigest()
-
-    def _ask(self, pair: Pair, end: float) -> tuple[FloatArray, int]:
+    def _post(self, pair: Pair, call: Call) -> tuple[FloatArray, int]:
         """The text's log-probabilities by one request, and how many tokens it took."""
-        with self._budget.reserve(estimate_tokens(*pair), 0.0) as held:
-            completion = self._send(pair, end)
-            tokens = estimate_tokens(*pair) if completion.tokens is None else completion.tokens
-            held.settle(tokens, 0.0)
-        told = read_tokens(completion)
-        if told is None:
+        context, text = pair
+        # Temperature 0 and one token: a server has to write something, and what it writes is ignored.
+        payload: dict[str, Any] = {"model": self.name, "max_tokens": 1, "temperature": 0}
+        create: Callable[..., Any]
+        if self._chat:
+            create = self._client.chat.completions.with_raw_response.create
+            payload["messages"] = [{"role": "user", "content": context}, {"role": "assistant", "content": text}]
+            options = {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
+            payload["extra_body"] = options
+        else:
+            create = self._client.completions.with_raw_response.create
+            payload |= {"prompt": context + text, "echo": True, "logprobs": 1}
+        estimated = estimate_tokens(*pair)
+        with self._reserved(estimated, 0, call) as reservation:
+            with within(min(self.settings.timeout, call.end - self._clock())):
+                body = self._send(create, payload).text
+            completion = self._read(body)
+            try:
+                tokens = _ScoredTokens.model_validate(completion.usage).total_tokens
+            except ValidationError:
+                tokens = estimated
+            self._settle(reservation, tokens)
+        token_scores = completion.token_scores()
+        if token_scores is None:
             raise FatalModelError(
                 f"{self.endpoint.host} tells no log-probabilities of a prompt of {self.name!r}; serve the model with "
                 f"vLLM{' (a chat needs it)' if self._chat else ' or another server whose completions take echo'}, "
                 "or name a model's folder on this machine"
             )
-        score = of_the_text(told, *pair)
-        if score is None:
+        scores = of_the_text(token_scores, context, text)
+        if scores is None:
             raise ModelError(
-                f"{self.endpoint.host}: the tokens of {self.name!r} do not show where the text {pair[1][:60]!r} stands "
+                f"{self.endpoint.host}: the tokens of {self.name!r} do not show where the text {text[:60]!r} stands "
                 "in the prompt, or its first one has no probability; give it a context, or use a local model"
             )
-        return score, tokens
+        return scores, tokens
 
-    def _send(self, pair: Pair, end: float) -> Completion:
-        import openai
-
-        context, text = pair
-        # Temperature 0 and one token: a server has to write something, and what it writes is not looked at.
-        asked: dict[str, Any] = {"model": self.name, "max_tokens": 1, "temperature": 0}
-        create: Callable[..., Any]
-        if self._chat:
-            create = self._client.chat.completions.with_raw_response.create
-            asked["messages"] = [{"role": "user", "content": context}, {"role": "assistant", "content": text}]
-            form = {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
-            asked["extra_body"] = form
-        else:
-            create = self._client.completions.with_raw_response.create
-            asked |= {"prompt": context + text, "echo": True, "logprobs": 1}
-        try:
-            with within(min(self._settings.timeout, end - time.monotonic())):
-                raw = create(**asked)
-        except openai.OpenAIError as error:
-            fault = from_client(error, self.endpoint, self.name)
-        else:
-            return self._read(raw.http_response.text)
-        # Out of the handler, so that the client's error, which knows the key, is not its context.
-        raise fault
-
-    def _read(self, body: str) -> Completion:
+    def _read(self, body: str) -> _ScoredCompletion:
         check_values(body, self.endpoint.host)
         try:
-            completion = Completion.model_validate_json(self.endpoint.hide(body))
+            completion = _ScoredCompletion.model_validate_json(self.endpoint.hide(body))
         except ValidationError:
             raise FatalModelError(
                 f"{self.endpoint.host} does not answer as a completion API does; check model.base_url"

@@ -18,9 +18,9 @@ from fairagent.types import Usage
 
 if TYPE_CHECKING:
     from fairagent.llm.cache import ReplyCache
-    from fairagent.llm.calls import Door, Identified
+    from fairagent.llm.calls import CachingModel, Identified
     from fairagent.llm.embeddings import EmbeddingModel
-    from fairagent.llm.openai import ServerState
+    from fairagent.llm.server import ServerState
 
 GROUP = "fairagent.models"
 """Entry points of add-ons: a section of the model's settings -> a `ModelProvider`."""
@@ -57,7 +57,7 @@ class Models:
         self._environ = environ
         self._lock = threading.Lock()
         self._cache: ReplyCache | None = None
-        self._opened: dict[ModelSettings, Door] = {}
+        self._opened: dict[ModelSettings, CachingModel] = {}
         self._embedding: dict[ModelSettings, EmbeddingModel] = {}
         self._servers: dict[tuple[str, str], ServerState] = {}
         self._provider: ModelProvider | None = None
@@ -68,13 +68,13 @@ class Models:
         """With the cache, the budget and the prices of the settings."""
         return cls(settings.cache, settings.budget, settings.prices, environ)
 
-    def open(self, settings: ModelSettings) -> Door:
+    def open(self, settings: ModelSettings) -> CachingModel:
         """The model that the settings name, the same one for the same settings.
 
         Raises SettingsError without a name, or without a price where dollars are limited; BackendUnavailable without
         a key or the weights, or where the cache's folder cannot be used.
         """
-        from fairagent.llm.calls import Door
+        from fairagent.llm.calls import CachingModel
         from fairagent.llm.endpoint import check_named
         from fairagent.llm.openai import OpenAIModel
 
@@ -90,7 +90,9 @@ class Models:
                     model = OpenAIModel.from_settings(settings, self._environ, self.budget, price)
                     # One server is one server, whatever else the settings of those who call it.
                     model.server = self._servers.setdefault((model.endpoint.base_url, settings.name), model.server)
-                self._opened[settings] = Door(model, self._open_cache(), self._ledger, settings.deadline, settings.name)
+                self._opened[settings] = CachingModel(
+                    model, self._open_cache(), self._ledger, settings.deadline, settings.name
+                )
             return self._opened[settings]
 
     def open_embeddings(self, settings: ModelSettings) -> EmbeddingModel:
@@ -100,7 +102,7 @@ class Models:
         """
         from fairagent.llm.embeddings import EmbeddingModel
         from fairagent.llm.endpoint import Endpoint, check_named
-        from fairagent.llm.openai import ServerState
+        from fairagent.llm.server import ServerState
 
         with self._lock:
             if settings not in self._embedding:

@@ -1,10 +1,9 @@
-"""The `Model` protocol, its request and its reply.
+"""The `Model` protocol, its request and its reply, and whether a request fits into a model's context."""
 
-Whether a request fits into a model's context, said before it is sent.
-"""
+from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from fairagent.errors import ModelError, ReplyInvalid
@@ -25,8 +24,8 @@ class ModelRequest:
     looks at a reply of the right form and raises ReplyInvalid where its content cannot be right. `narrowed` is what the
     reply's schema has for this request alone, such as the ids that verdicts may have. `whole` False: a reply that was
     cut off at the limit will do, as in benchmarks that look at the first tokens alone. `choices` are letters (at least
-    two) with one of which the answer begins: a server that can tells how likely each was (`ModelReply.chances`).
-    `prompt` is the id of the template that the messages come from, for whoever reads a transcript.
+    two) with one of which the answer begins: some servers report how likely each was (`ModelReply.chances`). `prompt`
+    is the id of the template that the messages come from, for whoever reads a transcript.
     """
 
     messages: tuple[Message, ...]
@@ -45,11 +44,11 @@ class ModelRequest:
 class ModelReply:
     """A model's complete reply, and what it consumed.
 
-    `calls` are the requests that were sent for it, failed ones included. `estimated` says that the server did not
-    count the tokens. `finish` is the server's reason for ending, `seconds` the time including waits, `cost` US dollars
-    (None where a price is not known), `notes` what had to be done to get it. `cached`: nothing was sent now.
-    `chances` are the letters of `ModelRequest.choices` with their chances in (0, 1] to begin the answer; empty where
-    the server does not tell those of all of them.
+    `calls` are the requests that were sent for it, failed ones included. `estimated`: the server did not count the
+    tokens. `finish` is the server's reason for ending, `seconds` the time including waits, `cost` US dollars (None
+    where a price is not known), `notes` what had to be done to get it. `cached`: nothing was sent now. `chances` are
+    the letters of `ModelRequest.choices` with their chances in (0, 1] to begin the answer; empty where the server does
+    not report all of them.
     """
 
     text: str
@@ -72,6 +71,20 @@ class ModelReply:
         took = Usage(self.calls, self.input_tokens, self.output_tokens, self.cost, seconds, self.estimated, self.notes)
         return Usage(seconds=self.seconds, saved=took) if self.cached else took
 
+    def with_usage(self, usage: Usage) -> ModelReply:
+        """The reply as the result of all calls that `usage` counts."""
+        return replace(
+            self,
+            calls=usage.calls,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost=usage.cost,
+            seconds=usage.seconds,
+            estimated=usage.estimated,
+            notes=usage.notes,
+            cached=False,
+        )
+
 
 class Model(Protocol):
     """A language model: any object with this method will do. Several threads may call it."""
@@ -90,14 +103,14 @@ class StreamingModel(Protocol):
     """A model that can stream its reply."""
 
     def stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
-        """As `Model.complete`, telling `on_text` the answer piece by piece; the pieces are the reply's text.
+        """As `Model.complete`, calling `on_text` with each piece of the answer; the pieces are the reply's text.
 
-        What fails after a piece was told is not tried again, and raises ModelError.
+        What fails after the first piece is not tried again, and raises ModelError.
         """
         ...
 
 
-def tell(model: Model, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+def stream(model: Model, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
     """The model's answer in free text, streamed to `on_text`, or passed at once where `model` cannot stream.
 
     Raises what `Model.complete` raises.

@@ -1,4 +1,4 @@
-"""Retries, in this layer only: limited in number and time, with full jitter and the wait that a server asks for.
+"""Retries, in this layer only: limited in number and time, with full jitter and the wait that a server demands.
 
 Circuit breaker: the health of one server, shared by all threads that call it.
 """
@@ -9,7 +9,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -22,19 +21,11 @@ if TYPE_CHECKING:
 
 
 LONGEST_WAIT = 30.0
-"""Seconds. A server that asks for more is not waited for: the call is given up at once."""
+"""Seconds. A server that demands more is not waited for: the call is given up at once."""
 
 log = logger(__name__)
 
 T = TypeVar("T")
-
-
-# AWS's "full jitter": a random wait below 0.5 s, 1 s, 2 s ..., so that threads that fail together return apart.
-@cache
-def _jitter() -> Callable[[tenacity.RetryCallState], float]:
-    import tenacity
-
-    return tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
 
 
 class Allowance:
@@ -64,11 +55,19 @@ class Allowance:
             return True
 
 
+@cache
+def _jitter() -> Callable[[tenacity.RetryCallState], float]:
+    """AWS's "full jitter": a random wait below 0.5 s, 1 s, 2 s ..., so that threads that fail together return apart."""
+    import tenacity
+
+    return tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """Repeats what fails transiently: `attempts` times in all, within `deadline` seconds of the first.
 
-    `sleep` takes seconds, `clock` tells them.
+    `sleep` takes seconds, `clock` returns them.
     """
 
     attempts: int = 5
@@ -80,9 +79,9 @@ class Retry:
         """The result of `attempt`; raises what its last try raised.
 
         Only TransientModelError is worth another try, and not if its `retry_after` is above `LONGEST_WAIT`.
-        `allowance` bounds the retries of all callers together; those that a `retry_after` asks for are free.
+        `allowance` bounds the retries of all callers together; those that a `retry_after` demands are free.
         """
-        # Here and not above: who asks no model need not wait for it.
+        # Here and not above: runs without a model need not load it.
         import tenacity
 
         end = self.clock() + self.deadline
@@ -91,44 +90,35 @@ class Retry:
             late = self.clock() + state.upcoming_sleep > end
             if late or state.attempt_number >= self.attempts:
                 return True
-            # Who comes back when he is asked to adds nothing to an overload.
-            return _asked_for(state) is None and not allowance.spend()
+            # A retry that the server itself schedules adds nothing to an overload.
+            return _demanded_wait(state) is None and not allowance.spend()
 
         allowance.earn()
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_worth_another),
+            retry=tenacity.retry_if_exception(
+                lambda error: isinstance(error, TransientModelError) and (error.retry_after or 0.0) <= LONGEST_WAIT
+            ),
             stop=over,
-            wait=_wait,
+            wait=lambda state: max(_demanded_wait(state) or 0.0, _jitter()(state)),
             sleep=self.sleep,
-            before_sleep=_note,
+            before_sleep=lambda state: log.info(
+                "attempt %d failed; the next one in %.1f s", state.attempt_number, state.upcoming_sleep
+            ),
             reraise=True,
         )
         return retrying(attempt)
 
 
-def _worth_another(error: BaseException) -> bool:
-    return isinstance(error, TransientModelError) and (error.retry_after or 0.0) <= LONGEST_WAIT
-
-
-def _wait(state: tenacity.RetryCallState) -> float:
-    return max(_asked_for(state) or 0.0, _jitter()(state))
-
-
-def _asked_for(state: tenacity.RetryCallState) -> float | None:
+def _demanded_wait(state: tenacity.RetryCallState) -> float | None:
     """The wait in seconds that the server, or the breaker, named."""
     error = state.outcome.exception() if state.outcome else None
     return error.retry_after if isinstance(error, TransientModelError) else None
-
-
-def _note(state: tenacity.RetryCallState) -> None:
-    log.info("attempt %d failed; the next one in %.1f s", state.attempt_number, state.upcoming_sleep)
 
 
 MOST_FAILURES = 5
 """Transient failures in a row after which the endpoint is left alone."""
 PAUSE = 30.0
 """Seconds that it is left alone."""
-
 LONGEST_LOOK = 60.0
 """Seconds after which whoever waits looks at the clock again."""
 
@@ -136,9 +126,9 @@ LONGEST_LOOK = 60.0
 class Breaker:
     """A circuit breaker: keeps requests from a server that cannot answer them.
 
-    * Until the server has answered a kind of request once, one request of it at a time: a wrong key costs one request,
-      not one a thread, and what a server cannot take is found out once. It has the turn until its own time is over, and
-      nobody waits for a turn longer than he has time himself.
+    * Until the server has answered a sort of request once, one request of it at a time: a wrong key costs one request,
+      not one a thread, and what a server cannot take is learned once. It has the turn until its own time is over, and
+      nobody waits for a turn longer than his own time.
     * A FatalModelError stays: every later call raises it without a request.
     * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server.
     """
@@ -153,35 +143,25 @@ class Breaker:
         self._open_until = 0.0
         self._fatal: str | None = None
 
-    def run(self, request: Callable[[], T], kind: Hashable = None, seconds: float = math.inf) -> T:
-        """The result of `request`, which is of this `kind`, or what it raises; TransientModelError while it is open.
+    def run(self, request: Callable[[], T], sort: Hashable = None, seconds: float = math.inf) -> T:
+        """The result of `request`, which is of this `sort`, or what it raises; TransientModelError while it is open.
 
         The request and the wait for its turn have so many `seconds`. A transient error that opens it, or comes while it
         is open, says by `retry_after` when to come back.
         """
-        turn = self._enter(kind, self._clock() + seconds)
+        turn = self._enter(sort, self._clock() + seconds)
+        error: BaseException | None = None
         try:
-            result = request()
-        except FatalModelError as error:
-            self._leave(turn, fatal=str(error))
+            return request()
+        except BaseException as raised:
+            error = raised
             raise
-        except TransientModelError as error:
-            pause = self._leave(turn, failed=True)
-            if pause:
+        finally:
+            pause = self._leave(turn, sort, error)
+            if pause and isinstance(error, TransientModelError):
                 error.retry_after = max(error.retry_after or 0.0, pause)
-            raise
-        except ModelError:
-            # The server answered, though not as hoped.
-            self._leave(turn, answered={kind})
-            raise
-        except BaseException:
-            # Nothing left for the server: a budget that is used up, Ctrl-C.
-            self._leave(turn)
-            raise
-        self._leave(turn, answered={kind})
-        return result
 
-    def _enter(self, kind: Hashable, end: float) -> object | None:
+    def _enter(self, sort: Hashable, end: float) -> object | None:
         """The turn of a request that has to be the only one of those that try the server, waited for; else None."""
         with self._changed:
             while True:
@@ -190,7 +170,7 @@ class Breaker:
                 if pause := self._pause():
                     message = f"the server failed {self._failures} times in a row and is left alone for {pause:.0f} s"
                     raise TransientModelError(message, retry_after=pause)
-                if kind in self._answered:
+                if sort in self._answered:
                     return None
                 now = self._clock()
                 if now >= end:
@@ -200,30 +180,25 @@ class Breaker:
                     return self._turn
                 self._changed.wait(min(end - now, self._turn_ends - now, LONGEST_LOOK))
 
-    def _leave(
-        self,
-        turn: object | None,
-        answered: AbstractSet[Hashable] = frozenset(),
-        failed: bool = False,
-        fatal: str | None = None,
-    ) -> float:
+    def _leave(self, turn: object | None, sort: Hashable, error: BaseException | None) -> float:
         """Take note of what became of a request; the seconds for which the server is to be left alone."""
         with self._changed:
             mine = turn is not None and turn is self._turn
             if mine:
                 self._turn = None
-            if fatal is not None:
-                self._fatal = fatal
-            elif failed:
+            if isinstance(error, FatalModelError):
+                self._fatal = str(error)
+            elif isinstance(error, TransientModelError):
                 self._failures += 1
                 # Requests that were on their way when it opened do not lengthen the pause.
                 if self._failures == MOST_FAILURES or (mine and self._failures > MOST_FAILURES):
                     log.info("%d failures in a row: no request for %.0f s", self._failures, PAUSE)
                     self._open_until = self._clock() + PAUSE
                     self._answered.clear()
-            elif answered:
+            elif error is None or isinstance(error, ModelError):
+                # The server answered, though maybe not as hoped; anything else, as Ctrl-C, says nothing about it.
                 self._failures, self._open_until = 0, 0.0
-                self._answered |= answered
+                self._answered.add(sort)
             self._changed.notify_all()
             return self._pause()
 

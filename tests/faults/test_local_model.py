@@ -26,7 +26,7 @@ from fairagent.evaluate.run import Run, load_run
 from fairagent.evaluate.workers import threads
 from fairagent.guests.local.gguf import LocalServer, read_header
 from fairagent.guests.testing import LoopbackServer, ServerReply, streamed
-from fairagent.llm import ModelRequest, tell
+from fairagent.llm import ModelRequest, stream
 from fairagent.llm.models import Models
 from fairagent.settings import ModelSettings
 
@@ -171,7 +171,7 @@ def test_86_a_server_that_stops_while_it_answers(server: LoopbackServer) -> None
     server.script = [replace(streamed("red", " and", " blue"), cut=200), streamed("green")]
     model, told = Models().open(ModelSettings(name="tiny")), list[str]()
     with pytest.raises(ModelError, match="not asked for again, since part of it was shown"):
-        tell(model, ASKED, told.append)
+        stream(model, ASKED, told.append)
     assert told[0] == "red"
     assert len(server.requests) == 1
 

@@ -21,7 +21,7 @@ from fairagent.evaluate.run import load_run
 from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.llm.budget import Ledger
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.calls import Door
+from fairagent.llm.calls import CachingModel
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.storage.files import one_at_a_time
 
@@ -320,7 +320,7 @@ ASKED = ModelRequest((("user", "Which color?"),))
 def test_53_who_has_waited_long_enough_asks_himself(tmp_path: Path) -> None:
     cache, other = ReplyCache(tmp_path / "cache"), ReplyCache(tmp_path / "cache")
     first, second = Slow(2.0), Slow(0.0)
-    slow, quick = Door(first, cache, Ledger()), Door(second, other, Ledger(), patience=0.3)
+    slow, quick = CachingModel(first, cache, Ledger()), CachingModel(second, other, Ledger(), patience=0.3)
     thread = threading.Thread(target=slow.complete, args=(ASKED,))
     thread.start()
     until(lambda: first.asked == 1)

@@ -21,11 +21,11 @@ from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, Re
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.budget import Budget
 from fairagent.llm.completion import MOST_TOKENS, NO_COUNT
-from fairagent.llm.connection import LONGEST_LINE, MOST_BYTES, MOST_VALUES
 from fairagent.llm.likelihood import EndpointModel
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
 from fairagent.llm.retry import Breaker
+from fairagent.llm.transport import LONGEST_LINE, MOST_BYTES, MOST_VALUES
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 ASKED = ModelRequest((("user", "Which color?"),))

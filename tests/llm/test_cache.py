@@ -20,7 +20,7 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ask
 from fairagent.llm.budget import Ledger
 from fairagent.llm.cache import ReplyCache, TextDisk
-from fairagent.llm.calls import Door
+from fairagent.llm.calls import CachingModel
 from fairagent.llm.reply import Reply
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.types import Usage
@@ -195,9 +195,9 @@ def test_the_paths_of_the_disk_itself(tmp_path: Path, canary: Path) -> None:
     assert disk.fetch(4, "trap.val", None, True) == ""
     assert disk.fetch(1, None, "text", False) == "text"
     for put in (disk.put, lambda value: disk.store(value, False)):
-        with pytest.raises(TypeError, match="expected a text, found bytes"):
+        with pytest.raises(TypeError, match="expected a text, not bytes"):
             put(b"bytes")
-        with pytest.raises(TypeError, match="expected a text, found Trap"):
+        with pytest.raises(TypeError, match="expected a text, not Trap"):
             put(Trap(canary))
 
 
@@ -327,9 +327,9 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
 # The door
 
 
-def door(script: object, cache: ReplyCache | None) -> tuple[Door, Scripted, Ledger]:
+def door(script: object, cache: ReplyCache | None) -> tuple[CachingModel, Scripted, Ledger]:
     model, tally = Scripted(script), Ledger()  # type: ignore[arg-type]
-    return Door(model, cache, tally), model, tally
+    return CachingModel(model, cache, tally), model, tally
 
 
 def test_what_was_asked_before_is_not_asked_again(cache: ReplyCache) -> None:
@@ -408,7 +408,7 @@ def test_of_many_who_ask_the_same_one_asks_the_model(cache: ReplyCache) -> None:
     assert {usage.whole.calls for usage in usages} == {1}
     assert tally.usage.saved
     assert tally.usage.saved.calls == 15
-    assert len(model._flights) == 0
+    assert len(cache._keys) == 0
 
 
 def test_whoever_waited_for_a_failure_asks_again(cache: ReplyCache) -> None:

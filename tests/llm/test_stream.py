@@ -21,10 +21,10 @@ from fairagent.errors import (
     TransientModelError,
 )
 from fairagent.guests.testing import ScriptedModel, ServerReply, completion, error, streamed
-from fairagent.llm import ModelRequest, StreamingModel, tell
+from fairagent.llm import ModelRequest, StreamingModel, stream
 from fairagent.llm.budget import Budget, Ledger
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.calls import Door
+from fairagent.llm.calls import CachingModel
 from fairagent.llm.request import ModelReply
 from fairagent.settings import BudgetSettings, Price
 
@@ -190,8 +190,8 @@ def test_a_listener_that_has_gone_ends_it_and_the_budget_knows_what_came(server:
     model = make_model(budget)
     with pytest.raises(BrokenPipeError):
         model.stream(ASKED, gone)
-    assert budget._tokens.used == 3 + 5
-    assert budget._tokens.reserved == 0
+    assert budget._accounts[0].used == 3 + 5
+    assert budget._accounts[0].reserved == 0
     assert model.stream(ASKED, lambda piece: None).text == "red and green and blue"
 
 
@@ -264,7 +264,7 @@ class Stream(ScriptedModel):
 def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(tmp_path: Path, told: list[str]) -> None:
     cache, tally = ReplyCache(tmp_path / "cache"), Ledger()
     model = Stream(["red and blue"])
-    door = Door(model, cache, tally)
+    door = CachingModel(model, cache, tally)
     assert isinstance(door, StreamingModel)
     assert not door.stream(ASKED, told.append).cached
     assert told == ["red", "and", "blue"]
@@ -279,7 +279,7 @@ def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(tmp_path: Path, tol
 
 def test_what_was_asked_for_as_a_whole_is_a_hit_for_a_stream(tmp_path: Path, told: list[str]) -> None:
     cache = ReplyCache(tmp_path / "cache")
-    door = Door(Stream(["red"]), cache, Ledger())
+    door = CachingModel(Stream(["red"]), cache, Ledger())
     door.complete(ASKED)
     assert door.stream(ASKED, told.append).cached
     assert told == ["red"]
@@ -288,7 +288,7 @@ def test_what_was_asked_for_as_a_whole_is_a_hit_for_a_stream(tmp_path: Path, tol
 
 def test_a_stream_that_failed_is_not_kept(tmp_path: Path, told: list[str]) -> None:
     cache, tally = ReplyCache(tmp_path / "cache"), Ledger()
-    door = Door(Stream([ModelError("broke off"), "red"]), cache, tally)
+    door = CachingModel(Stream([ModelError("broke off"), "red"]), cache, tally)
     with pytest.raises(ModelError):
         door.stream(ASKED, told.append)
     assert door.stream(ASKED, told.append).text == "red"
@@ -296,10 +296,10 @@ def test_a_stream_that_failed_is_not_kept(tmp_path: Path, told: list[str]) -> No
 
 
 def test_a_door_without_a_cache_streams(told: list[str]) -> None:
-    assert Door(Stream(["red and blue"]), None, Ledger()).stream(ASKED, told.append).text == "red and blue"
+    assert CachingModel(Stream(["red and blue"]), None, Ledger()).stream(ASKED, told.append).text == "red and blue"
     assert len(told) == 3
 
 
 def test_a_model_that_cannot_stream_is_told_at_once(told: list[str]) -> None:
-    assert tell(ScriptedModel(["red and blue"]), ASKED, told.append).text == "red and blue"
+    assert stream(ScriptedModel(["red and blue"]), ASKED, told.append).text == "red and blue"
     assert told == ["red and blue"]

@@ -24,7 +24,7 @@ from fairagent.guests.testing.server import streamed
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.budget import Budget, Ledger, in_threads
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.calls import Door
+from fairagent.llm.calls import CachingModel
 from fairagent.llm.exchange import Attempt, Exchange, Transcript, exchanges_to, read_transcript, transcript
 from fairagent.settings import BudgetSettings, Price
 
@@ -46,8 +46,8 @@ def heard() -> list[Exchange]:
     return []
 
 
-def door(model, cache=None) -> Door:
-    return Door(model, cache, Ledger(), name="tiny")
+def door(model, cache=None) -> CachingModel:
+    return CachingModel(model, cache, Ledger(), name="tiny")
 
 
 def test_an_exchange_has_all_that_was_asked_and_said(server, make_model, heard) -> None:

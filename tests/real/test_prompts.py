@@ -23,7 +23,7 @@ from fairagent.cli import app
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
 from fairagent.llm.budget import Ledger, ledger
-from fairagent.llm.calls import Door
+from fairagent.llm.calls import CachingModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import Model, ModelReply, ModelRequest
 from fairagent.papers.debias_rag.benchmarks.bold import ContinuationWriter
@@ -57,13 +57,13 @@ class Record:
 def record(monkeypatch: pytest.MonkeyPatch) -> Record:
     """What passes the door."""
     record = Record()
-    render, counted = Prompts.render, Door._counted
+    render, counted = Prompts.render, CachingModel._counted
 
     def watched(prompts: Prompts, id: str, /, **variables: object) -> Any:
         record.templates.add(id)
         return render(prompts, id, **variables)
 
-    def asked(door: Door, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
+    def asked(door: CachingModel, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
         try:
             reply = counted(door, request, ask)
         except FairAgentError as error:
@@ -75,7 +75,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
         return reply
 
     monkeypatch.setattr(Prompts, "render", watched)
-    monkeypatch.setattr(Door, "_counted", asked)
+    monkeypatch.setattr(CachingModel, "_counted", asked)
     return record
 
 

@@ -1,0 +1,152 @@
+"""One model at one server, as chat, embeddings and likelihoods share it: its health, retries, budget and price."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from fairagent.errors import ModelError, TransientModelError
+from fairagent.llm.budget import Budget, Reservation
+from fairagent.llm.capabilities import Capabilities
+from fairagent.llm.endpoint import Endpoint, open_client
+from fairagent.llm.faults import BadStatus, from_client
+from fairagent.llm.retry import Allowance, Breaker, Retry
+from fairagent.settings import ModelSettings, Price
+from fairagent.settings.models import cost_of
+from fairagent.types import Usage
+from fairagent.types.clean import logger
+
+log = logger(__name__)
+
+T = TypeVar("T")
+
+
+class ServerState:
+    """What is known of one server and model: its health, its capabilities, and the retries left.
+
+    All that calls the two shares it, whatever its other settings.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.breaker = Breaker(clock)
+        self.capabilities = Capabilities()
+        self.allowance = Allowance()
+
+
+@dataclass(slots=True)
+class Call:
+    """A call with all its attempts: the requests sent, what the earlier ones took; over at `end`, by the clock."""
+
+    started: float
+    end: float
+    sent: int = 0
+    spent: Usage = field(default_factory=Usage)
+
+
+class Refused(ModelError):
+    """The server did not accept the request; `body` is its explanation, `error` the error if nothing can be done."""
+
+    def __init__(self, error: ModelError, body: str) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.body = body
+
+
+class ServerModel:
+    """A model behind an OpenAI-compatible API, called through the `openai` package; threads may share it.
+
+    `budget` is checked before every request that leaves. `price` turns tokens into dollars; without it costs are not
+    known. `sleep` waits between attempts and takes seconds, `clock` returns them.
+    """
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        endpoint: Endpoint,
+        server: ServerState | None = None,
+        budget: Budget | None = None,
+        price: Price | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.settings = settings
+        self.endpoint = endpoint
+        self.server = server or ServerState(clock)
+        self._budget = budget or Budget()
+        self._price = price
+        self._clock = clock
+        self._retry = Retry(settings.attempts, settings.deadline, sleep, clock)
+        self._client = open_client(endpoint, settings)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.settings.name!r} at {self.endpoint.host})"
+
+    @property
+    def name(self) -> str:
+        """The model's name at its server."""
+        return self.settings.name
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def cost(self, input_tokens: int, output_tokens: int = 0) -> float | None:
+        """US dollars for so many tokens; None where the price is not known."""
+        return cost_of(self._price, input_tokens, output_tokens)
+
+    def _times(self) -> tuple[float, float]:
+        """When a call that begins now has started and ends."""
+        now = self._clock()
+        return now, now + self.settings.deadline
+
+    def _repeat(self, attempt: Callable[[], T], sort: object, call: Call) -> T:
+        """What `attempt`, a request of this `sort`, comes to, with retries and within the call's time."""
+        breaker = self.server.breaker
+        return self._retry.run(lambda: breaker.run(attempt, sort, call.end - self._clock()), self.server.allowance)
+
+    def _total(self, call: Call, last: Usage, notes: tuple[str, ...] = ()) -> Usage:
+        """The usage of the whole call, `last` being that of its last attempt."""
+        read, written = call.spent.input_tokens + last.input_tokens, call.spent.output_tokens + last.output_tokens
+        return replace(
+            last,
+            calls=call.sent,
+            input_tokens=read,
+            output_tokens=written,
+            cost=self.cost(read, written),
+            seconds=self._clock() - call.started,
+            notes=tuple(dict.fromkeys((*notes, *call.spent.notes, *last.notes))),
+        )
+
+    @contextmanager
+    def _reserved(self, read: int, written: int, call: Call) -> Iterator[Reservation]:
+        """The budget's room for one request of the call, which a ModelError settles."""
+        if self._clock() >= call.end:
+            raise TransientModelError(f"no time is left to ask {self.endpoint.host} (model.deadline in the settings)")
+        with self._budget.reserve(read + written, self.cost(read, written) or 0.0) as reservation:
+            call.sent += 1
+            try:
+                yield reservation
+            except ModelError as error:
+                self._settle(reservation, error.usage.input_tokens, error.usage.output_tokens)
+                raise
+
+    def _settle(self, reservation: Reservation, read: int, written: int = 0) -> None:
+        reservation.settle(read + written, self.cost(read, written) or 0.0)
+
+    def _send(self, create: Callable[..., Any], payload: dict[str, Any], refusable: bool = False) -> Any:
+        """The response to a request by the `openai` client; `refusable`: `Refused` where another form of it may do."""
+        import openai
+
+        error: ModelError
+        try:
+            return create(**payload).http_response
+        except openai.OpenAIError as raised:
+            log.info("%s: %s", self, type(raised.__cause__ or raised).__name__)
+            error, answer = from_client(raised, self.endpoint, self.name), raised.__cause__
+            if refusable and isinstance(answer, BadStatus) and answer.status in (400, 422, 500, 501):
+                error = Refused(error, self.endpoint.hide(answer.body))
+        # Out of the handler, so that the client's error, which knows the key, is not its context.
+        raise error
