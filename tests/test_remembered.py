@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from fairagent.storage import digests
-from fairagent.storage.digests import LEAST, SETTLED, file_digest
+from fairagent.storage.digests import LEAST, QUIET, file_digest
 
 CONTENT = b"x" * LEAST
 
 
 def later() -> int:
     """The time when a file that is written now has settled."""
-    return time.time_ns() + SETTLED + 10**9
+    return time.time_ns() + QUIET + 10**9
 
 
 @pytest.fixture(autouse=True)
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(digests, "folder", lambda: tmp_path / "notes")
+    monkeypatch.setattr(digests, "notes_folder", lambda: tmp_path / "notes")
     forget(monkeypatch)
     return tmp_path / "notes"
 
@@ -75,11 +75,11 @@ def test_nothing_is_noted_of_a_small_file(tmp_path: Path, notes: Path) -> None:
 def test_a_file_of_just_now_is_read_each_time(large: Path, notes: Path, hashed: list[int]) -> None:
     written = max(large.stat().st_mtime_ns, large.stat().st_ctime_ns)
     for _ in range(2):
-        file_digest(large, lambda: written + SETTLED)
+        file_digest(large, lambda: written + QUIET)
     assert len(hashed) == 2
     assert not notes.exists()
-    file_digest(large, lambda: written + SETTLED + 1)
-    file_digest(large, lambda: written + SETTLED + 1)
+    file_digest(large, lambda: written + QUIET + 1)
+    file_digest(large, lambda: written + QUIET + 1)
     assert len(hashed) == 3
 
 
@@ -150,7 +150,7 @@ def test_the_note_of_another_file_counts_for_nothing(
     (other,) = set(notes.iterdir()) - {note}
     other.write_bytes(note.read_bytes())
     forget(monkeypatch)
-    assert digests._noted(str(copy), digests._state(os.open(copy, os.O_RDONLY))) == ""
+    assert digests._noted(str(copy), digests.FileState.of(os.open(copy, os.O_RDONLY))) == ""
 
 
 def test_without_a_place_for_notes_a_process_reads_a_file_once(large: Path, notes: Path, hashed: list[int]) -> None:
@@ -166,5 +166,5 @@ def test_no_file(tmp_path: Path) -> None:
 
 def test_the_notes_are_in_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert digests.folder().name == "digests"
-    assert "fairagent" in str(digests.folder())
+    assert digests.notes_folder().name == "digests"
+    assert "fairagent" in str(digests.notes_folder())

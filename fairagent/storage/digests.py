@@ -4,12 +4,10 @@ A finished folder of fairagent's has a record of all its files, each with its si
 compares the sizes, small files as a whole, and of large ones as much as takes a moment; `fairagent doctor --verify`
 compares every byte. A line of a file that grows carries a checksum of its own.
 
-The digests of large files, remembered: a file that has not changed is not read again.
-
-What was hashed is noted in the user's cache folder, a small file each, under the file's path and state: size, inode,
-device, and the times (ns) of its last change and of that of its status, which nobody can set back. A copy is another
-file; a note that is damaged or of another path counts for nothing; where none can be written the file is read each
-time. `fairagent doctor --verify` looks at no note.
+The digest of a large file is noted in the user's cache folder, so that a file that has not changed is not read again: a
+small file each, under the file's path and state (size, inode, device, and the times (ns) of its last change and of that
+of its status, which nobody can set back). A copy is another file; a note that is damaged or of another path counts for
+nothing; where none can be written the file is read each time. `fairagent doctor --verify` looks at no note.
 """
 
 from __future__ import annotations
@@ -39,6 +37,15 @@ SEED = 20220601
 LARGEST = 1 << 26
 """Bytes of a record."""
 TAIL = len(',"sha256":"0123456789abcdef"}')
+LEAST = 1 << 20
+"""Bytes: a smaller file is read in a millisecond, and nothing about it is noted."""
+QUIET = 2_000_000_000
+"""Nanoseconds that a file has been left alone before it is read, or nothing is noted.
+
+File systems count time in steps, of two seconds at most (FAT): what is written twice within a step has one state.
+"""
+LARGEST_NOTE = 10_000
+"""Bytes."""
 
 log = logger(__name__)
 
@@ -51,21 +58,25 @@ def hash_file(path: Path) -> str:
 
 def record_files(folder: Path) -> None:
     """Write the record of all files in `folder`, in whatever depth."""
-    files = {name: _digest(path) for name, path in _files(folder).items()}
+    files: dict[str, dict[str, Any]] = {}
+    for name, path in _files(folder).items():
+        files[name] = {"bytes": path.stat().st_size, "sha256": hash_file(path)}
+        if files[name]["bytes"] > WHOLE:
+            files[name]["sample"] = _sample(path)
     write_whole(folder / RECORD, json.dumps({"format": 1, "files": files}, indent=1) + "\n")
 
 
 def differences(folder: Path, whole: bool, digest: Callable[[Path], str] = hash_file) -> list[Fault] | None:
     """How the files in `folder` differ from its record; None where it has none.
 
-    `whole`: by every byte, else by what can be compared in a moment (at most 4 MB of a file). `digest` tells the
+    `whole`: by every byte, else by what can be compared in a moment (at most 4 MB of a file). `digest` gives the
     SHA-256 of a whole file.
     """
     path = folder / RECORD
     try:
         recorded: Mapping[str, Mapping[str, Any]] = parse_json(file_text(path, LARGEST))["files"]
         names = set(recorded)
-        wanted = {name: (said["bytes"], said["sha256"], said.get("sample")) for name, said in recorded.items()}
+        expected = {name: (of["bytes"], of["sha256"], of.get("sample")) for name, of in recorded.items()}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -74,12 +85,12 @@ def differences(folder: Path, whole: bool, digest: Callable[[Path], str] = hash_
     faults = [Fault(folder / name, None, "is missing") for name in sorted(names - there.keys())]
     faults += [Fault(folder / name, None, "does not belong there") for name in sorted(there.keys() - names)]
     for name in sorted(names & there.keys()):
-        size, expected, sample = wanted[name]
+        size, of_whole, sample = expected[name]
         try:
-            found = there[name].stat().st_size
-            if found != size:
-                faults.append(Fault(there[name], None, f"has {found:,} bytes, not {size}"))
-            elif (_sample(there[name]) != sample) if sample and not whole else (digest(there[name]) != expected):
+            bytes_there = there[name].stat().st_size
+            if bytes_there != size:
+                faults.append(Fault(there[name], None, f"has {bytes_there:,} bytes, not {size}"))
+            elif (_sample(there[name]) != sample) if sample and not whole else (digest(there[name]) != of_whole):
                 faults.append(Fault(there[name], None, "is not what was written"))
         except OSError as error:
             faults.append(Fault(there[name], None, f"cannot be read ({error.strerror or error})"))
@@ -97,24 +108,18 @@ def recorded(folder: Path, name: str) -> str:
 def expect_whole(folder: Path, what: str, remedy: str) -> None:
     """Raise IndexMismatch, naming every damaged file, where a moment's look at `folder` shows damage to `what`.
 
-    A folder without a record is from an earlier version; that is said once.
+    A folder without a record is from an earlier version, of which the log warns once.
     """
     faults = differences(folder, whole=False)
     if faults is None:
-        _note(folder, what, remedy)
+        _warn(f"{what} at {folder}: from a version without checksums ({RECORD}), so damage is not noticed; {remedy}")
     elif faults:
         raise IndexMismatch(f"{what} at {folder}: damaged; {remedy}", faults)
 
 
 @cache
-def _note(folder: Path, what: str, remedy: str) -> None:
-    log.warning(
-        "%s at %s: from a version that kept no checksums (%s), so that damage is not noticed; %s",
-        what,
-        folder,
-        RECORD,
-        remedy,
-    )
+def _warn(message: str) -> None:
+    log.warning("%s", message)
 
 
 def sealed(line: str, key: str = "") -> str:
@@ -136,7 +141,7 @@ def unsealed(line: bytes, key: str = "") -> bytes:
     plain = line.rstrip(b"\n")
     body = plain[:-TAIL] + b"}"
     if plain[-TAIL:] != f',"sha256":"{checksum(body, key)}"}}'.encode():
-        raise ValueError("its checksum is not that of what it says")
+        raise ValueError("its checksum is not that of its contents")
     return body
 
 
@@ -152,12 +157,6 @@ def _files(folder: Path) -> dict[str, Path]:
     return {name: path for name, path in files.items() if name != RECORD and not path.name.startswith(".")}
 
 
-def _digest(path: Path) -> dict[str, Any]:
-    size = path.stat().st_size
-    sample = {"sample": _sample(path)} if size > WHOLE else {}
-    return {"bytes": size, "sha256": hash_file(path), **sample}
-
-
 def _sample(path: Path) -> str:
     """The SHA-256 of some pieces of a large file."""
     digest = hashlib.sha256()
@@ -170,19 +169,8 @@ def _sample(path: Path) -> str:
     return digest.hexdigest()
 
 
-LEAST = 1 << 20
-"""Bytes: a smaller file is read in a millisecond, and nothing about it is noted."""
-SETTLED = 2_000_000_000
-"""Nanoseconds that a file has been left alone before it is read, or nothing is noted.
-
-File systems count time in steps, of two seconds at most (FAT): what is written twice within a step has one state.
-"""
-LARGEST_NOTE = 10_000
-"""Bytes."""
-
-
 class FileState(NamedTuple):
-    """By what a file is told from what it was."""
+    """What a file is compared by with what it was."""
 
     size: int
     modified: int
@@ -190,21 +178,27 @@ class FileState(NamedTuple):
     inode: int
     device: int
 
+    @classmethod
+    def of(cls, descriptor: int) -> FileState:
+        """That of an open file."""
+        stat = os.fstat(descriptor)
+        return cls(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_dev)
+
 
 _known: dict[tuple[str, FileState], str] = {}
 """What this process has hashed: a cache folder that cannot be written to must not cost a pass for each question."""
 
 
 def file_digest(path: Path, clock: Callable[[], int] = time.time_ns) -> str:
-    """SHA-256 (hex) of a file; `clock` tells the time in ns since 1970. OSError where it cannot be read."""
+    """SHA-256 (hex) of a file; `clock` gives the time in ns since 1970. OSError where it cannot be read."""
     with path.open("rb") as file:
-        state = _state(file.fileno())
+        state = FileState.of(file.fileno())
         place = str(path.absolute())
         if state.size >= LEAST and (digest := _known.get((place, state)) or _noted(place, state)):
             return digest
         began = clock()
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        left_alone = max(state.modified, state.changed) < began - SETTLED and _state(file.fileno()) == state
+        left_alone = max(state.modified, state.changed) < began - QUIET and FileState.of(file.fileno()) == state
     if state.size >= LEAST and left_alone:
         _known[place, state] = digest
         with suppress(BackendUnavailable):
@@ -212,9 +206,9 @@ def file_digest(path: Path, clock: Callable[[], int] = time.time_ns) -> str:
     return digest
 
 
-def folder() -> Path:
+def notes_folder() -> Path:
     """Where the notes are."""
-    # Here and not above: most files are small.
+    # Imported here, since most files are small.
     from platformdirs import user_cache_path
 
     return user_cache_path("fairagent") / "digests"
@@ -230,9 +224,4 @@ def _noted(place: str, state: FileState) -> str:
 
 
 def _note_path(place: str) -> Path:
-    return folder() / f"{hashlib.sha256(place.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
-
-
-def _state(descriptor: int) -> FileState:
-    found = os.fstat(descriptor)
-    return FileState(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
+    return notes_folder() / f"{hashlib.sha256(place.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"

@@ -1,4 +1,4 @@
-"""Atomic writes, a lock for a run's folder, and file names."""
+"""Atomic writes, files of JSON lines that grow, locks, and file names."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def write_whole(path: Path, text: str) -> None:
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that gets to `path` at once: whoever looks, now or after a crash, sees the old one or the new.
 
-    It is written beside `path`, forced to the disk, and renamed; the folder is forced as well. Raises
+    It is written in the same folder, forced to the disk, and renamed; the folder is forced as well. Raises
     BackendUnavailable where the disk is full or may not be written to; the old file is still there then.
     """
     new = path.with_name(f".{path.name}.new")
@@ -60,7 +60,7 @@ def force(path: Path) -> None:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn what the operating system says about writing `path` into a message with the way out."""
+    """Turn the operating system's error about writing `path` into a message with the way out."""
     try:
         yield
     except OSError as error:
@@ -70,7 +70,7 @@ def explained(path: Path) -> Iterator[None]:
 def cannot_write(path: Path, reason: str) -> BackendUnavailable:
     """The error of a full disk, or of one that may not be written to."""
     return BackendUnavailable(
-        f"{path} cannot be written ({reason}); what is done so far is kept: make room or mend the permissions, then "
+        f"{path} cannot be written ({reason}); what is done so far stays: make room or mend the permissions, then "
         "repeat the command"
     )
 

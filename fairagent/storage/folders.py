@@ -19,7 +19,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from fairagent.errors import UsageError
@@ -28,39 +27,18 @@ from fairagent.storage.files import LOCK, cannot_write, force, locked
 
 MARKER = ".fairagent"
 DISK = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EROFS,
-    errno.EACCES,
-    errno.EPERM,
-    errno.EIO,
-    errno.EBUSY,
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EBUSY),
     errno.EXDEV,
 }
 """What the disk, the rights on it or how it is mounted are to blame for."""
 
 
-@dataclass(frozen=True, slots=True)
 class Workshop:
-    """Where what is to be at `folder` is made: in `new`."""
+    """Where what is to be at `folder` is made: in `new`; `old` is what was there before, `path` the workshop itself."""
 
-    folder: Path
-
-    @property
-    def path(self) -> Path:
-        """The workshop's own folder."""
-        return self.folder.with_name(f"{self.folder.name}.partial")
-
-    @property
-    def new(self) -> Path:
-        """What is being made."""
-        return self.path / "new"
-
-    @property
-    def old(self) -> Path:
-        """What was at the place before."""
-        return self.path / "old"
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder.with_name(f"{folder.name}.partial")
+        self.new, self.old = self.path / "new", self.path / "old"
 
     def begin(self) -> None:
         """Start with an empty `new`."""
@@ -78,12 +56,12 @@ class Workshop:
         self.force()
         if self.folder.exists():
             self.folder.rename(self.old)
-        self._bring()
+        self._move_new()
 
     def finish(self) -> None:
-        """Bring what is missing at its place since a process died while it put it there, and forget what was old."""
+        """Move what is missing to its place since a process died while it put it there, and remove what was old."""
         if not self.folder.exists() and self.old.is_dir() and self.new.is_dir():
-            self._bring()
+            self._move_new()
         if self.old.exists():
             self._remove(self.old)
 
@@ -101,7 +79,7 @@ class Workshop:
         part.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
 
-    def _bring(self) -> None:
+    def _move_new(self) -> None:
         self.new.rename(self.folder)
         force(self.folder.parent)
 
@@ -116,7 +94,11 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
     """
     expect_replaceable(folder, markers)
     shop = Workshop(folder)
-    _expect_own(shop.path)
+    if os.path.lexists(shop.path) and not _own(shop.path):
+        raise UsageError(
+            f"{shop.path} is there and was not made by this version of fairagent, which would work there; move it "
+            "away, or name another folder"
+        )
     with _explained(shop.path):
         shop.path.mkdir(parents=True, exist_ok=True)
         (shop.path / MARKER).touch()
@@ -139,7 +121,7 @@ def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> No
 
 
 def recover(folder: Path) -> None:
-    """Bring to its place what a killed process was about to put there."""
+    """Move to its place what a killed process was about to put there."""
     shop = Workshop(folder)
     if not folder.exists() and shop.old.is_dir() and _own(shop.path):
         with locked(shop.path), _explained(shop.path):
@@ -154,16 +136,8 @@ def is_there(folder: Path, name: str) -> bool:
 
 
 def _own(path: Path) -> bool:
-    """Whether the workshop at `path` is fairagent's: it says so, or its maker died before it could."""
-    return path.is_dir() and ((path / MARKER).is_file() or {found.name for found in path.iterdir()} <= {LOCK})
-
-
-def _expect_own(path: Path) -> None:
-    if os.path.lexists(path) and not _own(path):
-        raise UsageError(
-            f"{path} is there and was not made by this version of fairagent, which would work there; move it away, or "
-            "name another folder"
-        )
+    """Whether the workshop at `path` is fairagent's: it is marked so, or its maker died before it could."""
+    return path.is_dir() and ((path / MARKER).is_file() or {one.name for one in path.iterdir()} <= {LOCK})
 
 
 @contextmanager
@@ -172,7 +146,7 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Numpy says of a file that it cannot finish no more than how much it has written.
+        # Numpy's error about a file that it cannot finish has no more than how much it has written.
         short = error.errno is None and str(error).endswith(" written")
         # Whatever else is read on the way has errors of its own.
         elsewhere = error.filename and not Path(error.filename).is_relative_to(path.parent)
@@ -180,7 +154,7 @@ def _explained(path: Path) -> Iterator[None]:
             raise
         raise cannot_write(path, error.strerror or str(error)) from None
     except Exception as error:
-        # The library that writes models has its own errors for what the system says.
+        # The library that writes models has errors of its own for those of the system.
         if not (type(error).__module__.startswith("safetensors") and "os error" in str(error)):
             raise
         raise cannot_write(path, str(error)) from None

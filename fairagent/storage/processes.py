@@ -1,8 +1,7 @@
 """Processes that do jobs side by side, each with what its first job opened.
 
-Python computes in one thread at a time, and Java is asked by one at a time; what computes more than it waits needs
-processes. They are spawned, never forked: Java and torch do not survive a fork. So a script
-needs the guard `if __name__ == "__main__":`, as everything does that starts processes.
+What computes more than it waits needs processes. They are spawned, never forked: Java and torch do not survive a fork.
+So a script needs the guard `if __name__ == "__main__":`, as everything does that starts processes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from fairagent.errors import BackendUnavailable, FairAgentError
-from fairagent.storage.threads import one_thread_from_now_on
+from fairagent.storage.threads import OF_BLAS
 
 T = TypeVar("T")
 
@@ -35,9 +34,9 @@ def cores() -> int:
 
 
 class Crew(ThreadPoolExecutor):
-    """An executor whose threads hand each job to a process of their own; the first does its jobs here, where so told.
+    """An executor whose threads hand each job to a process of their own; the first does its jobs `here`, if so wanted.
 
-    Processes start with the first jobs, those beside `here` after `patience` seconds, so that a short run starts none.
+    Processes start with the first jobs, those besides `here` after `patience` seconds, so that a short run starts none.
     They end with `shutdown`, and with this process, whatever ends it. A job is a function of a module, its arguments
     and its result can be pickled, and what it raises is raised here; BackendUnavailable where its process has ended.
     """
@@ -51,7 +50,7 @@ class Crew(ThreadPoolExecutor):
         self._others: list[_Other] = []
 
     def submit(self, work: Callable[..., T], /, *arguments: Any, **_: Any) -> Future[T]:
-        """Have a job done, and say what will hold its result."""
+        """Have a job done; its result as a future."""
         return super().submit(lambda: self._do(work, arguments))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -99,7 +98,7 @@ class _Other:
             self._process.join(PATIENCE)
             raise BackendUnavailable(
                 f"a worker process has ended (exit code {self._process.exitcode}): was it killed, or is the memory "
-                "used up? What is done is kept: repeat the command, with fewer --workers where memory is short"
+                "used up? What is done stays: repeat the command, with fewer --workers where memory is short"
             ) from None
         if error is not None:
             raise error
@@ -119,18 +118,18 @@ class _Other:
 
 def _serve(jobs: Connection) -> None:
     """Do jobs until the other end is closed, which the end of the process there does as well."""
-    one_thread_from_now_on()
+    # Libraries that are loaded from now on use one thread; OpenMP is torch's and faiss's.
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", *OF_BLAS), "1"))
     # Ctrl-C in a terminal reaches every process: the first one sees to an orderly end.
     for number in ENDING:
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     with suppress(EOFError, OSError):
         while True:
             work, arguments = jobs.recv()
-            answer: tuple[Any, BaseException | None]
             try:
-                answer = work(*arguments), None
+                outcome: tuple[Any, BaseException | None] = work(*arguments), None
             except BaseException as error:
                 if not isinstance(error, FairAgentError):
                     error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-                answer = None, error
-            jobs.send(answer)
+                outcome = None, error
+            jobs.send(outcome)

@@ -1,13 +1,7 @@
-"""JSON of strangers: numbers that computers have, and no deeper than what follows can go through.
+"""Readers of what strangers wrote: whole files as bytes and as text, names of folders, and JSON within bounds.
 
 Python reads NaN, Infinity and numbers of any length, none of which is JSON or of use; what nests deep is read, and then
 breaks whoever goes through it.
-
-What every guarded reader raises.
-
-Whole files, as bytes and as text.
-
-Names that become files or folders.
 """
 
 import gzip
@@ -47,15 +41,13 @@ def file_bytes(path: Path, most: int, unzipped: bool = False) -> bytes:
                 content = _read(gzip.GzipFile(fileobj=io.BytesIO(content)), most)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise Malformed(f"the gzip data break off or are damaged ({error}); fetch it again") from None
-    except Malformed:
-        raise
     except ValueError as error:
-        raise Malformed(f"no path of a file ({error})") from None
+        raise error if isinstance(error, Malformed) else Malformed(f"no path of a file ({error})") from None
     return content
 
 
 def _read(stream: IO[bytes] | gzip.GzipFile, most: int) -> bytes:
-    """All of it, piece by piece: asked for so many bytes at once, Python takes memory for them beforehand."""
+    """All of it, piece by piece: of a read of so many bytes at once Python takes the memory beforehand."""
     pieces, size = [], 0
     while piece := stream.read(PIECE):
         pieces.append(piece)
@@ -140,20 +132,7 @@ def parse_json(text: str) -> Any:
         raise _at(json.JSONDecodeError("Expecting value", text, stop.value)) from None
     except RecursionError:
         raise _too_deep() from None
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for one in inner:
-        if isinstance(one, dict | list):
-            _check_depth(value)
-            break
-    return value
-
-
-def _at(error: json.JSONDecodeError) -> Malformed:
-    return Malformed(f"{error.msg}, line {error.lineno}, column {error.colno}", error.lineno)
-
-
-def _check_depth(value: Any) -> None:
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(DEEPEST):
         level = [
             inner
@@ -162,8 +141,12 @@ def _check_depth(value: Any) -> None:
             if isinstance(inner, dict | list)
         ]
         if not level:
-            return
+            return value
     raise _too_deep()
+
+
+def _at(error: json.JSONDecodeError) -> Malformed:
+    return Malformed(f"{error.msg}, line {error.lineno}, column {error.colno}", error.lineno)
 
 
 def _too_deep() -> Malformed:

@@ -1,10 +1,6 @@
-"""Threads of the numerical libraries: products as small as those of a search lose more by waiting than they gain.
+"""Threads: those of the numerical libraries, a memo that threads share, and progress that is shown elsewhere.
 
-Thread-safe memo: compute each key once, other threads wait for the value.
-
-What this thread is doing that may take its time, told to whoever shows it: a command does on a terminal.
-
-Where nobody asked to be told, saying it costs nothing.
+Products as small as those of a search lose more by waiting for several BLAS threads than they gain.
 """
 
 from __future__ import annotations
@@ -25,8 +21,6 @@ if TYPE_CHECKING:
 
 OF_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 """What BLAS libraries look at when they are loaded, and not afterwards."""
-OF_ALL = ("OMP_NUM_THREADS", *OF_BLAS)
-"""The same with OpenMP, which torch and faiss use."""
 
 _LOCK = threading.Lock()
 _inside = 0
@@ -53,27 +47,20 @@ def one_blas_thread() -> Iterator[None]:
 @contextmanager
 def one_blas_thread_in_a_run() -> Iterator[None]:
     """As `one_blas_thread`, also in BLAS libraries that are loaded within the block and in processes started there."""
-    before = {name: os.environ.get(name) for name in OF_BLAS}
+    before = {name: os.environ[name] for name in OF_BLAS if name in os.environ}
     os.environ.update(dict.fromkeys(OF_BLAS, "1"))
     try:
         with one_blas_thread():
             yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def one_thread_from_now_on() -> None:
-    """Libraries that are loaded afterwards use one thread: the beginning of a process that is one of several."""
-    os.environ.update(dict.fromkeys(OF_ALL, "1"))
+        for name in OF_BLAS:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """What this thread asks of torch uses one thread; where torch is not loaded, nothing asks it."""
+    """Torch computes in one thread; where it is not loaded, nothing happens."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield
@@ -102,7 +89,7 @@ class Memo:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The value of `key`, computed by `make` if nobody has; a failure is not kept for those who come later."""
+        """The value of `key`, computed by `make` if it is not there; an error goes to those who wait and is dropped."""
         with self._lock:
             future = self._made.get(key)
             mine = future is None
@@ -131,33 +118,33 @@ _current: ContextVar[str] = ContextVar("current", default="")
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Say that `what` is being done inside the block, and after it, what was being done before.
+    """Report that `what` is being done inside the block, and after it, what was being done before.
 
-    >>> said = []
-    >>> with listening(said.append), progress("searching"):
+    >>> shown = []
+    >>> with listening(shown.append), progress("searching"):
     ...     with progress("starting Java"):
     ...         pass
-    >>> said
+    >>> shown
     ['searching', 'starting Java', 'searching']
     """
-    tell, outer = _listener.get(), _current.get()
-    if tell is None:
+    listener, outer = _listener.get(), _current.get()
+    if listener is None:
         yield
         return
     token = _current.set(what)
-    tell(what)
+    listener(what)
     try:
         yield
     finally:
         _current.reset(token)
         if outer:
-            tell(outer)
+            listener(outer)
 
 
 @contextmanager
-def listening(tell: Listener) -> Iterator[None]:
-    """Tell `tell` of everything that is done inside the block by this thread, and by those that share its context."""
-    token = _listener.set(tell)
+def listening(listener: Listener) -> Iterator[None]:
+    """Call `listener` with the progress inside the block of this thread, and of those that share its context."""
+    token = _listener.set(listener)
     try:
         yield
     finally:

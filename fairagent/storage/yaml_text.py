@@ -60,8 +60,8 @@ def parse_yaml(text: str) -> Any:
 
 def compose_yaml(text: str) -> yaml.Node | None:
     """The same as nodes, which know their lines."""
-    found: yaml.Node | None = _guarded(text, lambda: yaml.compose(text, _Loader))
-    return found
+    node: yaml.Node | None = _guarded(text, lambda: yaml.compose(text, _Loader))
+    return node
 
 
 def _guarded(text: str, read: Callable[[], T]) -> T:
@@ -74,9 +74,9 @@ def _guarded(text: str, read: Callable[[], T]) -> T:
         return read()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = ", ".join(part for part in (error.context, error.problem) if part)
+        message = " ".join(", ".join(part for part in (error.context, error.problem) if part).split())
         where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        raise Malformed(f"not valid YAML: {' '.join(said.split())}{where}", mark.line + 1 if mark else None) from None
+        raise Malformed(f"not valid YAML: {message}{where}", mark.line + 1 if mark else None) from None
     except (yaml.YAMLError, UnicodeError) as error:
         raise Malformed(f"not valid YAML: {' '.join(str(error).split())}") from None
 

@@ -33,10 +33,10 @@ from .tiny import write
 @pytest.fixture(autouse=True)
 def trusting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Notes of every file, also of small ones and of those written just now: what can go wrong does so here."""
-    monkeypatch.setattr(digests, "folder", lambda: tmp_path / "notes")
+    monkeypatch.setattr(digests, "notes_folder", lambda: tmp_path / "notes")
     monkeypatch.setattr(digests, "_known", {})
     monkeypatch.setattr(digests, "LEAST", 0)
-    monkeypatch.setattr(digests, "SETTLED", -(10**12))
+    monkeypatch.setattr(digests, "QUIET", -(10**12))
     return tmp_path / "notes"
 
 
