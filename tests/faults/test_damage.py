@@ -229,7 +229,7 @@ def test_68_an_index_from_before_there_were_checksums_is_opened_with_a_note(
         assert answers(tmp_path / "old") == expected
     notes = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert len(notes) == 5
-    assert "kept no checksums" in notes[0]
+    assert "wrote no checksums" in notes[0]
     assert "`fairagent index --force`" in notes[0]
 
 
