@@ -112,7 +112,7 @@ def expect_whole(folder: Path, what: str, remedy: str) -> None:
     """
     faults = differences(folder, whole=False)
     if faults is None:
-        _warn(f"{what} at {folder}: from a version that wrote no checksums ({RECORD}), so damage is not noticed; {remedy}")
+        _warn(f"{what} at {folder}: by a version that wrote no checksums ({RECORD}): damage goes unnoticed; {remedy}")
     elif faults:
         raise IndexMismatch(f"{what} at {folder}: damaged; {remedy}", faults)
 
