@@ -120,7 +120,7 @@ HOMES = {
     "search.refine.feedback": "RefineState Refiner",
     "search.refine.llm": "GroundedConfig LlmConfig",
     "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pool_of",
-    "search.rerank.exposure": "FAIRNESS counting_one with_unknown",
+    "search.rerank.exposure": "FAIRNESS",
     "search.rerank.relevance": "ChainConfig",
     "search.run": "hits_of",
     "evaluate.comparison": "paired_t seeded",

@@ -325,8 +325,6 @@ from fairagent.search.rerank.base import ordered as ordered
 from fairagent.search.rerank.base import pair_scorer as pair_scorer
 from fairagent.search.rerank.base import pool_of as pool_of
 from fairagent.search.rerank.exposure import FAIRNESS as FAIRNESS
-from fairagent.search.rerank.exposure import counting_one as counting_one
-from fairagent.search.rerank.exposure import with_unknown as with_unknown
 from fairagent.search.rerank.relevance import ChainConfig as ChainConfig
 from fairagent.search.run import hits_of as hits_of
 from fairagent.settings import BudgetSettings as BudgetSettings

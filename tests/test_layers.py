@@ -69,10 +69,9 @@ KNOWING = {
     "fairagent.papers.utility.kind": 1,
     "fairagent.papers.utility.trial": 2,
     "fairagent.report.answer": 4,
-    "fairagent.search.agent": 1,
-    "fairagent.search.loop.channels": 1,
+    "fairagent.search.run": 1,
+    "fairagent.search.loop.candidates": 1,
     "fairagent.search.loop.environment": 1,
-    "fairagent.search.rerank.exposure": 1,
     "fairagent.settings.tree": 1,
 }
 """How many parts of other modules each of these still knows: only ever fewer."""

@@ -18,7 +18,7 @@ from fairagent.retrieve.base import Retriever, checked, engine_seconds
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, without
 from fairagent.search.loop.fair_qr import measured, select
-from fairagent.search.loop.guard import Guarded, less_fair, moved_by_kinds, unlabeled_off
+from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
 from fairagent.search.rerank.base import Pool, Reranker, StrictReranker
 from fairagent.search.run import SearchRun, engine_notes
 from fairagent.settings import Settings
@@ -137,7 +137,7 @@ class FairAgent(Summarized):
             notes = (
                 *guarded.notes,
                 *less_fair(result.meter.measure(steps[0].ranking), exposures),
-                *moved_by_kinds(meter, result.meter),
+                *moved_by_types(meter, result.meter),
                 *engine_notes(self.retriever, query),
             )
             if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):

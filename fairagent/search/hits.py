@@ -7,8 +7,6 @@
 No engine's package is imported: a hit is told by what it has. It is a mapping (what it holds under `metadata`, `meta`,
 `_source` or `groups` counts too), an object with `metadata` or `meta` (LlamaIndex, LangChain, Haystack), a dataclass or
 named tuple with fields of its own, or a pair of a hit, or its id, and a score.
-
-Groups of documents that belong to another library, and a fair order of what it has found.
 """
 
 from __future__ import annotations
@@ -45,13 +43,7 @@ Shares = Mapping[str, Mapping[str, float]]
 
 
 def fair_order(
-    collection: Collection,
-    ranking: Ranking,
-    n: int,
-    target: Any,
-    fairness: float,
-    unknown: Unknown,
-    query: str = "",
+    collection: Collection, ranking: Ranking, n: int, target: Any, fairness: float, unknown: Unknown, query: str = ""
 ) -> tuple[Ranking, ExposureMeter]:
     """The `n` of the `ranking` that `ExposureReranker` chooses, and what measures both lists."""
     settings = load_settings(overrides={"n": n, "target": target, "unknown": unknown}, environ={})
@@ -116,8 +108,8 @@ WITHIN = ("_source", "meta", "metadata", "groups")
 class FairHits(NamedTuple):
     """Hits in a fair order, with the exposure of the first `n` of the engine's order and of this one.
 
-    There is one exposure for each dimension. `notes` say what else is to be known: labels that look like spellings of
-    one, a target that is estimated from the engine's own order.
+    There is one exposure for each dimension. `notes` are about labels that look like spellings of one, and about
+    targets that are estimated from the engine's own order.
 
     >>> groups = {"sex": {"d1": "m", "d2": "m", "d3": "f"}}
     >>> print(fair_rerank(["d1", "d2", "d3"], groups, {"f": 0.5, "m": 0.5}, n=2, fairness=2))
@@ -130,19 +122,16 @@ class FairHits(NamedTuple):
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """What was done, in one line."""
-        changed = (_change(*pair) for pair in zip(self.before, self.after, strict=True))
-        return "; ".join([counted(len(self.hits), "hit"), *changed, *self.notes])
-
-
-def _change(before: Exposure, after: Exposure) -> str:
-    """The exposure of each group before and after, beside what it should get."""
-    rows = [
-        f"{now.label} {was.share:.0%} -> {now.share:.0%}"
-        + ("" if now.target is None else f" (target {now.target:.0%})")
-        for was, now in zip(exposure_rows(before), exposure_rows(after), strict=True)
-    ]
-    return f"{before.dimension}: {', '.join(rows)}"
+        """What was done, in one line: the exposure of each group before and after, and its target."""
+        parts = [counted(len(self.hits), "hit")]
+        for before, after in zip(self.before, self.after, strict=True):
+            rows = [
+                f"{now.label} {was.share:.0%} -> {now.share:.0%}"
+                + ("" if now.target is None else f" (target {now.target:.0%})")
+                for was, now in zip(exposure_rows(before), exposure_rows(after), strict=True)
+            ]
+            parts.append(f"{before.dimension}: {', '.join(rows)}")
+        return "; ".join([*parts, *self.notes])
 
 
 def fair_rerank(
@@ -164,12 +153,12 @@ def fair_rerank(
     |---|---|
     | `"gender"`, `["gender", "region"]` | in the hits, in fields of these names |
     | `{"gender": "author_gender"}` | in the hits: dimension -> field |
-    | `{"gender": {"d1": "female"}}` | beside them: dimension -> id -> label |
+    | `{"gender": {"d1": "female"}}` | apart from them: dimension -> id -> label |
     | a `Collection`, a `GroupTable` | known by the hits' ids |
 
     A label is a text, a list of them (equal shares) or a mapping to weights, `separator` what stands between several in
     one text; nothing is unknown. `labels` says how values become labels, as in `Collection.from_records`: "join", or
-    dimension -> "join" or value -> label; what the target names is kept as it is spelled there. `target` is a target by
+    dimension -> "join" or value -> label; what the target names stays as it is spelled there. `target` is a target by
     name, the same for all dimensions, or maps dimensions to targets or to the shares of their labels; where there is
     one dimension, the shares alone will do. Without one a collection's own is taken, and else a UsageError shows what
     each choice would mean.
@@ -192,9 +181,7 @@ def fair_rerank(
     known, population, notes = _known(groups, read, separator, labels, target)
     for dimension in known.dimensions:
         if not known.memberships(dimension, places)[:, 1:].any():
-            raise DataError(
-                f"none of the {len(read)} hits has a label of {dimension!r}: there is nothing to be fair to"
-            )
+            raise DataError(f"no hit has a label of {dimension!r}: there is nothing to be fair to")
     targets = {known.dimensions[0]: target} if len(known.dimensions) == 1 and _are_shares(target) else target
     if isinstance(known, GroupTable) and isinstance(targets, Mapping):
         # Groups that no hit is in have a share as well.
@@ -204,8 +191,8 @@ def fair_rerank(
     if isinstance(groups, Collection):
         collection = replace(collection, target=groups.target)
     fair, meter = fair_order(collection, ranking, n, targets, fairness, unknown)
-    ordered = [hits[int(place)] for place in fair.ids]
-    return FairHits(ordered, meter.measure(ranking), meter.measure(fair), (*notes, *following(meter.targets)))
+    notes = (*notes, *following(meter.targets))
+    return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair), notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +215,8 @@ def _read(hit: Any, number: int) -> _Hit:
     own = _own_fields(hit)
     if not own:
         raise UsageError(f"hit {number} is a {type(hit).__name__} ({shown(hit)}), which has no id, score or metadata")
-    found = (own[name] for name in WITHIN if isinstance(own.get(name), Mapping))
-    within = {key: value for one in found for key, value in one.items()}
+    inner = (own[name] for name in WITHIN if isinstance(own.get(name), Mapping))
+    within = {key: value for fields in inner for key, value in fields.items()}
     ids = (str(own[name]) for name in IDS if own.get(name) not in (None, ""))
     scores = (_number(own[name], number) for name in SCORES if own.get(name) is not None)
     return _Hit(number, next(ids, None), next(scores, math.nan), {**within, **own})
@@ -239,8 +226,7 @@ def _own_fields(hit: Any) -> Mapping[str, Any]:
     if isinstance(hit, Mapping):
         return hit
     if hasattr(hit, "_asdict"):
-        found: Mapping[str, Any] = hit._asdict()
-        return found
+        return dict(hit._asdict())
     # A node of LlamaIndex has a score around it.
     inner = getattr(hit, "node", hit)
     names = [field.name for field in fields(hit)] if is_dataclass(hit) else []
@@ -279,14 +265,13 @@ def _known(
     separator: str | None,
     labels: Labeling | None,
     target: str | Mapping[str, Any] | None,
-) -> tuple[Groups, Shares, list[str]]:
+) -> tuple[Groups, Shares, Sequence[str]]:
     """The groups of the hits by their places "0", "1" ..., two passages of a document being two hits, and notes."""
     if not isinstance(groups, str | Sequence | Mapping):
         if labels is not None:
             raise UsageError("labels: these groups have their labels already; it is for values of hits")
-        if isinstance(groups, Collection):
-            return GroupsByPlace(groups.groups, _ids(read)), groups.population, []
-        return GroupsByPlace(groups, _ids(read)), {}, []
+        table, population = (groups.groups, groups.population) if isinstance(groups, Collection) else (groups, {})
+        return GroupsByPlace(table, _ids(read)), population, ()
     names = [groups] if isinstance(groups, str) else groups
     columns = names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))
     if not columns:
@@ -310,10 +295,10 @@ def _known(
 
 
 def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[_Hit]) -> list[Any]:
-    """What says the group of each hit: its own field, or what stands beside its id."""
+    """The value for the group of each hit: its own field, or what belongs to its id."""
     if isinstance(where, Mapping):
-        beside = {str(id): label for id, label in where.items()}
-        return [beside.get(id) for id in _ids(read)]
+        by_id = {str(id): label for id, label in where.items()}
+        return [by_id.get(id) for id in _ids(read)]
     if not any(where in hit.fields for hit in read):
         there = listed(list(dict.fromkeys(name for hit in read for name in hit.fields))) or "none"
         raise UsageError(f"no hit has a field {where!r} for dimension {dimension!r}; there are: {there}")

@@ -42,7 +42,7 @@ def open_agent(
     `settings` are settings or their file; `overrides` beat them, section by section:
     `open_agent("c.yaml", n=10, rerank={"kind": "mmr", "relevance": 0.3})`.
 
-    Raises SettingsError, DataError (every fault of the collection's files), IndexMismatch, BackendUnavailable.
+    Raises SettingsError, DataError (every error of the collection's files), IndexMismatch, BackendUnavailable.
     """
     return served(build(open_site(collection, index, settings, **overrides)))
 
@@ -74,17 +74,17 @@ def build_index(
 ) -> Manifest:
     """Index a collection into a folder, with all that `open_agent` of these settings needs besides: vectors, a graph.
 
-    Arguments are those of `open_agent`; `progress` is told what is being made, and how many documents of it are done.
-    What was at the folder is replaced at the end. Raises what `open_agent` does; DataError with every fault of the
-    document files, UsageError where something else is in the way, BackendUnavailable where the disk is full or another
-    process builds there.
+    Arguments are those of `open_agent`; `progress` gets what is being made, and how many documents of it are done. What
+    was at the folder is replaced at the end. Raises what `open_agent` does; DataError with every error of the document
+    files, UsageError where something else is in the way, BackendUnavailable where the disk is full or another process
+    builds there.
     """
     # Here and not above, as in `update_index`: who searches alone needs none of it.
     from fairagent.retrieve.bm25.build import build_index as build_bm25
 
     site = open_site(collection, index, settings, **overrides)
-    what = f"indexing {site.collection.name}"
-    manifest = build_bm25(site.collection, site.index, site.settings.analyzer, partial(progress, what))
+    of_bm25 = partial(progress, f"indexing {site.collection.name}")
+    manifest = build_bm25(site.collection, site.index, site.settings.analyzer, of_bm25)
     prepare(replace(site, renew=True), progress)
     return manifest
 
@@ -97,7 +97,7 @@ def update_index(
     progress: Progress = lambda what, done: None,
     **overrides: Any,
 ) -> Changes:
-    """Bring what `build_index` has made up to date with the collection's documents, and tell what has changed.
+    """Bring what `build_index` has made up to date with the collection's documents, and return what has changed.
 
     Raises what `build_index` does; IndexMismatch where the index is of another collection, analyzer or version, where
     it is damaged, or where the collection has none of its documents.
@@ -105,8 +105,8 @@ def update_index(
     from fairagent.retrieve.bm25.build import update_index as update_bm25
 
     site = open_site(collection, index, settings, **overrides)
-    what = f"looking for changes in {site.collection.name}"
-    changes = update_bm25(site.collection, site.index, site.settings.analyzer, partial(progress, what))
+    of_bm25 = partial(progress, f"looking for changes in {site.collection.name}")
+    changes = update_bm25(site.collection, site.index, site.settings.analyzer, of_bm25)
     prepare(replace(site, renew=True), progress)
     return changes
 
@@ -131,8 +131,8 @@ def open_site(
 def build(site: Site) -> FairAgent:
     """The agent that the site's settings describe.
 
-    Whatever asks a model asks it through one door: the settings' budget holds for all of it together. Raises
-    SettingsError for parts that do not go together or with the collection, and what opening each of them raises.
+    All its parts ask one model, and the settings' budget holds for all of it together. Raises SettingsError for parts
+    that do not go together or with the collection, and what opening each of them raises.
     """
     site = resolved(site)
     settings, collection = site.settings, site.collection
@@ -178,8 +178,7 @@ def served(agent: FairAgent) -> Pipeline:
 
 def engine_alone(site: Site) -> FairAgent:
     """The engine of the site's settings without an agent: its ranking of the plain query, answered from as it is."""
-    kept = {"engine": site.settings.engine, "sampling": {"alpha": None}}
-    plain = lay(site.settings.given, {"profile": "engine", **kept})
+    plain = lay(site.settings.given, {"profile": "engine", "engine": site.settings.engine, "sampling": {"alpha": None}})
     return build(replace(site, settings=load_settings(overrides=plain, environ={})))
 
 
@@ -204,7 +203,7 @@ def with_settings(site: Site, settings: Settings) -> Site:
 
 
 def check_groups(site: Site) -> None:
-    """Raise UsageError for a dimension that there is not, SettingsError for a part that needs groups and has none."""
+    """Raise UsageError for an unknown dimension, SettingsError for a part that needs groups and has none."""
     settings, collection = site.settings, site.collection
     if not collection.groups.dimensions:
         needs = "the loop" if settings.loops else f"rerank: {settings.rerank}"
@@ -217,16 +216,16 @@ def check_groups(site: Site) -> None:
 
 
 def searching_parts(settings: Settings) -> tuple[Part, ...]:
-    """The parts that a search asks, in the order of asking; those that they use are theirs."""
+    """The parts that a search runs, in their order, without those that they use."""
     loop = (settings.loop,) if settings.loops else ()
     return (settings.engine, *loop, settings.rerank)
 
 
 def parts_of(settings: Settings) -> tuple[Part, ...]:
-    """The parts that a search or an answer asks, with those that they use, in the order of asking, each once."""
+    """The parts that a search or an answer runs, with those that they use, in their order, each once."""
     answering = (settings.filter, settings.debias, settings.generate, settings.attribute)
-    asked = (used for part in (*searching_parts(settings), *answering) for used in (part, *part.uses(settings)))
-    return tuple({id(part): part for part in asked}.values())
+    parts = (used for part in (*searching_parts(settings), *answering) for used in (part, *part.uses(settings)))
+    return tuple({id(part): part for part in parts}.values())
 
 
 def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]) -> Settings:

@@ -10,7 +10,6 @@ from fairagent.search.loop.base import OnStep, ignore_step
 from fairagent.search.run import SearchRun
 from fairagent.settings import Settings
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Topic
-from fairagent.types.search import as_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,8 @@ class Sampled:
 
     def search(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchResult:
         """A ranking that was drawn for this request; otherwise as `FairAgent.search`."""
-        found = self._find(query, on_step)
-        return found.result(*self._drawn(found))
+        run = self._run(query, on_step)
+        return run.result(*self._drawn(run))
 
     def answer(
         self,
@@ -52,8 +51,8 @@ class Sampled:
     ) -> AnswerResult:
         """An answer from a ranking that was drawn for this request; otherwise as `FairAgent.answer`."""
         answerer = self.agent.open_answerer()
-        found = self._find(query, on_step)
-        return answerer.answer(found.result(*self._drawn(found)), found.meter, self.agent.retriever, on_text)
+        run = self._run(query, on_step)
+        return answerer.answer(run.result(*self._drawn(run)), run.meter, self.agent.retriever, on_text)
 
     def sample(self, query: str | Query | Topic, n_samples: int) -> Samples:
         """`n_samples` of the rankings that may be served for `query`, from one run of the loop.
@@ -61,20 +60,16 @@ class Sampled:
         They are the same at every call, whatever is served meanwhile. Raises what `search` does, UsageError for fewer
         than one sample.
         """
-        found = self._find(query)
-        rng = topic_rng(self.settings.sampling.seed, _topic(found.query))
-        return draw(found.pool, self.alpha, self.settings.n, rng, n_samples)
+        run = self._run(query)
+        rng = topic_rng(self.settings.sampling.seed, run.query.id or run.query.text)
+        return draw(run.pool, self.alpha, self.settings.n, rng, n_samples)
 
-    def _find(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchRun:
-        return self.agent.find(as_query(query), self.settings.sampling.pool, on_step)
+    def _run(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchRun:
+        return self.agent.find(query, self.settings.sampling.pool, on_step)
 
-    def _drawn(self, found: SearchRun) -> tuple[Ranking, Draw]:
+    def _drawn(self, run: SearchRun) -> tuple[Ranking, Draw]:
         """The ranking of this request."""
-        seed, topic = self.settings.sampling.seed, _topic(found.query)
+        seed, topic = self.settings.sampling.seed, run.query.id or run.query.text
         request = self._requests.number(topic)
-        ranking = draw(found.pool, self.alpha, self.settings.n, topic_rng(seed, topic, request)).ranking(0)
-        return ranking, Draw(self.alpha, len(found.pool), seed, request)
-
-
-def _topic(query: Query) -> str:
-    return query.id or query.text
+        ranking = draw(run.pool, self.alpha, self.settings.n, topic_rng(seed, topic, request)).ranking(0)
+        return ranking, Draw(self.alpha, len(run.pool), seed, request)

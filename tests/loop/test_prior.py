@@ -19,7 +19,7 @@ from fairagent.retrieve.graph import Graph
 from fairagent.search.loop.actions import RefineAction
 from fairagent.search.loop.controller import Controller
 from fairagent.search.loop.document_types import DocumentType, TypeSource, bonus, type_chances
-from fairagent.search.loop.guard import moved_by_kinds
+from fairagent.search.loop.guard import moved_by_types
 from fairagent.storage.threads import Memo
 
 SCORES = np.array([4.0, 3.0, 2.0, 1.0])
@@ -146,9 +146,9 @@ def test_a_target_that_kinds_have_moved_is_said() -> None:
     before = replace(meter, unlabeled=(UnlabeledTarget(np.array([0.4]), np.array([0.4, 0.3, 0.3])),))
     for share, kind in ((0.1, "have labels"), (0.9, "have none")):
         after = replace(before, unlabeled=(before.unlabeled[0].by_type(np.array([share]), clustered=True),))
-        assert moved_by_kinds(before, after) == (
+        assert moved_by_types(before, after) == (
             f"in gender the target of documents without a label is {share:.0%}, not the 40% of the engine's list: "
-            f"the query asks for the kind of documents that {kind}",
+            f"the query asks for the type of documents that {kind}",
         )
-    assert moved_by_kinds(before, before) == ()
-    assert moved_by_kinds(meter, replace(meter, unlabeled=())) == ()
+    assert moved_by_types(before, before) == ()
+    assert moved_by_types(meter, replace(meter, unlabeled=())) == ()

@@ -15,11 +15,17 @@ from hypothesis import strategies as st
 from scripted import by_letter, collection
 
 from fairagent.errors import DataError, UsageError
-from fairagent.papers.rivals.representative import RepresentativeConfig, RepresentativeReranker, draw_order, raked
+from fairagent.papers.rivals.representative import (
+    RepresentativeConfig,
+    RepresentativeReranker,
+    counting_one,
+    draw_order,
+    raked,
+    with_unknown,
+)
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sampler_log_scores
 from fairagent.search.rerank.base import Pool
-from fairagent.search.rerank.exposure import counting_one, with_unknown
 from fairagent.settings import Settings
 from fairagent.types import FloatArray, Query, Ranking
 

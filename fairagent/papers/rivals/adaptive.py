@@ -37,7 +37,6 @@ from fairagent.extend import (
     SettingsError,
     Site,
     UsageError,
-    counting_one,
     dimensions_of,
     engine_of,
     full_text,
@@ -50,8 +49,8 @@ from fairagent.extend import (
     parse_discount,
     prepare_graphs,
     texts_for,
-    with_unknown,
 )
+from fairagent.papers.rivals.representative import counting_one, with_unknown
 
 GroupPolicy = Literal["none", "budget", "exposure"]
 Where = Literal["both", "frontier"]

@@ -1,10 +1,7 @@
-"""The loops as parts of a pipeline.
-
-The judge of a loop, as settings describe it.
-"""
+"""The loops as parts of a pipeline, and the judge of a loop, as settings describe them."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -81,11 +78,6 @@ ORDER: tuple[ActionName, ...] = ("neighbors", "judge", "refine", "filter")
 Evidence = Literal["feedback"] | EvidenceType
 
 
-def _several(value: Any) -> Any:
-    """One name as a list of one."""
-    return (value,) if isinstance(value, str) else value
-
-
 class GuardedConfig(Part):
     """A loop whose list is compared with the engine's own."""
 
@@ -141,11 +133,15 @@ class ControllerConfig(GuardedConfig):
     steps: int = Field(3, ge=0)
     """The most refinements of a query by the groups' evidence, each of which re-ranks the candidates; 0: none, only
     feedback. More steps come closer to the target, up to a point."""
-    evidence: Annotated[tuple[Evidence, ...], BeforeValidator(_several)] = Field(("feedback",), min_length=1)
+    evidence: Annotated[
+        tuple[Evidence, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+    ] = Field(("feedback",), min_length=1)
     """What stands for a group in the refined query: feedback (words or vectors of its own best documents), or what the
     language model says in one call: llm (words), grounded (words, the model being shown those of its documents),
     passage (a short text). Of several the mean is taken."""
-    actions: Annotated[tuple[ActionName, ...], BeforeValidator(_several)] = ("refine",)
+    actions: Annotated[
+        tuple[ActionName, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+    ] = ("refine",)
     """What the loop may do: neighbors (takes in documents near those of groups that have too few; needs a corpus
     graph), judge (judges what evidence is learned from; needs `judge`), refine (mixes the evidence into the query),
     filter (applies the part `filter` to what would be served). An action without what it needs is not offered."""
@@ -192,6 +188,10 @@ class ControllerConfig(GuardedConfig):
         """The kinds of evidence that a model is asked for."""
         return tuple(kind for kind in get_args(EvidenceType) if kind in self.evidence)
 
+    @property
+    def _judge(self) -> JudgeSettings | None:
+        return self.judge if "judge" in self.actions else None
+
     def uses(self, settings: Settings) -> tuple[Part, ...]:
         """The filter, where that is one of the actions."""
         return (settings.filter,) if "filter" in self.actions else ()
@@ -199,16 +199,16 @@ class ControllerConfig(GuardedConfig):
     @property
     def templates(self) -> tuple[str, ...]:
         """Those of evidence, judge and policy."""
-        judging = self.judge.templates if self.judge and "judge" in self.actions else ()
         evidence = templates_of(self.asked) if self.steps else ()
+        judging = self._judge.templates if self._judge else ()
         return (*evidence, *judging, *((CHOOSE,) if self.policy == "model" else ()))
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Evidence asked for once, everything judged, what takes a removed document's place filtered, each choice."""
         if self.steps:
             yield from worst_case(self.asked, case)
-        if self.judge and "judge" in self.actions:
-            yield from self.judge.worst_case(case)
+        if self._judge:
+            yield from self._judge.worst_case(case)
         if "filter" in self.actions:
             context = case.settings.context.model_copy(update={"documents": ROUNDS * case.settings.n})
             longer = case.settings.model_copy(update={"context": context})
@@ -219,8 +219,8 @@ class ControllerConfig(GuardedConfig):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the judge's model is not on this machine."""
-        if self.judge and "judge" in self.actions:
-            self.judge.check(site)
+        if self._judge:
+            self._judge.check(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index whose terms it reads, and the graph of the engine's embeddings."""
@@ -255,8 +255,8 @@ class ControllerConfig(GuardedConfig):
             made["refine"] = RefineAction(self.steps, self.eta, self.smoothing)
         if graph:
             made["neighbors"] = NeighborsAction(graph)
-        if self.judge and "judge" in self.actions:
-            made["judge"] = self.judge.build(site, self.on_error)
+        if self._judge:
+            made["judge"] = self._judge.build(site, self.on_error)
         if "filter" in self.actions and (filter := site.settings.filter.build(site)):
             made["filter"] = FilterAction(filter, self.worse)
         return tuple(made[name] for name in ORDER if name in made and name in self.actions)

@@ -39,23 +39,19 @@ class Guard:
 
     def complaint(self, served: Ranking, own: Ranking, deep: Ranking, meter: ExposureMeter) -> str:
         """In what `served` is worse than `own`, the head of the engine's list `deep`; "" where it is not."""
-        faults = []
         now, before = meter.measure(served), meter.measure(own)
-        for exposure, gap, was in zip(now, finite_gaps(now), finite_gaps(before), strict=True):
-            if gap - was > self.worse:
-                faults.append(f"less fair in {exposure.dimension}, a gap of {gap:.3f} beside {was:.3f}")
-        kept = retained_relevance(served, own, deep)
-        if kept < self.floor:
-            faults.append(f"less relevant, with {kept:.0%} of what its list has by its own scores")
-        return "; ".join(faults)
+        complaints = [
+            f"less fair in {exposure.dimension}, a gap of {gap:.3f} beside {was:.3f}"
+            for exposure, gap, was in zip(now, finite_gaps(now), finite_gaps(before), strict=True)
+            if gap - was > self.worse
+        ]
+        retained = retained_relevance(served, own, deep)
+        if retained < self.floor:
+            complaints.append(f"less relevant, with {retained:.0%} of what its list has by its own scores")
+        return "; ".join(complaints)
 
     def choose(
-        self,
-        served: Ranking,
-        own: Ranking,
-        deep: Ranking,
-        meter: ExposureMeter,
-        stricter: Callable[[], Ranking | None],
+        self, served: Ranking, own: Ranking, deep: Ranking, meter: ExposureMeter, stricter: Callable[[], Ranking | None]
     ) -> Guarded:
         """What the user gets: `served`, or with "engine" what is no worse than `own`.
 
@@ -101,13 +97,13 @@ def unlabeled_off(served: Sequence[Exposure]) -> tuple[Alarm, ...]:
     )
 
 
-def moved_by_kinds(before: ExposureMeter, after: ExposureMeter) -> tuple[str, ...]:
-    """Where kinds of documents have changed what those without a label should get, a note a dimension."""
+def moved_by_types(before: ExposureMeter, after: ExposureMeter) -> tuple[str, ...]:
+    """Where types of documents have changed what those without a label should get, a note a dimension."""
     pairs = zip(after.targets, before.unlabeled, after.unlabeled, strict=False)
     dues = [(one.dimension, was.shares.sum(), now.shares.sum()) for one, was, now in pairs if was and now]
     return tuple(
         f"in {dimension} the target of documents without a label is {now:.0%}, not the {was:.0%} of the engine's list: "
-        f"the query asks for the kind of documents that {'have labels' if now < was else 'have none'}"
+        f"the query asks for the type of documents that {'have labels' if now < was else 'have none'}"
         for dimension, was, now in dues
         if abs(now - was) > UNLABELED_OFF
     )

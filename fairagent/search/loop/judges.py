@@ -1,4 +1,4 @@
-"""Who says how relevant a document is: a model that reads query and text together, or a language model's yes or no."""
+"""Judges of relevance: a model that reads query and text together, or a language model's yes or no."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

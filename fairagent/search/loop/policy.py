@@ -1,4 +1,4 @@
-"""Who decides what is done next: rules, or a language model."""
+"""What chooses the next action: rules, or a language model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,10 +60,8 @@ class Rules:
         self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
     ) -> Decision:
         """See `Policy.choose`."""
-        for name, offer in offers.items():
-            if offer.open:
-                return Decision(name, offer.why)
-        return Decision(STOP, nothing_left(offers))
+        offered = (Decision(name, offer.why) for name, offer in offers.items() if offer.open)
+        return next(offered, Decision(STOP, nothing_left(offers)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,15 @@ class ModelPolicy:
 
         def chosen() -> Decision:
             choice, _ = ask(self.model, self._request(environment, state, offers, taken), Choice)
-            return _heeded(choice, offered, taken)
+            why = reason_text(choice.reason) or "no reason given"
+            if choice.action == STOP:
+                return Decision(STOP, f"the model: {why}")
+            if choice.action not in offered:
+                names = ", ".join(offered)
+                return Decision(STOP, f"the model chose {choice.action}, which is not offered ({names} is)")
+            if [step.source for step in taken[-2:] if not step.accepted] == [choice.action] * 2:
+                return Decision(STOP, f"the model chose {choice.action} again, which had failed twice")
+            return Decision(choice.action, why)
 
         return unless_failing(chosen, self.on_error, by_rules, unpaid=True)
 
@@ -109,29 +115,16 @@ class ModelPolicy:
             }
             for lack in lacking(state.exposures)[:SHOWN_GROUPS]
         ]
+        offered = {name: visible(offer.why) for name, offer in offers.items() if offer.open}
+        history = taken[-SHOWN_STEPS:]
         variables = {
             "query": query_shown(environment.search.query.text),
             "gap": f"{state.gap:.3f}",
             "groups": groups,
-            "actions": [{"action": name, "why": visible(offer.why)} for name, offer in offers.items() if offer.open],
-            "history": [
-                {"action": step.source, "kept": step.accepted, "reason": step.reason} for step in taken[-SHOWN_STEPS:]
-            ],
+            "actions": [{"action": name, "why": why} for name, why in offered.items()],
+            "history": [{"action": one.source, "kept": one.accepted, "reason": one.reason} for one in history],
         }
-        offered = [name for name, offer in offers.items() if offer.open]
         return self.prompts.request(CHOOSE, variables, TEMPERATURE, narrowed={"action": one_of([*offered, STOP])})
-
-
-def _heeded(choice: Choice, offered: Sequence[str], taken: Sequence[Step]) -> Decision:
-    """What becomes of the model's choice."""
-    why = reason_text(choice.reason) or "no reason given"
-    if choice.action == STOP:
-        return Decision(STOP, f"the model: {why}")
-    if choice.action not in offered:
-        return Decision(STOP, f"the model chose {choice.action}, which is not offered ({', '.join(offered)} is)")
-    if [step.source for step in taken[-2:] if not step.accepted] == [choice.action] * 2:
-        return Decision(STOP, f"the model chose {choice.action} again, which had failed twice")
-    return Decision(choice.action, why)
 
 
 def nothing_left(offers: Mapping[str, Offer]) -> str:

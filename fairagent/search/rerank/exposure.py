@@ -61,15 +61,15 @@ class ExposureReranker:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExposureOrder:
-    """What the greedy order of one pool needs, whatever the fairness: its kinds of documents, best first.
+    """What the greedy order of one pool needs, whatever the fairness: its types of documents, best first.
 
-    Documents with the same groups differ in relevance alone: only the best of each kind can be next. Columns are the
+    Documents with the same groups differ in relevance alone: only the best of each type can be next. Columns are the
     groups of all dimensions, those without a label included where they count: `column` (columns, parts) says whose
     divergence each belongs to, `disjoint` (columns, sets) which no document can be in two of. `least` and `most`
     (columns,) bound what each gets in the end.
     """
 
-    kinds: FloatArray
+    types: FloatArray
     queues: list[list[int]]
     relevance: FloatArray
     target: FloatArray
@@ -93,33 +93,35 @@ class ExposureOrder:
         target, least, most = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("target", "least", "most")
         )
-        column = _belonging([len(part.target) for part in parts])
+        column = np.repeat(np.eye(len(parts)), [len(part.target) for part in parts], axis=0)
         disjoint = _disjoint([[len(part.target) for part in dimension] for dimension in by_dimension])
         numbers: dict[bytes, int] = {}
-        kind_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
-        kinds = rows[np.unique(kind_of, return_index=True)[1]]
+        type_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
+        types = rows[np.unique(type_of, return_index=True)[1]]
         scores = pool.ranking.scores
         relevance = scores / pool.unit if pool.unit else min_max(scores)
         if unlabeled:
             relevance = relevance - unlabeled * sum((of[:, 1:].sum(axis=1) == 0) for of in pool.memberships)
         importance = np.array([part.importance for part in parts]) / max(1.0, sum(counts)) if pool.importance else None
-        queues = _queues(relevance, kind_of, len(kinds))
+        queues: list[list[int]] = [[] for _ in range(len(types))]
+        for i in np.argsort(-relevance, kind="stable").tolist():
+            queues[type_of[i]].append(i)
         weights = discount(min(pool.n, len(pool.ranking)))
         total = weights.sum()
         bounds = least * total, most * total
-        return cls(kinds, queues, relevance, target, column, disjoint, weights, importance, *bounds)
+        return cls(types, queues, relevance, target, column, disjoint, weights, importance, *bounds)
 
     def __call__(self, fairness: float) -> list[int]:
         """The places of the chosen candidates, in their order."""
-        kinds, target, weights = self.kinds, self.target, self.weights
-        dimension_of, labeled = self.column.argmax(axis=1), kinds @ self.column
+        types, target, weights = self.types, self.target, self.weights
+        dimension_of, labeled = self.column.argmax(axis=1), types @ self.column
         next_of = [0] * len(self.queues)
         heads = np.array([self.relevance[queue[0]] for queue in self.queues])
         total = weights.sum()
         entropy = self._entropy(target)
         exposure, mass = np.zeros(len(target)), np.zeros(labeled.shape[1])
-        supply = np.array([len(queue) for queue in self.queues]) @ kinds
-        spent = np.zeros(len(kinds), dtype=bool)
+        supply = np.array([len(queue) for queue in self.queues]) @ types
+        spent = np.zeros(len(types), dtype=bool)
         chosen: list[int] = []
         for rank, weight in enumerate(weights, start=1):
             # Summed anew: at the last rank it is exactly 0, and the last document is judged by what it is.
@@ -128,35 +130,36 @@ class ExposureOrder:
             empty = masses == 0 if left == 0 else None
             if empty is not None:
                 masses[empty] = 1
-            after = exposure + weight * kinds
+            after = exposure + weight * types
             share = (after + left * target) / masses[:, dimension_of]
             # JSD = H((p + t) / 2) - H(p) / 2 - H(t) / 2, both of the first in one pass.
             entropies = self._entropy(np.concatenate(((share + target) / 2, share)))
-            divergence = entropies[: len(kinds)] - (entropies[len(kinds) :] + entropy) / 2
+            divergence = entropies[: len(types)] - (entropies[len(types) :] + entropy) / 2
             if empty is not None:
                 # No exposure at all would come out as ln 2 / 2; it is as far from the target as can be, ln 2.
-                divergence += self._counted(empty.astype(np.float64)) * (np.log(2) / 2)
+                counts = np.ones(empty.shape[1]) if self.importance is None else self.importance
+                divergence += empty.astype(np.float64) @ counts * (np.log(2) / 2)
             value = weight * heads / total - fairness * divergence
             if fairness:
-                value[self._broken(after, supply - kinds, weights[rank:], spent)] = -np.inf
+                value[self._broken(after, supply - types, weights[rank:], spent)] = -np.inf
             value[spent] = -np.inf
-            best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: self.queues[kind][next_of[kind]])
+            best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda one: self.queues[one][next_of[one]])
             chosen.append(self.queues[best][next_of[best]])
             next_of[best] += 1
             spent[best] = next_of[best] == len(self.queues[best])
             heads[best] = 0.0 if spent[best] else self.relevance[self.queues[best][next_of[best]]]
-            supply -= kinds[best]
-            exposure += weight * kinds[best]
+            supply -= types[best]
+            exposure += weight * types[best]
             mass += weight * labeled[best]
         return chosen
 
     def _broken(
         self, after: FloatArray, supply: FloatArray, left: FloatArray, spent: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """The kinds after which the bounds can be met less well than after others, (kinds,).
+        """The types after which the bounds can be met less well than after others, (types,).
 
         What a group still lacks of its least exposure has to be in reach of the documents that it has then, its
-        `supply` (kinds, columns), at the next ranks, whose discounts are `left`; what disjoint groups lack has to fit
+        `supply` (types, columns), at the next ranks, whose discounts are `left`; what disjoint groups lack has to fit
         into these.
         """
         lacking = np.maximum(self.least - after, 0)
@@ -166,14 +169,11 @@ class ExposureOrder:
         return np.asarray(excess > excess[~spent].min() + ROUNDING)
 
     def _entropy(self, shares: FloatArray) -> FloatArray:
-        """The sum over the dimensions of their entropies, each by its importance."""
-        if self.importance is None:
-            return _entropy(shares)
+        """The sum over the dimensions of their entropies - sum p ln p, each by its importance; 0 ln 0 = 0."""
         products = shares * np.log(np.maximum(shares, SMALLEST))
+        if self.importance is None:
+            return np.asarray(-products.sum(axis=-1))
         return np.asarray(-(products @ self.column) @ self.importance)
-
-    def _counted(self, dimensions: FloatArray) -> FloatArray:
-        return np.asarray(dimensions.sum(axis=1) if self.importance is None else dimensions @ self.importance)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,11 +212,6 @@ def _columns(
     )
 
 
-def _belonging(sizes: Sequence[int]) -> FloatArray:
-    """1 where a column belongs to the part of these sizes, (columns, parts)."""
-    return np.repeat(np.eye(len(sizes)), sizes, axis=0)
-
-
 def _disjoint(dimensions: Sequence[Sequence[int]]) -> FloatArray:
     """Sets of columns of which no document is in two, (columns, sets); each dimension has the sizes of its parts.
 
@@ -231,20 +226,6 @@ def _disjoint(dimensions: Sequence[Sequence[int]]) -> FloatArray:
             sets.append((places >= start + known) & (places < end))
         start = end
     return np.array(sets, dtype=np.float64).T
-
-
-def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> list[list[int]]:
-    """The candidates of each kind, most relevant first."""
-    queues: list[list[int]] = [[] for _ in range(kinds)]
-    for i in np.argsort(-relevance, kind="stable").tolist():
-        queues[kind_of[i]].append(i)
-    return queues
-
-
-def _entropy(shares: FloatArray) -> FloatArray:
-    """- sum p ln p over the last axis (nats), with 0 ln 0 = 0."""
-    products = shares * np.log(np.maximum(shares, SMALLEST))
-    return np.asarray(-products.sum(axis=-1))
 
 
 class ExposureConfig(Part):
@@ -262,25 +243,3 @@ class ExposureConfig(Part):
     def build(self, site: Site) -> ExposureReranker:
         """The re-ranker."""
         return ExposureReranker(self.fairness, self.unlabeled, parse_discount(site.settings.discount))
-
-
-def counting_one(rows: FloatArray) -> FloatArray:
-    """Membership rows (m, 1 + g) that add up to 1 each; where one is all zero the group is not known.
-
-    >>> counting_one(np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 0.0]])).tolist()
-    [[0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]
-    """
-    mass = rows.sum(axis=1, keepdims=True)
-    return np.where(mass > 0, rows / np.where(mass > 0, mass, 1), np.eye(1, rows.shape[1]))
-
-
-def with_unknown(first: FloatArray, target: FloatArray) -> FloatArray:
-    """The target (1 + g,) that leaves documents without a label the share that they have among `first`.
-
-    `first` (k, 1 + g) are memberships, the known groups get `target` (g,) of the rest.
-
-    >>> with_unknown(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), np.array([0.25, 0.75])).tolist()
-    [0.5, 0.125, 0.375]
-    """
-    unknown = float(counting_one(first)[:, 0].mean()) if len(first) else 0.0
-    return np.concatenate([[unknown], (1 - unknown) * target])

@@ -1,9 +1,4 @@
-"""Re-rankers that look at relevance alone: by the user's own query, and by it together with the refined ones.
-
-Re-rankers behind each other: each orders what the one before it gives.
-
-The stochastic baseline: one ranking drawn from Plackett-Luce (Fair-RAG, ICTIR 2025).
-"""
+"""Re-rankers by relevance alone, chains of re-rankers, and rankings drawn at random (Fair RAG, ICTIR 2025)."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -39,7 +34,7 @@ class OriginalReranker:
 class FusedReranker:
     """By the user's query and the refined evidence together: (1 - refined) o + refined r, both min-max on [0, 1].
 
-    o is the engine's score for the user's query, r the score of the queries that found the candidates.
+    o is the engine's score for the user's query, r the score of the queries that retrieved the candidates.
     """
 
     retriever: Retriever
@@ -83,13 +78,11 @@ class ChainReranker:
 
     def rerank(self, pool: Pool) -> Ranking:
         """The ranking of the last re-ranker."""
-        for number, reranker in enumerate(self.rerankers, start=1):
-            last = number == len(self.rerankers)
-            ranking = reranker.rerank(pool if last else replace(pool, n=len(pool.ranking)))
-            if last:
-                return ranking
-            pool = pool.of(ranking)
-        return pool.ranking.top(pool.n)
+        n = pool.n
+        for reranker in self.rerankers[:-1]:
+            pool = pool.of(reranker.rerank(replace(pool, n=len(pool.ranking))))
+        pool = replace(pool, n=n)
+        return self.rerankers[-1].rerank(pool) if self.rerankers else pool.ranking.top(n)
 
     def stricter(self) -> Reranker | None:
         """With a stricter last one; None where that has none."""

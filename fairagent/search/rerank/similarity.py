@@ -1,8 +1,7 @@
-"""Maximal marginal relevance: relevant, and unlike what is above (Carbonell & Goldstein 1998).
+"""Re-rankers by how alike the candidates are, by their words, embeddings or groups; all are cosines.
 
-What makes two candidates alike: their words, their embeddings, or their groups. All are cosines.
-
-Re-scoring over the graph of the candidates: what is like other good candidates is better than its own score says.
+Maximal marginal relevance: relevant, and unlike what is above (Carbonell & Goldstein 1998). Re-scoring over the graph
+of the candidates: what is like other good candidates is better than its own score says.
 """
 
 from collections.abc import Callable
