@@ -16,6 +16,7 @@ HOMES = {
         Refinement SearchResult Step Term Topic Usage Verdict
     """,
     "types.clean": "LONGEST_QUERY logger printable query_shown visible",
+    "types.common": "counted",
     "types.search": "as_query",
     "errors": """
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
@@ -133,8 +134,8 @@ HOMES = {
     "evaluate.outcome": "AnswerRecord HitRecord Outcome",
     "evaluate.query_groups": "cloud query_group_files query_group_tables",
     "evaluate.questions": """
-        Question QuestionFile QuestionsKind TEMPERATURE answer_to check_debiasing longest_context questions_of said
-        without_context
+        Question QuestionFile QuestionsKind TEMPERATURE answer_to check_debiasing longest_context questions_of
+        without_context without_thoughts
     """,
     "evaluate.reading": "Plan SystemPlan",
     "evaluate.results": "PAGE",
@@ -142,7 +143,7 @@ HOMES = {
         HEAD JOURNAL Run TRANSCRIPT answers differences load_run read_head read_outcomes side_by_side
     """,
     "evaluate.systems": "System build_systems site_of",
-    "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table count_of",
+    "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table",
     "evaluate.thresholds": "Bound",
     "evaluate.workers": "Workers",
     "report.page": "STYLES TEMPLATES",

@@ -99,8 +99,8 @@ from fairagent.evaluate.questions import answer_to as answer_to
 from fairagent.evaluate.questions import check_debiasing as check_debiasing
 from fairagent.evaluate.questions import longest_context as longest_context
 from fairagent.evaluate.questions import questions_of as questions_of
-from fairagent.evaluate.questions import said as said
 from fairagent.evaluate.questions import without_context as without_context
+from fairagent.evaluate.questions import without_thoughts as without_thoughts
 from fairagent.evaluate.reading import Plan as Plan
 from fairagent.evaluate.reading import SystemPlan as SystemPlan
 from fairagent.evaluate.results import PAGE as PAGE
@@ -126,7 +126,6 @@ from fairagent.evaluate.tables import PlotLine as PlotLine
 from fairagent.evaluate.tables import PlotPoint as PlotPoint
 from fairagent.evaluate.tables import SIGNIFICANT as SIGNIFICANT
 from fairagent.evaluate.tables import Table as Table
-from fairagent.evaluate.tables import count_of as count_of
 from fairagent.evaluate.thresholds import Bound as Bound
 from fairagent.evaluate.workers import Workers as Workers
 from fairagent.llm import Message as Message
@@ -403,6 +402,7 @@ from fairagent.types.clean import logger as logger
 from fairagent.types.clean import printable as printable
 from fairagent.types.clean import query_shown as query_shown
 from fairagent.types.clean import visible as visible
+from fairagent.types.common import counted as counted
 from fairagent.types.search import as_query as as_query
 
 HOMES: dict[str, str]

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import Checking, ExperimentKind, Systems
-from fairagent.evaluate.reading import read_experiment
+from fairagent.evaluate.reading import read_values
 from fairagent.evaluate.systems import read_systems
+from fairagent.settings import read_yaml
 
 
 def read_file(file: Path) -> tuple[ExperimentKind, Systems]:
     """What the file says, and its systems; raises every problem of both."""
     problems = Problems()
-    described = read_experiment(file, problems)
+    described = read_values(read_yaml(file), file, problems)
     dimensions = getattr(described, "dimensions", ())
     systems = read_systems(described, file.parent, Checking(problems, {}, True, None, None, dimensions))
     problems.check(file)

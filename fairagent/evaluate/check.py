@@ -37,13 +37,13 @@ class CheckedExperiment:
 
     @property
     def queries(self) -> list[str]:
-        """What is searched for or asked, topic by topic."""
+        """The queries or questions, topic by topic."""
         return [self.subject.topics[id].query for id in self.plan.topics]
 
 
 @dataclass(frozen=True, slots=True)
 class NoDocuments:
-    """The documents of experiments that search nothing."""
+    """An empty source of documents, for experiments without a collection."""
 
     notes: tuple[str, ...] = ()
 
@@ -74,7 +74,7 @@ def check_experiment(
 
     `limit` takes so many of its topics that count, drawn by its seed: of each group of topics or class of questions
     its share (`sampled`). Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the
-    file sets beats the environment. One error, of the first problem's kind, lists every problem.
+    file sets beats the environment. One error, of the first problem's type, lists every problem.
     """
     return check_values(read_yaml(file), file, file.parent, limit, environ, labeled)
 
@@ -109,17 +109,18 @@ def examine(
 ) -> tuple[ExperimentKind, CheckedExperiment | None]:
     """What the values describe, and as `check_values` the experiment; what is wrong is added to `problems`.
 
-    With problems the experiment is good for an estimate and no more; None where too little is there for that: its
-    topics, or its baseline.
+    With problems the experiment is good for an estimate and no more; None where its topics or its baseline are missing.
     """
     kind = read_values(values, file, problems).relative_to(folder)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
     kind = kind.on(collection) if collection else kind
-    # Questions have files of their own, which say what the collection does not.
+    # Questions have files of their own, which can be checked without the collection.
     opening = collection or (None if kind.needs_collection else NO_COLLECTION)
     subject = problems.attempt("", kind.open, opening) if opening else None
-    common = _common(kind, problems, environ)
+    # Budget, prices and cache of all systems together; also what is set to nothing: `cache: ''` is no cache.
+    own = {key: getattr(kind, key) for key in kind.model_fields_set & {"budget", "prices", "cache"}}
+    common = problems.attempt("", load_settings, None, own, environ) or Settings()
     checking = Checking(problems, environ, labeled, collection, subject)
     checking.dimensions = kind.fair_in(checking)
     checking.systems = read_systems(kind, folder, checking)
@@ -141,10 +142,10 @@ def examine(
     measured = kind.measured(dimensions)
     measures = tuple(one.name for one in measured)
     baseline = kind.baseline or next(iter(rows), "")
-    # A system that could not be read has been reported; that a row of its name is missing would say it again.
+    # A system that could not be read is a problem already; its missing row is none.
     known = {**kind.systems, **rows} if len(checking.systems) < len(kind.systems) else rows
     _check_names(kind, rows, known, baseline, problems)
-    # Nobody knows the dimensions of what is not there.
+    # Without a subject the dimensions are not known.
     judged = dimensions if subject is not None else None
     expected = _expected(kind, judged, (*measures, *kind.measured_together), problems)
     thresholds: tuple[Threshold, ...] = ()
@@ -169,23 +170,16 @@ def examine(
     return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded)
 
 
-def _common(kind: ExperimentKind, problems: Problems, environ: Mapping[str, str]) -> Settings:
-    """Settings of which budget, prices and cache hold for all systems together."""
-    # Also what is set to nothing: `cache: ''` keeps no replies.
-    own = {key: getattr(kind, key) for key in kind.model_fields_set & {"budget", "prices", "cache"}}
-    return problems.attempt("", load_settings, None, own, environ) or Settings()
-
-
 def _check_names(
     kind: ExperimentKind, rows: Systems, names: Mapping[str, object], baseline: str, problems: Problems
 ) -> None:
     """That the names with which one part of the file refers to another are there."""
     if names and baseline not in names:
         problems.add(SettingsError, f"baseline: no system {baseline!r}; there are: {listed(names)}")
+    there = [*names, *kind.rows_together]
     for name in kind.expected:
-        if name not in names and name not in kind.rows_together:
-            there = listed([*names, *kind.rows_together])
-            problems.add(SettingsError, f"expected: no system {name!r}; there are: {there}")
+        if name not in there:
+            problems.add(SettingsError, f"expected: no system {name!r}; there are: {listed(there)}")
     models = {*kind.other_models, *(system.settings.model.name for system in rows.values())}
     for name in sorted(set(kind.prices) - models):
         problems.add(SettingsError, f"prices: no system uses the model {name!r}")
@@ -194,10 +188,7 @@ def _check_names(
 def _expected(
     kind: ExperimentKind, dimensions: Sequence[str] | None, measures: Sequence[str], problems: Problems
 ) -> Expected:
-    """The expected numbers by system, dimension ("" for relevance alone) and the measures' full definitions.
-
-    Where it is not known which dimensions there are (None), any is right.
-    """
+    """The expected numbers by the measures' full definitions; where `dimensions` is None, any dimension is right."""
     names = {name: measure for measure in measures for name in (label_of(measure), measure)}
     expected: Expected = {}
     for system, values in kind.expected.items():

@@ -1,13 +1,10 @@
-"""Systems compared, measure by measure, over the topics that all of them answered.
-
-Systems that rank exactly as another does: a table in which they stand has to say so, and why.
-"""
+"""Systems compared, measure by measure, over the topics that all of them answered, and the statistics of that."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -16,6 +13,9 @@ from fairagent.errors import DataError
 from fairagent.evaluate.outcome import Outcome
 from fairagent.settings import Settings
 from fairagent.types import FloatArray
+
+SAME = 1e-9
+"""Two values of a topic that differ by no more are a tie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,8 @@ class Comparison:
     topics: int
 
 
-SAME = 1e-9
-"""Two values of a topic that differ by no more are a tie."""
-
-Answers = Mapping[tuple[str, str], Outcome]
-"""(topic, system) -> outcome."""
-
-
 def compare(
-    answers: Answers,
+    outcomes: Mapping[tuple[str, str], Outcome],
     topics: Sequence[str],
     systems: Sequence[str],
     columns: Sequence[tuple[str, str]],
@@ -63,21 +56,21 @@ def compare(
 ) -> tuple[Comparison, ...]:
     """Every system by every measure over `topics`, which all systems answered; the first system is the baseline.
 
-    `columns` are (dimension, measure); one that no topic counts for is left out. `lower_is_better` are the measures of
-    which it is. In the order of the columns, then of the systems. The random numbers depend on `seed`, dimension and
-    measure: all systems are resampled alike.
+    `outcomes` are by (topic, system), `columns` (dimension, measure); one that no topic counts for is left out. In the
+    order of the columns, then of the systems. The random numbers depend on `seed`, dimension and measure: all systems
+    are resampled alike.
     """
-    found: list[Comparison] = []
+    rows: list[Comparison] = []
     for dimension, measure in columns:
-        counted = [topic for topic in topics if measure in answers[topic, systems[0]].values.get(dimension, {})]
+        counted = [topic for topic in topics if measure in outcomes[topic, systems[0]].values.get(dimension, {})]
         if not counted:
             continue
         try:
-            of_topic = [[answers[topic, system].values[dimension][measure] for topic in counted] for system in systems]
+            of_topic = [[outcomes[topic, system].values[dimension][measure] for topic in counted] for system in systems]
         except KeyError as error:
             raise DataError(f"the journal is damaged: an outcome lacks {error}; start over with --new") from None
-        found.extend(_rows(dimension, measure, systems, np.array(of_topic), seed, measure in lower_is_better))
-    return tuple(found)
+        rows.extend(_rows(dimension, measure, systems, np.array(of_topic), seed, measure in lower_is_better))
+    return tuple(rows)
 
 
 def _rows(
@@ -85,32 +78,21 @@ def _rows(
 ) -> Iterator[Comparison]:
     """The comparisons of one column; `values` is (systems, topics), the baseline first."""
     low, high = bootstrap_intervals(values, seeded(seed, "bootstrap", dimension, measure))
-    ends = zip(systems, values.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
+    means = zip(systems, values.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
+    about = [(system, dimension, measure, mean, least, most) for system, mean, least, most in means]
     topics = values.shape[1]
-    rows = [
-        Comparison(system, dimension, measure, mean, least, most, None, None, None, None, None, 0, 0, 0, topics)
-        for system, mean, least, most in ends
-    ]
-    yield rows[0]
+    yield Comparison(*about[0], None, None, None, None, None, 0, 0, 0, topics)
     differences = values[1:] - values[0]
     differences[np.abs(differences) <= SAME] = 0
     t = [paired_t(of_system) for of_system in differences]
     randomization = paired_randomization(differences, seeded(seed, "randomization", dimension, measure))
-    tests = zip(rows[1:], differences, t, holm(t), randomization, holm(randomization), strict=True)
-    for row, of_system, t_p, t_holm, randomization_p, randomization_holm in tests:
-        wins, ties, losses = wins_ties_losses(-of_system if lower else of_system)
-        yield replace(
-            row,
-            difference=float(of_system.mean()),
-            t_p=t_p,
-            randomization_p=randomization_p,
-            t_holm=t_holm,
-            randomization_holm=randomization_holm,
-            wins=wins,
-            ties=ties,
-            losses=losses,
-        )
+    p_values = zip(t, randomization, holm(t), holm(randomization), strict=True)
+    for place, of_system, tests in zip(about[1:], differences, p_values, strict=True):
+        won = wins_ties_losses(-of_system if lower else of_system)
+        yield Comparison(*place, float(of_system.mean()), *tests, *won, topics)
 
+
+# --- systems that rank as another does ------------------------------------------------------------------------------
 
 SIGN = "="
 """Marks systems whose rankings equal those of another."""
@@ -127,7 +109,6 @@ class Equal:
     why: str = ""
 
     def __str__(self) -> str:
-        """A line for below a table."""
         since = f", since {self.why}" if self.why else ""
         return f"{SIGN} {self.system}: the rankings of {self.other} on all topics{since}"
 
@@ -135,26 +116,24 @@ class Equal:
 def equal_systems(
     rankings: Mapping[str, Sequence[Sequence[str]]], settings: Mapping[str, Settings]
 ) -> tuple[Equal, ...]:
-    """The systems whose rankings are those of one before them: system -> the ids of each topic, best first.
-
-    The first system that ranks so is the one named. Empty where there are no topics.
+    """The systems whose rankings are those of the first one before them: system -> the ids of each topic, best first.
 
     >>> ranked = {"BM25": [["a", "b"]], "fair": [["b", "a"]], "FAIR-QR": [["a", "b"]]}
     >>> [str(one) for one in equal_systems(ranked, {})]
     ['= FAIR-QR: the rankings of BM25 on all topics']
     """
     first: dict[tuple[tuple[str, ...], ...], str] = {}
-    found = []
+    equal = []
     for system, of_topics in rankings.items():
         other = first.setdefault(tuple(map(tuple, of_topics)), system)
         if other != system and len(of_topics):
             both = system in settings and other in settings
-            found.append(Equal(system, other, _why(settings[system], settings[other]) if both else ""))
-    return tuple(found)
+            equal.append(Equal(system, other, _why(settings[system], settings[other]) if both else ""))
+    return tuple(equal)
 
 
 def _why(own: Settings, other: Settings) -> str:
-    """Why two systems rank alike, where their settings tell."""
+    """Why two systems rank alike, where their settings show it."""
     if own.given == other.given:
         return SAME_SETTINGS
     # The union of all lists holds the first one, so at full depth nothing that a loop did remains.
@@ -163,10 +142,11 @@ def _why(own: Settings, other: Settings) -> str:
     return ORIGINAL if original and plain and own.engine == other.engine else ""
 
 
+# --- statistics over topics -----------------------------------------------------------------------------------------
+
 RESAMPLES = 10_000
 BATCH = 500
 """Resamples that are in memory at a time."""
-LEVEL = 0.95
 ROUNDING = 1e-12
 
 
@@ -190,17 +170,10 @@ def bootstrap_intervals(values: FloatArray, rng: np.random.Generator) -> tuple[F
 
     if values.shape[1] < 2:
         return values[:, 0], values[:, 0]
-    found = bootstrap(
-        (values,),
-        np.mean,
-        axis=1,
-        n_resamples=RESAMPLES,
-        batch=BATCH,
-        confidence_level=LEVEL,
-        method="percentile",
-        rng=rng,
+    resampled = bootstrap(
+        (values,), np.mean, axis=1, n_resamples=RESAMPLES, batch=BATCH, method="percentile", rng=rng
     ).confidence_interval
-    return np.asarray(found.low), np.asarray(found.high)
+    return np.asarray(resampled.low), np.asarray(resampled.high)
 
 
 def paired_t(differences: FloatArray) -> float | None:
@@ -245,7 +218,7 @@ def paired_randomization(differences: FloatArray, rng: np.random.Generator) -> l
         below += (means <= observed + near).sum(axis=0)
         above += (means >= observed - near).sum(axis=0)
         drawn += len(signs)
-    # What was observed is one of the tosses; where all there are were tried, it is among them.
+    # The observed signs are one of the tosses; where all there are were tried, they are among them.
     itself = int(drawn < 2**topics)
     p_values: list[float | None] = np.minimum(1.0, 2 * (np.minimum(below, above) + itself) / (drawn + itself)).tolist()
     return p_values
@@ -271,8 +244,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     corrected: list[float | None] = [None] * len(p_values)
     highest = 0.0
     for smaller, (p, place) in enumerate(tested):
-        highest = max(highest, min(1.0, (len(tested) - smaller) * p))
-        corrected[place] = highest
+        corrected[place] = highest = max(highest, min(1.0, (len(tested) - smaller) * p))
     return corrected
 
 

@@ -1,15 +1,12 @@
-"""Running an experiment: what is missing is done, what is done is kept, and the tables are written from the journal.
-
-Runs one topic under one system: an experiment's trial, opened once in each process that works on a plan.
-"""
+"""Running an experiment: what is missing is done, each outcome is journaled, and the tables are written from that."""
 
 from __future__ import annotations
 
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -67,9 +64,8 @@ class TopicRunner:
         """Open the engines and build the systems, which may train some of them."""
         kind = plan.experiment
         collection = collection or open_collection(kind)
-        subject = subject or kind.open(collection)
         models = models or Models(plan.cache, plan.budget, plan.prices)
-        opened = Opened(plan, collection, subject, models, Memo())
+        opened = Opened(plan, collection, subject or kind.open(collection), models, Memo())
         return cls(kind.trial(opened), opened)
 
     def outcome(self, system: str, id: str) -> Outcome:
@@ -97,13 +93,14 @@ class TopicRunner:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a job came to, and the exchanges with models that nobody has been told of where it was done."""
+    """What a job came to, and the exchanges with models that no listener has heard of in its process."""
 
     outcome: Outcome
     exchanges: tuple[Exchange, ...] = ()
 
 
 _runners: dict[str, tuple[TopicRunner, Listener | None]] = {}
+"""The open runners of this process, each with the listener that hears of exchanges as they happen, if there is one."""
 _opening = threading.Lock()
 
 
@@ -112,36 +109,29 @@ def run_job(key: str, plan: str, system: str, topic: str) -> Done:
 
     `plan` is the plan as JSON, `key` names it and the state of its collection.
     """
-    untold: list[Exchange] = []
-    with _opening, exchanges_to(untold.append):
+    exchanges: list[Exchange] = []
+    with _opening, exchanges_to(exchanges.append):
         if key not in _runners:
             _runners[key] = TopicRunner.open(Plan.model_validate_json(plan)), None
     runner, listener = _runners[key]
-    tell = listener or untold.append
-    with one_blas_thread(), exchanges_to(lambda exchange: tell(replace(exchange, system=system, topic=topic))):
+    add = listener or exchanges.append
+    with one_blas_thread(), exchanges_to(lambda exchange: add(replace(exchange, system=system, topic=topic))):
         outcome = runner.outcome(system, topic)
-    return Done(outcome, tuple(untold))
-
-
-def keep_open(key: str, runner: TopicRunner, listener: Listener) -> None:
-    """Let `run_job` in this process use `runner` for `key`, and tell `listener` of its exchanges as they happen."""
-    _runners[key] = runner, listener
+    return Done(outcome, tuple(exchanges))
 
 
 def close(key: str) -> None:
-    """Forget the runner of `key` in this process and release its files."""
-    if found := _runners.pop(key, None):
-        found[0].close()
+    """Release the files of the runner of `key` in this process."""
+    if entry := _runners.pop(key, None):
+        entry[0].close()
 
 
 ATTEMPTS = 3
 """How often a topic that fails is tried under one system, over all repetitions of the command."""
-
-
 BEFORE = {LOCK, f".{HEAD}.new"}
 """What may be in a run's folder before its run.json is: whoever began it may have been killed."""
-NOT_KEPT: Any = {"cache": True, "budget": True, "experiment": {"cache", "budget"}}
-"""What a run's plan does not tell: it may be another each time."""
+NOT_IN_PLAN: Any = {"cache": True, "budget": True, "experiment": {"cache", "budget"}}
+"""What is left out of the plan in run.json: it may be another each time."""
 
 
 def build_indexes(checked: CheckedExperiment, progress: Progress = lambda what, done: None) -> None:
@@ -163,13 +153,13 @@ def run_experiment(
 ) -> Run:
     """Run what `folder` does not hold yet, and write its results; the indexes must be there (`build_indexes`).
 
-    To be repeated after whatever has ended it: the result is the same. `new` starts over. `progress` is told how many
-    of all jobs are done. `models` is the door that systems of this process call theirs through (unless told otherwise,
-    one with the plan's budget, prices and cache); who gives it closes it.
+    To be repeated after whatever has ended it: the result is the same. `new` starts over. `progress` gets how many jobs
+    are done, and of how many. `models` are those of the systems of this process, closed by the caller; without them,
+    the plan's budget, prices and cache hold.
 
-    Raises UsageError where `folder` holds something else or a run of something else, or a cluster is to keep a budget;
-    BackendUnavailable where another process works in it; and what ends a run (no key, no budget, Ctrl-C): then the
-    results so far are there, marked as partial.
+    Raises UsageError where `folder` holds something else or a run of something else, or a budget is to hold on a
+    cluster; BackendUnavailable where another process works in it; and what ends a run (no key, no budget, Ctrl-C): then
+    the results so far are there, marked as partial.
     """
     if not workers.here and checked.plan.budget != BudgetSettings():
         raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
@@ -219,7 +209,7 @@ def _take_up(
         made_from = {**made_from, "systems": {**before["systems"], **made_from["systems"]}}  # type: ignore[dict-item]
     head = {
         "format": FORMAT,
-        "plan": without_passwords(plan.model_dump(mode="json", exclude=NOT_KEPT)),
+        "plan": without_passwords(plan.model_dump(mode="json", exclude=NOT_IN_PLAN)),
         "excluded": dict(checked.excluded),
         "fingerprint": made_from,
         "provenance": provenance(checked, environ),
@@ -237,8 +227,8 @@ def _run_rest(
 ) -> None:
     plan = checked.plan
     head = read_head(folder)
-    kept = read_outcomes(folder, head)
-    latest, failed = answers(kept), failures(kept)
+    outcomes = read_outcomes(folder, head)
+    latest, failed = answers(outcomes), failures(outcomes)
     everything = [(system, topic) for topic in plan.topics for system in plan.systems]
     rest = [
         (system, topic)
@@ -252,32 +242,28 @@ def _run_rest(
         return
     text = plan.model_dump_json()
     key = json.dumps([str(folder.absolute()), text, made_from])
-    with _told(folder / TRANSCRIPT) as told:
-        if workers.here:
-            with exchanges_to(told):
-                keep_open(key, TopicRunner.open(plan, checked.collection, checked.subject, models), told)
-        try:
-            with Journal(folder / JOURNAL, keys(head["fingerprint"])) as journal:
-
-                def keep(job: Done) -> None:
-                    nonlocal done
-                    for exchange in job.exchanges:
-                        told(exchange)
-                    journal.add(job.outcome)
-                    done += 1
-                    progress(done, len(everything))
-
-                workers.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), keep)
-        finally:
-            close(key)
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[Listener]:
-    """What adds an exchange to the transcript at `path`; a run that asks no model leaves none."""
+    path = folder / TRANSCRIPT
     try:
-        with Transcript(path) as kept:
-            yield kept.add
+        with Transcript(path) as transcript:
+            if workers.here:
+                with exchanges_to(transcript.add):
+                    runner = TopicRunner.open(plan, checked.collection, checked.subject, models)
+                _runners[key] = runner, transcript.add
+            try:
+                with Journal(folder / JOURNAL, keys(head["fingerprint"])) as journal:
+
+                    def record(job: Done) -> None:
+                        nonlocal done
+                        for exchange in job.exchanges:
+                            transcript.add(exchange)
+                        journal.add(job.outcome)
+                        done += 1
+                        progress(done, len(everything))
+
+                    workers.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), record)
+            finally:
+                close(key)
     finally:
+        # A run that uses no model leaves no transcript.
         if path.is_file() and not path.stat().st_size:
             path.unlink()

@@ -1,7 +1,4 @@
-"""The types of an experiment file's keys: names, chosen topics, settings of systems.
-
-What is wrong with an experiment, gathered so that everything can be reported at once.
-"""
+"""What an experiment file's keys may hold, which topics it takes, and the list of everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from pydantic import BeforeValidator, Field
 from fairagent.errors import FairAgentError
 from fairagent.settings import Section
 from fairagent.types import Topic
+from fairagent.types.common import counted
 
 
 class TopicSample(Section):
@@ -71,85 +69,20 @@ class FileSection(Section):
         return self.model_copy(update={name: str((folder / getattr(self, name)).absolute()) for name in self.paths})
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
+# --- topics ---------------------------------------------------------------------------------------------------------
 
 
-class Problems:
-    """A growing list of problems; checks add to it and go on, `check` raises them together.
-
-    `of` says which systems have a problem: its message -> their names; one that is not in it is everybody's.
-    """
-
-    def __init__(self) -> None:
-        self.found: list[FairAgentError] = []
-        self.of: dict[str, list[str]] = {}
-
-    def attempt(self, where: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """What `work` gives; None, and its error noted with its place (if any), where it raises one of ours."""
-        return self.attempt_for("", where, work, *args, **kwargs)
-
-    def attempt_for(self, system: str, where: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The same for one system, of which no more may be said than `where` tells."""
-        try:
-            return work(*args, **kwargs)
-        except FairAgentError as error:
-            self.add(type(error), f"{where}: {error}" if where else str(error), system)
-            return None
-
-    def add(self, kind: type[FairAgentError], message: str, system: str = "") -> None:
-        """Note one problem, unless it is there already: systems share faults as they share settings."""
-        if system:
-            self.of.setdefault(message, []).append(system)
-        if message not in map(str, self.found):
-            self.found.append(kind(message))
-
-    def by_system(self, names: Iterable[str]) -> dict[str, list[FairAgentError]]:
-        """System -> what keeps it alone from running: what was said to be its own, or begins with its place."""
-        found: dict[str, list[FairAgentError]] = {name: [] for name in names}
-        for error in self.found:
-            place = place_in(str(error), found)
-            for name in {*self.of.get(str(error), ()), *([place[0]] if place else [])} & found.keys():
-                found[name].append(error)
-        return found
-
-    def error(self, file: Path | str) -> FairAgentError:
-        """One error, of the first problem's kind, with all of them; `file` is the experiment's, or what it is of."""
-        count = f"{len(self.found)} problem{'s' * (len(self.found) != 1)}"
-        listed = ["- " + str(error).replace("\n", "\n  ") for error in self.found]
-        return type(self.found[0])("\n".join([f"experiment {file}: {count}, nothing was run", *listed]))
-
-    def check(self, file: Path | str) -> None:
-        """Raise that error; nothing where there is no problem."""
-        if self.found:
-            raise self.error(file)
-
-
-def place_in(message: str, names: Iterable[str]) -> tuple[str, str] | None:
-    """The system in whose place a message begins, and the rest of it; None where it begins otherwise.
-
-    >>> place_in("systems.GPT.4: no key", ["GPT", "GPT.4"]), place_in("topics: none", ["GPT"])
-    (('GPT.4', 'no key'), None)
-    """
-    # A name may begin with another and a dot.
-    for name in sorted(names, key=len, reverse=True):
-        for mark in (": ", "."):
-            if message.startswith(place := f"systems.{name}{mark}"):
-                return name, message.removeprefix(place)
-    return None
-
-
-Half = Literal["tune", "test"]
-
-
-def half(collection: str, topic: str) -> Half:
+def half(collection: str, topic: str) -> Literal["tune", "test"]:
     """Which half a topic is in: by a hash of the collection's name and the topic's id, so for ever.
 
     >>> half("wikilead", "1"), half("wikilead", "3")
     ('tune', 'test')
     """
-    digest = hashlib.sha256(f"{collection}/{topic}".encode("utf-8", "surrogatepass")).hexdigest()
-    return "tune" if int(digest, 16) % 2 == 0 else "test"
+    return "tune" if _hash(f"{collection}/{topic}")[-1] % 2 == 0 else "test"
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def sample_of(topics: Mapping[str, Topic], ids: Sequence[str], count: int, seed: int) -> tuple[str, ...]:
@@ -167,12 +100,8 @@ def sampled(classes: Mapping[str, str], count: int, seed: int) -> frozenset[str]
     >>> sorted(sampled(dict(zip("abcdef", "xxxxyy")), 3, seed=1))
     ['a', 'd', 'e']
     """
-
-    def drawn(topic: str) -> bytes:
-        return hashlib.sha256(f"{seed}/{topic}".encode("utf-8", "surrogatepass")).digest()
-
     ordered: dict[str, list[str]] = {}
-    for topic in sorted(classes, key=drawn):
+    for topic in sorted(classes, key=lambda topic: _hash(f"{seed}/{topic}")):
         ordered.setdefault(classes[topic], []).append(topic)
     count = min(count, len(classes))
     quotas = {name: count * len(topics) // len(classes) for name, topics in ordered.items()}
@@ -180,3 +109,73 @@ def sampled(classes: Mapping[str, str], count: int, seed: int) -> frozenset[str]
     for name in left[: count - sum(quotas.values())]:
         quotas[name] += 1
     return frozenset(topic for name, topics in ordered.items() for topic in topics[: quotas[name]])
+
+
+# --- problems -------------------------------------------------------------------------------------------------------
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Problems:
+    """A growing list of `errors`; checks add to it and go on, `check` raises them together.
+
+    `of` says which systems have a problem: its message -> their names; one that is not in it is everybody's.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[FairAgentError] = []
+        self.of: dict[str, list[str]] = {}
+
+    def attempt(self, where: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """What `work` gives; None, and its error noted with its place (if any), where it raises one of ours."""
+        return self.attempt_for("", where, work, *args, **kwargs)
+
+    def attempt_for(self, system: str, where: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The same for one system, which the place need not name."""
+        try:
+            return work(*args, **kwargs)
+        except FairAgentError as error:
+            self.add(type(error), f"{where}: {error}" if where else str(error), system)
+            return None
+
+    def add(self, type: type[FairAgentError], message: str, system: str = "") -> None:
+        """Note one problem, unless it is there already: systems share faults as they share settings."""
+        if system:
+            self.of.setdefault(message, []).append(system)
+        if message not in map(str, self.errors):
+            self.errors.append(type(message))
+
+    def by_system(self, names: Iterable[str]) -> dict[str, list[FairAgentError]]:
+        """System -> what keeps it alone from running: what was noted for it, or begins with its place."""
+        of_system: dict[str, list[FairAgentError]] = {name: [] for name in names}
+        for error in self.errors:
+            place = place_in(str(error), of_system)
+            for name in {*self.of.get(str(error), ()), *([place[0]] if place else [])} & of_system.keys():
+                of_system[name].append(error)
+        return of_system
+
+    def error(self, file: Path | str) -> FairAgentError:
+        """One error, of the first problem's type, with all of them; `file` is the experiment's, or what it is of."""
+        count = counted(len(self.errors), "problem")
+        listed = ["- " + str(error).replace("\n", "\n  ") for error in self.errors]
+        return type(self.errors[0])("\n".join([f"experiment {file}: {count}, nothing was run", *listed]))
+
+    def check(self, file: Path | str) -> None:
+        """Raise that error; nothing where there is no problem."""
+        if self.errors:
+            raise self.error(file)
+
+
+def place_in(message: str, names: Iterable[str]) -> tuple[str, str] | None:
+    """The system in whose place a message begins, and the rest of it; None where it begins otherwise.
+
+    >>> place_in("systems.GPT.4: no key", ["GPT", "GPT.4"]), place_in("topics: none", ["GPT"])
+    (('GPT.4', 'no key'), None)
+    """
+    # A name may begin with another and a dot.
+    for name in sorted(names, key=len, reverse=True):
+        for mark in (": ", "."):
+            if message.startswith(place := f"systems.{name}{mark}"):
+                return name, message.removeprefix(place)
+    return None

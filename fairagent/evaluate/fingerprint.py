@@ -17,6 +17,8 @@ from fairagent.collection.trec_fair.topics import find_track_files
 from fairagent.evaluate.check import CheckedExperiment
 from fairagent.evaluate.kind import JsonObject
 from fairagent.evaluate.reading import Plan, SystemPlan
+from fairagent.llm.endpoint import Endpoint
+from fairagent.llm.prompts import Prompts
 from fairagent.settings import ModelSettings, Part, read_yaml, validate
 from fairagent.settings.parts import SLOTS
 from fairagent.storage.digests import checksum, file_digest
@@ -33,6 +35,7 @@ def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] = os.envi
     Which topics and systems there are is no part of it: an outcome is that of one topic under one system.
     """
     plan, kind = checked.plan, checked.plan.experiment
+    described = _collection_file(kind.collection)
     return {
         "kind": kind.kind,
         "seed": kind.seed,
@@ -41,7 +44,7 @@ def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] = os.envi
         "dimensions": list(plan.dimensions),
         "collection": {
             "documents": checked.collection.fingerprint(),
-            **(_judgments(Path(kind.collection)) if kind.collection else {}),
+            **(_judgments(described, Path(kind.collection).parent) if described else {}),
         },
         "packages": {name: _version(name) for name in DECIDING},
         "systems": {name: _system(system, plan, environ) for name, system in plan.systems.items()},
@@ -51,6 +54,7 @@ def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] = os.envi
 def provenance(checked: CheckedExperiment, environ: Mapping[str, str] = os.environ) -> JsonObject:
     """Where a run comes from, for people: versions, machine, collection and its notes, and the models by system."""
     plan, kind, collection = checked.plan, checked.plan.experiment, checked.collection
+    described = _collection_file(kind.collection)
     return {
         "kind": kind.kind,
         **kind.provenance(),
@@ -58,7 +62,7 @@ def provenance(checked: CheckedExperiment, environ: Mapping[str, str] = os.envir
             "file": kind.collection,
             "name": kind.subject_name(collection),
             "notes": list(collection.notes),
-            "track": _track(kind.collection),
+            "track": described.track.year if described and described.track else None,
         },
         "seed": kind.seed,
         "python": platform.python_version(),
@@ -70,6 +74,10 @@ def provenance(checked: CheckedExperiment, environ: Mapping[str, str] = os.envir
             if system.asks
         },
     }
+
+
+def _collection_file(path: str) -> CollectionFile | None:
+    return validate(CollectionFile, read_yaml(Path(path)), path) if path else None
 
 
 def changes(before: JsonObject, now: JsonObject) -> list[str]:
@@ -139,8 +147,6 @@ def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> JsonO
     if system.row:
         record["row"] = system.row
     if system.asks:
-        from fairagent.llm.prompts import Prompts
-
         prompts = Prompts(system.settings.prompts)
         record["prompts"] = {f"{id}.j2": prompts[id].sha256 for id in system.asks}
         record["server"] = _server(system.settings.model, environ)
@@ -155,53 +161,34 @@ def price_of(model: ModelSettings, plan: Plan) -> JsonObject | None:
 
 
 def _server(model: ModelSettings, environ: Mapping[str, str]) -> str:
-    from fairagent.llm.endpoint import Endpoint
-
-    if model.transformers:
-        return "this machine"
-    return Endpoint.find(model.base_url, environ).host
+    return "this machine" if model.transformers else Endpoint.find(model.base_url, environ).host
 
 
-def _described(path: Path) -> CollectionFile:
-    return validate(CollectionFile, read_yaml(path), str(path))
-
-
-def _track(collection: str) -> int | None:
-    """The year of the TREC Fair Ranking track that a collection's settings file names, if it does."""
-    track = _described(Path(collection)).track if collection else None
-    return track.year if track else None
-
-
-def _judgments(path: Path) -> JsonObject:
+def _judgments(file: CollectionFile, folder: Path) -> JsonObject:
     """Hashes of what is judged by: the collection's settings, and each of its files but for the documents."""
-    settings = _described(path)
-    root = path.parent / settings.root if settings.root else path.parent
-    described = json.dumps(_said(settings.model_dump(mode="json", exclude={"root", "documents"})), sort_keys=True)
+    root = folder / file.root if file.root else folder
+    names = [block.path for block in (file.topics, file.qrels, *file.groups) if block]
+    if isinstance(file.population, str):
+        names.append(file.population)
+    files = {name: root / name for name in names}
+    if file.track:
+        files = {}
+        if file.track.folder is not None:
+            track = find_track_files(root / file.track.folder, file.track.year, file.track.split, corpus=False)
+            keywords = root / file.track.keywords if file.track.keywords else track.keywords
+            files = {path.name: path for path in (track.topics, track.metadata, keywords) if path}
+    described = json.dumps(_set_keys(file.model_dump(mode="json", exclude={"root", "documents"})), sort_keys=True)
     return {
         "settings": hashlib.sha256(described.encode()).hexdigest(),
-        **{name: file_hash(file) for name, file in _judged_by(settings, root).items()},
+        **{name: file_hash(path) for name, path in files.items()},
     }
 
 
-def _said(described: Any) -> Any:
-    """What a collection's settings say, without the keys in `LATER` that say nothing."""
-    if isinstance(described, dict):
-        return {key: _said(part) for key, part in described.items() if part or key not in LATER}
-    return [_said(part) for part in described] if isinstance(described, list) else described
-
-
-def _judged_by(settings: CollectionFile, root: Path) -> dict[str, Path]:
-    """The files of a collection but for the documents, by the names that a user knows them under."""
-    if settings.track:
-        if settings.track.folder is None:
-            return {}
-        files = find_track_files(root / settings.track.folder, settings.track.year, settings.track.split, corpus=False)
-        keywords = root / settings.track.keywords if settings.track.keywords else files.keywords
-        return {file.name: file for file in (files.topics, files.metadata, keywords) if file}
-    names = [block.path for block in (settings.topics, settings.qrels, *settings.groups) if block]
-    if isinstance(settings.population, str):
-        names.append(settings.population)
-    return {name: root / name for name in names}
+def _set_keys(settings: Any) -> Any:
+    """A collection's settings without the keys in `LATER` that are not set."""
+    if isinstance(settings, dict):
+        return {key: _set_keys(part) for key, part in settings.items() if part or key not in LATER}
+    return [_set_keys(part) for part in settings] if isinstance(settings, list) else settings
 
 
 def file_hash(path: Path) -> str:

@@ -1,9 +1,7 @@
-"""The one path by which a ranking is judged: experiments, run files, Python and ir-measures all come here.
+"""The one path by which rankings are judged, for experiments, run files, Python and ir-measures; and the baselines.
 
 The target is that of TREC Fair Ranking: the relevant documents' shares averaged with the world's, and what is unknown
 keeps its share. `AWRF(unknown=ignore)` leaves documents without a label out of both sides.
-
-The simplest explanations of what an agent reaches: systems that stand in every table beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ from fairagent.measures import (
     DIVERGENCES,
     LOG2_MAX2,
     NDCG,
-    Discount,
     JudgedRanking,
     Measure,
     Product,
@@ -37,12 +34,12 @@ from fairagent.measures import (
     parse_measure,
 )
 from fairagent.settings import Part
-from fairagent.types import Exposure, FloatArray, Hit, Ranking, Topic
+from fairagent.types import Exposure, FloatArray, Hit, Ranking
 
 TARGET = "trec"
-"""The kind of target (fairagent.collection.targets) that rankings are judged with, where there are judgments."""
+"""The target (fairagent.collection.targets) that rankings are judged with, where there are judgments."""
 JudgedBy = str | Part | Mapping[str, float]
-"""A kind of target, or label -> share."""
+"""The name of a target, or label -> share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +71,17 @@ def judged_value(
 ) -> float | None:
     """The value of `measure` for one topic's ranking, best document first; None where the topic does not count for it.
 
-    A topic counts where it has a relevant document, and for a measure that looks at groups where there is a target in
-    `dimension`: `trec`, and any other kind of target or shares (label -> share) of one's own. A topic that lists its
-    dimensions counts for those alone. Relevance does not count for a measure of groups with a target that needs none.
-    An empty ranking is a bad one, and no missing value. Raises UsageError for a dimension or target that there is not,
-    and what the measure raises.
+    A topic counts where it has a relevant document (which a measure of groups needs for the target `trec` alone), and
+    for a measure of groups where there is a target in `dimension`: the name of one, or shares (label -> share). A topic
+    that lists its dimensions counts for those alone. An empty ranking has a value too. Raises UsageError for an unknown
+    dimension or target, and what the measure raises.
     """
     grades = collection.qrels.get(topic, {})
     relevant = [id for id, grade in grades.items() if grade > 0]
     if measure.of_relevance and not relevant:
         return None
     ids = ids if measure.n is None else ids[: measure.n]
-    found = np.array([grades.get(id, np.nan) for id in ids], dtype=np.float64)
+    gains = np.array([grades.get(id, np.nan) for id in ids], dtype=np.float64)
     rows = due = of_type = None
     if measure.of_groups:
         due = _due(target, collection, topic, dimension, relevant, measure.needs_labels)
@@ -95,18 +91,18 @@ def judged_value(
         if measure.needs_types and (of_type := collection.groups.of_type(dimension, ids, topic)) is None:
             return None
     judgments = np.array(list(grades.values()), dtype=np.float64)
-    return measure(JudgedRanking(found > 0, len(relevant), rows, due, None, of_type, found, judgments))
+    return measure(JudgedRanking(gains > 0, len(relevant), rows, due, None, of_type, gains, judgments))
 
 
 def _due(
-    kind: JudgedBy, collection: Collection, topic: str, dimension: str, relevant: Sequence[str], labeled: bool
+    target: JudgedBy, collection: Collection, topic: str, dimension: str, relevant: Sequence[str], labeled: bool
 ) -> FloatArray | None:
     """The shares (1 + g,) that unknown and the groups should get; None where the topic has none."""
     one = collection.topics.get(topic)
     if one is not None and one.dimensions is not None and dimension not in one.dimensions:
         return None
-    if kind != TARGET:
-        return np.append(0.0, make_target(kind, dimension, collection, topic).shares)
+    if target != TARGET:
+        return np.append(0.0, make_target(target, dimension, collection, topic).shares)
     alignment = collection.groups.memberships(dimension, relevant, topic).sum(axis=0) if relevant else np.zeros(1)
     if not alignment[int(labeled) :].any():
         return None
@@ -117,23 +113,24 @@ def _due(
 
 
 def judged_topics(collection: Collection, dimension: str | None, per_group: int = 0) -> JudgedTopics:
-    """Which topics have a target in the known groups of `dimension`; None asks for relevance alone.
+    """Which topics have a target in the known groups of `dimension`; None: of relevance alone.
 
-    In the collection's order. A topic that lists its dimensions counts for those alone. `per_group` asks for that many
-    relevant documents of every group; without it, one relevant document with a label is enough.
-    Raises UsageError for a dimension that there is not.
+    In the collection's order. A topic that lists its dimensions counts for those alone. `per_group` is how many
+    relevant documents of every group it needs; with 0, one relevant document with a label is enough.
+    Raises UsageError for an unknown dimension.
     """
     counted: list[str] = []
     without_relevant: list[str] = []
     without_label: list[str] = []
     for topic in collection.topics.values():
         relevant = [id for id, grade in collection.qrels.get(topic.id, {}).items() if grade > 0]
-        if not relevant:
-            without_relevant.append(topic.id)
-        elif dimension and not _has_groups(collection, topic, dimension, relevant, per_group):
-            without_label.append(topic.id)
-        else:
-            counted.append(topic.id)
+        having = counted if relevant else without_relevant
+        if relevant and dimension and topic.dimensions is not None and dimension not in topic.dimensions:
+            having = without_label
+        elif relevant and dimension:
+            of_group = collection.groups.memberships(dimension, relevant, topic.id)[:, 1:].sum(axis=0)
+            having = counted if of_group.any() and of_group.min() >= per_group else without_label
+        having.append(topic.id)
     return JudgedTopics(tuple(counted), tuple(without_relevant), tuple(without_label))
 
 
@@ -154,36 +151,29 @@ def evaluate_topic(
 def mean_over_topics(
     collection: Collection, dimension: str | None, rankings: Mapping[str, Ranking], measures: Sequence[Measure]
 ) -> tuple[float, ...]:
-    """The mean of each measure over all topics that count for it; each of them has one of the `rankings`.
+    """The mean of each measure over all topics that count for it.
 
-    Raises DataError where no topic counts, or one that does has no ranking.
+    Raises DataError where no topic counts, or one that does has none of the `rankings`.
     """
-    nothing = Ranking((), np.zeros(0))
-    means = []
-    name = collection.name
-    missing: dict[str, None] = {}
+    means, missing = [], dict[str, None]()
     for measure in measures:
         values = []
         for topic in collection.topics:
-            value = judged_value(measure, collection, topic, rankings.get(topic, nothing).ids, dimension or "")
-            if value is not None:
+            ids = rankings[topic].ids if topic in rankings else ()
+            if (value := judged_value(measure, collection, topic, ids, dimension or "")) is not None:
                 values.append(value)
                 missing |= {} if topic in rankings else {topic: None}
         if not values:
             of = f" with a label of {dimension!r}" if dimension else ""
-            raise DataError(f"no topic of {name!r} has a relevant document{of}: there is nothing to judge by")
+            message = f"no topic of {collection.name!r} has a relevant document{of}: there is nothing to judge by"
+            raise DataError(message)
         means.append(float(np.mean(values)))
     if missing:
         raise DataError(f"{len(missing)} judged topics have no ranking, {next(iter(missing))!r} first")
     return tuple(means)
 
 
-def _has_groups(collection: Collection, topic: Topic, dimension: str, relevant: Sequence[str], per_group: int) -> bool:
-    if topic.dimensions is not None and dimension not in topic.dimensions:
-        return False
-    of_group = collection.groups.memberships(dimension, relevant, topic.id)[:, 1:].sum(axis=0)
-    return bool(of_group.any() and of_group.min() >= per_group)
-
+# --- the simplest explanations of what an agent reaches -------------------------------------------------------------
 
 PLAIN: dict[str, Any] = {"profile": "engine", "engine": "auto"}
 FUSED = "BM25 + vectors"
@@ -241,7 +231,7 @@ class Judge:
 
     def values(self, topic: str, ranking: Ranking) -> dict[str, dict[str, float]]:
         """Dimension ("" for relevance alone) -> measure -> value, for what the topic counts for."""
-        found: dict[str, dict[str, float]] = {}
+        values: dict[str, dict[str, float]] = {}
         for text, measure in self.measures.items():
             for dimension in self.counted if measure.of_groups else ("",):
                 if dimension and self.strict and topic not in self.counted[dimension]:
@@ -249,51 +239,44 @@ class Judge:
                 target = target_of(self.target, dimension) if dimension else TARGET
                 value = judged_value(measure, self.collection, topic, ranking.ids, dimension, target)
                 if value is not None:
-                    found.setdefault(dimension, {})[text] = value
-        return found
+                    values.setdefault(dimension, {})[text] = value
+        return values
 
     def exposures(self, topic: str, ranking: Ranking) -> tuple[Exposure, ...]:
         """The exposure in the first `n` documents beside the target of the judgment, for what the topic counts for."""
         fairness = (part for measure in self.measures.values() for part in _factors(measure) if part.of_groups)
         discount = getattr(next(fairness, None), "discount", LOG2_MAX2)
-        targets, top = self.targets(topic), ranking.top(self.n)
-        measured = ExposureMeter(self.collection, topic, targets, self.n, discount, DIVERGENCES["kl"]).measure(top)
-        return tuple(
-            replace(self._seen(topic, top, one, discount), target_known=target.known)
-            for one, target in zip(measured, targets, strict=True)
-        )
-
-    def _seen(self, topic: str, top: Ranking, one: Exposure, discount: Discount) -> Exposure:
-        """With what is to be known of its labels."""
-        groups, missing = self.collection.groups, None
-        if len(top) and (of_type := groups.of_type(one.dimension, top.ids, topic)) is not None:
-            rows = groups.memberships(one.dimension, top.ids, topic)
-            shown = JudgedRanking(np.zeros(len(top), np.bool_), 0, rows, of_type=of_type)
-            missing = Unlabeled(self.n, discount, of="type")(shown)
-        return replace(one, missing=missing, predicted=one.dimension in groups.predicted)
+        targets, top, groups = self.targets(topic), ranking.top(self.n), self.collection.groups
+        exposures = []
+        meter = ExposureMeter(self.collection, topic, targets, self.n, discount, DIVERGENCES["kl"])
+        for one, target in zip(meter.measure(top), targets, strict=True):
+            missing, dimension = None, one.dimension
+            if len(top) and (of_type := groups.of_type(dimension, top.ids, topic)) is not None:
+                rows = groups.memberships(dimension, top.ids, topic)
+                shown = JudgedRanking(np.zeros(len(top), np.bool_), 0, rows, of_type=of_type)
+                missing = Unlabeled(self.n, discount, of="type")(shown)
+            predicted = dimension in groups.predicted
+            exposures.append(replace(one, missing=missing, predicted=predicted, target_known=target.known))
+        return tuple(exposures)
 
     def targets(self, topic: str) -> tuple[Target, ...]:
         """The targets of the dimensions that the topic counts for."""
         dimensions = (name for name, topics in self.counted.items() if topic in topics)
         return tuple(make_target(target_of(self.target, name), name, self.collection, topic) for name in dimensions)
 
-    def hits(self, topic: str, found: tuple[Hit, ...]) -> tuple[HitRecord, ...]:
+    def hits(self, topic: str, hits: tuple[Hit, ...]) -> tuple[HitRecord, ...]:
         """The documents with their relevance and their groups in every dimension of the experiment."""
-        grades, ids = self.collection.qrels.get(topic, {}), [hit.id for hit in found]
-        groups = {dimension: self._groups(topic, dimension, ids) for dimension in self.counted}
+        grades, ids, table = self.collection.qrels.get(topic, {}), [hit.id for hit in hits], self.collection.groups
+        groups: list[dict[str, dict[str, float]]] = [{} for _ in hits]
+        for dimension in self.counted:
+            rows = table.memberships(dimension, ids, topic)[:, 1:].tolist() if ids else []
+            for of_hit, row in zip(groups, rows, strict=True):
+                of_label = zip(table.labels(dimension), row, strict=True)
+                of_hit[dimension] = {label: share for label, share in of_label if share > 0}
         return tuple(
-            HitRecord(
-                *(hit.id, hit.title, hit.score, grades.get(hit.id, 0) > 0),
-                groups={dimension: of_hits[i] for dimension, of_hits in groups.items()},
-                snippet=hit.snippet,
-            )
-            for i, hit in enumerate(found)
+            HitRecord(hit.id, hit.title, hit.score, grades.get(hit.id, 0) > 0, of_hit, hit.snippet)
+            for hit, of_hit in zip(hits, groups, strict=True)
         )
-
-    def _groups(self, topic: str, dimension: str, ids: list[str]) -> list[dict[str, float]]:
-        labels = self.collection.groups.labels(dimension)
-        rows = self.collection.groups.memberships(dimension, ids, topic)[:, 1:].tolist() if ids else []
-        return [{label: share for label, share in zip(labels, row, strict=True) if share > 0} for row in rows]
 
 
 def _factors(measure: Measure) -> tuple[Measure, ...]:
@@ -363,7 +346,15 @@ class JudgedKind(ExperimentKind, ABC):
             return Chosen()
         judged = {name: self.counted(collection, name) for name in checking.dimensions}
         chosen = choose_topics(self, list(collection.topics), checking)
-        excluded = self._excluded(chosen, collection, judged)
+        excluded: dict[str, str] = {}
+        if not self.unjudged(collection):
+            without_relevant = set(judged_topics(collection, None).without_relevant)
+            of_any = {id for topics in judged.values() for id in topics}
+            for id in chosen:
+                if id in without_relevant:
+                    excluded[id] = "no relevant document"
+                elif self.per_group and id not in of_any:
+                    excluded[id] = f"in no dimension {self.per_group} relevant documents of every group"
         counted = tuple(id for id in chosen if id not in excluded)
         if not counted:
             problems.add(DataError, f"none of {len(chosen)} topics has relevant documents to judge by")
@@ -376,19 +367,3 @@ class JudgedKind(ExperimentKind, ABC):
                 if target is not None:
                     problems.attempt("target", make_target, target, dimension, collection, topics[0])
         return Chosen(counted, excluded, {name: topics[0] for name, topics in judged.items() if topics})
-
-    def _excluded(
-        self, chosen: Sequence[str], collection: Collection, judged: Mapping[str, Sequence[str]]
-    ) -> dict[str, str]:
-        """The topics that do not count at all, and why."""
-        if self.unjudged(collection):
-            return {}
-        without_relevant = set(judged_topics(collection, None).without_relevant)
-        of_any = {id for topics in judged.values() for id in topics}
-        excluded: dict[str, str] = {}
-        for id in chosen:
-            if id in without_relevant:
-                excluded[id] = "no relevant document"
-            elif self.per_group and id not in of_any:
-                excluded[id] = f"in no dimension {self.per_group} relevant documents of every group"
-        return excluded

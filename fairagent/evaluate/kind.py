@@ -1,9 +1,7 @@
 """What a kind of experiment is: the keys of its file, and what is done with them from the checks to the page.
 
-A kind is one class, a subclass of `ExperimentKind`. An experiment file names it (`kind: utility`), and its fields are
-the keys that such a file may have. Kinds of other packages come through the entry points `fairagent.kinds`.
-
-What a kind of experiment shows on the page, as values: the report draws it.
+A kind is a subclass of `ExperimentKind`. An experiment file names it (`kind: utility`), and its fields are the keys
+that such a file may have. Kinds of other packages come through the entry points `fairagent.kinds`.
 """
 
 from __future__ import annotations
@@ -50,10 +48,10 @@ Systems = Mapping[str, "SystemPlan"]
 
 @dataclass(frozen=True, slots=True)
 class MeasureInfo:
-    """A measure of a kind: its name, what it is in words, and whether a lower value is the better one.
+    """A measure of a kind of experiment: its name, and what it is in words.
 
-    A `neutral` one only describes: neither a lower nor a higher value is better. `of_groups` says whether every
-    dimension has a value of it, which classes of topics have in any case.
+    Of a `neutral` one neither a lower nor a higher value is better. `of_groups` says whether every dimension has a
+    value of it, which classes of topics have in any case.
     """
 
     name: str
@@ -73,7 +71,7 @@ class Subject(Protocol):
 
 
 class Trial(Protocol):
-    """What systems are put to: it makes the outcome of one topic under one system. Threads share it."""
+    """Makes the outcome of one topic under one system. Threads share it."""
 
     def outcome(self, system: str, id: str) -> Outcome:
         """The outcome; DataError and ModelError where the topic fails."""
@@ -94,10 +92,10 @@ class Chosen:
 
 @dataclass(slots=True)
 class Checking:
-    """An experiment while it is checked: what is known so far, and what was found wrong.
+    """An experiment while it is checked: what is known so far, and what is wrong.
 
-    `collection` and `subject` are None where they cannot be opened, which is a problem then. `labeled` asks for
-    everything that a command other than `evaluate` makes beforehand (LaMP's utility labels).
+    `collection` and `subject` are None where they cannot be opened, which is a problem then. `labeled` says that what
+    another command than `evaluate` makes beforehand (LaMP's utility labels) has to be there.
     """
 
     problems: Problems
@@ -152,7 +150,7 @@ class ExperimentKind(Section, ABC):
     budget: BudgetSettings = BudgetSettings()
     """What all calls of all systems together may take each time that the experiment is run."""
     cache: str = ""
-    """The folder in which models' replies are kept; empty: that of the settings."""
+    """The folder of models' cached replies; empty: that of the settings."""
     expected: dict[Name, dict[str, float | dict[str, float]]] = Field(default={})
     """Numbers to compare with: system -> measure -> value, or system -> dimension -> measure -> value."""
     published: tuple[Published, ...] = ()
@@ -170,7 +168,7 @@ class ExperimentKind(Section, ABC):
     debiases: ClassVar[bool] = False
     """Whether systems may choose by DebiasRAG what is answered from, or read in its context."""
     attributes: ClassVar[bool] = False
-    """Whether it is asked what answers rest on."""
+    """Whether it measures what answers rest on."""
     classes: ClassVar[bool] = False
     """Whether dimensions are classes of the topics (bias types, domains): a topic has one, "" is all together."""
     exposes: ClassVar[bool] = False
@@ -193,7 +191,7 @@ class ExperimentKind(Section, ABC):
     # --- reading and checking ------------------------------------------------------------------------------------
 
     def relative_to(self, folder: Path) -> Self:
-        """With paths that are relative to `folder`, the file's, as paths from anywhere."""
+        """With paths from anywhere; in the file they are relative to its `folder`."""
         moved: dict[str, Any] = {"collection": self.collection and str((folder / self.collection).absolute())}
         for name in type(self).model_fields:
             if isinstance(section := getattr(self, name), FileSection):
@@ -221,7 +219,7 @@ class ExperimentKind(Section, ABC):
         return {}
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
-        """The ids of the prompt templates that a system asks with, besides those of its search."""
+        """The ids of the prompt templates that a system uses, besides those of its search."""
         return ()
 
     def check(self, checking: Checking) -> None:
@@ -265,7 +263,7 @@ class ExperimentKind(Section, ABC):
 
     @property
     def other_models(self) -> tuple[str, ...]:
-        """The names of models that are asked besides those of the systems."""
+        """The names of models that it uses besides those of the systems."""
         return ()
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
@@ -277,7 +275,7 @@ class ExperimentKind(Section, ABC):
         return {}
 
     def calls_before(self, plan: Plan, subject: Subject) -> Iterator[tuple[str, Calls]]:
-        """What has to be asked before the experiment can run: what for, and at most how many calls."""
+        """The calls that have to be made before the experiment can run: what for, and at most how many."""
         yield from ()
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
@@ -295,10 +293,7 @@ class ExperimentKind(Section, ABC):
     def completed(
         self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan
     ) -> Mapping[tuple[str, str], Outcome]:
-        """The outcomes, (topic, system) -> outcome, with values that take those of other rows.
-
-        `topics` are those that every row has finished.
-        """
+        """The outcomes, (topic, system) -> outcome, with values that need other rows; `topics` are done in all rows."""
         return outcomes
 
     def scope(self, n: int) -> str:
@@ -331,12 +326,9 @@ class ExperimentKind(Section, ABC):
 
 
 def choose_topics(
-    kind: ExperimentKind,
-    there: Sequence[str],
-    checking: Checking,
-    what: str = "the collection has no topic",
+    kind: ExperimentKind, there: Sequence[str], checking: Checking, what: str = "the collection has no topic"
 ) -> list[str]:
-    """Those of the topics that are `there` which the file chooses, in their order; a sample by group."""
+    """Those of the topics `there` that the file chooses, in their order; a sample by group."""
     name = checking.collection.name if checking.collection and kind.collection else ""
     topics = kind.topics
     if topics in ("tune", "test"):

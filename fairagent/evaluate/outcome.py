@@ -15,8 +15,8 @@ from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult,
 from fairagent.types.common import Alarm, of_usage
 
 NOTHING = Usage()
-WEIGHTS_KEPT = 5
-"""Groups of a step, the heaviest first."""
+HEAVIEST = 5
+"""Groups of a step whose weights are recorded, the heaviest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,15 @@ class GroupShares:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecall:
-    """How much of the relevant documents of each group was retrieved: `found` of `relevant`, (1 + g,) documents each.
+    """How many of the relevant documents of each group were `retrieved`, (1 + g,) documents each.
 
     `labels` begin with the one for no label. A document of several groups counts for each its share.
     """
 
     dimension: str
     labels: tuple[str, ...]
-    found: tuple[float, ...]
+    retrieved: tuple[float, ...]
     relevant: tuple[float, ...]
-
-
-def _gap(value: Any) -> Any:
-    return math.inf if value is None else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,7 @@ class StepRecord:
     terms: tuple[tuple[str, float], ...]
     dropped: tuple[str, ...]
     aim: str | None
-    gap: Annotated[float, BeforeValidator(_gap)]
+    gap: Annotated[float, BeforeValidator(lambda value: math.inf if value is None else value)]
     accepted: bool
     exposures: tuple[GroupShares, ...]
     refused: tuple[str, ...] = ()
@@ -91,7 +87,7 @@ class StepRecord:
     @classmethod
     def of(cls, step: Step) -> StepRecord:
         """A step of the loop as plain values."""
-        heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:WEIGHTS_KEPT]
+        heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:HEAVIEST]
         return cls(
             source=step.source,
             query=str(step.query),
@@ -114,7 +110,7 @@ class StepRecord:
 class HitRecord:
     """One document of the final ranking; its rank is its place, from 1. `groups`: dimension -> label -> share.
 
-    `snippet` is the beginning of its text, "" where the engine keeps none.
+    `snippet` is the beginning of its text, "" where the engine has none.
     """
 
     id: str
@@ -125,9 +121,9 @@ class HitRecord:
     snippet: str = ""
 
     @classmethod
-    def unjudged(cls, found: SearchResult | None) -> tuple[HitRecord, ...]:
-        """The documents that were retrieved, where nobody has judged what is relevant."""
-        hits = found.hits if found else ()
+    def unjudged(cls, search: SearchResult | None) -> tuple[HitRecord, ...]:
+        """The documents retrieved, where nobody has judged what is relevant."""
+        hits = search.hits if search else ()
         return tuple(cls(hit.id, hit.title, hit.score, False, hit.groups, hit.snippet) for hit in hits)
 
 
@@ -154,10 +150,9 @@ class DebiasRecord:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """An answer, who graded it, and the ids of the documents that the filter kept from it.
+    """An answer, who graded it, and the ids of the documents that the filter removed from its context.
 
-    `graded_by` is "rule" or "model", or "preference" where the answer is the sentence that a model chose. `debiased` is
-    there where its context was.
+    `graded_by` is "rule" or "model", or "preference" where the answer is the sentence that a model chose.
     """
 
     text: str
@@ -181,14 +176,13 @@ class Outcome:
     the topic does not count for is absent. `exposures` are those of the final ranking, in the dimensions that the topic
     counts for, beside the target that all systems are judged by. `failed` is the message of what went wrong; the other
     fields but the cost are empty then. Calls, tokens and `cost` (US dollars, None where a price is not known) are what
-    the model's replies took, whether they were paid for now or came from a cache; `notes` say what had to be done to
-    get them. `seconds` is kept out of every file that must not change from one run to the next. `answer` is there where
-    questions are answered: `hits` are the documents that were retrieved then, and there are no `exposures`. `tail` has
-    the ids and scores of the documents below the hits, for run files. `record` has what a kind of experiment keeps
-    besides, as plain values. `group` is that of the topic, "" where it has none; `cited` is the exposure in what
-    answers rest on. `alarms` are those of the search and the answer, `removals` what a filter took from each group;
-    `unusable` of the calls came to nothing. `recall` is that of what was retrieved for a ranking, `entered` the number
-    of documents in it that the engine's own list lacks.
+    the model's replies took, paid for now or cached; `notes` say what had to be done to get them. `seconds` stand in no
+    file that must be the same in every run. Where there is an `answer`, `hits` are the documents retrieved for it, and
+    there are no `exposures`. `tail` has the ids and scores of the documents below the hits, for run files. `record` has
+    what a kind of experiment records besides, as plain values. `group` is that of the topic, "" where it has none;
+    `cited` is the exposure in what answers rest on. `alarms` are those of the search and the answer, `removals` what a
+    filter took from each group; `unusable` of the calls came to nothing. `recall` is that of what was retrieved for a
+    ranking, `entered` the number of documents in it that the engine's own list lacks.
     """
 
     topic: str
@@ -245,7 +239,7 @@ class Outcome:
         entered: int = 0,
         seconds: float = 0.0,
     ) -> Outcome:
-        """The outcome of a topic, which took `usage`; `search` tells the steps, and has `alarms` of its own.
+        """The outcome of a topic, which took `usage`; `search` has the steps and alarms of its own.
 
         The runner adds missing `seconds`.
         """
@@ -286,9 +280,9 @@ class Outcome:
 
 
 def took(usage: Usage) -> dict[str, Any]:
-    """The fields of an outcome that say what a model's replies took, whoever has paid for them.
+    """The fields of an outcome that say what a model's replies took, paid for or cached.
 
-    Dollars are rounded to 12 places, so that the sum does not tell in which order they were spent.
+    Dollars are rounded to 12 places, so that their sum does not depend on their order.
     """
     whole = usage.whole
     return {
@@ -307,7 +301,7 @@ def to_line(outcome: Outcome) -> str:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass, of which `json` asks for one after the other: to copy them all first takes longer."""
+    """The fields of a dataclass; `json` converts those within, which is faster than `asdict`."""
     record = {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, StepRecord) and not math.isfinite(value.gap):
         record["gap"] = None

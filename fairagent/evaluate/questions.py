@@ -1,9 +1,7 @@
 """Questions that systems answer, or choose an answer to, in the place of topics that they rank documents for.
 
-What all kinds of them have in common: the file of questions, systems that search or do not, and the contexts that these
-make of what they find.
-
-Asking a model for an answer that stands as it is: greedily, and cut off where its template says.
+What all kinds of them have in common: the file of questions, systems that search or do not, the contexts of answers,
+and answers that are taken as the model gives them: greedily, and cut off where the template says.
 """
 
 from __future__ import annotations
@@ -40,10 +38,7 @@ OF_ANSWERS = {
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question; `query` is what a model is asked and what is searched for.
-
-    `kind` is its bias type or domain, "" where it has none.
-    """
+    """One question; `query` is its text and the search's, `kind` its bias type or domain, "" where it has none."""
 
     id: str
     query: str
@@ -51,7 +46,7 @@ class Question:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All that is shown of it to a model."""
+        """All of its texts that a prompt has."""
         return (self.query,)
 
 
@@ -69,8 +64,8 @@ class Questions:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of the questions, the most frequent first."""
-        found = Counter(question.kind for question in self.questions.values() if question.kind)
-        return tuple(kind for kind, _ in found.most_common())
+        counts = Counter(question.kind for question in self.questions.values() if question.kind)
+        return tuple(kind for kind, _ in counts.most_common())
 
 
 class QuestionFile(FileSection):
@@ -84,7 +79,7 @@ class QuestionsKind(ExperimentKind, ABC):
     """A kind whose systems answer questions; bias types or domains of the questions take the place of dimensions."""
 
     questions: QuestionFile
-    """What is asked; `topics` chooses among them."""
+    """The questions; `topics` chooses among them."""
 
     engines: ClassVar[tuple[str, ...]] = ("none",)
     debiases: ClassVar[bool] = True
@@ -130,9 +125,9 @@ class QuestionsKind(ExperimentKind, ABC):
 
     def choose(self, checking: Checking) -> Chosen:
         """The questions that the file chooses; adds what is wrong with libraries of what is to be avoided."""
-        asked = questions_of(checking.subject) if checking.subject else {}
-        ids = choose_topics(self, list(asked), checking, "there is no question")
-        check_debiasing(checking, [text for id in ids for text in asked[id].texts])
+        questions = questions_of(checking.subject) if checking.subject else {}
+        ids = choose_topics(self, list(questions), checking, "there is no question")
+        check_debiasing(checking, [text for id in ids for text in questions[id].texts])
         return Chosen(tuple(ids))
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
@@ -160,15 +155,15 @@ class QuestionsKind(ExperimentKind, ABC):
         """The calls for filtering and debiasing contexts, and for the questions."""
         system = plan.systems[row]
         settings, prompts = system.settings, Prompts(system.settings.prompts)
-        asked = [questions_of(subject)[id] for id in plan.topics]
-        case = Case(settings, prompts, [question.query for question in asked])
+        questions = [questions_of(subject)[id] for id in plan.topics]
+        case = Case(settings, prompts, [question.query for question in questions])
         if filters(system):
             yield from settings.filter.worst_case(case)
         yield from settings.debias.worst_case(case)
-        yield from self.calls(system, case, asked)
+        yield from self.calls(system, case, questions)
 
     @abstractmethod
-    def calls(self, system: SystemPlan, case: Case, asked: list[Any]) -> Iterator[Calls]:
+    def calls(self, system: SystemPlan, case: Case, questions: list[Any]) -> Iterator[Calls]:
         """The calls for the questions, and for grading."""
 
     def scope(self, n: int) -> str:
@@ -188,7 +183,7 @@ def debiases(system: SystemPlan) -> bool:
 
 
 def filters(system: SystemPlan) -> bool:
-    """Whether it asks a model which documents may be answered from."""
+    """Whether a model decides which documents may be answered from."""
     return system.searches and not system.settings.filter.idle(system.settings)
 
 
@@ -202,13 +197,13 @@ def longest_context(settings: Settings) -> str:
     return LETTER * 4 * settings.context.tokens
 
 
-def check_debiasing(checking: Checking, asked: Iterable[str]) -> None:
-    """That no texts which a system has been given beforehand hold what is asked; adds what is wrong."""
-    problems, asked = checking.problems, list(asked)
+def check_debiasing(checking: Checking, questions: Iterable[str]) -> None:
+    """That no texts which a system has been given beforehand contain the questions; adds what is wrong."""
+    problems, questions = checking.problems, list(questions)
     for name, system in checking.systems.items():
         where = f"systems.{name}.debias"
         for what, texts in problems.attempt(where, list, system.settings.debias.learned_from()) or ():
-            problems.attempt(where, refuse_overlap, texts, asked, what, inside=True)
+            problems.attempt(where, refuse_overlap, texts, questions, what, inside=True)
 
 
 TEMPERATURE = 0.0
@@ -228,11 +223,11 @@ def answer_to(
     most, id = prompt.head.max_tokens, prompt.head.id
     request = ModelRequest(messages, temperature=temperature, max_tokens=most, seed=seed, whole=False, prompt=id)
     reply = model.complete(request)
-    text = said(reply.text)
+    text = without_thoughts(reply.text)
     if not text:
         error = ReplyTruncated(
             f"nothing but thoughts came within {most} tokens; let the model think less, or raise max_tokens in "
-            f"the template {prompt.head.id}",
+            f"the template {id}",
             raw=reply.text,
         )
         error.usage = reply.usage
@@ -240,13 +235,13 @@ def answer_to(
     return Answer(text, usage=reply.usage, source="llm")
 
 
-def said(reply: str) -> str:
-    """What a model says, without what it thinks aloud before; "" where it never comes to say anything.
+def without_thoughts(reply: str) -> str:
+    """A reply without the thoughts before it; "" where these never end.
 
-    >>> said("<think>A stereotype.</think> No."), said("<think>Let me see")
+    >>> without_thoughts("<think>A stereotype.</think> No."), without_thoughts("<think>Let me see")
     ('No.', '')
     """
     begin, end = THOUGHTS
-    _, found, after = reply.rpartition(end)
+    _, ended, after = reply.rpartition(end)
     text = visible(after).strip()
-    return "" if not found and text.startswith(begin) else text
+    return "" if not ended and text.startswith(begin) else text

@@ -1,8 +1,6 @@
-"""What a run came to: the tables that all kinds of experiments have, TREC runs, and the files that they are written to.
+"""What a run came to: the tables that all kinds of experiments have, TREC runs, alarms, and the files of all that.
 
 But for the timings, nothing in the files depends on the clock or the machine.
-
-What must not go unnoticed in a run: how often each system served its users badly.
 """
 
 from __future__ import annotations
@@ -18,41 +16,17 @@ from fairagent.answer.removals import removal_warnings
 from fairagent.collection.records import listed
 from fairagent.evaluate.comparison import RESAMPLES, SIGN, Comparison
 from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
-from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, count_of, p_value
+from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, p_value
 from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
 from fairagent.types import Group, Removal
-from fairagent.types.common import GROUP_REMOVED
-
-
-def alarms_of(run: Run) -> list[str]:
-    """A line for each system that has alarms, e.g. "agent: worse than the engine on 3 of 60".
-
-    What a filter took from the groups is judged over all topics together, which says more than any one of them.
-    """
-    lines = []
-    for system in run.systems:
-        said = list(_said(run, system))
-        lines += [f"{system}: {'; '.join(said)}"] if said else []
-    return lines
-
-
-def _said(run: Run, system: str) -> Iterator[str]:
-    own = [outcome for outcome in run.answered if outcome.system == system]
-    counts = Counter(what for outcome in own for what in dict.fromkeys(alarm.what for alarm in outcome.alarms))
-    counts.pop(GROUP_REMOVED, None)
-    yield from (f"{what} on {count} of {len(own)}" for what, count in sorted(counts.items()))
-    lost: dict[Group, Removal] = {}
-    for one in (removal for outcome in own for removal in outcome.removals):
-        before = lost.get(one.group, Removal(one.group, 0.0, 0.0))
-        lost[one.group] = Removal(one.group, before.seen + one.seen, before.removed + one.removed)
-    yield from removal_warnings(tuple(lost.values()))
-
+from fairagent.types.common import GROUP_REMOVED, counted
 
 PAGE = "report.html"
 TOPICS_NAMED = 50
+TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +45,34 @@ class Cost:
 
 def costs(run: Run) -> dict[str, Cost]:
     """System -> what its outcomes took together."""
-    found = {}
+    spent = {}
     for system in run.systems:
         own = [outcome for outcome in run.outcomes if outcome.system == system]
         dollars = [outcome.cost for outcome in own]
         names = "calls", "input_tokens", "output_tokens", "unusable"
         calls, read, written, unusable = (sum(getattr(outcome, name) for outcome in own) for name in names)
         total = None if None in dollars else float(sum(filter(None, dollars)))
-        found[system] = Cost(calls, read, written, total, unusable)
-    return found
+        spent[system] = Cost(calls, read, written, total, unusable)
+    return spent
+
+
+def alarms_of(run: Run) -> list[str]:
+    """A line for each system that has alarms, e.g. "agent: worse than the engine on 3 of 60".
+
+    What a filter took from the groups is judged over all topics together, which says more than any one of them.
+    """
+    lines = []
+    for system in run.systems:
+        own = [outcome for outcome in run.answered if outcome.system == system]
+        counts = Counter(what for outcome in own for what in dict.fromkeys(alarm.what for alarm in outcome.alarms))
+        alarms = [f"{what} on {count} of {len(own)}" for what, count in sorted(counts.items()) if what != GROUP_REMOVED]
+        lost: dict[Group, Removal] = {}
+        for one in (removal for outcome in own for removal in outcome.removals):
+            before = lost.get(one.group, Removal(one.group, 0.0, 0.0))
+            lost[one.group] = Removal(one.group, before.seen + one.seen, before.removed + one.removed)
+        alarms += removal_warnings(tuple(lost.values()))
+        lines += [f"{system}: {'; '.join(alarms)}"] if alarms else []
+    return lines
 
 
 def mark(run: Run, row: Comparison) -> str:
@@ -102,6 +95,17 @@ def _labels(run: Run) -> dict[str, str]:
     return labels_of([measure for measure in run.measures if measure in there])
 
 
+def not_judged(run: Run) -> dict[str, tuple[str, ...]]:
+    """The topics that count, but not for a dimension: dimension -> topics; only dimensions with such topics."""
+    # A topic is of one class, so most are not judged for any other.
+    dimensions = () if run.kind.classes else run.dimensions
+    without = {
+        dimension: tuple(dict.fromkeys(one.topic for one in run.answered if dimension not in one.values))
+        for dimension in dimensions
+    }
+    return {dimension: topics for dimension, topics in without.items() if topics}
+
+
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
@@ -114,11 +118,12 @@ def write_results(run: Run, folder: Path) -> None:
         write_whole(folder / "runs" / f"{file_name(system)}.txt", trec_run(run, system))
         if run.track:
             write_whole(folder / "runs" / f"{file_name(system)}.tsv", track_run(run, system, LONGEST[run.track]))
-    answered = {"answers.csv": answers_table(run)} if run.kind.classes else {}
+    # Seconds of topics that run side by side include waiting for each other.
+    timings = [(one.topic, one.system, one.seconds) for one in run.outcomes]
     tables = {
         "topics.csv": topics_table(run),
-        "timings.csv": timings_table(run),
-        **answered,
+        "timings.csv": Table.of(("topic", "system", "seconds"), timings),
+        **({"answers.csv": answers_table(run)} if run.kind.classes else {}),
         "results.csv": results_table(run),
         **run.kind.files(run),
     }
@@ -138,18 +143,18 @@ def made_files(folder: Path) -> list[Path]:
 
 def results_text(run: Run) -> str:
     """A page of plain text: means first, then every measure in full, what it cost, and what to know."""
-    own = run.kind.tables(run)
     cost = cost_table(run)
     blocks = [
         "\n".join(_head(run)),
         means_table(run).text() if columns(run) else "no topic has been answered by all systems",
         "\n".join(f"! {line}" for line in alarms_of(run)),
         summary(run) if run.partial else thresholds_table(run).text() if run.thresholds else "",
+        *(table.text() for table in measure_tables(run)),
+        "\n".join(run.kind.remarks(run)),
+        *(table.text() for table in (*run.kind.tables(run), *published_tables(run))),
+        cost.text() if cost else "no system asked a language model",
+        "\n".join(_notes(run)),
     ]
-    blocks += [table.text() for table in measure_tables(run)]
-    blocks += ["\n".join(run.kind.remarks(run)), *(table.text() for table in own)]
-    blocks += [table.text() for table in published_tables(run)]
-    blocks += [cost.text() if cost else "no system asked a language model", "\n".join(_notes(run))]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -164,10 +169,8 @@ def results_latex(run: Run) -> str:
 
 def details_latex(run: Run) -> str:
     """A `tabular` for each measure with intervals, tests, wins, ties and losses; then the kind's own, and costs."""
-    cost = cost_table(run)
-    return "\n".join(
-        table.latex() for table in (*measure_tables(run), *run.kind.tables(run), *([cost] if cost else []))
-    )
+    tables = *measure_tables(run), *run.kind.tables(run), cost_table(run)
+    return "\n".join(table.latex() for table in tables if table)
 
 
 def trec_run(run: Run, system: str) -> str:
@@ -207,51 +210,38 @@ def falling(scores: Sequence[float]) -> Iterator[str]:
 
 def means_table(run: Run, latex: bool = False) -> Table:
     """Every system's means; for `latex` with the calls of a model."""
-    labels, pairs = _labels(run), columns(run)
+    labels, pairs, spent = _labels(run), columns(run), costs(run)
     rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
     overall = "" if latex else run.kind.overall
-    heading = [Column(labels[measure], above=dimension or overall) for dimension, measure in pairs]
-    spent = costs(run)
     lines = []
     for system in run.systems:
         means = [Cell(row.mean, mark(run, row)) for row in (rows[system, *pair] for pair in pairs)]
         lines.append([_name(run, system, "" if latex else " "), *means, *([str(spent[system].calls)] if latex else [])])
+    heading = [Column(labels[measure], above=dimension or overall) for dimension, measure in pairs]
     head = ["System" if latex else "system", *heading, *(["Calls"] if latex else [])]
     return Table.of(head, lines, notes=map(str, run.equal))
 
 
 def measure_tables(run: Run) -> list[Table]:
     """A table for each measure that can be better or worse, with intervals, tests and what was expected."""
-    return [_measure_table(run, *pair) for pair in columns(run) if pair[1] not in run.neutral]
-
-
-def published_tables(run: Run) -> list[Table]:
-    """A table for each block of numbers that the file cites and nothing here measures."""
-    tables = []
-    for block in run.kind.published:
-        columns = list(dict.fromkeys(name for row in block.values.values() for name in row))
-        lines = [[row, *(values.get(name) for name in columns)] for row, values in block.values.items()]
-        heading = [Column(name, "g") for name in columns]
-        tables.append(Table.of(["published", *heading], lines, f"not measured here: {block.why}"))
-    return tables
-
-
-TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost")
-
-
-def _measure_table(run: Run, dimension: str, measure: str) -> Table:
-    rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
-    paper = [run.expected_of(row) for row in rows]
-    compared = any(value is not None for value in paper)
-    title = f"{f'{dimension}, ' if dimension else ''}{_labels(run)[measure]} ({count_of(rows[0].topics)})"
-    lines = [
-        [
-            *(_name(run, row.system), row.mean, f"[{row.low:.4f}, {row.high:.4f}]", *_tests(row)),
-            *([value] if compared else []),
+    labels, tables = _labels(run), []
+    for dimension, measure in columns(run):
+        if measure in run.neutral:
+            continue
+        rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
+        expected = [run.expected_of(row) for row in rows]
+        compared = any(value is not None for value in expected)
+        lines = [
+            [
+                *(_name(run, row.system), row.mean, f"[{row.low:.4f}, {row.high:.4f}]", *_tests(row)),
+                *([value] if compared else []),
+            ]
+            for row, value in zip(rows, expected, strict=True)
         ]
-        for row, value in zip(rows, paper, strict=True)
-    ]
-    return Table.of(["system", "mean", "95 % interval", *TESTS, *(["expected"] if compared else [])], lines, title)
+        head = ["system", "mean", "95 % interval", *TESTS, *(["expected"] if compared else [])]
+        title = f"{f'{dimension}, ' if dimension else ''}{labels[measure]} ({counted(rows[0].topics, 'topic')})"
+        tables.append(Table.of(head, lines, title))
+    return tables
 
 
 def _tests(row: Comparison) -> list[str]:
@@ -261,8 +251,19 @@ def _tests(row: Comparison) -> list[str]:
     return [f"{row.difference:+.4f}", *map(p_value, ps), f"{row.wins}/{row.ties}/{row.losses}"]
 
 
+def published_tables(run: Run) -> list[Table]:
+    """A table for each block of numbers that the file cites and nothing here measures."""
+    tables = []
+    for block in run.kind.published:
+        names = list(dict.fromkeys(name for row in block.values.values() for name in row))
+        lines = [[row, *map(values.get, names)] for row, values in block.values.items()]
+        head: list[str | Column] = ["published", *(Column(name, "g") for name in names)]
+        tables.append(Table.of(head, lines, f"not measured here: {block.why}"))
+    return tables
+
+
 def cost_table(run: Run) -> Table | None:
-    """What every system asked of a language model; None where none asked."""
+    """What every system used of a language model; None where none used one."""
     spent = costs(run)
     if not any(cost.calls for cost in spent.values()):
         return None
@@ -277,10 +278,9 @@ def cost_table(run: Run) -> Table | None:
 
 def _head(run: Run) -> Iterator[str]:
     yield run.name
-    if about := str(run.provenance.get("about", "")).strip():
-        yield from about.splitlines()
+    yield from str(run.provenance.get("about", "")).strip().splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
-    yield f"{run.collection}, {count_of(topics)}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    yield f"{run.collection}, {counted(topics, 'topic')}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
     if run.partial:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
@@ -299,18 +299,7 @@ def _notes(run: Run) -> Iterator[str]:
     if len(run.excluded) > TOPICS_NAMED:
         yield f"left out for all systems: {len(run.excluded) - TOPICS_NAMED} more"
     for dimension, without in not_judged(run).items():
-        yield f"not judged for {dimension}, {count_of(len(without))}: {listed(without, TOPICS_NAMED)}"
-
-
-def not_judged(run: Run) -> dict[str, tuple[str, ...]]:
-    """The topics that count, but not for a dimension: dimension -> topics; only dimensions with such topics."""
-    # A topic is of one class, so most are not judged for any other.
-    dimensions = () if run.kind.classes else run.dimensions
-    without = {
-        dimension: tuple(dict.fromkeys(one.topic for one in run.answered if dimension not in one.values))
-        for dimension in dimensions
-    }
-    return {dimension: topics for dimension, topics in without.items() if topics}
+        yield f"not judged for {dimension}, {counted(len(without), 'topic')}: {listed(without, TOPICS_NAMED)}"
 
 
 def _name(run: Run, system: str, between: str = " ") -> str:
@@ -345,7 +334,7 @@ def topics_table(run: Run) -> Table:
 
 
 def answers_table(run: Run) -> Table:
-    """One line for each question and system: what was asked and answered, the grade, and who gave it.
+    """One line for each question and system: question, answer, the grade, and who gave it.
 
     Where a context was debiased, also how many counterfactuals were made, survived and won a place, and how far theta
     moved.
@@ -365,8 +354,3 @@ def answers_table(run: Run) -> Table:
         if outcome.answer
     ]
     return Table.of(header, lines)
-
-
-def timings_table(run: Run) -> Table:
-    """Seconds of each topic under each system; those of topics that run side by side include waiting for each other."""
-    return Table.of(("topic", "system", "seconds"), [(one.topic, one.system, one.seconds) for one in run.outcomes])

@@ -1,12 +1,9 @@
-"""An experiment's run as values, finished or not: what tables and pages are made of.
+"""An experiment's run, finished or not: its files, what tables and pages are made of, and two runs side by side.
 
-The journal of a run: a line for each topic and system, on the disk before anything else happens.
-
-A process may die at any moment. Then the last line may be torn; it is ignored, and its topic is done again. A line that
-is whole was forced to the disk, so what was paid for once is not paid for twice. Every line ends in a checksum of
-itself and of what its system was made from: no changed digit and no line of another run gets into a table.
-
-How long an experiment will take, by what its topics took in a run of it.
+The journal has a line for each topic and system, on the disk before anything else happens. A process may die at any
+moment. Then the last line may be torn; it is ignored, and its topic is done again. A line that is whole was forced to
+the disk, so what was paid for once is not paid for twice. Every line ends in a checksum of itself and of what its
+system was made from: no changed digit and no line of another run gets into a table.
 """
 
 from __future__ import annotations
@@ -38,8 +35,18 @@ from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray
 from fairagent.types.common import Summarized, counted
 
+HEAD = "run.json"
+JOURNAL = "journal.jsonl"
+TRANSCRIPT = "transcript.jsonl"
+"""The exchanges with models: no result is made from it, and it is not the same in every run."""
+LARGEST_HEAD = 1 << 26
+"""Bytes of run.json."""
+FORMAT = 4
+"""Of run.json and the journal; 1: plans did not say their kind; 2: no checksums; 3: another key in recall by group."""
+SEAL = "sha256"
+"""The key of run.json's checksum."""
 NOT_FINITE = "a number in its outcome is not finite"
-"""What is kept of an outcome that cannot be written."""
+"""The error of an outcome that cannot be written."""
 
 
 class Journal(LineFile):
@@ -50,7 +57,7 @@ class Journal(LineFile):
         self._keys = keys
 
     def add(self, outcome: Outcome) -> None:
-        """See `LineFile.write`; an outcome with a number that is not finite is kept as a failed one."""
+        """See `LineFile.write`; an outcome with a number that is not finite is written as a failed one."""
         try:
             line = to_line(outcome)
         except ValueError:
@@ -69,7 +76,12 @@ def read_journal(path: Path, keys: Mapping[str, str]) -> list[Outcome]:
     faults: list[Fault] = []
     for number, line in enumerate(whole_lines(path), start=1):
         try:
-            outcomes.append(_outcome(line, keys))
+            values = parse_json(line.decode())
+            system = values.get("system") if isinstance(values, dict) else None
+            if not isinstance(system, str) or system not in keys:
+                raise ValueError("of no system that the run has")
+            unsealed(line, keys[system])
+            outcomes.append(from_value(values))
         except (ValueError, RecursionError) as error:
             faults.append(Fault(path, number, f"no outcome of this run ({error})"))
     if faults:
@@ -77,25 +89,88 @@ def read_journal(path: Path, keys: Mapping[str, str]) -> list[Outcome]:
     return outcomes
 
 
-def _outcome(line: bytes, keys: Mapping[str, str]) -> Outcome:
-    said = parse_json(line.decode())
-    system = said.get("system") if isinstance(said, dict) else None
-    if not isinstance(system, str) or system not in keys:
-        raise ValueError("of no system that the run has")
-    unsealed(line, keys[system])
-    return from_value(said)
+class _Name(BaseModel):
+    name: str
 
 
-HEAD = "run.json"
-JOURNAL = "journal.jsonl"
-TRANSCRIPT = "transcript.jsonl"
-"""Of what models were asked: no result is made from it, and it is no part of what stays the same."""
-LARGEST_HEAD = 1 << 26
-"""Bytes of run.json."""
-FORMAT = 3
-"""Of run.json and the journal; 1: plans did not say their kind; 2: there were no checksums."""
-SEAL = "sha256"
-"""The key of run.json's checksum."""
+class _Provenance(BaseModel):
+    collection: _Name
+    models: dict[str, dict[str, Any]]
+
+
+class _Head(BaseModel):
+    """What run.json has to hold beside the plan."""
+
+    excluded: dict[str, str]
+    provenance: _Provenance
+    fingerprint: dict[str, Any]
+
+
+def read_head(folder: Path) -> dict[str, Any]:
+    """run.json: the plan, what it was made from, where from, and what is left out. Errors as `load_run`."""
+    path = folder / HEAD
+    try:
+        head: dict[str, Any] = parse_json(file_text(path, LARGEST_HEAD))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{folder} holds no run ({HEAD} is missing); `fairagent evaluate FILE` makes one") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); start over with --new") from None
+    layout = head.get("format") if isinstance(head, dict) else None
+    if layout != FORMAT:
+        older = f"an older version of fairagent (layout {layout}, this is {FORMAT})"
+        made = older if isinstance(layout, int) and layout < FORMAT else "something else"
+        raise DataError(
+            f"{path}: this is no run of this version of fairagent, but of {made}; nothing was changed: name another "
+            "folder with --run, or start over with --new"
+        )
+    try:
+        _Head.model_validate(head)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise DataError(f"{path}: is damaged ({place}: {fault['msg']}); start over with --new") from None
+    if head.pop(SEAL, None) != _seal(head):
+        raise DataError(
+            f"{path}: damaged, its checksum is not that of what it says; put it back from a copy, or start over with "
+            "--new: cached replies are not paid for again"
+        )
+    return head
+
+
+def write_head(folder: Path, head: Mapping[str, Any]) -> None:
+    """Write what `read_head` reads."""
+    write_whole(folder / HEAD, json.dumps({**head, SEAL: _seal(head)}, indent=1, allow_nan=False) + "\n")
+
+
+def _seal(head: Mapping[str, Any]) -> str:
+    # As it is read again: a tuple is a list there, and a number a key.
+    return checksum(json.dumps(parse_json(json.dumps(head)), sort_keys=True))
+
+
+def read_outcomes(folder: Path, head: Mapping[str, Any] | None = None) -> list[Outcome]:
+    """Every outcome in the journal of the run in `folder`, in order; `head` is its run.json, where that was read.
+
+    Errors as `load_run`.
+    """
+    return read_journal(folder / JOURNAL, keys((head or read_head(folder))["fingerprint"]))
+
+
+def answers(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
+    """(topic, system) -> the last outcome, an answer counting more than a failure."""
+    latest: dict[tuple[str, str], Outcome] = {}
+    for outcome in outcomes:
+        key = (outcome.topic, outcome.system)
+        if outcome.failed is None or key not in latest or latest[key].failed is not None:
+            latest[key] = outcome
+    return latest
+
+
+def failures(outcomes: Sequence[Outcome]) -> Counter[tuple[str, str]]:
+    """(topic, system) -> how often it has failed."""
+    return Counter((outcome.topic, outcome.system) for outcome in outcomes if outcome.failed is not None)
+
+
+# --- a run as values ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,16 +247,6 @@ class Run(Summarized):
         return [outcome for outcome in self.outcomes if outcome.topic not in self.excluded]
 
     @property
-    def definitions(self) -> dict[str, str]:
-        """Measure -> what it is, of those whose name does not define them."""
-        return {one.name: one.definition for one in self.kind.measured(self.dimensions) if one.definition}
-
-    @property
-    def neutral(self) -> frozenset[str]:
-        """The measures of which neither a lower nor a higher value is better."""
-        return frozenset(one.name for one in self.kind.measured(self.dimensions) if one.neutral)
-
-    @property
     def by_topic(self) -> dict[str, dict[str, Outcome]]:
         """The outcomes as topic -> system -> outcome, topics in the order in which they were run."""
         topics: dict[str, dict[str, Outcome]] = {}
@@ -199,6 +264,16 @@ class Run(Summarized):
             and all(system in outcomes and outcomes[system].failed is None for system in self.systems)
         )
 
+    @property
+    def definitions(self) -> dict[str, str]:
+        """Measure -> what it is, of those whose name does not define them."""
+        return {one.name: one.definition for one in self.kind.measured(self.dimensions) if one.definition}
+
+    @property
+    def neutral(self) -> frozenset[str]:
+        """The measures of which neither a lower nor a higher value is better."""
+        return frozenset(one.name for one in self.kind.measured(self.dimensions) if one.neutral)
+
     def mean_exposures(self, dimension: str) -> tuple[MeanExposure, ...]:
         """Every system's mean exposure in one dimension over the topics that count for it, or all if none does."""
         outcomes, finished = self.by_topic, self.counted_topics
@@ -210,10 +285,11 @@ class Run(Summarized):
             if shown:
                 shares = np.mean([one.shares for one in shown], axis=0)
                 target = np.mean([one.target for one in shown], axis=0)
+                unknown = float(np.mean([one.unknown for one in shown]))
                 due = [one.unknown_target for one in shown if one.unknown_target is not None]
                 unknown_target = float(np.mean(due)) if len(due) == len(shown) else None
-                unknown = float(np.mean([one.unknown for one in shown]))
-                means.append(MeanExposure(number, shown[0].labels, shares, target, len(shown), unknown, unknown_target))
+                of_known = number, shown[0].labels, shares, target, len(shown)
+                means.append(MeanExposure(*of_known, unknown, unknown_target))
         return tuple(means)
 
     def gain(self, measure: str, value: float, baseline: float = 0.0) -> float:
@@ -238,7 +314,10 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     """
     folder = Path(folder)
     head = read_head(folder)
-    plan = _plan(folder, head)
+    try:
+        plan = Plan.model_validate(head["plan"])
+    except (KeyError, TypeError, ValidationError) as error:
+        raise DataError(f"{folder / HEAD}: holds no plan ({error}); start over with --new") from None
     kind, topics = plan.experiment, plan.topics
     systems = list(plan.systems)
     if baseline:
@@ -281,102 +360,6 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     )
 
 
-def read_head(folder: Path) -> dict[str, Any]:
-    """run.json: the plan, what it was made from, where from, and what is left out. Errors as `load_run`."""
-    path = folder / HEAD
-    try:
-        head = parse_json(file_text(path, LARGEST_HEAD))
-    except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"{folder} holds no run ({HEAD} is missing); `fairagent evaluate FILE` makes one") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read ({error}); start over with --new") from None
-    layout = head.get("format") if isinstance(head, dict) else None
-    if layout != FORMAT:
-        older = f"an older version of fairagent (layout {layout}, this is {FORMAT})"
-        made = older if isinstance(layout, int) and layout < FORMAT else "something else"
-        raise DataError(
-            f"{path}: this is no run of this version of fairagent, but of {made}; nothing was changed: name another "
-            "folder with --run, or start over with --new"
-        )
-    try:
-        _Head.model_validate(head)
-    except ValidationError as error:
-        raise DataError(f"{path}: is damaged ({_first(error)}); start over with --new") from None
-    found: dict[str, Any] = head
-    if found.pop(SEAL, None) != _seal(found):
-        raise DataError(
-            f"{path}: damaged, its checksum is not that of what it says; put it back from a copy, or start over with "
-            "--new: replies that are kept are not paid for again"
-        )
-    return found
-
-
-class _Source(BaseModel):
-    name: str
-
-
-class _Provenance(BaseModel):
-    collection: _Source
-    models: dict[str, dict[str, Any]]
-
-
-class _Fingerprint(BaseModel):
-    systems: dict[str, Any]
-
-
-class _Head(BaseModel):
-    """What run.json has to hold beside the plan."""
-
-    excluded: dict[str, str]
-    provenance: _Provenance
-    fingerprint: _Fingerprint
-
-
-def _first(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-
-
-def write_head(folder: Path, head: Mapping[str, Any]) -> None:
-    """Write what `read_head` reads."""
-    write_whole(folder / HEAD, json.dumps({**head, SEAL: _seal(head)}, indent=1, allow_nan=False) + "\n")
-
-
-def _seal(head: Mapping[str, Any]) -> str:
-    # As it is read again: a tuple is a list there, and a number a key.
-    return checksum(json.dumps(parse_json(json.dumps(head)), sort_keys=True))
-
-
-def read_outcomes(folder: Path, head: Mapping[str, Any] | None = None) -> list[Outcome]:
-    """Every outcome in the journal of the run in `folder`, in order; `head` is its run.json, where that was read.
-
-    Errors as `load_run`.
-    """
-    return read_journal(folder / JOURNAL, keys((head or read_head(folder))["fingerprint"]))
-
-
-def _plan(folder: Path, head: Mapping[str, Any]) -> Plan:
-    try:
-        return Plan.model_validate(head["plan"])
-    except (KeyError, TypeError, ValidationError) as error:
-        raise DataError(f"{folder / HEAD}: holds no plan ({error}); start over with --new") from None
-
-
-def answers(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
-    """(topic, system) -> the last outcome, an answer counting more than a failure."""
-    latest: dict[tuple[str, str], Outcome] = {}
-    for outcome in outcomes:
-        key = (outcome.topic, outcome.system)
-        if outcome.failed is None or key not in latest or latest[key].failed is not None:
-            latest[key] = outcome
-    return latest
-
-
-def failures(outcomes: Sequence[Outcome]) -> Counter[tuple[str, str]]:
-    """(topic, system) -> how often it has failed."""
-    return Counter((outcome.topic, outcome.system) for outcome in outcomes if outcome.failed is not None)
-
-
 @dataclass(frozen=True, slots=True)
 class TopicTime:
     """What a topic took under one system: the mean in seconds, over so many `topics` of a run."""
@@ -395,15 +378,15 @@ def topic_times(checked: CheckedExperiment, folder: Path) -> dict[str, TopicTime
     run, now = load_run(folder), fingerprint(checked)["systems"]
     before = run.provenance["systems"]
     assert isinstance(before, Mapping)
-    found = {}
+    times = {}
     for system in checked.plan.systems:
         seconds = [one.seconds for one in run.outcomes if one.system == system and one.failed is None]
         if seconds and before.get(system) == now[system]:
-            found[system] = TopicTime(sum(seconds) / len(seconds), len(seconds))
-    return found
+            times[system] = TopicTime(sum(seconds) / len(seconds), len(seconds))
+    return times
 
 
-LEFT, RIGHT = "left", "right"
+# --- two runs -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,40 +404,32 @@ def side_by_side(left: Run, right: Run) -> tuple[RunComparison, ...]:
     Over the topics that the system has answered in both, that neither run excludes and the measure has a value for in
     both; a measure without any is left out. p-values are those of two runs, not corrected for how many are looked at.
     """
-    found: list[RunComparison] = []
-    sides = {LEFT: _answers(left), RIGHT: _answers(right)}
+    dimensions = ("", *(name for name in left.dimensions if name in right.dimensions))
+    columns = [(dimension, name) for dimension in dimensions for name in left.measures if name in right.measures]
     lower = lower_is_better(left.kind, left.dimensions)
+    rows: list[RunComparison] = []
     for system in left.systems:
         if system not in right.systems:
             continue
-        both = {
-            (topic, side): outcome
-            for side, answers in sides.items()
-            for (topic, name), outcome in answers.items()
-            if name == system
-        }
-        topics = [topic for topic, side in both if side == LEFT and (topic, RIGHT) in both]
-        for dimension, measure in _columns(left, right):
-            counted = [
+        of_left, of_right = (
+            {one.topic: one for one in run.answered if one.system == system and one.failed is None}
+            for run in (left, right)
+        )
+        both = {(topic, "left"): one for topic, one in of_left.items()}
+        both |= {(topic, "right"): one for topic, one in of_right.items()}
+        for dimension, measure in columns:
+            topics = [
                 topic
-                for topic in topics
-                if all(measure in both[topic, side].values.get(dimension, {}) for side in sides)
+                for topic in of_left
+                if topic in of_right
+                and all(measure in both[topic, side].values.get(dimension, {}) for side in ("left", "right"))
             ]
-            rows = compare(both, counted, (LEFT, RIGHT), [(dimension, measure)], left.kind.seed, lower)
-            found += [RunComparison(system, *rows)] if rows else []
-    return tuple(found)
+            pair = compare(both, topics, ("left", "right"), [(dimension, measure)], left.kind.seed, lower)
+            rows += [RunComparison(system, *pair)] if pair else []
+    return tuple(rows)
 
 
 def differences(left: Run, right: Run) -> list[str]:
     """What the systems of both runs were made from, value by value where it differs ("was" the left one)."""
     before, now = ({"systems": run.provenance["systems"]} for run in (left, right))
     return changes(before, now)
-
-
-def _columns(left: Run, right: Run) -> list[tuple[str, str]]:
-    dimensions = ("", *(name for name in left.dimensions if name in right.dimensions))
-    return [(dimension, name) for dimension in dimensions for name in left.measures if name in right.measures]
-
-
-def _answers(run: Run) -> Mapping[tuple[str, str], Outcome]:
-    return {(one.topic, one.system): one for one in run.answered if one.failed is None}

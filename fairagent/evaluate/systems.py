@@ -1,4 +1,4 @@
-"""The systems of an experiment: settings laid over a profile, checked together, and built as anyone's pipeline is."""
+"""The systems of an experiment: their settings, checked together, and the pipelines that are built of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairagent.collection.records import listed
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, Opened
-from fairagent.evaluate.reading import SystemPlan, shipped_with
+from fairagent.evaluate.reading import SystemPlan, shipped_kinds
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import source_relative_to
 from fairagent.retrieve.site import Site
@@ -28,7 +28,7 @@ from fairagent.storage.threads import Memo
 from fairagent.types import Ranking
 
 OF_ALL: dict[str, Any] = {"budget": BudgetSettings(), "prices": {}, "cache": ""}
-"""What stands in a system's settings in the place of those that are one for all systems."""
+"""Settings that are one for all systems, as a system has them."""
 NOT_OF_A_SYSTEM = {
     "n": "it is the largest cut-off of the measures, or `context: {documents: ...}` where questions are answered",
     "collection": "all systems search the same",
@@ -39,21 +39,21 @@ NOT_OF_A_SYSTEM = {
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What answers topics. `sees_groups` says whether its rankings depend on the documents' groups."""
+    """What answers topics."""
 
     agent: FairAgent
     site: Site
 
     @property
     def sees_groups(self) -> bool:
-        """Whether its rankings depend on groups."""
+        """Whether its rankings depend on the documents' groups."""
         return self.site.settings.sees_groups
 
 
 def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict[str, SystemPlan]:
     """The systems whose settings are right; `index` is still empty.
 
-    `folder` is the file's: files and folders that settings name are looked for beside it.
+    `folder` is the file's: what settings name is relative to it.
     """
     problems = checking.problems
 
@@ -70,28 +70,30 @@ def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict
         own = _own(values, folder, where, problems)
         if settings := problems.attempt(where, settings_of, shared, own):
             _check_goes_with(kind, settings, where, problems)
-            decided = {**OF_ALL, **_beside(settings, folder), **kind.adapt(settings)}
+            parts = {slot: part for slot in SLOTS if isinstance(part := getattr(settings, slot), Part)}
+            moved = {slot: part.relative_to(folder) for slot, part in parts.items()}
+            decided = {**OF_ALL, **moved, **kind.adapt(settings)}
             systems[name] = SystemPlan(settings=settings.model_copy(update=decided), index="")
         other = files.setdefault(file_name(name).casefold(), name)
         if other != name:
             problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")
-    return {name: with_templates(kind, system) for name, system in systems.items()}
-
-
-def with_templates(kind: ExperimentKind, system: SystemPlan) -> SystemPlan:
-    """The system with the ids of the templates that it asks with, those of its search first."""
-    return system.model_copy(update={"asks": (*system.searching_with, *kind.templates(system))})
+    return {
+        name: system.model_copy(update={"asks": (*system.searching_with, *kind.templates(system))})
+        for name, system in systems.items()
+    }
 
 
 def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, problems: Problems) -> None:
     """Add what makes no sense in this kind of experiment."""
     engine = settings.engine.kind
-    having = () if engine in kind.engines else shipped_with(lambda other: engine in other.engines)
-    if having:
+    if engine not in kind.engines and (
+        having := [name for name, one in shipped_kinds().items() if engine in one.engines]
+    ):
         problems.add(SettingsError, f"{where}.engine: {engine!r} ranks nothing; it is there for `{listed(having)}`")
-    if not settings.debias.idle(settings) and not kind.debiases:
-        chooses = f"it chooses what questions are answered from ({listed(shipped_with(lambda one: one.debiases))})"
-        problems.add(SettingsError, f"{where}.debias cannot be set: {chooses}")
+    if not kind.debiases and not settings.debias.idle(settings):
+        having = [name for name, one in shipped_kinds().items() if one.debiases]
+        message = f"{where}.debias cannot be set: it chooses what questions are answered from ({listed(having)})"
+        problems.add(SettingsError, message)
 
 
 def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems) -> dict[str, Any]:
@@ -102,12 +104,6 @@ def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems
         if key in NOT_OF_A_SYSTEM:
             problems.add(SettingsError, f"{where}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
     return {key: value for key, value in values.items() if key not in NOT_OF_A_SYSTEM}
-
-
-def _beside(settings: Settings, folder: Path) -> dict[str, Part]:
-    """The parts with paths from anywhere."""
-    parts = {slot: getattr(settings, slot) for slot in SLOTS}
-    return {slot: part.relative_to(folder) for slot, part in parts.items() if isinstance(part, Part)}
 
 
 def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, models: Models) -> dict[str, SystemPlan]:
@@ -123,9 +119,12 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
         if kind.searches:
             site = resolved(site, preparing=True)
             system, settings = system.model_copy(update={"settings": site.settings}), site.settings
-        _check_dimensions(where, site, chosen.judged, problems)
+        # Everything that depends on the dimensions, each on a topic that counts for it, so that there is a target.
+        for dimension in settings.dimensions:
+            alone, topic = settings.model_copy(update={"dimensions": (dimension,)}), chosen.judged.get(dimension, "")
+            problems.attempt(where, ExposureMeter.make, site.collection, topic, alone, Ranking((), np.zeros(0)))
         for slot in _checked(kind):
-            # What is wrong with an index is said once, whichever systems search it.
+            # What is wrong with an index is listed once, whichever systems search it.
             place = "" if slot == "engine" else f"{where}.{slot}"
             problems.attempt_for(name, place, getattr(settings, slot).check, site)
         if system.asks:
@@ -152,7 +151,7 @@ def check_machine(kind: ExperimentKind, checking: Checking, instead: Collection,
             lacks.attempt("", getattr(system.settings, slot).check, site)
         if system.asks:
             lacks.attempt("", _check_model, site)
-        for error in lacks.found:
+        for error in lacks.errors:
             if isinstance(error, BackendUnavailable):
                 checking.problems.add(type(error), f"systems.{name}: {error}")
 
@@ -165,14 +164,6 @@ def _checked(kind: ExperimentKind) -> Iterator[str]:
         yield "debias"
     if kind.attributes:
         yield "attribute"
-
-
-def _check_dimensions(where: str, site: Site, judged: Mapping[str, str], problems: Problems) -> None:
-    """Try everything that depends on the dimensions: each on a topic that counts for it, so that there is a target."""
-    nothing = Ranking((), np.zeros(0))
-    for dimension in site.settings.dimensions:
-        alone = site.settings.model_copy(update={"dimensions": (dimension,)})
-        problems.attempt(where, ExposureMeter.make, site.collection, judged.get(dimension, ""), alone, nothing)
 
 
 def _check_model(site: Site) -> None:

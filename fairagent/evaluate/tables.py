@@ -1,4 +1,4 @@
-"""Tables as values, and how each is written: as text, CSV, LaTeX (booktabs) and HTML."""
+"""Tables, line plots and sections of the page as values; tables are written as text, CSV, LaTeX (booktabs) and HTML."""
 
 from __future__ import annotations
 
@@ -74,21 +74,24 @@ class Table:
         """Aligned lines: title, columns, rows, notes."""
         head = [[in_line(column.name) for column in self.columns]]
         if any(column.above for column in self.columns):
-            head = [[in_line(column.above) for column in self.columns], *head]
+            head.insert(0, [in_line(column.above) for column in self.columns])
         marked = [any(isinstance(row[place], Cell) for row in self.rows) for place in range(len(self.columns))]
         rows = [
             [_shown(cell, column, spaced) for cell, column, spaced in zip(row, self.columns, marked, strict=True)]
             for row in self.rows
         ]
-        notes = map(in_line, self.notes)
-        return "\n".join([*([in_line(self.title)] if self.title else []), *aligned([*head, *rows]), *notes])
+        title = [in_line(self.title)] if self.title else []
+        return "\n".join([*title, *aligned([*head, *rows]), *map(in_line, self.notes)])
 
     def csv(self) -> str:
         """Names and values; numbers keep every digit, None is empty."""
         page = io.StringIO()
         writer = csv.writer(page, lineterminator="\n")
         writer.writerow([spreadsheet_cell(column.name) for column in self.columns])
-        writer.writerows([_csv_cell(_value(cell)) for cell in row] for row in self.rows)
+        for row in self.rows:
+            writer.writerow(
+                [spreadsheet_cell(value) if isinstance(value, str) else value for value in map(_value, row)]
+            )
         return page.getvalue()
 
     def latex(self) -> str:
@@ -154,32 +157,17 @@ def p_value(p: float | None) -> str:
     return "-" if p is None else "<.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def count_of(number: int, noun: str = "topic") -> str:
-    """A number with its noun.
-
-    >>> count_of(1), count_of(1200, "document")
-    ('1 topic', '1,200 documents')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def _value(cell: object) -> object:
     return cell.value if isinstance(cell, Cell) else cell
 
 
 def _shown(cell: object, column: Column, spaced: bool) -> str:
-    value = _value(cell)
-    raised = cell.raised if isinstance(cell, Cell) else ""
-    text = column.none if value is None else in_line(value) if isinstance(value, str) else _number(value, column.form)
+    value, raised = (cell.value, cell.raised) if isinstance(cell, Cell) else (cell, "")
+    if value is None or isinstance(value, str):
+        text = column.none if value is None else in_line(value)
+    else:
+        text = format(value, "," if isinstance(value, int) and column.form == ".4f" else column.form)
     return text + (raised or " " * spaced)
-
-
-def _csv_cell(value: object) -> object:
-    return "" if value is None else spreadsheet_cell(value) if isinstance(value, str) else value
-
-
-def _number(value: object, form: str) -> str:
-    return format(value, "," if isinstance(value, int) and form == ".4f" else form)
 
 
 _TEX = str.maketrans(
@@ -206,6 +194,9 @@ def _tex_cell(cell: object, column: Column) -> str:
     raised = cell.raised if isinstance(cell, Cell) else ""
     plain = _shown(_value(cell), column, False)
     return _tex(plain) + (f"$^{{{raised}}}$" if raised else "")
+
+
+# --- what a kind of experiment shows on the page --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

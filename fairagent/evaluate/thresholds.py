@@ -1,8 +1,6 @@
-"""Thresholds: what the numbers of an experiment have to reach, as the key `assert` of its file says.
+"""Thresholds: what the numbers of an experiment have to reach (the key `assert` of its file), and whether they do.
 
-A measure or a group of a dimension has a bound, for one system or for all but the baseline (docs/experiments.md).
-
-Bounds: what a number has to be, alone or beside the baseline's.
+A measure or a group of a dimension has a bound, for one system or for all but the baseline; `docs/ci.md` has the forms.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,10 @@ from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.comparison import SAME
 from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import ExperimentKind, MeasureInfo
-from fairagent.evaluate.tables import Column, Table, count_of
+from fairagent.evaluate.tables import Column, Table
 from fairagent.measures.parse import labels_of, parse_measure
 from fairagent.settings.section import nearest
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.evaluate.run import Run
@@ -51,13 +51,11 @@ class Bound:
         >>> Bound.parse(">= baseline - .01")
         Bound(sign='>=', number=-0.01, relative=True)
         """
-        found = _BOUND.fullmatch(text.strip()) if isinstance(text, str) else None
-        if found is None:
+        match = _BOUND.fullmatch(text.strip()) if isinstance(text, str) else None
+        if match is None:
             raise UsageError(f"{text!r} is no bound; the forms are: {FORMS}")
-        sign, absolute, relative, add, distance = found.groups()
-        if relative:
-            return cls(sign, float(f"{add or '+'}{distance or 0}"), True)
-        return cls(sign, float(absolute))
+        sign, absolute, relative, add, distance = match.groups()
+        return cls(sign, float(f"{add or '+'}{distance or 0}" if relative else absolute), bool(relative))
 
     def __str__(self) -> str:
         """As in a file.
@@ -71,7 +69,7 @@ class Bound:
         return f"{self.sign} baseline{added}"
 
     def holds(self, value: float, baseline: float = 0.0) -> bool:
-        """Whether it is true of `value`; what differs by 1e-9 or less is equal, as topics are tied.
+        """Whether `value` is within it; what differs by 1e-9 or less is equal, as in ties of topics.
 
         >>> Bound.parse(">= .3").holds(0.1 + 0.2), Bound.parse("> baseline").holds(0.5, baseline=0.5)
         (True, False)
@@ -115,14 +113,17 @@ class ThresholdNames:
         self._measures |= dict.fromkeys(kind.measured_together)
 
     def measure(self, name: str, dimension: str) -> str:
-        """The full definition of the measure that is called so; UsageError where `dimension` has no value of it."""
+        """The full definition of the measure of that name; UsageError where `dimension` has no value of it."""
         if name in self.labels:
             raise UsageError(f"{name!r} is a dimension: write measures or groups, with their bounds, under it")
-        shown = labels_of(tuple(self._measures))
-        there = [one for one in shown if one in (name, _canonical(name))]
+        shown, definition = labels_of(tuple(self._measures)), name
+        with suppress(UsageError, BackendUnavailable):
+            definition = str(parse_measure(name))
+        there = [one for one in shown if one in (name, definition)]
         there = there or [one for one, label in shown.items() if label == name]
         if not there:
-            if variants := [label for one, label in shown.items() if _bare(one) == _bare(name)]:
+            bare = _OPTIONS.sub("", name)
+            if variants := [label for one, label in shown.items() if _OPTIONS.sub("", one) == bare]:
                 raise UsageError(f"{name!r} is not computed, but: {', '.join(variants)}")
             known = [*self.labels.get(dimension, ()), *shown.values()]
             raise UsageError(f"no measure {'or group ' * bool(dimension)}{name!r}; {nearest(name, known)}")
@@ -133,19 +134,6 @@ class ThresholdNames:
         return there[0]
 
 
-def _canonical(name: str) -> str:
-    """The full definition of a measure; the name itself where it is none that rankings are judged by."""
-    try:
-        return str(parse_measure(name))
-    except (UsageError, BackendUnavailable):
-        return name
-
-
-def _bare(name: str) -> str:
-    """A measure without its options."""
-    return _OPTIONS.sub("", name)
-
-
 def read_thresholds(
     asserted: Mapping[str, Any], systems: Sequence[str], baseline: str, names: ThresholdNames, problems: Problems
 ) -> tuple[Threshold, ...]:
@@ -153,17 +141,17 @@ def read_thresholds(
 
     `systems` are the rows of the tables. A name of both a system and a dimension is the system's.
     """
-    found = []
+    thresholds: list[Threshold] = []
     others = [name for name in systems if name != baseline] or list(systems)
     for key, value in asserted.items():
         if key in systems and isinstance(value, Mapping):
-            found += list(_of_system(f"assert.{key}", [key], value, baseline, names, problems))
+            thresholds += _of_system(f"assert.{key}", [key], value, baseline, names, problems)
         elif isinstance(value, Mapping) and key not in names.labels:
             hint = nearest(key, [*systems, *names.labels])
             problems.add(SettingsError, f"assert: no system and no dimension {key!r}; {hint}")
         else:
-            found += list(_of_system("assert", others, {key: value}, baseline, names, problems))
-    return tuple(found)
+            thresholds += _of_system("assert", others, {key: value}, baseline, names, problems)
+    return tuple(thresholds)
 
 
 def _of_system(
@@ -183,13 +171,12 @@ def _of_system(
             if dimension not in names.labels:
                 problems.add(SettingsError, f"{place}: no dimension {dimension!r}; {nearest(dimension, names.labels)}")
                 continue
-        for said, text in bounds.items():
-            name = str(said)
+        for name, text in ((str(name), text) for name, text in bounds.items()):
             of_group = name in names.labels.get(dimension, ())
-            meant = name if of_group else problems.attempt(where, names.measure, name, dimension)
+            definition = name if of_group else problems.attempt(where, names.measure, name, dimension)
             bound = problems.attempt(f"{where}.{name}", Bound.parse, text)
-            if meant and bound:
-                yield from (Threshold(system, dimension, meant, of_group, bound, baseline) for system in systems)
+            if definition and bound:
+                yield from (Threshold(system, dimension, definition, of_group, bound, baseline) for system in systems)
 
 
 NOT_JUDGED = "not judged: the run is not finished"
@@ -211,11 +198,7 @@ class ThresholdVerdict:
         """As plain values for JSON."""
         of = self.threshold
         place = {"system": of.system, "dimension": of.dimension, "group" if of.of_group else "measure": of.name}
-        return {**place, "value": self.value, "asked": str(of.bound), "limit": self.limit, "met": self.met}
-
-
-Number = tuple[str, str, bool, str]
-"""System, dimension, whether it is a group's, and its name."""
+        return {**place, "value": self.value, "bound": str(of.bound), "limit": self.limit, "met": self.met}
 
 
 def verdicts(run: Run) -> tuple[ThresholdVerdict, ...]:
@@ -225,40 +208,32 @@ def verdicts(run: Run) -> tuple[ThresholdVerdict, ...]:
     """
     if run.partial or not run.thresholds:
         return ()
-    numbers = _numbers(run)
-    found = []
-    for one in run.thresholds:
-        value = numbers.get((one.system, one.dimension, one.of_group, one.name))
-        base = numbers.get((one.baseline, one.dimension, one.of_group, one.name)) if one.bound.relative else 0.0
-        if value is None or base is None:
-            found.append(ThresholdVerdict(one, value, None, False))
-        else:
-            found.append(ThresholdVerdict(one, value, one.bound.limit(base), one.bound.holds(value, base)))
-    return tuple(found)
-
-
-def _numbers(run: Run) -> dict[Number, float]:
-    together = run.kind.values_together(run).items()
-    numbers = {(system, dimension, False, name): value for (system, dimension, name), value in together}
+    # System, dimension, whether it is a group's, and its name -> value.
+    numbers = {(system, dim, False, name): one for (system, dim, name), one in run.kind.values_together(run).items()}
     numbers |= {(row.system, row.dimension, False, row.measure): row.mean for row in run.comparisons}
     for dimension in {one.dimension for one in run.thresholds if one.of_group}:
         for mean in run.mean_exposures(dimension):
             shares = zip(mean.labels, mean.shares.tolist(), strict=True)
             numbers |= {(run.systems[mean.system], dimension, True, label): share for label, share in shares}
-    return numbers
+    results = []
+    for one in run.thresholds:
+        value = numbers.get((one.system, one.dimension, one.of_group, one.name))
+        base = numbers.get((one.baseline, one.dimension, one.of_group, one.name)) if one.bound.relative else 0.0
+        if value is None or base is None:
+            results.append(ThresholdVerdict(one, value, None, False))
+        else:
+            results.append(ThresholdVerdict(one, value, one.bound.limit(base), one.bound.holds(value, base)))
+    return tuple(results)
 
 
 def summary(run: Run) -> str:
-    """How many thresholds are met, in one line; "" where there are none.
-
-    The line says so where the run is not finished and they are not judged.
-    """
+    """How many thresholds are met, or that the run is not finished, in one line; "" where there are none."""
     if not run.thresholds:
         return ""
+    all = counted(len(run.thresholds), "threshold")
     if run.partial:
-        return f"{count_of(len(run.thresholds), 'threshold')} {NOT_JUDGED}"
-    met = sum(one.met for one in verdicts(run))
-    return f"{met} of {count_of(len(run.thresholds), 'threshold')} {'is' if len(run.thresholds) == 1 else 'are'} met"
+        return f"{all} {NOT_JUDGED}"
+    return f"{sum(one.met for one in verdicts(run))} of {all} {'is' if len(run.thresholds) == 1 else 'are'} met"
 
 
 def thresholds_table(run: Run, met: bool = True) -> Table:
@@ -273,5 +248,5 @@ def thresholds_table(run: Run, met: bool = True) -> Table:
         if met or not verdict.met
         for one in [verdict.threshold]
     ]
-    numbers = Column("value", ".6f"), "asked", Column("limit", ".6f")
+    numbers = Column("value", ".6f"), "bound", Column("limit", ".6f")
     return Table.of(["system", "dimension", "measure or group", *numbers, "result"], lines, summary(run), systems=True)

@@ -1,7 +1,7 @@
 """Workers that run jobs: threads of this process, a crew of processes, or the workers of a Dask cluster.
 
 Jobs that wait for a language model need threads; those that compute need processes, since Python computes in one
-thread at a time and Java is asked by one at a time (`fairagent.guests.lucene.java`).
+thread at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -35,11 +35,13 @@ class Workers:
     width: int
     here: bool
 
-    def for_each(self, jobs: Iterable[tuple[Callable[..., T], tuple[object, ...]]], keep: Callable[[T], None]) -> None:
-        """Call every job (function, arguments) and `keep` with each result, in this thread, as soon as it is there.
+    def for_each(
+        self, jobs: Iterable[tuple[Callable[..., T], tuple[object, ...]]], record: Callable[[T], None]
+    ) -> None:
+        """Call every job (function, arguments), and `record` with each result, in this thread, as soon as it is there.
 
-        The first error, or Ctrl-C (KeyboardInterrupt), ends it: nothing new is begun, what runs is waited for and kept
-        (it may have cost money), then the error is raised. A second Ctrl-C does not wait.
+        The first error, or Ctrl-C (KeyboardInterrupt), ends it: nothing new is begun, what runs is waited for and
+        recorded (it may have cost money), then the error is raised. A second Ctrl-C does not wait.
         """
         rest = iter(jobs)
         running: set[Future[T]] = set()
@@ -51,7 +53,7 @@ class Workers:
                         running.add(self.executor.submit(work, *arguments))
                 if not running:
                     break
-                # What is done stays among the running until it is kept: Ctrl-C may come in between.
+                # What is done stays among the running until it is recorded: Ctrl-C may come in between.
                 done = wait(running, return_when=FIRST_COMPLETED).done
                 with interrupts_deferred():
                     for future in done:
@@ -59,7 +61,7 @@ class Workers:
                         if future.cancelled():
                             continue
                         if (raised := future.exception()) is None:
-                            keep(future.result())
+                            record(future.result())
                         else:
                             error = error or raised
             except KeyboardInterrupt as interrupt:
@@ -94,28 +96,25 @@ def interrupts_deferred() -> Iterator[None]:
         handlers[signal.Signals(came[0])](came[0], None)
 
 
-@contextmanager
-def threads(count: int) -> Iterator[Workers]:
+def threads(count: int) -> AbstractContextManager[Workers]:
     """So many threads of this process; UsageError for none."""
-    if count < 1:
-        raise UsageError(f"--workers is the number of threads and must be at least 1, not {count}")
-    executor = ThreadPoolExecutor(count, thread_name_prefix="topic")
-    try:
-        yield Workers(executor, 2 * count, here=True)
-    finally:
-        executor.shutdown(cancel_futures=True)
+    return _of_this_machine("threads", count, lambda: ThreadPoolExecutor(count, thread_name_prefix="topic"))
 
 
-@contextmanager
-def crew(count: int) -> Iterator[Workers]:
+def crew(count: int) -> AbstractContextManager[Workers]:
     """So many processes, of which this one is the first; UsageError for none.
 
     The others start when the jobs have taken a moment, and stay until the end, each with what its first job opened. A
     script that uses them needs the guard `if __name__ == "__main__":`, as everything does that starts processes.
     """
+    return _of_this_machine("processes", count, lambda: Crew(count, patience=PATIENCE))
+
+
+@contextmanager
+def _of_this_machine(what: str, count: int, start: Callable[[], Executor]) -> Iterator[Workers]:
     if count < 1:
-        raise UsageError(f"--workers is the number of processes and must be at least 1, not {count}")
-    executor = Crew(count, patience=PATIENCE)
+        raise UsageError(f"--workers is the number of {what} and must be at least 1, not {count}")
+    executor = start()
     try:
         yield Workers(executor, 2 * count, here=True)
     finally:

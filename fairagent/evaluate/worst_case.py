@@ -1,15 +1,13 @@
-"""What an experiment will ask of language models, before it asks anything.
+"""The calls of language models that an experiment makes at most, and what of it can run on this machine.
 
-Parts tell their own worst case (`Part.worst_case`); this adds what kinds of experiments ask besides. Prompts are
-rendered and counted as one token for every four characters.
-
-What of an experiment can run on this machine, system by system, and what the others lack; nothing is run.
+Parts have a worst case (`Part.worst_case`); kinds of experiments add their own. Prompts are rendered and counted as one
+token for every four characters.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,35 +40,33 @@ class Estimate:
 
 
 def estimate(checked: CheckedExperiment) -> list[Estimate]:
-    """One line a system, those that ask no model taking nothing; before them, what is to be asked beforehand."""
+    """One line a system, those that use no model taking nothing; before them, the calls that come beforehand."""
     plan, kind = checked.plan, checked.plan.experiment
-    before = kind.calls_before(plan, checked.subject)
-    asked = [(what, [calls]) for what, calls in before]
+    calls = [(what, [one]) for what, one in kind.calls_before(plan, checked.subject)]
     for name, system in plan.systems.items():
         of_kind = kind.worst_case(name, plan, checked.subject) if system.asks else ()
-        asked.append((name, [*_searching(system, checked), *of_kind]))
-    return [_priced(name, calls, checked) for name, calls in asked]
-
-
-def _priced(name: str, asked: Sequence[Calls], checked: CheckedExperiment) -> Estimate:
-    """The sum of the calls, which are all of one model but for a judge's."""
-    plan = checked.plan
-    prices = [(calls, plan.prices.get(calls.model.name)) for calls in asked]
-    priced = [price.dollars(calls.input_tokens, calls.output_tokens) for calls, price in prices if price]
-    return Estimate(
-        name,
-        asked[0].model.name if asked else "",
-        len(plan.topics),
-        sum(calls.calls for calls in asked),
-        sum(calls.input_tokens for calls in asked),
-        sum(calls.output_tokens for calls in asked),
-        float(sum(priced)) if len(priced) == len(asked) else None,
-        sum(calls.calls * calls.model.timeout for calls in asked),
-    )
+        calls.append((name, [*_searching(system, checked), *of_kind]))
+    rows = []
+    for name, of_row in calls:
+        prices = [(one, plan.prices.get(one.model.name)) for one in of_row]
+        priced = [price.dollars(one.input_tokens, one.output_tokens) for one, price in prices if price]
+        rows.append(
+            Estimate(
+                name,
+                of_row[0].model.name if of_row else "",
+                len(plan.topics),
+                sum(one.calls for one in of_row),
+                sum(one.input_tokens for one in of_row),
+                sum(one.output_tokens for one in of_row),
+                float(sum(priced)) if len(priced) == len(of_row) else None,
+                sum(one.calls * one.model.timeout for one in of_row),
+            )
+        )
+    return rows
 
 
 def _searching(system: SystemPlan, checked: CheckedExperiment) -> Iterator[Calls]:
-    """The calls of the parts that a search asks."""
+    """The calls of the parts that a search uses."""
     settings = system.settings
     if not system.searching_with:
         return
@@ -84,11 +80,11 @@ def _searching(system: SystemPlan, checked: CheckedExperiment) -> Iterator[Calls
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What an experiment lacks; `lacks` is every message once, in the order found.
+    """What an experiment lacks; `lacks` has every message once.
 
-    `systems` says of each system which of them keep it from running (their places in `lacks`, from 0): its own, and
-    those that are everybody's. `costs` is at most what language models are asked, None where the topics are not there
-    and nobody can count. `exit_code` is what running it would end with now, 0 where all can run.
+    `systems` says of each system which of them stop it (their places in `lacks`, from 0): its own, and those that are
+    everybody's. `costs` are those of language models at most, None where the topics are not there to be counted.
+    `exit_code` is what running it would end with now, 0 where all can run.
     """
 
     name: str
@@ -106,15 +102,15 @@ class Readiness:
 
 
 def readiness(file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ) -> Readiness:
-    """The readiness of the experiment in `file`; `limit` takes so many of its topics, as there.
+    """The readiness of the experiment in `file`; `limit` as in `check_experiment`.
 
-    Nothing is built, fetched or asked. SettingsError where too little of the file is right to look any further.
+    Nothing is built or fetched. SettingsError where too little of the file is right to look any further.
     """
     problems = Problems()
     kind, checked = examine(read_yaml(file), file, file.parent, problems, limit, environ, labeled=True)
     own = problems.by_system(kind.systems)
-    everybodys = [error for error in problems.found if not any(error in errors for errors in own.values())]
-    messages = tuple(dict.fromkeys(_message(error, own) for error in problems.found))
+    everybodys = [error for error in problems.errors if not any(error in errors for errors in own.values())]
+    messages = tuple(dict.fromkeys(_message(error, own) for error in problems.errors))
     return Readiness(
         kind.name,
         kind.about.strip(),
@@ -125,7 +121,7 @@ def readiness(file: Path, limit: int | None = None, environ: Mapping[str, str] =
             for name, errors in own.items()
         },
         tuple(estimate(checked)) if checked and checked.plan.topics else None,
-        problems.found[0].exit_code if problems.found else 0,
+        problems.errors[0].exit_code if problems.errors else 0,
     )
 
 

@@ -24,7 +24,6 @@ from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.results import alarms_of, columns, not_judged, published_tables, results_table
 from fairagent.evaluate.run import TRANSCRIPT, MeanExposure, Run
 from fairagent.evaluate.tables import SIGNIFICANT, LinePlot, Note, Table
-from fairagent.evaluate.tables import count_of as number_of
 from fairagent.evaluate.thresholds import thresholds_table
 from fairagent.report import names
 from fairagent.report.data import topics_json
@@ -56,6 +55,7 @@ from fairagent.report.text import gap_text, percent
 from fairagent.report.topics import Asked, exposure_bar, extremes, palette, shown_exchanges, topic_views
 from fairagent.storage.files import write_whole
 from fairagent.types.clean import printable
+from fairagent.types.common import counted
 
 TEMPLATES = Path(__file__).parent / "templates"
 STYLES = ("colors.css", "groups.css", "page.css")
@@ -155,7 +155,7 @@ def templates() -> Environment:
         "p": names.p_text,
         "p_phrase": names.p_phrase,
         "money": names.money,
-        "counted": number_of,
+        "counted": counted,
         "listed": names.listed,
         "percent": percent,
         "gap": gap_text,

@@ -53,7 +53,7 @@ def test_missed(call: Call, small: Small) -> None:
     assert all((folder / name).stat().st_size for name in (*RESULTS, "report.html"))
     head, columns, *missed = result.stderr.splitlines()
     assert head == "1 of 3 thresholds are met"
-    assert columns.split() == ["system", "dimension", "measure", "or", "group", "value", "asked", "limit", "result"]
+    assert columns.split() == ["system", "dimension", "measure", "or", "group", "value", "bound", "limit", "result"]
     assert [line.split()[:3] for line in missed] == [["agent", "relevance", "nDCG@10"], ["agent", "gender", "female"]]
     assert missed[0].split()[4:] == [">", "1", "1.000000", "MISSED"]
     # In the files the one that is met stands too.
@@ -76,8 +76,8 @@ def test_json(call: Call, small: Small) -> None:
         **{"system": "FA*IR", "dimension": "", "measure": "nDCG(discount=log2-max2)@10"},
         **{"value": mean["FA*IR", ""], "asked": ">= 0", "limit": 0.0, "met": True},
     }
-    assert (second["asked"], second["met"]) == ("> 1", False)
-    assert (third["group"], third["asked"]) == ("female", "> baseline + 1")
+    assert (second["bound"], second["met"]) == ("> 1", False)
+    assert (third["group"], third["bound"]) == ("female", "> baseline + 1")
     assert third["limit"] >= 1
     met = call("evaluate", write(small, MET), "--json", "--run", "met")
     assert met.exit_code == 0

@@ -163,7 +163,7 @@ def test_the_hash_of_a_collection_is_that_of_before_there_were_more_keys(tmp_pat
     words.write(tmp_path)
     file = tmp_path / "collection.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("target: trec-estimated\n", ""), encoding="utf-8")
-    hashed = fingerprint._judgments(file)["settings"]
+    hashed = fingerprint._judgments(fingerprint._collection_file(str(file)), tmp_path)["settings"]
     assert hashed == "e4a7f34c6fbd364fc2e8cb34b3f19ed00d15d07471ab688ce8d9e379110717bc"
 
 

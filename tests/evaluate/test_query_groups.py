@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from fairagent.evaluate.outcome import Outcome, from_line, to_line
-from fairagent.evaluate.query_groups import by_query_group, differences, file, query_group_files, query_group_tables
+from fairagent.evaluate.query_groups import by_query_group, differences, query_group_files, query_group_tables
 
 from .made_runs import outcome, run_of, shares
 
@@ -78,7 +78,7 @@ def test_tables(outcomes: list[Outcome]) -> None:
 
 
 def test_the_file(outcomes: list[Outcome]) -> None:
-    rows = list(csv.DictReader(io.StringIO(file(run_of(outcomes)).csv())))
+    rows = list(csv.DictReader(io.StringIO(query_group_files(run_of(outcomes))["query_groups.csv"].csv())))
     of_law = [row for row in rows if (row["system"], row["query_group"], row["quantity"]) == ("a", "law", "measure")]
     assert [(row["dimension"], row["name"], row["topics"]) for row in of_law] == [
         ("", "nDCG@20", "3"),

@@ -102,7 +102,7 @@ def test_groups_of_documents(tmp_path: Path) -> None:
     relevant = ["d00", "d01", "d03", "d04"]
     found = group_recall(groups, "gender", "T00", relevant, ["d04", "d00", "d07", "d03"])
     assert found == GroupRecall("gender", LABELS, (1.0, 1.0, 1.0), (1.0, 1.0, 2.0))
-    assert group_recall(groups, "gender", "T00", relevant, []).found == (0.0, 0.0, 0.0)
+    assert group_recall(groups, "gender", "T00", relevant, []).retrieved == (0.0, 0.0, 0.0)
 
 
 def test_it_survives_the_journal() -> None:
@@ -139,7 +139,7 @@ def test_an_engine_has_the_recall_of_its_run_file(folder: Path, run: Run) -> Non
         (gender,) = (recall for recall in one.recall if recall.dimension == "gender")
         for place in range(len(gender.labels)):
             assert gender.relevant[place] == pytest.approx(sum(row[place] for row in rows.values()))
-            assert gender.found[place] == pytest.approx(sum(row[place] for id, row in rows.items() if id in shown))
+            assert gender.retrieved[place] == pytest.approx(sum(row[place] for id, row in rows.items() if id in shown))
         assert one.entered == 0
 
 

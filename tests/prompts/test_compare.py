@@ -14,12 +14,13 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import Checking
-from fairagent.evaluate.reading import read_experiment
+from fairagent.evaluate.reading import read_values
 from fairagent.evaluate.systems import read_systems
 from fairagent.evaluate.workers import threads
 from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.prompts import Prompts
+from fairagent.settings import read_yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "prompts"
 FILE = FOLDER / "compare.yaml"
@@ -27,7 +28,9 @@ FILE = FOLDER / "compare.yaml"
 
 def test_the_file_is_right() -> None:
     problems = Problems()
-    systems = read_systems(read_experiment(FILE, problems), FOLDER, Checking(problems, {}, True, None, None))
+    systems = read_systems(
+        read_values(read_yaml(FILE), FILE, problems), FOLDER, Checking(problems, {}, True, None, None)
+    )
     problems.check(FILE)
     assert {name: system.settings.prompts for name, system in systems.items()} == {
         "default": "",

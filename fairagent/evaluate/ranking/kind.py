@@ -1,13 +1,13 @@
 """Systems rank documents, and the rankings are judged by relevance and by the exposure that they give groups.
 
-Run files compared on a collection: the experiment of which they are the systems.
+Also of run files, compared on a collection.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, Self
@@ -24,18 +24,19 @@ from fairagent.evaluate.check import CheckedExperiment, check_values
 from fairagent.evaluate.fields import Name, Values
 from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
 from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
-from fairagent.evaluate.outcome import GroupRecall, Outcome
+from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.ranking import recall, unawareness
 from fairagent.evaluate.ranking.recall import WHOLE, AgainstBaseline, read
 from fairagent.evaluate.reading import Plan
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.systems import System, build_systems
-from fairagent.evaluate.tables import Note, PageSection, Table, count_of
+from fairagent.evaluate.tables import Note, PageSection, Table
 from fairagent.measures import Measure, Product, parse_measure
 from fairagent.retrieve.base import checked
 from fairagent.retrieve.run_file import RunFileConfig, check_scored
 from fairagent.settings import read_yaml, validate
 from fairagent.types import FloatArray, Ranking
+from fairagent.types.common import counted
 from fairagent.types.search import as_query
 
 OF_GROUPS = ("AWRF(unknown=ignore)@20", "unlabeled@20", "unlabeled(of=type)@20")
@@ -57,36 +58,33 @@ class RankingTrial:
     def outcome(self, system: str, id: str) -> Outcome:
         """See `Trial.outcome`."""
         used, judge, topic = self.systems[system], self.judge, self.judge.collection.topics[id]
-        found = used.agent.search(topic)
+        result = used.agent.search(topic)
+        trace, length = result.trace, len(result.ranking)
         engine, query = used.agent.retriever, as_query(topic)
-        deep = len(found.ranking) < self.depth
-        own = checked(query, engine.search(query, self.depth)) if deep else found.trace.steps[0].ranking
-        ranking = deepened(found.ranking, own, self.depth)
-        below = slice(len(found.ranking), None)
-        retrieved = recall.first_retrieved(found.retrieved, own.ids, self.depth)
+        own = checked(query, engine.search(query, self.depth)) if length < self.depth else trace.steps[0].ranking
+        ranking = deepened(result.ranking, own, self.depth)
+        retrieved = recall.first_retrieved(result.retrieved, own.ids, self.depth)
+        relevant = [document for document, grade in judge.collection.qrels.get(id, {}).items() if grade > 0]
+        of_groups = relevant and any(measure.of_groups for measure in judge.measures.values())
         return Outcome.of(
             topic,
             system,
             judge.values(id, ranking),
-            found.trace.usage,
-            search=found,
-            hits=judge.hits(id, found.hits),
-            tail=tuple(zip(ranking.ids[below], ranking.scores[below].tolist(), strict=True)),
-            exposures=judge.exposures(id, found.ranking),
-            recall=self._recalls(id, retrieved),
+            trace.usage,
+            search=result,
+            hits=judge.hits(id, result.hits),
+            tail=tuple(zip(ranking.ids[length:], ranking.scores[length:].tolist(), strict=True)),
+            exposures=judge.exposures(id, result.ranking),
+            recall=tuple(
+                recall.group_recall(judge.collection.groups, dimension, id, relevant, retrieved)
+                for dimension, topics in judge.counted.items()
+                if of_groups and id in topics
+            ),
             entered=len(set(retrieved) - set(own.ids)),
-            oracle=found.trace.oracle and used.sees_groups,
+            oracle=trace.oracle and used.sees_groups,
             # What a search takes, and not its judgment.
-            seconds=found.trace.seconds,
+            seconds=trace.seconds,
         )
-
-    def _recalls(self, id: str, retrieved: Sequence[str]) -> tuple[GroupRecall, ...]:
-        """The recall of what was retrieved, by dimension that the topic counts for, if a measure looks at groups."""
-        collection = self.judge.collection
-        relevant = [document for document, grade in collection.qrels.get(id, {}).items() if grade > 0]
-        of_groups = any(measure.of_groups for measure in self.judge.measures.values())
-        counted = [name for name, topics in self.judge.counted.items() if of_groups and relevant and id in topics]
-        return tuple(recall.group_recall(collection.groups, name, id, relevant, retrieved) for name in counted)
 
 
 def deepened(ranking: Ranking, more: Ranking, depth: int) -> Ranking:
@@ -152,7 +150,7 @@ class RankingKind(JudgedKind):
         return kind
 
     def check(self, checking: Checking) -> None:
-        """Add measures that there are not, or that need judgments."""
+        """Add unknown measures, and those that need judgments where there are none."""
         for error in map(_read, self.measures):
             if isinstance(error, Exception):
                 checking.problems.add(type(error), f"measures: {error}")
@@ -195,15 +193,15 @@ class RankingKind(JudgedKind):
         against = [one for one in self.parsed if isinstance(one, AgainstBaseline)]
         if not against:
             return outcomes
-        found = dict(outcomes)
+        completed = dict(outcomes)
         for topic in topics:
             baseline = outcomes[topic, plan.baseline].scored
             for system in plan.systems:
                 outcome = outcomes[topic, system]
                 values = {str(one): one.value(outcome.scored, baseline) for one in against}
                 overall = {**outcome.values.get("", {}), **values}
-                found[topic, system] = replace(outcome, values={**outcome.values, "": overall})
-        return found
+                completed[topic, system] = replace(outcome, values={**outcome.values, "": overall})
+        return completed
 
     # --- what came out -------------------------------------------------------------------------------------------
 
@@ -218,7 +216,8 @@ class RankingKind(JudgedKind):
             if not outcome.hits:
                 empty.setdefault(outcome.system, []).append(outcome.topic)
         return tuple(
-            f"{system} has an empty ranking for {count_of(len(ids))}, which count with the lowest values: {listed(ids)}"
+            f"{system} has an empty ranking for {counted(len(ids), 'topic')}, which count with the lowest values: "
+            f"{listed(ids)}"
             for system, ids in empty.items()
         )
 
@@ -232,7 +231,7 @@ class RankingKind(JudgedKind):
 
     def records(self, run: Run) -> JsonObject:
         """Recall by group."""
-        return {"recall": recall.records(run)}
+        return {"recall": [asdict(row) for row in recall.mean_recalls(run)]}
 
     def page(self, run: Run) -> PageSection | None:
         """These tables, and the groups' exposure; before them, which rankings are empty."""
@@ -281,6 +280,10 @@ def check_runs(
     for run in runs:
         if (other := named.setdefault(run_name(run), run)) != run:
             raise UsageError(f"two runs are called {run_name(run)!r}, {other} and {run}: rename one of the files")
+    systems = {
+        name: {"profile": "engine", "engine": {"kind": "run-file", "path": str(run.absolute())}}
+        for name, run in named.items()
+    }
     values = {
         "name": "runs",
         "collection": str(collection.absolute()),
@@ -288,29 +291,22 @@ def check_runs(
         "dimensions": list(dimensions),
         "baseline": baseline,
         "run_depth": n or WHOLE,
-        "systems": {
-            name: {"profile": "engine", "engine": {"kind": "run-file", "path": str(run.absolute())}}
-            for name, run in named.items()
-        },
+        "systems": systems,
     }
-    return check_values(values, f"of {len(runs)} run{'s' * (len(runs) != 1)}", Path.cwd(), environ=environ)
+    return check_values(values, f"of {counted(len(runs), 'run')}", Path.cwd(), environ=environ)
 
 
 def _standard(collection: Path, baseline: Path, n: int) -> list[str]:
     """The standard measures at cut-off `n`; without judgments those that need none, nor scores that are not there."""
     file = validate(CollectionFile, read_yaml(collection), str(collection))
-    measures: tuple[str, ...] = STANDARD if file.track or file.qrels else UNJUDGED
-    if measures is UNJUDGED and not _scored(baseline):
-        measures = tuple(measure for measure in measures if not measure.startswith("kept"))
+    measures: tuple[str, ...] = STANDARD
+    if not file.track and not file.qrels:
+        measures = UNJUDGED
+        try:
+            check_scored(baseline, "")
+        except DataError:
+            measures = tuple(measure for measure in measures if not measure.startswith("kept"))
     return [measure.replace(f"@{LENGTH}", f"@{n}") for measure in measures]
-
-
-def _scored(run: Path) -> bool:
-    try:
-        check_scored(run, "")
-    except DataError:
-        return False
-    return True
 
 
 def run_name(path: Path) -> str:

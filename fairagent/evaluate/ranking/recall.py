@@ -1,31 +1,29 @@
-"""Recall by group: how many of each group's relevant documents are retrieved at all, before anything is re-ranked.
+"""Recall by group before anything is re-ranked, and measures without judgments: what a system changes of a ranking.
 
 No re-ranker can serve what was not retrieved, and what a loop's second search brings in shows here, wherever it ends up
 in the ranking.
-
-What a system changes of the baseline's ranking: measures that need no judgments.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
-from typing import Any
+from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
 from fairagent.collection import Groups
 from fairagent.evaluate.kind import MeasureInfo
-from fairagent.evaluate.outcome import GroupRecall, Outcome
+from fairagent.evaluate.outcome import GroupRecall
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.tables import Column, Table, count_of
+from fairagent.evaluate.tables import Column, Table
 from fairagent.measures import LOG2_MAX2, min_max
 from fairagent.types import UNKNOWN
+from fairagent.types.common import counted
 
 FILE = "recall.csv"
 WHOLE = 1_000_000_000
-"""A depth of this says that lists are looked at to their ends."""
+"""The depth of lists that are judged to their ends."""
 FEW = 4
 """A dimension with more groups has a column for the lowest recall alone; the page and the file have them all."""
 
@@ -58,34 +56,41 @@ def first_retrieved(candidates: Sequence[str], engine: Sequence[str], depth: int
 
 
 def group_recall(
-    groups: Groups, dimension: str, topic: str, relevant: Sequence[str], found: Sequence[str]
+    groups: Groups, dimension: str, topic: str, relevant: Sequence[str], retrieved: Sequence[str]
 ) -> GroupRecall:
-    """What of the `relevant` documents is `found`, by group; a document of several groups counts for each its share.
+    """What of the `relevant` documents is `retrieved`, by group; one of several groups counts for each its share.
 
-    Raises UsageError for a dimension that there is not.
+    Raises UsageError for an unknown dimension.
     """
     labels = (UNKNOWN, *groups.labels(dimension))
     rows = groups.memberships(dimension, relevant, topic) if relevant else np.zeros((0, len(labels)))
-    known = frozenset(found)
+    known = frozenset(retrieved)
     there = np.array([id in known for id in relevant], dtype=np.bool_)
-    own = rows[there].sum(axis=0), rows.sum(axis=0)
-    return GroupRecall(dimension, labels, *(tuple(one.tolist()) for one in own))
+    return GroupRecall(dimension, labels, tuple(rows[there].sum(axis=0).tolist()), tuple(rows.sum(axis=0).tolist()))
 
 
 def mean_recalls(run: Run) -> list[MeanRecall]:
     """Every system in every dimension, over the topics that all systems have answered: all, no label, each group."""
+    recalls: list[MeanRecall] = run.memo.get(FILE, lambda: list(_mean_recalls(run)))
+    return recalls
 
-    def rows() -> list[MeanRecall]:
-        outcomes, topics = run.by_topic, run.counted_topics
-        return [
-            row
-            for dimension in run.dimensions
-            for system in run.systems
-            for row in _of_system(run, [outcomes[topic][system] for topic in topics], dimension)
-        ]
 
-    found: list[MeanRecall] = run.memo.get(FILE, rows)
-    return found
+def _mean_recalls(run: Run) -> Iterator[MeanRecall]:
+    outcomes, topics, depth = run.by_topic, run.counted_topics, getattr(run.kind, "run_depth", 0)
+    for dimension in run.dimensions:
+        for system in run.systems:
+            own = [outcomes[topic][system] for topic in topics]
+            pairs = [(one, recall) for one in own for recall in one.recall if recall.dimension == dimension]
+            if not pairs:
+                continue
+            entered = float(np.mean([outcome.entered for outcome, _ in pairs]))
+            of_groups = [[one.retrieved for _, one in pairs], [one.relevant for _, one in pairs]]
+            retrieved, relevant = (np.insert(np.array(of), 0, np.sum(of, axis=1), axis=1) for of in of_groups)
+            for place, group in enumerate(("", *pairs[0][1].labels)):
+                there = relevant[:, place] > 0
+                if there.any():
+                    mean = float((retrieved[there, place] / relevant[there, place]).mean())
+                    yield MeanRecall(system, dimension, group, depth, int(there.sum()), mean, entered)
 
 
 def tables(run: Run) -> list[Table]:
@@ -94,7 +99,7 @@ def tables(run: Run) -> list[Table]:
 
 
 def group_tables(run: Run) -> list[Table]:
-    """All groups of the dimensions whose tables do not show them, for who asks for them."""
+    """All groups of the dimensions whose tables do not show them."""
     return [_table(run, one, None) for one in _dimensions(run) if len(_groups(run, one)) > FEW]
 
 
@@ -102,28 +107,6 @@ def files(run: Run) -> dict[str, Table]:
     """One line a system, dimension and group; no file where nothing is judged."""
     lines = [astuple(row) for row in mean_recalls(run)]
     return {FILE: Table.of([field.name for field in fields(MeanRecall)], lines)} if lines else {}
-
-
-def records(run: Run) -> list[dict[str, Any]]:
-    """The same as plain values."""
-    return [asdict(row) for row in mean_recalls(run)]
-
-
-def _of_system(run: Run, outcomes: Sequence[Outcome], dimension: str) -> Iterator[MeanRecall]:
-    pairs = [(one, recall) for one in outcomes for recall in one.recall if recall.dimension == dimension]
-    if not pairs:
-        return
-    entered = float(np.mean([outcome.entered for outcome, _ in pairs]))
-    found = np.array([recall.found for _, recall in pairs])
-    relevant = np.array([recall.relevant for _, recall in pairs])
-    columns = {"": (found.sum(axis=1), relevant.sum(axis=1))}
-    columns |= {label: (found[:, i], relevant[:, i]) for i, label in enumerate(pairs[0][1].labels)}
-    for group, (of_found, of_relevant) in columns.items():
-        there = of_relevant > 0
-        if there.any():
-            mean = float((of_found[there] / of_relevant[there]).mean())
-            depth = getattr(run.kind, "run_depth", 0)
-            yield MeanRecall(outcomes[0].system, dimension, group, depth, int(there.sum()), mean, entered)
 
 
 def _dimensions(run: Run) -> list[str]:
@@ -151,14 +134,17 @@ def _table(run: Run, dimension: str, few: int | None) -> Table:
     depth, topics = rows[0].depth, max(row.topics for row in rows)
     # Run files that are compared are as deep as they are.
     within = f"@{depth}" if depth < WHOLE else ""
-    title = f"{dimension}, recall{within} of the relevant documents of each group ({count_of(topics)})"
+    title = f"{dimension}, recall{within} of the relevant documents of each group ({counted(topics, 'topic')})"
     notes = [
         "the loop's candidates, then the engine's list, before anything is re-ranked; means over the topics that have "
         "relevant documents of the group",
-        f"entered: how many of the {depth:,} the engine's own first {depth:,} lack" if within else "",
+        *([f"entered: how many of the {depth:,} the engine's own first {depth:,} lack"] if within else []),
     ]
     columns: list[str | Column] = ["system", "all", *heads, Column("entered", ".1f")]
-    return Table.of(columns, lines, title, filter(None, notes), systems=True, folded=few is None)
+    return Table.of(columns, lines, title, notes, systems=True, folded=few is None)
+
+
+# --- measures that need no judgments --------------------------------------------------------------------------------
 
 
 DEFINITIONS = {
@@ -206,12 +192,11 @@ class AgainstBaseline:
             return sum(id not in first for id in shown) / len(shown) if shown else 0.0
         worth = min_max(np.array([score for _, score in baseline]))
         scores = dict(zip((id for id, _ in baseline), worth.tolist(), strict=True))
-        kept, all = (self._sum([scores.get(id, 0.0) for id in ids]) for ids in (shown, list(scores)[: self.n]))
-        return kept / all if all else 0.0
-
-    @staticmethod
-    def _sum(scores: Sequence[float]) -> float:
-        return float(LOG2_MAX2(len(scores)) @ np.array(scores))
+        own_worth, all = (
+            float(LOG2_MAX2(len(ids)) @ np.array([scores.get(id, 0.0) for id in ids]))
+            for ids in (shown, list(scores)[: self.n])
+        )
+        return own_worth / all if all else 0.0
 
 
 def read(text: str) -> AgainstBaseline | None:

@@ -17,9 +17,10 @@ from fairagent.errors import UsageError
 from fairagent.evaluate.comparison import bootstrap_intervals, seeded
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.tables import Table, count_of
+from fairagent.evaluate.tables import Table
 from fairagent.measures import AWRF, Measure, Product, awrf_bounds, exposure_bounds, jensen_shannon, prevalence
 from fairagent.types import FloatArray
+from fairagent.types.common import counted
 
 FILE = "unawareness.csv"
 FAIRNESS = "AWRF"
@@ -55,19 +56,15 @@ class Unaware:
 
 
 def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
-    """Every system in every dimension in which some document shown, or counted for the target, lacks a label.
-
-    And where labels are predicted.
+    """Every system in every dimension in which labels are predicted, or lacking (of what is shown or in the target).
 
     AWRF, then each group's share of exposure. `base` is that of AWRF's logarithm.
     """
-
-    def rows() -> list[Unaware]:
-        return [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
-
     key = (FILE, base, *((name, np.asarray(matrix).tobytes()) for name, matrix in confusion.items()))
-    found: list[Unaware] = run.memo.get(key, rows)
-    return found
+    rows: list[Unaware] = run.memo.get(
+        key, lambda: [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
+    )
+    return rows
 
 
 def fairness_bounds(one: GroupShares, base: float = math.e) -> tuple[float, float]:
@@ -92,7 +89,7 @@ def tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
 
 
 def group_tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
-    """The exposure of the groups of each dimension, for who asks for it."""
+    """The exposure of the groups of each dimension."""
     rows = [row for row in unawareness(run, base, confusion) if row.of != FAIRNESS]
     note = "labeled: share of the exposure of labeled documents; lowest, highest: none or all of the missing"
     return [
@@ -130,16 +127,13 @@ def _by_dimension(rows: Sequence[Unaware]) -> list[tuple[str, list[Unaware]]]:
 
 def _table(rows: Sequence[Unaware], names: Sequence[str], title: str, notes: Iterable[str]) -> Table:
     predicted = rows[0].estimate is not None
-    shown = ["missing", "labeled", "lowest", "highest", *(["estimate"] * predicted)]
+    shown = [*names, "missing", "labeled", "lowest", "highest", *(["estimate"] * predicted)]
     lines = [
-        (
-            *(getattr(one, name) for name in (*names, *shown)),
-            *([f"[{one.low:.4f}, {one.high:.4f}]"] if predicted else []),
-        )
+        [*(getattr(one, name) for name in shown), *([f"[{one.low:.4f}, {one.high:.4f}]"] if predicted else [])]
         for one in rows
     ]
-    heads = [*("group" if name == "of" else name for name in names), *shown, *(["95 % interval"] * predicted)]
-    return Table.of(heads, lines, f"{title} under missing labels ({count_of(rows[0].topics)})", notes)
+    heads = ["group" if name == "of" else name for name in (*shown, *(["95 % interval"] * predicted))]
+    return Table.of(heads, lines, f"{title} under missing labels ({counted(rows[0].topics, 'topic')})", notes)
 
 
 def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:
@@ -154,10 +148,11 @@ def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:
             f"{lacking:.1%} of the target would come from documents without a label; lowest, highest: that is given to "
             "groups in any way, too"
         )
-    if above := [one.system for one in rows if one.lowest > row.highest]:
-        yield f"above {run.baseline}, whatever the missing are: {', '.join(above)}"
-    if below := [one.system for one in rows if one.highest < row.lowest]:
-        yield f"below {run.baseline}, whatever the missing are: {', '.join(below)}"
+    above = [one.system for one in rows if one.lowest > row.highest]
+    below = [one.system for one in rows if one.highest < row.lowest]
+    for side, systems in (("above", above), ("below", below)):
+        if systems:
+            yield f"{side} {run.baseline}, whatever the missing are: {', '.join(systems)}"
     if row.estimate is not None:
         how = "adjusted by its confusion matrix (PACC)" if row.adjusted else "taken as they are (PCC)"
         yield f"estimate: AWRF by a classifier's probabilities, {how}; the interval is over the topics"
@@ -207,7 +202,7 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
 
 
 def _lacking(run: Run, dimension: str) -> float:
-    """The mean over topics of the part of the target that is not known, for who looks at missing labels."""
+    """The mean over topics of the part of the target that is not known."""
     of_topic = {
         outcome.topic: 1.0 - sum(one.target if one.target_known is None else one.target_known)
         for outcome in run.answered

@@ -136,7 +136,7 @@ class LampKind(DrawnKind):
 
     def keep(self, chosen: Chosen, checking: Checking, models: Models) -> Chosen:
         """The questions with enough items that help every generator, if everything else is right."""
-        if checking.subject is None or not checking.labeled or checking.problems.found:
+        if checking.subject is None or not checking.labeled or checking.problems.errors:
             return chosen
         labels = []
         for one in self.generators(checking.systems, checking.subject, checking.environ).values():

@@ -75,10 +75,10 @@ from fairagent.extend import (
     price_of,
     query_shown,
     questions_of,
-    said,
     shown,
     site_of,
     without_context,
+    without_thoughts,
 )
 from fairagent.extend import Record as JsonRecord
 from fairagent.papers.debias_rag.stage import DebiasRAG
@@ -205,7 +205,7 @@ class Grader:
         most = self.prompts[self.task.judge].head.max_tokens
         asked = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, prompt=self.task.judge)
         reply = self.model.complete(asked)
-        return Grade(float(says_yes(said(reply.text))), True, reply.usage)
+        return Grade(float(says_yes(without_thoughts(reply.text))), True, reply.usage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from fairagent.extend import (
     Table,
     choose_topics,
     cloud,
-    count_of,
+    counted,
     fitted_line,
     label_of,
     listed,
@@ -233,7 +233,7 @@ class UtilityKind(ExperimentKind):
             )
             for one in found
         ]
-        title = f"utility and ranking quality ({count_of(found[0].topics)})"
+        title = f"utility and ranking quality ({counted(found[0].topics, 'topic')})"
         return [Table.of(columns, lines, title, self._notes(run)), *query_group_tables(run)]
 
     def _notes(self, run: Run) -> Iterator[str]:
@@ -249,7 +249,7 @@ class UtilityKind(ExperimentKind):
             f"{run.baseline}, {TO_ORDER}: to the same documents in rank order"
         )
         if left_out := without_utility(run, self.utility):
-            yield f"left out of U, since P_0 is 0: {count_of(len(left_out))}: {listed(left_out)}"
+            yield f"left out of U, since P_0 is 0: {counted(len(left_out), 'topic')}: {listed(left_out)}"
 
     @property
     def _similarity(self) -> str:

@@ -10,9 +10,10 @@ import yaml
 
 from evaluate import words
 from fairagent.evaluate.fields import Problems
-from fairagent.evaluate.reading import as_kind, read_experiment
+from fairagent.evaluate.reading import as_kind, read_values
 from fairagent.papers.fair_rag.drawn import MEASURED
 from fairagent.papers.fair_rag.kind import OF_GROUPS
+from fairagent.settings import read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/fair_rag.md").read_text(encoding="utf-8")
@@ -50,7 +51,7 @@ def test_every_column_is_explained() -> None:
 def test_the_files_are_experiments(name: str) -> None:
     file = ROOT / f"evaluations/fair_rag/{name}.yaml"
     problems = Problems()
-    described = read_experiment(file, problems)
+    described = read_values(read_yaml(file), file, problems)
     problems.check(file)
     assert described.kind == ("lamp" if name == "lamp" else "fair-rag")
     assert bool(described.collection) == (name != "lamp")
