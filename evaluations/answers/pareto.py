@@ -20,7 +20,7 @@ from fairagent.evaluate.run import Run, load_run
 from fairagent.evaluate.tables import aligned
 from fairagent.report.page import TEMPLATES
 from fairagent.report.plots import trade_off_plot
-from fairagent.report.series import Mean, Point, comparisons_of, points
+from fairagent.report.results import Mean, Point, comparisons_of, points
 from fairagent.storage.files import write_whole
 
 AXES = ("accuracy", "1 - agreement")

@@ -69,7 +69,7 @@ def _style() -> Markup:
 
 
 def _chips(hit: Hit, colors: Palette) -> list[Chip]:
-    return [chip for dimension, shares in hit.groups.items() for chip in chips(dimension, shares, colors)]
+    return list(chips(hit.groups, colors))
 
 
 def _bars(named: Sequence[Named], colors: Palette) -> Iterable[tuple[str, list[tuple[str, GroupBar]]]]:

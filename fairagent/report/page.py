@@ -1,33 +1,34 @@
 """A run as one HTML page that needs nothing else: no network, no fonts, no other file.
 
-Its tables and plots are read without a script; topics are data that its script draws (`fairagent.report.data`).
+Its tables and plots are read without a script; topics are data that its script draws (`fairagent.report.topics`).
 
 The page's Content-Security-Policy allows one style sheet and one script, by their hashes, and nothing from anywhere.
 Whatever comes from outside (queries, titles, keywords, names, messages) is text and never markup. The same run gives
-the same bytes. Where a model is asked, times are not on it: they differ from run to run, and stand in timings.csv.
-Where none is asked, they are what a system costs, and on the page.
+the same bytes. Where a model is used, times are not on it: they differ from run to run, and stand in timings.csv.
+Otherwise they are what a system costs, and on the page.
 """
+
+from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic_core import to_jsonable_python
 
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.results import alarms_of, columns, not_judged, published_tables, results_table
 from fairagent.evaluate.run import TRANSCRIPT, MeanExposure, Run
-from fairagent.evaluate.tables import SIGNIFICANT, LinePlot, Note, Table
+from fairagent.evaluate.tables import SIGNIFICANT, LinePlot, Note
 from fairagent.evaluate.thresholds import thresholds_table
-from fairagent.report import names
-from fairagent.report.data import topics_json
-from fairagent.report.names import Provenance
 from fairagent.report.plots import (
     MARKERS,
     color_number,
@@ -40,19 +41,34 @@ from fairagent.report.plots import (
     shown_rows,
     trade_off_plot,
 )
-from fairagent.report.results import Finding, efforts, findings, result_tables
-from fairagent.report.series import (
+from fairagent.report.results import (
     CostTradeOff,
     Currency,
     cost_trade_off,
+    efforts,
+    findings,
     gains,
     gap_paths,
     main_measure,
+    result_tables,
     trade_off,
     trade_off_measures,
 )
-from fairagent.report.text import gap_text, percent
-from fairagent.report.topics import Asked, exposure_bar, extremes, palette, shown_exchanges, topic_views
+from fairagent.report.text import gap_text, listed, money, p_phrase, p_text, percent, short_names, signed
+from fairagent.report.topics import (
+    Exchanges,
+    GroupBar,
+    Palette,
+    TopicView,
+    exposure_bar,
+    extremes,
+    palette,
+    shown_exchanges,
+    topic_views,
+    topics_json,
+)
+from fairagent.settings import Settings
+from fairagent.settings.parts import SLOTS, part_class
 from fairagent.storage.files import write_whole
 from fairagent.types.clean import printable
 from fairagent.types.common import counted
@@ -68,17 +84,16 @@ def write_page(run: Run, path: Path) -> None:
     write_whole(path, page(run, shown_exchanges(path.with_name(TRANSCRIPT))))
 
 
-def page(run: Run, asked: Asked | None = None) -> str:
-    """`run` as the text of an HTML page, with what models were asked (see `shown_exchanges`)."""
-    colors = palette(run)
-    views = topic_views(run, colors)
-    found = findings(run)
-    counted = run.counted_topics
-    cost = cost_trade_off(run)
+def page(run: Run, exchanges: Exchanges | None = None) -> str:
+    """`run` as the text of an HTML page, with the exchanges with models (see `shown_exchanges`)."""
+    colors, views, best, cost = palette(run), topic_views(run), findings(run), cost_trade_off(run)
     own = run.kind.page(run)
     shown = [column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in]
     name: Any = templates().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
+    names = {system: name(run, place) for place, system in enumerate(run.systems)}
     style, script = "".join(map(template, STYLES)), template("topics.js") + template("page.js")
+    # Paragraphs are set apart by blank lines; other line breaks are those of the file.
+    about = re.split(r"\n\s*\n", str(run.provenance.get("about") or "").strip())
     return (
         templates()
         .get_template("page.html")
@@ -86,19 +101,23 @@ def page(run: Run, asked: Asked | None = None) -> str:
             run=run,
             style=Markup(style),
             script=Markup(script),
-            policy=_policy(style, script),
-            short=names.short_names(run.measures),
-            counted=counted,
+            # Nothing may load or run but this style sheet and this script.
+            policy=f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
+            "base-uri 'none'; form-action 'none'",
+            short=short_names(run.measures),
+            counted=run.counted_topics,
             alarms=alarms_of(run),
-            findings=found,
-            finding_bars={finding.dimension: _finding_bars(finding, colors) for finding in found},
+            findings=best,
+            finding_bars={
+                one.dimension: [_mean_bar(one.dimension, m, colors) for m in one.exposures or ()] for one in best
+            },
             tables=result_tables(run),
             efforts=efforts(run),
             not_judged=not_judged(run),
             definitions=run.definitions,
             answered=sum(outcome.failed is None for outcome in run.outcomes),
             significant=SIGNIFICANT,
-            about=_paragraphs(str(run.provenance.get("about") or "")),
+            about=[" ".join(lines.split()) for lines in about if lines],
             compared_in=[dimension or run.kind.overall for dimension in run.compared_in],
             exposures={dimension: run.mean_exposures(dimension) for dimension in run.dimensions},
             gap_paths=gap_paths(run),
@@ -109,14 +128,15 @@ def page(run: Run, asked: Asked | None = None) -> str:
             all_numbers=results_table(run),
             markers=MARKERS,
             own_parts=[(drawn, list(parts)) for drawn, parts in groupby(own.parts, _is_plot)] if own else [],
-            html=partial(_html, names={system: name(run, place) for place, system in enumerate(run.systems)}),
+            html=lambda table: Markup(printable(table.html(names))),
             timed=cost is not None and cost.currency is Currency.MILLISECONDS,
             plots=_plots(run, cost),
             extremes=_extremes(run, views),
-            shown_system=_shown_system(run, found),
+            # The best of the first dimension, or the first beside the baseline.
+            shown_system=run.systems.index(best[0].best.system) if best else min(1, len(run.systems) - 1),
             topics=views,
             columns=shown,
-            data=topics_json(run, views, shown, colors, asked or {}),
+            data=topics_json(run, views, shown, colors, exchanges or {}),
             colors=colors,
             provenance=Provenance.of(run.provenance),
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
@@ -124,13 +144,14 @@ def page(run: Run, asked: Asked | None = None) -> str:
     )
 
 
-def _paragraphs(text: str) -> list[str]:
-    r"""The paragraphs of a text, which blank lines set apart, without the line breaks of the file that it stood in.
+def _is_plot(part: object) -> bool:
+    return isinstance(part, LinePlot)
 
-    >>> _paragraphs("One,\ntwo.\n\nThree.\n")
-    ['One, two.', 'Three.']
-    """
-    return [" ".join(lines.split()) for lines in re.split(r"\n\s*\n", text.strip()) if lines]
+
+def _mean_bar(dimension: str, mean: MeanExposure, colors: Palette) -> GroupBar:
+    known = tuple(mean.shares.tolist()), tuple(mean.target.tolist())
+    shares = GroupShares(dimension, mean.labels, *known, mean.unknown, unknown_target=mean.unknown_target)
+    return exposure_bar(shares, colors)
 
 
 @cache
@@ -151,12 +172,12 @@ def templates() -> Environment:
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
     environment.filters |= {
-        "signed": names.signed,
-        "p": names.p_text,
-        "p_phrase": names.p_phrase,
-        "money": names.money,
+        "signed": signed,
+        "p": p_text,
+        "p_phrase": p_phrase,
+        "money": money,
         "counted": counted,
-        "listed": names.listed,
+        "listed": listed,
         "percent": percent,
         "gap": gap_text,
         "value": "{:.3f}".format,
@@ -168,31 +189,11 @@ def templates() -> Environment:
         "place": _place,
         "line_plot": line_plot,
         "shown_rows": shown_rows,
-        "is_note": partial(_is, kind=Note),
-        "is_mapping": partial(_is, kind=Mapping),
-        "is_sequence": partial(_is, kind=(list, tuple)),
+        "is_note": lambda value: isinstance(value, Note),
+        "is_mapping": lambda value: isinstance(value, Mapping),
+        "is_sequence": lambda value: isinstance(value, list | tuple),
     }
     return environment
-
-
-def _is_plot(part: object) -> bool:
-    return isinstance(part, LinePlot)
-
-
-def _html(table: Table, names: dict[str, Markup]) -> Markup:
-    return Markup(printable(table.html(names)))
-
-
-def _is(value: object, kind: Any) -> bool:
-    return isinstance(value, kind)
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing may load or run but this style sheet and this script."""
-    return (
-        f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def digest(text: str) -> str:
@@ -208,7 +209,7 @@ def _place(value: float, scale: tuple[float, float], width: float) -> str:
 
 def _plots(run: Run, cost: CostTradeOff | None) -> dict[str, dict[Any, Markup]]:
     """Every plot: kind -> dimension (or number of the system) -> SVG."""
-    short = names.short_names(run.measures)
+    short = short_names(run.measures)
     drawn: dict[str, dict[Any, Markup]] = {"trade_off": {}, "cost": {}, "exposure": {}, "gap": {}, "gains": {}}
     for dimension in run.compared_in:
         if measures := trade_off_measures(run, dimension):
@@ -224,34 +225,15 @@ def _plots(run: Run, cost: CostTradeOff | None) -> dict[str, dict[Any, Markup]]:
         if any(gained.values()):
             by_system = {run.systems.index(system): tuple(of.values()) for system, of in gained.items()}
             drawn["gains"][dimension] = gains_plot(by_system, run.systems)
-    paths = gap_paths(run)
-    highest = max((float(path.gaps.max()) for path in paths if path.gaps.size), default=1.0)
-    for path in paths:
-        if path.gaps.size:
-            plot = gap_plot(path, run.systems[path.system], 1.05 * highest or 1.0)
-            drawn["gap"][path.system] = plot
+    paths = [path for path in gap_paths(run) if path.gaps.size]
+    highest = max((float(path.gaps.max()) for path in paths), default=1.0)
+    drawn["gap"] = {path.system: gap_plot(path, run.systems[path.system], 1.05 * highest or 1.0) for path in paths}
     return drawn
 
 
-def _finding_bars(finding: Finding, colors: Any) -> tuple[Any, ...]:
-    return tuple(exposure_bar(_shares(finding.dimension, mean), colors) for mean in finding.exposures or ())
-
-
-def _shares(dimension: str, mean: MeanExposure) -> GroupShares:
-    known = tuple(mean.shares.tolist()), tuple(mean.target.tolist())
-    return GroupShares(dimension, mean.labels, *known, mean.unknown, unknown_target=mean.unknown_target)
-
-
-def _shown_system(run: Run, found: tuple[Finding, ...]) -> int:
-    """The system whose topics are shown at first: the best of the first dimension, or the first beside the baseline."""
-    if found:
-        return run.systems.index(found[0].best.system)
-    return min(1, len(run.systems) - 1)
-
-
-def _extremes(run: Run, views: Any) -> dict[str, Any]:
-    """Dimension -> (measure, [(system, best topics, worst topics)])."""
-    listed: dict[str, Any] = {}
+def _extremes(run: Run, views: Sequence[TopicView]) -> dict[str, Any]:
+    """Dimension -> (measure, [(number of the system, its name, best topics, worst topics)])."""
+    by_dimension: dict[str, Any] = {}
     # An answer is right or wrong: none gains more than another.
     for dimension in () if run.kind.classes else run.dimensions:
         if measure := main_measure(run, dimension):
@@ -260,5 +242,65 @@ def _extremes(run: Run, views: Any) -> dict[str, Any]:
                 for number, system in enumerate(run.systems)
                 if system != run.baseline
             ]
-            listed[dimension] = (measure, [entry for entry in by_system if entry[2] or entry[3]])
-    return listed
+            by_dimension[dimension] = (measure, [entry for entry in by_system if entry[2] or entry[3]])
+    return by_dimension
+
+
+# --- provenance -----------------------------------------------------------------------------------------------------
+
+UNSET = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """`own` is what each system has otherwise than by default, by dotted keys; `rest` what is not of a system."""
+
+    rest: Mapping[str, object]
+    own: Mapping[str, Mapping[str, object]]
+
+    @classmethod
+    def of(cls, recorded: Mapping[str, object]) -> Provenance:
+        """What was recorded of a run.
+
+        >>> record = Provenance.of({"seed": 1, "systems": {"A": {"settings": {"n": 5, "loop": {"kind": "none"}}}}})
+        >>> record.rest, record.own
+        ({'seed': 1}, {'A': {'n': 5, 'loop.kind': 'none'}})
+        """
+        systems = recorded.get("systems")
+        if not isinstance(systems, Mapping):
+            return cls(recorded, {})
+        rest = {key: value for key, value in recorded.items() if key != "systems"}
+        return cls(rest, {name: dict(_differences(record)) for name, record in systems.items()})
+
+
+def _differences(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """The settings that differ from the defaults, each under its place (`loop.kind`), then what else there is."""
+    settings = record.get("settings", {})
+    usual: dict[str, Any] = Settings().model_dump(mode="json")
+    for slot in SLOTS:
+        # The defaults of a part are its own kind's, but for the kind where that is another; a target may not be set.
+        kind, own = ((part or {}).get("kind") for part in (settings.get(slot), usual[slot]))
+        if kind != own:
+            usual[slot] = _of_kind(slot, str(kind))
+    defaults = dict(_flat(usual))
+    yield from ((key, value) for key, value in _flat(settings) if defaults.get(key, UNSET) != value)
+    yield from _flat({key: value for key, value in record.items() if key != "settings"})
+
+
+def _of_kind(slot: str, kind: str) -> dict[str, Any]:
+    """The defaults of the fields of a part that have any; none where the package that brings it is not here."""
+    try:
+        fields = part_class(slot, kind).model_fields
+    except ValueError:
+        return {}
+    usual = {name: one for name, one in fields.items() if name != "kind" and not one.is_required()}
+    return {name: to_jsonable_python(one.get_default(call_default_factory=True)) for name, one in usual.items()}
+
+
+def _flat(value: Any, place: str = "") -> Iterator[tuple[str, object]]:
+    """Every value under its place, `loop.kind`; lists stay whole."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{place}.{key}" if place else str(key))
+    else:
+        yield place, value

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from fairagent.evaluate.run import MeanExposure
 from fairagent.evaluate.tables import LinePlot
-from fairagent.report.names import shortened, signed
-from fairagent.report.series import GapPaths, Mean, Point
+from fairagent.report.results import GapPaths, Mean, Point
+from fairagent.report.text import shortened, signed
 from fairagent.types import ExposureRow, exposure_rows
 from fairagent.types.clean import printable
 

@@ -1,14 +1,52 @@
-"""What the page says of the systems as wholes: the tables of results, the findings above them, what it all took."""
+"""What the page says of the systems as wholes: tables, findings, effort, and the numbers behind the plots."""
+
+from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
 
 from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.results import Cost, costs, mark
 from fairagent.evaluate.run import MeanExposure, Run
-from fairagent.report.series import RELEVANCE, comparisons_of, main_measure, retrievals
+from fairagent.measures.parse import label_of
+from fairagent.types import FloatArray
 
+RELEVANCE = ""
+"""The dimension of measures of relevance alone."""
 VERDICTS = {"+": "better", "-": "worse", "": ""}
+
+
+def comparisons_of(run: Run, dimension: str) -> dict[tuple[str, str], Comparison]:
+    """The comparisons in one dimension as (system, measure) -> comparison."""
+    return {(c.system, c.measure): c for c in run.comparisons if c.dimension == dimension}
+
+
+def _is(measure: str, name: str) -> bool:
+    """Whether `measure` is of that name, and no product of two."""
+    label = label_of(measure)
+    return "*" not in label and label.startswith((f"{name}@", f"{name}("))
+
+
+def main_measure(run: Run, dimension: str) -> str | None:
+    """What a dimension is won by: the first product; without one the first AWRF; without one the first measure."""
+    measured = {measure for _, measure in comparisons_of(run, dimension)}
+    measures = [measure for measure in run.measures if measure in measured]
+    products = [measure for measure in measures if "*" in label_of(measure)]
+    return next(iter([*products, *(measure for measure in measures if _is(measure, "AWRF")), *measures]), None)
+
+
+def _worth(run: Run, row: Comparison) -> float:
+    """The mean, or where lower ones are better, its negative."""
+    return run.gain(row.measure, row.mean)
+
+
+# --- tables, findings, effort ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,30 +65,16 @@ class ResultCell:
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """One measure: from which dimension, over how many topics, and the smallest and largest bound of an interval."""
+    """One measure in one dimension, over how many topics, and the smallest and largest bound of an interval.
+
+    It has a cell a system, in their order.
+    """
 
     dimension: str
     measure: str
     topics: int
     scale: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class SystemRow:
-    """One system's row; `cells` stand beside the table's columns."""
-
-    system: int
-    baseline: bool
     cells: tuple[ResultCell | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ResultsTable:
-    """The systems by the measures of relevance and those of one dimension ("": relevance alone)."""
-
-    dimension: str
-    columns: tuple[ResultColumn, ...]
-    lines: tuple[SystemRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +82,7 @@ class Finding:
     """How the best system that did not look at the judgments stands to the baseline in one dimension.
 
     `best` and `baseline` are by the `main_measure`, `improved` says whether the mean of `best` is better; `others` are
-    both systems by the other measures, relevance first.
-    `exposures` are both systems' mean exposures, where they are known.
+    both systems by the other measures, relevance first, `exposures` their mean exposures, where they are known.
     """
 
     dimension: str
@@ -82,48 +105,43 @@ class Effort:
     cost: Cost
 
 
-def result_tables(run: Run) -> tuple[ResultsTable, ...]:
-    """One table a dimension that was measured, or else one for relevance alone; none where nothing was measured.
+def result_tables(run: Run) -> dict[str, tuple[ResultColumn, ...]]:
+    """Dimension -> the columns of its table, those of relevance first; none where nothing was measured.
 
-    Where questions are answered, one for all of them comes first, and each kind of question stands alone.
+    Without dimensions one for relevance alone. Where questions are answered, one for all of them comes first, and each
+    kind of question stands alone.
     """
     dimensions = [dimension for dimension in run.dimensions if comparisons_of(run, dimension)]
+    shown: dict[str, tuple[str, ...]]
     if run.kind.classes:
-        tables = [_table(run, dimension, (dimension,)) for dimension in (RELEVANCE, *dimensions)]
+        shown = {dimension: (dimension,) for dimension in (RELEVANCE, *dimensions)}
     else:
-        tables = [_table(run, dimension, (RELEVANCE, dimension)) for dimension in dimensions]
-        tables = tables or [_table(run, RELEVANCE, (RELEVANCE,))]
-    return tuple(table for table in tables if table.columns)
+        shown = {dimension: (RELEVANCE, dimension) for dimension in dimensions} or {RELEVANCE: (RELEVANCE,)}
+    tables = {
+        dimension: tuple(column for d in shown_in for m in run.measures if (column := _column(run, d, m)))
+        for dimension, shown_in in shown.items()
+    }
+    return {dimension: columns for dimension, columns in tables.items() if columns}
 
 
-def _table(run: Run, dimension: str, shown: tuple[str, ...]) -> ResultsTable:
-    """The table of a dimension, with the columns of all that are `shown`."""
-    honest = {(row.dimension, row.measure): -math.inf for row in run.comparisons}
-    for row in run.comparisons:
-        if row.system not in run.oracle_systems:
-            honest[row.dimension, row.measure] = max(_worth(run, row), honest[row.dimension, row.measure])
-    rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
-    columns = [_column(run, d, m) for d in shown for m in run.measures if (d, m) in honest]
-
-    def cell(system: str, column: ResultColumn) -> ResultCell | None:
-        row = rows.get((system, column.dimension, column.measure))
-        if row is None:
-            return None
-        best = system not in run.oracle_systems and _worth(run, row) == honest[column.dimension, column.measure]
-        return ResultCell(row, run.expected_of(row), VERDICTS[mark(run, row)], best)
-
-    lines = (
-        SystemRow(number, system == run.baseline, tuple(cell(system, column) for column in columns))
-        for number, system in enumerate(run.systems)
-    )
-    return ResultsTable(dimension, tuple(columns), tuple(lines))
-
-
-def _column(run: Run, dimension: str, measure: str) -> ResultColumn:
-    rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
-    return ResultColumn(
-        dimension, measure, rows[0].topics, (min(row.low for row in rows), max(row.high for row in rows))
-    )
+def _column(run: Run, dimension: str, measure: str) -> ResultColumn | None:
+    rows = {row.system: row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)}
+    if not rows:
+        return None
+    honest = [_worth(run, row) for row in rows.values() if row.system not in run.oracle_systems]
+    cells = [
+        ResultCell(
+            rows[system],
+            run.expected_of(rows[system]),
+            VERDICTS[mark(run, rows[system])],
+            system not in run.oracle_systems and _worth(run, rows[system]) == max(honest),
+        )
+        if system in rows
+        else None
+        for system in run.systems
+    ]
+    scale = min(row.low for row in rows.values()), max(row.high for row in rows.values())
+    return ResultColumn(dimension, measure, next(iter(rows.values())).topics, scale, tuple(cells))
 
 
 def findings(run: Run) -> tuple[Finding, ...]:
@@ -138,7 +156,7 @@ def _finding(run: Run, dimension: str) -> Finding | None:
     if measure is None or not others or (run.baseline, measure) not in compared:
         return None
     best = max((compared[system, measure] for system in others), key=lambda row: _worth(run, row))
-    beside = [
+    pairs = [
         (rows[best.system, m], rows[run.baseline, m])
         for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
         for m in run.measures
@@ -152,22 +170,232 @@ def _finding(run: Run, dimension: str) -> Finding | None:
         compared[run.baseline, measure],
         VERDICTS[mark(run, best)],
         _worth(run, best) > _worth(run, compared[run.baseline, measure]),
-        tuple(beside),
+        tuple(pairs),
         (exposures[run.baseline], exposures[best.system]) if both else None,
     )
 
 
-def _worth(run: Run, row: Comparison) -> float:
-    """The mean, or where lower ones are better, its negative."""
-    return run.gain(row.measure, row.mean)
-
-
 def efforts(run: Run) -> tuple[Effort, ...]:
     """Each system's effort over all topics that it was tried on, counted for the tables or not."""
-    spent = costs(run)
-    found = []
+    spent, rows = costs(run), []
     for number, system in enumerate(run.systems):
         own = [outcome for outcome in run.outcomes if outcome.system == system]
         failed = sum(outcome.failed is not None for outcome in own)
-        found.append(Effort(number, len(own) - failed, failed, sum(map(retrievals, own)), spent[system]))
-    return tuple(found)
+        rows.append(Effort(number, len(own) - failed, failed, sum(map(retrievals, own)), spent[system]))
+    return tuple(rows)
+
+
+def retrievals(outcome: Outcome) -> int:
+    """How many lists the loop retrieved: that of the user's query, and each that terms were added for."""
+    return sum(place == 0 or bool(step.terms) for place, step in enumerate(outcome.steps))
+
+
+# --- gaps and gains -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GapPaths:
+    """The gap of the list that the loop stands on after each retrieval, (topics, retrievals) in nats.
+
+    A topic that stopped early stays at its last gap. `infinite` topics had a list without a labeled document, whose gap
+    is infinite, and are left out.
+    """
+
+    system: int
+    gaps: FloatArray
+    infinite: int
+
+
+def gap_paths(run: Run) -> tuple[GapPaths, ...]:
+    """The gaps of every system that retrieved more than once for some topic."""
+    outcomes, topics = run.by_topic, run.counted_topics
+    of_systems = []
+    for number, system in enumerate(run.systems):
+        paths = []
+        for topic in topics:
+            gaps: list[float] = []
+            for step in outcomes[topic][system].steps:
+                gaps.append(step.gap if step.accepted or not gaps else gaps[-1])
+            paths += [gaps] if gaps else []
+        longest = max(map(len, paths), default=0)
+        if longest > 1:
+            finite = [path + path[-1:] * (longest - len(path)) for path in paths if all(map(math.isfinite, path))]
+            shaped = np.array(finite).reshape(len(finite), longest)
+            of_systems.append(GapPaths(number, shaped, len(paths) - len(finite)))
+    return tuple(of_systems)
+
+
+def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]:
+    """What each system gains over the baseline, topic by topic: system -> topic -> difference, where there is one.
+
+    A gain is above 0 where the system is better, also where lower values are.
+    """
+    outcomes = run.by_topic
+    gained: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
+    for topic in run.counted_topics:
+        values = {name: one.values.get(dimension, {}).get(measure) for name, one in outcomes[topic].items()}
+        base = values[run.baseline]
+        for system, of_system in gained.items():
+            value = values[system]
+            if base is not None and value is not None:
+                of_system[topic] = run.gain(measure, value, base)
+    return gained
+
+
+# --- systems as points of two means ---------------------------------------------------------------------------------
+
+
+class Mean(NamedTuple):
+    """A mean and the ends of its 95 % interval, which are the mean itself where it has none."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, row: Comparison) -> Mean:
+        """That of one system in one measure."""
+        return cls(row.mean, row.low, row.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One system in a scatter plot; `front` marks the Pareto front."""
+
+    system: int
+    x: Mean
+    y: Mean
+    oracle: bool
+    front: bool
+
+
+def trade_off_measures(run: Run, dimension: str) -> tuple[str, str] | None:
+    """The nDCG and the AWRF that a dimension's trade-off is between; None where the run lacks one of the two."""
+    compared, alone = comparisons_of(run, dimension), comparisons_of(run, RELEVANCE)
+    fairness = next((m for m in run.measures if _is(m, "AWRF") and (run.baseline, m) in compared), None)
+    judged = [m for m in run.measures if (run.baseline, m) in compared or (run.baseline, m) in alone]
+    relevance = next((m for m in judged if _is(m, "nDCG")), None)
+    return None if fairness is None or relevance is None else (relevance, fairness)
+
+
+def trade_off(run: Run, dimension: str) -> tuple[Point, ...]:
+    """Every system's nDCG and AWRF; nDCG over the dimension's own topics where there is one, else over all.
+
+    Empty where the run lacks one of the two measures.
+    """
+    if not (measures := trade_off_measures(run, dimension)):
+        return ()
+    relevance, fairness = measures
+    compared = comparisons_of(run, dimension)
+    of_relevance = compared if (run.baseline, relevance) in compared else comparisons_of(run, RELEVANCE)
+    pairs = {
+        system: (Mean.of(of_relevance[system, relevance]), Mean.of(compared[system, fairness]))
+        for system in run.systems
+        if (system, relevance) in of_relevance and (system, fairness) in compared
+    }
+    return points(run, pairs)
+
+
+def points(run: Run, pairs: Mapping[str, tuple[Mean, Mean]], cheap: bool = False) -> tuple[Point, ...]:
+    """The systems of `run` with two means each, of both of which more is better; if `cheap`, less of the first.
+
+    A system is on the Pareto front if none is at least as good in both and better in one. Systems that looked at the
+    judgments are on no front and push nobody off it.
+    """
+    worth = {system: (-x.mean if cheap else x.mean, y.mean) for system, (x, y) in pairs.items()}
+    honest = [worth[system] for system in pairs if system not in run.oracle_systems]
+
+    def point(system: str, x: Mean, y: Mean) -> Point:
+        own, oracle = worth[system], system in run.oracle_systems
+        beaten = any(one[0] >= own[0] and one[1] >= own[1] and one != own for one in honest)
+        return Point(run.systems.index(system), x, y, oracle, not oracle and not beaten)
+
+    return tuple(point(system, x, y) for system, (x, y) in pairs.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one system takes for a topic, over the topics that are judged: means, but the median of the milliseconds.
+
+    `dollars` are US dollars for 1,000 topics, None where a price is not known. The median leaves out what is slow once,
+    such as the first search of a process.
+    """
+
+    system: int
+    retrievals: float
+    calls: float
+    tokens: float
+    dollars: float | None
+    milliseconds: float
+
+
+class Currency(Enum):
+    """What systems' costs are measured in: a field of `Spending`; the value is its unit in words."""
+
+    DOLLARS = "US dollars for 1,000 topics"
+    CALLS = "model calls a topic"
+    MILLISECONDS = "milliseconds a topic"
+
+    def of(self, spent: Spending) -> float:
+        """What a system takes of it."""
+        amount: float = getattr(spent, self.name.lower())
+        return amount
+
+
+@dataclass(frozen=True, slots=True)
+class CostTradeOff:
+    """Dimension -> the systems' costs in `currency`, and their means in its `main_measure`."""
+
+    currency: Currency
+    spending: tuple[Spending, ...]
+    points: Mapping[str, tuple[Point, ...]]
+
+
+def cost_trade_off(run: Run) -> CostTradeOff | None:
+    """What fairness costs; None where nothing is judged by it, or all systems cost the same.
+
+    Less cost and more fairness is better; the rest is as in `trade_off`.
+    """
+    spent = spending(run)
+    currency = _currency(spent)
+    # Answers are judged by being right or by agreeing with a stereotype: no measure is of both.
+    if currency is None or run.kind.classes:
+        return None
+    of_dimension = {}
+    for dimension in run.dimensions:
+        compared = comparisons_of(run, dimension)
+        if measure := main_measure(run, dimension):
+            pairs = {}
+            for each in spent:
+                system, cost = run.systems[each.system], currency.of(each)
+                pairs[system] = (Mean(cost, cost, cost), Mean.of(compared[system, measure]))
+            of_dimension[dimension] = points(run, pairs, cheap=True)
+    return CostTradeOff(currency, spent, of_dimension) if of_dimension else None
+
+
+def spending(run: Run) -> tuple[Spending, ...]:
+    """Every system's; none where no topic is judged."""
+    outcomes, topics, rows = run.by_topic, run.counted_topics, []
+    for number, system in enumerate(run.systems if topics else ()):
+        own = [outcomes[topic][system] for topic in topics]
+        dollars = [outcome.cost for outcome in own if outcome.cost is not None]
+        rows.append(
+            Spending(
+                number,
+                float(np.mean([retrievals(outcome) for outcome in own])),
+                float(np.mean([outcome.calls for outcome in own])),
+                float(np.mean([outcome.input_tokens + outcome.output_tokens for outcome in own])),
+                1000 * float(np.mean(dollars)) if len(dollars) == len(own) else None,
+                1000 * float(np.median([outcome.seconds for outcome in own])),
+            )
+        )
+    return tuple(rows)
+
+
+def _currency(spent: Sequence[Spending]) -> Currency | None:
+    """Dollars where every price is known, else calls; time where nobody calls a model; None where all cost the same."""
+    if not any(each.calls for each in spent):
+        chosen = Currency.MILLISECONDS
+    else:
+        chosen = Currency.CALLS if any(each.dollars is None for each in spent) else Currency.DOLLARS
+    return chosen if len({chosen.of(each) for each in spent}) > 1 else None

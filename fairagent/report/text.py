@@ -1,12 +1,7 @@
-"""What a person reads of a search in a terminal: the ranking with its groups, and the exposure as bars.
+"""What a person reads of a search in a terminal: the ranking with its groups, exposure as bars, and how numbers look.
 
-Everything here is a rich renderable. `plain` prints one to a string, for those who are in no terminal.
-
-A share as a bar, with a tick where its target is: block characters, or ASCII where the terminal has no others.
-
-Consoles whose text is clean: whatever is printed, nothing in it steers the terminal.
-
-Keywords in titles: the words of a title that a query asked for.
+Tables and bars are rich renderables. `plain` prints one to a string, for those who are in no terminal; whatever a
+console here prints, nothing in it steers the terminal.
 """
 
 import io
@@ -23,9 +18,11 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from fairagent.measures.parse import labels_of
 from fairagent.types import Exposure, Hit, Trace, exposure_rows
 from fairagent.types.clean import in_line, printable
 
+MINUS = "\N{MINUS SIGN}"
 BLOCKS = " ▏▎▍▌▋▊▉█"
 """A cell that is filled by 0 to 8 eighths."""
 NARROWEST, WIDEST = 8, 40
@@ -196,6 +193,79 @@ def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
         one_line("  divergence"), "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim"
     )
 
+
+def short_names(measures: Sequence[str]) -> dict[str, str]:
+    """Each measure's definition -> its short name; in full where two would read the same.
+
+    >>> short_names(["nDCG(discount=log2-max2)@20*AWRF(log=e)@20", "AWRF(log=e)@20"])
+    {'nDCG(discount=log2-max2)@20*AWRF(log=e)@20': 'nDCG@20·AWRF@20', 'AWRF(log=e)@20': 'AWRF@20'}
+    """
+    return {measure: label.replace("*", "·") for measure, label in labels_of(measures).items()}
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference with its sign.
+
+    >>> signed(0.1742), signed(-0.0004), signed(-0.25)
+    ('+0.174', '0.000', '−0.250')
+    """
+    text = f"{abs(value):.{digits}f}"
+    if not float(text):
+        return text
+    return f"{'+' if value > 0 else MINUS}{text}"
+
+
+def p_text(p: float | None) -> str:
+    """A p-value, to three decimals.
+
+    >>> p_text(0.0004), p_text(0.0316), p_text(None)
+    ('<0.001', '0.032', '–')
+    """
+    if p is None:
+        return "–"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_phrase(p: float | None) -> str:
+    """A p-value in a sentence.
+
+    >>> p_phrase(0.0004), p_phrase(0.0316)
+    ('p < 0.001', 'p = 0.032')
+    """
+    text = p_text(p)
+    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
+def money(cost: float | None) -> str:
+    """US dollars; small sums to the hundredth of a cent.
+
+    >>> money(0.0), money(0.00213), money(12.5), money(None)
+    ('$0', '$0.0021', '$12.50', 'unknown')
+    """
+    if cost is None:
+        return "unknown"
+    return "$0" if cost == 0 else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names in a sentence.
+
+    >>> listed(["gender", "region", "age"]), listed(["gender"])
+    ('gender, region and age', 'gender')
+    """
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def shortened(text: str, longest: int) -> str:
+    """`text` in at most `longest` letters.
+
+    >>> shortened("Oceania", 7), shortened("Northern America", 10)
+    ('Oceania', 'Northern …')
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+# --- keywords in titles ---------------------------------------------------------------------------------------------
 
 Pieces = tuple[tuple[str, bool], ...]
 """A text in pieces, each with whether it is a keyword."""

@@ -1,29 +1,51 @@
-"""The topics of the page: each with what every system made of it, and those that gained or lost most.
+"""The topics of the page as one JSON object, which the page's script draws when a topic is opened.
 
-One system on one topic: the story of its ranking, and the ranking with groups, relevance and keywords.
-
-What models were asked for each topic, as the page shows it: from the transcript beside the run.
+What occurs often is written once: documents, keywords, sources, reasons, targets and the lists of labels are in tables,
+and stand elsewhere as their number. Shares have four decimals. Every text is cleaned here, and the script shows it as
+nothing but text. Exchanges with models come from the transcript beside the run.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.run import Run
 from fairagent.llm.exchange import Exchange, read_transcript
-from fairagent.report.series import gains, main_measure
+from fairagent.report.results import gains, main_measure
 from fairagent.report.story import TOPIC_WORDS_SHOWN
-from fairagent.report.text import Pieces, highlighted, keywords_of, percent
+from fairagent.report.text import gap_text, highlighted, keywords_of, money, percent
 from fairagent.types import exposure_rows
-
-Palette = Mapping[tuple[str, str], int]
-"""(dimension, label) -> the number of its color."""
-
+from fairagent.types.clean import printable
 
 STEP_GROUPS = 24
 """With more groups than that in all dimensions, a step shows only the dimension that it was for."""
+ROWS = 8_000
+"""How many lines all rankings of the page may have together, so that it stays a page."""
+PANELS = 600
+"""How many answers to questions the page may show."""
+FEWEST_HITS, MOST_HITS = 10, 50
+EXTREMES = 3
+"""How many of the best and of the worst topics are named."""
+LONGEST = 4_000
+"""Characters of one text of an exchange."""
+MOST = 2_000_000
+"""Characters of all exchanges of the page together, about."""
+SNIPPETS = 1_500_000
+"""Characters of all snippets of the page together, about."""
+SHORTEST_SNIPPET = 60
+
+Palette = Mapping[tuple[str, str], int]
+"""(dimension, label) -> the number of its color."""
+Record = dict[str, Any]
+
+
+# --- groups ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,126 +65,26 @@ class GroupBar:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShownHit:
-    """One line of a ranking, as the page shows it.
-
-    `moved` is how many ranks it rose from the baseline's, None where it was not there.
-    """
-
-    rank: int
-    id: str
-    title: Pieces
-    snippet: str
-    relevant: bool
-    chips: tuple[Chip, ...]
-    moved: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ShownStep:
-    """One step of the story; `before` is the gap that it started from, `aim` (label, share before, after, target)."""
-
-    record: StepRecord
-    kind: str
-    terms: tuple[tuple[str, float], ...]
-    more: int
-    before: float | None
-    aim: tuple[str, float, float, float] | None
-    exposures: tuple[GroupShares, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One system on one topic; `gains` are its gains over the baseline by dimension."""
-
-    system: int
-    name: str
-    outcome: Outcome
-    steps: tuple[ShownStep, ...]
-    exposures: tuple[GroupShares, ...]
-    hits: tuple[ShownHit, ...]
-    hidden: int
-    gains: tuple[float | None, ...]
-
-
-def panel_of(
-    system: int,
-    outcome: Outcome,
-    colors: Palette,
-    baseline: Mapping[str, int],
-    shown: int,
-    gained: tuple[float | None, ...],
-) -> Panel:
-    """What the page shows of `outcome`: the first `shown` documents, each with how far it rose.
-
-    `system` is the system's number, `baseline` the ranks (id -> rank, from 1) of the baseline, `gained` the gains over
-    it by dimension.
-    """
-    added = keywords_of(text for step in outcome.steps if step.accepted for text, _ in step.terms)
-    hits = tuple(_hit(rank, hit, colors, added, baseline) for rank, hit in enumerate(outcome.hits[:shown], start=1))
-    return Panel(
-        system,
-        outcome.system,
-        outcome,
-        tuple(_steps(outcome.steps)),
-        outcome.exposures,
-        hits,
-        len(outcome.hits) - len(hits),
-        gained,
+def palette(run: Run) -> Palette:
+    """Every group's color number, the dimensions' labels one after the other."""
+    groups = dict.fromkeys(
+        (exposure.dimension, label)
+        for outcome in run.outcomes
+        for exposure in (*outcome.exposures, *(e for step in outcome.steps for e in step.exposures))
+        for label in exposure.labels
     )
+    order = {dimension: place for place, dimension in enumerate(run.dimensions)}
+    ordered = sorted(groups, key=lambda group: order.get(group[0], len(order)))
+    return {group: number for number, group in enumerate(ordered)}
 
 
-def _hit(rank: int, hit: HitRecord, colors: Palette, added: frozenset[str], baseline: Mapping[str, int]) -> ShownHit:
-    before = baseline.get(hit.id)
-    return ShownHit(
-        rank,
-        hit.id,
-        highlighted(hit.title or hit.id, added),
-        hit.snippet,
-        hit.relevant,
-        tuple(chip for dimension, shares in hit.groups.items() for chip in chips(dimension, shares, colors)),
-        None if before is None else before - rank,
+def chips(groups: Mapping[str, Mapping[str, float]], colors: Palette) -> tuple[Chip, ...]:
+    """The groups that a document belongs to: dimension -> label -> share."""
+    return tuple(
+        Chip(colors.get((dimension, label)), f"{label} {percent(share)}" if len(set(shares.values())) > 1 else label)
+        for dimension, shares in groups.items()
+        for label, share in shares.items()
     )
-
-
-def chips(dimension: str, shares: Mapping[str, float], colors: Palette) -> Iterable[Chip]:
-    """The groups of one dimension that a document belongs to."""
-    unequal = len(set(shares.values())) > 1
-    for label, share in shares.items():
-        yield Chip(colors.get((dimension, label)), f"{label} {percent(share)}" if unequal else label)
-
-
-def _steps(steps: Sequence[StepRecord]) -> Iterable[ShownStep]:
-    reached: StepRecord | None = None
-    for step in steps:
-        if reached is None:
-            kind = "query"
-        elif step.aim is None:
-            kind = "expansion"
-        else:
-            kind = "refinement" if step.terms else "nothing"
-        terms = step.terms if kind == "refinement" else step.terms[:TOPIC_WORDS_SHOWN]
-        exposures = () if kind == "nothing" else tuple(e for e in step.exposures if _is_shown(e, step))
-        aim = _aim(step, reached) if reached else None
-        yield ShownStep(
-            step, kind, terms, len(step.terms) - len(terms), reached.gap if reached else None, aim, exposures
-        )
-        reached = step if step.accepted else reached
-
-
-def _is_shown(exposure: GroupShares, step: StepRecord) -> bool:
-    groups = sum(len(each.labels) for each in step.exposures)
-    return groups <= STEP_GROUPS or (step.aim or "").endswith(f" ({exposure.dimension})")
-
-
-def _aim(step: StepRecord, before: StepRecord) -> tuple[str, float, float, float] | None:
-    """What became of the group that the step was for; `aim` names it as `fairagent.types.Group` prints itself."""
-    for was, now in zip(before.exposures, step.exposures, strict=False):
-        for place, label in enumerate(was.labels):
-            if step.aim == f"{label} ({was.dimension})":
-                return step.aim, was.shares[place], now.shares[place], was.target[place]
-    return None
 
 
 def exposure_bar(exposure: GroupShares, colors: Palette) -> GroupBar:
@@ -182,7 +104,7 @@ def exposure_bar(exposure: GroupShares, colors: Palette) -> GroupBar:
     for place, (label, share, target) in enumerate(rows):
         is_known = place < len(exposure.labels)
         width, due = (share * of_known, (target or 0) * due_known) if is_known else (share, target or 0)
-        drawn = _part(share_from, width, "0", "6.5") + _part(target_from, due, "8", "2")
+        drawn = _rectangle(share_from, width, "0", "6.5") + _rectangle(target_from, due, "8", "2")
         if drawn:
             parts.append((colors.get((exposure.dimension, label)) if is_known else None, drawn))
         share_from, target_from = share_from + width, target_from + due
@@ -194,37 +116,27 @@ def exposure_bar(exposure: GroupShares, colors: Palette) -> GroupBar:
     return GroupBar(exposure.dimension, tuple(parts), f"{exposure.dimension}: {words}")
 
 
-def _part(left: float, width: float, top: str, height: str) -> str:
-    """A rectangle; nothing where it would not be seen."""
-    if width < 0.0005:
-        return ""
-    return f"M{100 * left:.4g} {top}h{100 * width:.4g}v{height}h-{100 * width:.4g}z"
+def _rectangle(left: float, width: float, top: str, height: str) -> str:
+    """Its path; nothing where it would not be seen."""
+    return "" if width < 0.0005 else f"M{100 * left:.4g} {top}h{100 * width:.4g}v{height}h-{100 * width:.4g}z"
 
 
-ROWS = 8_000
-"""How many lines all rankings of the page may have together, so that it stays a page."""
-PANELS = 600
-"""How many answers to questions the page may show."""
-FEWEST_HITS, MOST_HITS = 10, 50
-EXTREMES = 3
-"""How many of the best and of the worst topics are named."""
+# --- topics ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """One topic with the panels of all systems that have run it, the baseline's apart."""
+    """One topic with the outcomes of all systems that have run it, the baseline's first.
+
+    `gains` are over the baseline: number of the system -> a gain a dimension.
+    """
 
     number: int
     id: str
     query: str
     excluded: str | None
-    baseline: Panel | None
-    others: tuple[Panel, ...]
-
-    @property
-    def panels(self) -> tuple[Panel, ...]:
-        """All panels, the baseline's first."""
-        return (*((self.baseline,) if self.baseline else ()), *self.others)
+    outcomes: Mapping[int, Outcome]
+    gains: Mapping[int, tuple[float | None, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,50 +149,28 @@ class Extreme:
     after: float
 
 
-def palette(run: Run) -> Palette:
-    """Every group's color number, the dimensions' labels one after the other."""
-    groups = dict.fromkeys(
-        (exposure.dimension, label)
-        for outcome in run.outcomes
-        for exposure in (*outcome.exposures, *(e for step in outcome.steps for e in step.exposures))
-        for label in exposure.labels
-    )
-    order = {dimension: place for place, dimension in enumerate(run.dimensions)}
-    ordered = sorted(groups, key=lambda group: order.get(group[0], len(order)))
-    return {group: number for number, group in enumerate(ordered)}
-
-
-def topic_views(run: Run, colors: Palette) -> tuple[TopicView, ...]:
+def topic_views(run: Run) -> tuple[TopicView, ...]:
     """All topics in the order of the run, then those that were excluded before anything ran.
 
     Of questions, of which benchmarks have thousands, only the first.
     """
     by_topic = run.by_topic
-    shown = min(MOST_HITS, max(FEWEST_HITS, ROWS // max(1, len(run.outcomes))))
     if run.kind.classes:
         by_topic = dict(islice(by_topic.items(), max(1, PANELS // len(run.systems))))
     measures = [main_measure(run, dimension) for dimension in run.compared_in]
     gained = [gains(run, d, m) if m else {} for d, m in zip(run.compared_in, measures, strict=True)]
     views = []
+    order = sorted(range(len(run.systems)), key=lambda number: run.systems[number] != run.baseline)
     unseen = [] if run.kind.classes else [topic for topic in run.excluded if topic not in by_topic]
     for number, topic in enumerate([*by_topic, *unseen], start=1):
-        outcomes = by_topic.get(topic, {})
-        ranks = _ranks(outcomes.get(run.baseline))
-        panels = {
-            system: panel_of(
-                run.systems.index(system),
-                outcome,
-                colors,
-                ranks,
-                shown,
-                tuple(of_dimension.get(system, {}).get(topic) for of_dimension in gained),
-            )
-            for system, outcome in outcomes.items()
-            if system in run.systems
+        of_topic = by_topic.get(topic, {})
+        outcomes = {system: of_topic[name] for system in order if (name := run.systems[system]) in of_topic}
+        of_system = {
+            system: tuple(of_dimension.get(one.system, {}).get(topic) for of_dimension in gained)
+            for system, one in outcomes.items()
         }
-        query = next((outcome.query for outcome in outcomes.values()), "")
-        others = tuple(panels[system] for system in run.systems if system in panels and system != run.baseline)
-        views.append(TopicView(number, topic, query, run.excluded.get(topic), panels.get(run.baseline), others))
+        query = next((outcome.query for outcome in of_topic.values()), "")
+        views.append(TopicView(number, topic, query, run.excluded.get(topic), outcomes, of_system))
     return tuple(views)
 
 
@@ -293,31 +183,16 @@ def extremes(
     """
     by_topic = run.by_topic
     of_id = {view.id: view for view in views}
-    found = [
-        Extreme(
-            of_id[topic],
-            gain,
-            by_topic[topic][run.baseline].values[dimension][measure],
-            by_topic[topic][system].values[dimension][measure],
-        )
-        for topic, gain in gains(run, dimension, measure)[system].items()
-    ]
-    best = sorted((e for e in found if e.gain > 0), key=lambda e: -e.gain)[:EXTREMES]
-    worst = sorted((e for e in found if e.gain < 0), key=lambda e: e.gain)[:EXTREMES]
+    entries = []
+    for topic, gain in gains(run, dimension, measure)[system].items():
+        before, after = (by_topic[topic][name].values[dimension][measure] for name in (run.baseline, system))
+        entries.append(Extreme(of_id[topic], gain, before, after))
+    best = sorted((e for e in entries if e.gain > 0), key=lambda e: -e.gain)[:EXTREMES]
+    worst = sorted((e for e in entries if e.gain < 0), key=lambda e: e.gain)[:EXTREMES]
     return tuple(best), tuple(worst)
 
 
-def _ranks(outcome: Outcome | None) -> dict[str, int]:
-    return {hit.id: rank for rank, hit in enumerate(outcome.hits, start=1)} if outcome else {}
-
-
-LONGEST = 4_000
-"""Characters of one text."""
-MOST = 2_000_000
-"""Characters of all exchanges of the page together, about."""
-
-Asked = Mapping[tuple[str, str], Sequence["ShownExchange"]]
-"""(topic, system) -> its exchanges, in the order of the transcript."""
+# --- exchanges with models ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,9 +209,20 @@ class ShownExchange:
     input_tokens: int
     output_tokens: int
 
+    @classmethod
+    def of(cls, one: Exchange) -> "ShownExchange":
+        """An exchange of the transcript, its texts cut."""
+        messages = tuple((role, _cut(text)) for role, text in one.messages)
+        faults = (*(attempt.error for attempt in one.attempts), *([one.error] if one.error else []))
+        return cls(one.prompt, messages, _cut(one.text), faults, one.input_tokens, one.output_tokens)
 
-def shown_exchanges(path: Path) -> Asked:
-    """The exchanges of a transcript; of the same question to the same end only the last, which may be from the cache.
+
+Exchanges = Mapping[tuple[str, str], Sequence[ShownExchange]]
+"""(topic, system) -> its exchanges, in the order of the transcript."""
+
+
+def shown_exchanges(path: Path) -> Exchanges:
+    """The exchanges of a transcript; of the same messages to the same end only the last, which may be from the cache.
 
     Long texts are cut, and what would make the page too large is left out: all of it is in the file. Nothing where
     there is none.
@@ -344,22 +230,198 @@ def shown_exchanges(path: Path) -> Asked:
     last: dict[tuple[str, str], dict[object, ShownExchange]] = {}
     for one in read_transcript(path):
         if one and one.topic:
-            last.setdefault((one.topic, one.system), {})[one.prompt, one.messages] = _shown(one)
-    found, room = {}, MOST
+            last.setdefault((one.topic, one.system), {})[one.prompt, one.messages] = ShownExchange.of(one)
+    shown, room = {}, MOST
     for key, exchanges in last.items():
-        listed = list(exchanges.values())
-        room -= sum(len(one.reply) + sum(len(text) for _, text in one.messages) for one in listed)
+        room -= sum(len(one.reply) + sum(len(text) for _, text in one.messages) for one in exchanges.values())
         if room < 0:
             break
-        found[key] = listed
-    return found
-
-
-def _shown(one: Exchange) -> ShownExchange:
-    messages = tuple((role, _cut(text)) for role, text in one.messages)
-    faults = (*(attempt.error for attempt in one.attempts), *([one.error] if one.error else []))
-    return ShownExchange(one.prompt, messages, _cut(one.text), faults, one.input_tokens, one.output_tokens)
+        shown[key] = list(exchanges.values())
+    return shown
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text) - LONGEST:,} more characters)"
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def topics_json(
+    run: Run, views: Sequence[TopicView], columns: Sequence[tuple[str, str]], colors: Palette, exchanges: Exchanges
+) -> Markup:
+    """All topics for a script element: nothing in it ends that element."""
+    tables = TopicTables(colors, min(MOST_HITS, max(FEWEST_HITS, ROWS // max(1, len(run.outcomes)))))
+    topics = [
+        {
+            "id": view.id,
+            "query": view.query,
+            "excluded": view.excluded,
+            "panels": [
+                tables.panel(view, system, columns, run.baseline, exchanges.get((view.id, one.system), ()))
+                for system, one in view.outcomes.items()
+            ],
+        }
+        for view in views
+    ]
+    whole = {
+        "ranked": not run.kind.classes,
+        "baseline": run.systems.index(run.baseline),
+        "documents": tables.documents,
+        "snippets": cut(tables.snippets),
+        "scales": list(tables.scales),
+        "texts": list(tables.texts),
+        "topics": topics,
+    }
+    text = json.dumps(_clean(whole), separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
+
+
+class TopicTables:
+    """What is written once, in the order of its first use; of a ranking the first `most` documents are shown."""
+
+    def __init__(self, colors: Palette, most: int = MOST_HITS) -> None:
+        self.documents: list[Any] = []
+        self.snippets: list[str] = []
+        self.scales: dict[tuple[Any, ...], int] = {}
+        self.texts: dict[str, int] = {}
+        self._places: dict[object, int] = {}
+        self._colors = colors
+        self._most = most
+
+    def text(self, text: str | None) -> int | None:
+        """The number of a text that occurs often; None where there is none."""
+        return self.texts.setdefault(text, len(self.texts)) if text else None
+
+    def exposure(self, exposure: GroupShares) -> list[Any]:
+        """The dimension with its labels, colors and target as a number; the shares; what has no label (its target)."""
+        numbers = tuple(self._colors.get((exposure.dimension, label)) for label in exposure.labels)
+        scale = (exposure.dimension, tuple(exposure.labels), numbers, tuple(map(_short, exposure.target)))
+        place = self.scales.setdefault(scale, len(self.scales))
+        *known, unknown = exposure_rows(exposure)
+        due = [] if unknown.target is None else [_short(unknown.target)]
+        return [place, [_short(row.share) for row in known], _short(unknown.share), *due]
+
+    def panel(
+        self,
+        view: TopicView,
+        system: int,
+        columns: Sequence[tuple[str, str]],
+        baseline: str,
+        exchanges: Sequence[ShownExchange],
+    ) -> Record:
+        """One system on one topic: its values and gains, the story of its ranking, and the ranking."""
+        outcome, answer = view.outcomes[system], view.outcomes[system].answer
+        values = [outcome.values.get(dimension, {}).get(measure) for dimension, measure in columns]
+        tokens = [outcome.input_tokens, outcome.output_tokens, money(outcome.cost)] if outcome.calls else []
+        added = keywords_of(text for step in outcome.steps if step.accepted for text, _ in step.terms)
+        before = next((one.hits for one in view.outcomes.values() if one.system == baseline), ())
+        ranks = {hit.id: rank for rank, hit in enumerate(before, start=1)}
+        return _filled(
+            {
+                "system": system,
+                "values": [None if value is None else round(value, 4) for value in values],
+                "gains": [None if gain is None else round(gain, 6) for gain in view.gains[system]],
+                "failed": outcome.failed,
+                "query": outcome.query if outcome.query != view.query else None,
+                "answer": answer and [answer.text, answer.graded_by, list(answer.removed)],
+                "steps": list(self.steps(outcome.steps)),
+                "stopped": self.text(outcome.stopped),
+                "took": [outcome.calls, *tokens],
+                "exposures": [self.exposure(exposure) for exposure in outcome.exposures],
+                "hits": [
+                    self.hit(hit, rank, ranks.get(hit.id), added)
+                    for rank, hit in enumerate(outcome.hits[: self._most], start=1)
+                ],
+                "hidden": max(0, len(outcome.hits) - self._most) or None,
+                "exchanges": [self.exchange(one) for one in exchanges],
+            }
+        )
+
+    def hit(self, hit: HitRecord, rank: int, before: int | None, added: frozenset[str]) -> list[Any]:
+        """The document's number, whether it is relevant, and how far it rose from rank `before`.
+
+        Then, from where to where its title has `added` keywords.
+        """
+        title, groups = hit.title or hit.id, chips(hit.groups, self._colors)
+        place = self._places.setdefault((title, hit.snippet, groups), len(self.documents))
+        if place == len(self.documents):
+            self.documents.append([title, [[chip.color, chip.text] for chip in groups]])
+            self.snippets.append(hit.snippet)
+        marks, at = [], 0
+        for text, marked in highlighted(title, added):
+            marks += [at, at + len(text)] if marked else []
+            at += len(text)
+        return [place, int(hit.relevant), None if before is None else before - rank, *marks]
+
+    def exchange(self, one: ShownExchange) -> list[Any]:
+        """Its template, the messages (role, text), the reply, what went wrong, tokens in and out."""
+        messages = [[role, self.text(text)] for role, text in one.messages]
+        return [one.prompt, messages, one.reply, list(one.faults), one.input_tokens, one.output_tokens]
+
+    def steps(self, steps: Sequence[StepRecord]) -> Iterable[Record]:
+        """The steps of a story; "was" is what became of the group that a step was for: its share, then, and target."""
+        reached: StepRecord | None = None
+        for step in steps:
+            refined = reached is not None and step.aim is not None
+            terms = step.terms if refined else step.terms[:TOPIC_WORDS_SHOWN]
+            was = _aim(step, reached) if reached else None
+            exposures = [] if refined and not terms else [one for one in step.exposures if _is_shown(one, step)]
+            yield _filled(
+                {
+                    "source": self.text(step.source),
+                    "aim": self.text(step.aim),
+                    "was": was and list(map(_short, was)),
+                    "terms": [[self.text(text), f"{weight:.2g}"] for text, weight in terms],
+                    "more": len(step.terms) - len(terms) or None,
+                    "dropped": list(step.dropped),
+                    "refused": list(step.refused),
+                    "why": self.text(step.why),
+                    "weights": [[self.text(group), f"{weight:.2f}"] for group, weight in step.weights],
+                    "reason": self.text(step.reason),
+                    "gap": gap_text(step.gap),
+                    "discarded": not step.accepted,
+                    "worse": list(step.worse),
+                    "entered": step.entered or None,
+                    "exposures": [self.exposure(exposure) for exposure in exposures],
+                }
+            )
+            reached = step if step.accepted else reached
+
+
+def _is_shown(exposure: GroupShares, step: StepRecord) -> bool:
+    groups = sum(len(each.labels) for each in step.exposures)
+    return groups <= STEP_GROUPS or (step.aim or "").endswith(f" ({exposure.dimension})")
+
+
+def _aim(step: StepRecord, before: StepRecord) -> tuple[float, float, float] | None:
+    """Share before, share after and target of the step's group, named as `fairagent.types.Group` prints itself."""
+    for was, now in zip(before.exposures, step.exposures, strict=False):
+        for place, label in enumerate(was.labels):
+            if step.aim == f"{label} ({was.dimension})":
+                return was.shares[place], now.shares[place], was.target[place]
+    return None
+
+
+def cut(snippets: list[str]) -> list[str]:
+    """The snippets, so short that the page stays a page; none where too little would be left of them."""
+    length = SNIPPETS // max(1, len(snippets))
+    return [text[:length] for text in snippets] if length >= SHORTEST_SNIPPET else []
+
+
+def _filled(record: Record) -> Record:
+    """What there is of it; a number that is 0 is there."""
+    return {key: value for key, value in record.items() if value or type(value) is int}
+
+
+def _short(share: float) -> float:
+    """Four decimals are more than is drawn; what is there does not become nothing."""
+    return round(share, 4) or (0.0001 if share > 0 else 0)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {key: _clean(part) for key, part in value.items()}
+    return [_clean(part) for part in value] if isinstance(value, list | tuple) else value

@@ -82,8 +82,8 @@ def test_the_page_has_them_as_text(write, tmp_path: Path) -> None:
     write_page(tiny_run(), tmp_path / "report.html")
     data = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))
     plain, agent = data["topics"][0]["panels"]
-    assert "asked" not in plain
-    ((prompt, messages, reply, faults, *tokens),) = agent["asked"]
+    assert "exchanges" not in plain
+    ((prompt, messages, reply, faults, *tokens),) = agent["exchanges"]
     assert (prompt, reply, faults, tokens) == ("refine_query", QUESTION.text, ["no JSON"], [30, 8])
     assert [role for role, _ in messages] == ["system", "user"]
     assert data["texts"][messages[0][1]] == "Choose keywords."

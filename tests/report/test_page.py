@@ -13,9 +13,9 @@ import pytest
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord
 from fairagent.evaluate.run import Run
-from fairagent.report.data import cut
 from fairagent.report.page import GROUP_COLORS, STYLES, TEMPLATES, digest, page, write_page
 from fairagent.report.plots import SERIES, color_number, marker_number
+from fairagent.report.topics import cut
 from fairagent.settings import Settings
 
 from .runs import COLUMNS, DIMENSIONS, MEASURES, ORACLE, SYSTEMS, compare, failed, made_run, tiny_run, wide_run

@@ -23,7 +23,7 @@ from fairagent.report.plots import (
     ticks,
     trade_off_plot,
 )
-from fairagent.report.series import cost_trade_off, gap_paths, trade_off
+from fairagent.report.results import cost_trade_off, gap_paths, trade_off
 
 from .runs import SYSTEMS, made_run, tiny_run
 

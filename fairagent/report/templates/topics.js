@@ -114,12 +114,12 @@ const Topics = (() => {
   }
 
   function exchanges(panel) {
-    if (!panel.asked) return null;
+    if (!panel.exchanges) return null;
     const text = (name, said) => [el("p", { class: "soft" }, name), el("pre", { tabindex: 0, "aria-label": name }, said)];
-    const drawn = panel.asked.map(([prompt, messages, reply, faults, read, written]) =>
+    const drawn = panel.exchanges.map(([prompt, messages, reply, faults, read, written]) =>
       el("details", { class: "all" }, el("summary", {}, prompt || "no template", " ", el("small", {}, `${counted(read, "token")} in, ${written.toLocaleString("en")} out${faults.length ? `; ${counted(faults.length, "failure")}` : ""}`)),
         ...messages.flatMap(([role, said]) => text(role, textAt(said))), ...faults.map((fault) => el("p", { class: "notice" }, fault)), ...text("reply", reply || "(none)")));
-    return el("details", { class: "all exchanges" }, el("summary", {}, counted(panel.asked.length, "exchange"), " with a model"), ...drawn);
+    return el("details", { class: "all exchanges" }, el("summary", {}, counted(panel.exchanges.length, "exchange"), " with a model"), ...drawn);
   }
 
   function ranking(panel, compared) {

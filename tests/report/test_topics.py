@@ -1,51 +1,59 @@
-"""One system on one topic, and the topics that gained or lost most."""
+"""The topics of the page: one system on one topic as the page's script reads it, groups as bars, gains and losses."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from fairagent.evaluate.outcome import GroupShares, HitRecord
+from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome
 from fairagent.report.text import highlighted, is_keyword, keywords_of
 from fairagent.report.topics import (
     FEWEST_HITS,
     MOST_HITS,
     ROWS,
     STEP_GROUPS,
+    TopicTables,
+    TopicView,
     exposure_bar,
     extremes,
     palette,
-    panel_of,
     topic_views,
+    topics_json,
 )
 
 from .runs import MEASURES, made_run, tiny_run
 
 PRODUCT = str(MEASURES[2])
 COLORS = {("gender", "female"): 0, ("gender", "male"): 1}
+BASE, AGENT = tiny_run().outcomes[:2]
 
 
-def outcome(**changes):
-    return replace(tiny_run().outcomes[1], **changes)
+def panel(most: int = 10, baseline: tuple[str, ...] = ("d1", "d2"), **changes):
+    """What the page has of the agent on one topic, and its tables."""
+    tables = TopicTables(COLORS, most)
+    base = replace(BASE, hits=tuple(HitRecord(id, id, 1.0, False, {}) for id in baseline))
+    view = TopicView(1, "t1", AGENT.query, None, {0: base, 1: replace(AGENT, **changes)}, {1: (0.1,)})
+    return tables.panel(view, 1, (), base.system, ()), tables
 
 
-def panel(shown: int = 10, **changes):
-    return panel_of(1, outcome(**changes), COLORS, {"d1": 1, "d2": 2}, shown, (0.1,))
+def test_documents_show_how_far_they_rose():
+    shown, tables = panel()
+    assert [(tables.documents[place][0], moved) for place, _, moved, *_ in shown["hits"]] == [
+        ("d2", 1),
+        ("Judges of the courts", -1),
+    ]
+    shown, _ = panel(baseline=())
+    assert shown["hits"][0][2] is None
 
 
-def test_documents_tell_how_far_they_rose():
-    assert [(hit.id, hit.rank, hit.moved) for hit in panel().hits] == [("d2", 1, 1), ("d1", 2, -1)]
-    assert panel_of(1, outcome(), COLORS, {}, 10, ()).hits[0].moved is None
-
-
-def test_a_document_without_a_title_shows_its_id():
-    assert panel().hits[0].title == (("d2", False),)
-
-
-def test_words_of_discarded_steps_are_not_marked():
+def test_only_words_of_accepted_steps_are_marked():
     # "court" was accepted, "judg" was not.
-    assert panel().hits[1].title == (("Judges of the ", False), ("courts", True))
+    shown, tables = panel()
+    (_, _, _, *nothing), (place, _, _, start, end) = shown["hits"]
+    assert nothing == []
+    assert tables.documents[place][0][start:end] == "courts"
 
 
 def test_a_single_letter_is_no_keyword():
@@ -53,52 +61,49 @@ def test_a_single_letter_is_no_keyword():
 
 
 def test_long_rankings_are_cut_and_say_so():
-    cut = panel(shown=1)
-    assert (len(cut.hits), cut.hidden) == (1, 1)
+    shown, _ = panel(most=1)
+    assert (len(shown["hits"]), shown["hidden"]) == (1, 1)
 
 
-def test_chips_have_shares_where_they_differ():
-    split = {"gender": {"female": 0.75, "male": 0.25}}
-    chips = panel(hits=(HitRecord("d1", "x", 1.0, False, split),)).hits[0].chips
-    assert [(chip.color, chip.text) for chip in chips] == [(0, "female 75%"), (1, "male 25%")]
-    alike = {"gender": {"female": 0.5, "male": 0.5}}
-    chips = panel(hits=(HitRecord("d1", "x", 1.0, False, alike),)).hits[0].chips
-    assert [chip.text for chip in chips] == ["female", "male"]
+@pytest.mark.parametrize(("female", "texts"), [(0.75, ["female 75%", "male 25%"]), (0.5, ["female", "male"])])
+def test_chips_have_shares_where_they_differ(female, texts):
+    split = {"gender": {"female": female, "male": 1 - female}}
+    _, tables = panel(hits=(HitRecord("d1", "x", 1.0, False, split),))
+    assert tables.documents == [["x", [[0, texts[0]], [1, texts[1]]]]]
 
 
 def test_the_story_knows_what_each_step_was():
-    first, words, tried = panel().steps
-    assert [step.kind for step in (first, words, tried)] == ["query", "expansion", "refinement"]
-    assert (first.before, words.before, tried.before) == (None, 0.4, 0.3)
-    assert tried.aim == ("female (gender)", 0.4, 0.4, 0.5)
+    steps = panel()[0]["steps"]
+    assert [step.get("was") for step in steps] == [None, None, [0.4, 0.4, 0.5]]
+    assert [step["gap"] for step in steps[:2]] == ["0.4000", "0.3000"]
 
 
-def test_the_step_after_a_discarded_one_starts_from_the_accepted_one():
-    steps = outcome().steps
-    again = panel(steps=(*steps, replace(steps[2], gap=0.1, accepted=True))).steps[-1]
-    assert again.before == 0.3
+def test_a_step_after_a_discarded_one_starts_from_the_accepted_one():
+    *others, tried = AGENT.steps
+    moved = replace(tried, exposures=tuple(replace(one, shares=(0.9, 0.1)) for one in tried.exposures))
+    steps = panel(steps=(*others, moved, tried))[0]["steps"]
+    assert [step["was"][:2] for step in steps[2:]] == [[0.4, 0.9], [0.4, 0.4]]
 
 
-def test_a_step_that_found_nothing_has_no_bars():
-    steps = outcome().steps
-    nothing = panel(steps=(*steps[:2], replace(steps[2], terms=()))).steps[-1]
-    assert (nothing.kind, nothing.exposures) == ("nothing", ())
+def test_a_step_without_words_has_no_bars():
+    steps = AGENT.steps
+    shown, _ = panel(steps=(*steps[:2], replace(steps[2], terms=())))
+    assert not {"terms", "exposures"} & shown["steps"][-1].keys()
 
 
 def test_only_the_first_of_many_topic_words_are_shown():
-    steps = outcome().steps
     many = tuple((f"word{i}", 1 / (i + 1)) for i in range(100))
-    words = panel(steps=(steps[0], replace(steps[1], terms=many))).steps[1]
-    assert (len(words.terms), words.more) == (8, 92)
+    words = panel(steps=(AGENT.steps[0], replace(AGENT.steps[1], terms=many)))[0]["steps"][1]
+    assert (len(words["terms"]), words["more"]) == (8, 92)
 
 
 def test_with_many_groups_a_step_shows_the_dimension_it_was_for():
     labels = tuple(map(str, range(STEP_GROUPS)))
     many = GroupShares("language", labels, (1 / STEP_GROUPS,) * STEP_GROUPS, (1 / STEP_GROUPS,) * STEP_GROUPS, 0.0)
-    steps = [replace(step, exposures=(*step.exposures, many)) for step in outcome().steps]
-    first, _, tried = panel(steps=tuple(steps)).steps
-    assert first.exposures == ()
-    assert [shown.dimension for shown in tried.exposures] == ["gender"]
+    shown, tables = panel(steps=tuple(replace(step, exposures=(*step.exposures, many)) for step in AGENT.steps))
+    first, _, tried = shown["steps"]
+    assert "exposures" not in first
+    assert [list(tables.scales)[place][0] for place, *_ in tried["exposures"]] == ["gender"]
 
 
 def test_a_bar_ends_at_its_end():
@@ -137,35 +142,38 @@ def test_pieces_make_up_the_title(title):
 
 def test_extremes_are_the_largest_gains_and_losses():
     run = tiny_run()
-    best, worst = extremes(run, topic_views(run, palette(run)), "gender", PRODUCT, "B")
+    best, worst = extremes(run, topic_views(run), "gender", PRODUCT, "B")
     assert [(e.topic.id, round(e.gain, 6), e.before, e.after) for e in best] == [("t1", 0.14, 0.4, 0.54)]
     assert [(e.topic.id, round(e.gain, 6)) for e in worst] == [("t2", -0.3)]
 
 
 def test_extremes_come_in_order_and_few():
     run = made_run()
-    best, _ = extremes(run, topic_views(run, palette(run)), "gender", PRODUCT, "agent, exposure")
+    best, _ = extremes(run, topic_views(run), "gender", PRODUCT, "agent, exposure")
     assert len(best) == 3
     assert [e.gain for e in best] == sorted((e.gain for e in best), reverse=True)
 
 
 def test_all_topics_are_there_the_excluded_ones_too():
-    views = topic_views(made_run(), {})
+    views = topic_views(made_run())
     assert [view.id for view in views] == [*(f"T{number:02d}" for number in range(1, 13)), "T98"]
     assert [view.number for view in views] == list(range(1, 14))
     assert views[-1].excluded == "no relevant document"
-    assert views[-1].panels == ()
-    assert [panel.name for panel in views[0].panels] == list(made_run().systems)
+    assert views[-1].outcomes == {}
+    assert [outcome.system for outcome in views[0].outcomes.values()] == list(made_run().systems)
 
 
 def test_rankings_get_shorter_as_runs_get_larger():
     run = tiny_run()
     long = replace(run.outcomes[0], hits=run.outcomes[0].hits * 100)
-    (view,) = topic_views(replace(run, outcomes=(long,)), {})
-    assert len(view.baseline.hits) == MOST_HITS
-    many = [replace(long, topic=f"t{number}") for number in range(ROWS // 20)]
-    views = topic_views(replace(run, outcomes=tuple(many)), {})
-    assert {len(view.baseline.hits) for view in views} == {20}
+
+    def lengths(*outcomes: Outcome) -> set[int]:
+        made = replace(run, outcomes=outcomes)
+        data = json.loads(topics_json(made, topic_views(made), (), {}, {}))
+        return {len(panel["hits"]) for topic in data["topics"] for panel in topic["panels"]}
+
+    assert lengths(long) == {MOST_HITS}
+    assert lengths(*(replace(long, topic=f"t{number}") for number in range(ROWS // 20))) == {20}
     assert FEWEST_HITS <= 20
 
 
