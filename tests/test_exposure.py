@@ -207,10 +207,10 @@ def test_shares_add_up_to_one_or_nothing_is_labeled(letters: list[str], n: int) 
 def test_the_last_row_is_that_of_documents_without_a_label() -> None:
     exposure = Exposure("gender", ("f", "m"), np.array([0.25, 0.75]), np.array([0.5, 0.5]), 0.3, 0.1)
     assert exposure_rows(exposure) == [("f", 0.25, 0.5), ("m", 0.75, 0.5), ("no label (of all)", 0.3, None)]
-    assert exposure.summary == "gender: f 25% (target 50%), m 75% (target 50%), no label (of all) 30%"
+    assert exposure._summary == "gender: f 25% (target 50%), m 75% (target 50%), no label (of all) 30%"
     due = dataclasses.replace(exposure, unknown_target=0.2)
     assert exposure_rows(due)[-1] == ("no label (of all)", 0.3, 0.2)
-    assert due.summary.endswith("no label (of all) 30% (target 20%)")
+    assert due._summary.endswith("no label (of all) 30% (target 20%)")
 
 
 def test_the_dimensions_that_got_worse() -> None:

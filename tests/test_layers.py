@@ -48,7 +48,7 @@ ALLOWED = {
 
 
 TWINS: set[str] = {
-    *("Analyzer", "Answer", "Attempt", "Busy", "Cell", "Checked", "Choice", "Column", "Corpus", "Drawn", "Example"),
+    *("Analyzer", "Answer", "Attempt", "Busy", "Cell", "Checked", "Choice", "Column", "Corpus", "Example"),
     *("Found", "FusedConfig", "Generator", "Guard", "Judge", "Judgment", "Measured", "Names", "Nothing", "Origin"),
     *("Place", "Plan", "Qrels", "Question", "RelevantPages", "Uniform", "Unlabeled", "Verdict", "Writer", "Written"),
     *("_Asked", "_Call", "_Choice", "_Place", "_Token", "_Tokens"),

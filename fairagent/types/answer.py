@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairagent.types.common import Alarm, Drawn, Summarized, Usage, counted, quoted
+from fairagent.types.common import Alarm, Displayable, Summarized, Usage, counted, quoted
 from fairagent.types.search import Document, Exposure, Group, Hit, Query, SearchResult
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Verdict:
     """A filter's verdict on one document.
 
-    `fair`: the document brings no bias into an answer; `useful`: an answer needs it. None: not asked, or not answered;
-    `note` says so, with the model's reasons and whether the text was cut.
+    `fair`: the document brings no bias into an answer; `useful`: an answer needs it. None: no verdict, as `note`
+    explains, with the model's reasons and whether the text was cut.
     """
 
     id: str
@@ -29,15 +29,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Filtered(Summarized):
-    """The `documents` that a filter kept, in their order, and its verdict on every one it saw."""
+    """The `documents` that a filter leaves, in their order, and its verdict on every one it saw."""
 
     documents: tuple[Document, ...]
     verdicts: tuple[Verdict, ...]
     usage: Usage = Usage()
 
     @property
-    def summary(self) -> str:
-        """How many documents were kept."""
+    def _summary(self) -> str:
         return f"kept {len(self.documents)} of {counted(len(self.verdicts), 'document')}"
 
 
@@ -72,8 +71,7 @@ class Debiased(Summarized):
         return tuple(one.id for one in self.documents if one.id in self.made)
 
     @property
-    def summary(self) -> str:
-        """The bias class, and how many contexts were chosen and made."""
+    def _summary(self) -> str:
         chosen, made = counted(len(self.documents), "context"), len(self.made)
         return f"of class {self.kind or 'none'!r}: {chosen} chosen, {made} made, {len(self.dropped)} dropped"
 
@@ -96,8 +94,8 @@ class Removal:
 class Answer(Summarized):
     """A text that answers a query from a context of documents.
 
-    `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` says
-    who wrote it. `truncated`: it is the beginning of an answer that was cut off.
+    `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` is who
+    wrote it. `truncated`: it is the beginning of an answer that was cut off.
     """
 
     text: str
@@ -108,8 +106,7 @@ class Answer(Summarized):
     truncated: bool = False
 
     @property
-    def summary(self) -> str:
-        """Who wrote it, how long it is, what it cites and how it begins."""
+    def _summary(self) -> str:
         cut = ", cut off" if self.truncated else ""
         length = f"{counted(len(self.text), 'character')}, {len(self.cited)} cited{cut}"
         return f"by {self.source or 'nobody'}: {length}: {quoted(self.text)}"
@@ -132,14 +129,13 @@ class Attribution(Summarized):
     retrieved: tuple[Exposure, ...] = ()
 
     @property
-    def summary(self) -> str:
-        """The method, and on how many documents the answer rests."""
+    def _summary(self) -> str:
         resting = int((self.weights > 0).sum())
         return f"by {self.kind}: on {resting} of {counted(len(self.weights), 'document')}"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class AnswerResult(Drawn):
+class AnswerResult(Displayable):
     """An answer to a query, and everything it came from.
 
     `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `removed` is what
@@ -170,7 +166,6 @@ class AnswerResult(Drawn):
         return sum((part.usage for part in parts if part), Usage())
 
     @property
-    def summary(self) -> str:
-        """The query, the answer's beginning, and how many documents it cites of those it was written from."""
+    def _summary(self) -> str:
         cited = f"{len(self.answer.cited)} of {counted(len(self.context), 'document')} cited"
         return f"to {quoted(self.query.text)}: {quoted(self.answer.text)}; {cited}"

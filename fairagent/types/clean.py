@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
 
 
 class _Signs(dict[int, str]):
-    """What stands for each character, by its code; found out once for each that occurs."""
+    """What stands for each character, by its code; computed once for each that occurs."""
 
     def __init__(self, of: Callable[[str], str]) -> None:
         self._of = of

@@ -1,9 +1,4 @@
-"""`Alarm`: what must not go unnoticed, since a search or an answer may have served its user badly.
-
-`Usage`: what calls of language models consumed.
-
-What a value says of itself to a person at a prompt: one line of what matters, in the place of all that it holds.
-"""
+"""`Usage` of language models, `Alarm`s, and values whose `repr` is one line of what matters."""
 
 from __future__ import annotations
 
@@ -15,9 +10,9 @@ from importlib import import_module
 class Usage:
     """What calls of language models consumed; `cost` is in US dollars, None where a price is unknown.
 
-    `estimated` says that a server did not count its tokens, `notes` what had to be done to get the answers (each
-    once). `saved` is what the answers that came from a cache took when they were paid for. `unusable` of the `calls`
-    came to nothing: they failed, or gave no reply of the form asked for.
+    `estimated`: a server did not count its tokens. `notes` are what had to be done to get the replies (each once).
+    `saved` is what the replies from a cache took when they were paid for. `unusable` of the `calls` failed, or gave no
+    reply of the form wanted.
     """
 
     calls: int = 0
@@ -45,7 +40,7 @@ class Usage:
 
     @property
     def whole(self) -> Usage:
-        """What the answers took, whether they were paid for now or came from a cache."""
+        """What the replies took, whether they were paid for now or came from a cache."""
         return self if self.saved is None else replace(self, saved=None) + self.saved
 
 
@@ -60,7 +55,7 @@ GROUP_REMOVED = "a group removed far more often"
 FOLLOWS = "a target that follows the engine"
 """A target that is estimated from the engine's own list gives a group less than half of its share of the documents."""
 NO_VERDICTS = "most documents without a verdict"
-"""A filter's or judge's model said nothing usable on more than half of what it was shown."""
+"""A filter's or judge's model gave no usable verdict on more than half of what it was shown."""
 NO_REPLY = "no usable reply"
 """No call of a model came to anything."""
 
@@ -81,7 +76,7 @@ class Alarm:
 
 
 def without_verdict(who: str, missing: int, of: int) -> tuple[Alarm, ...]:
-    """That a filter or a judge said nothing on most of the documents that it was shown.
+    """The alarm of a filter or a judge without a verdict on most of the documents that it was shown.
 
     >>> without_verdict("judge", 2, 4)
     ()
@@ -92,7 +87,7 @@ def without_verdict(who: str, missing: int, of: int) -> tuple[Alarm, ...]:
 
 
 def of_usage(usage: Usage) -> tuple[Alarm, ...]:
-    """That nothing a model was asked gave a usable reply.
+    """The alarm of a model none of whose calls gave a usable reply.
 
     >>> [str(alarm) for alarm in of_usage(Usage(calls=3, unusable=3))]
     ['no usable reply: the model was called 3 times, for nothing']
@@ -103,35 +98,32 @@ def of_usage(usage: Usage) -> tuple[Alarm, ...]:
     return (Alarm(NO_REPLY, f"the model was called {calls} time{'s' * (calls != 1)}, for nothing"),)
 
 
-DRAWN_BY = "fairagent.report.notebook"
-"""Where values are drawn for notebooks; loaded when a notebook asks, since it knows all of them."""
-
 LONGEST = 60
 """Characters of a text that is quoted."""
 
 
 class Summarized:
-    """A value whose `repr` is its class and `brief`."""
+    """A value whose `repr` is its class and `_summary`, one line of what matters."""
 
     __slots__ = ()
 
     @property
-    def summary(self) -> str:
-        """One line of what matters."""
+    def _summary(self) -> str:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.summary}>"
+        return f"<{type(self).__name__} {self._summary}>"
 
 
-class Drawn(Summarized):
-    """One that a notebook draws."""
+class Displayable(Summarized):
+    """A value that a notebook displays."""
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        drawn: str = import_module(DRAWN_BY).html_of(self)
-        return drawn
+        # Loaded when a notebook calls this, since it knows all values.
+        html: str = import_module("fairagent.report.notebook").html_of(self)
+        return html
 
 
 def counted(number: int, noun: str) -> str:

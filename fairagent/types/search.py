@@ -1,7 +1,4 @@
-"""A search: its query, rankings, exposures, steps and result.
-
-Making queries from text or topics, and adding keywords to a query.
-"""
+"""A search: its query, rankings, exposures, steps and result."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-from fairagent.types.common import Alarm, Drawn, Summarized, Usage, counted, quoted
+from fairagent.types.common import Alarm, Displayable, Summarized, Usage, counted, quoted
 
 if TYPE_CHECKING:
     from fairagent.types.arrays import FloatArray
@@ -36,8 +33,7 @@ class Document(Summarized):
     extra: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def summary(self) -> str:
-        """Its id, its title and how long it is."""
+    def _summary(self) -> str:
         return f"{self.id!r} {quoted(self.title)}: {counted(len(self.text), 'character')}"
 
     @property
@@ -81,8 +77,7 @@ class Query(Summarized):
         return [(self.text, 1.0), *((term.text, term.weight) for term in self.terms)]
 
     @property
-    def summary(self) -> str:
-        """The user's words, and how many keywords were added."""
+    def _summary(self) -> str:
         added = f" and {counted(len(self.terms), 'keyword')}" if self.terms else ""
         return f"{quoted(self.text)}{f' ({self.id})' if self.id else ''}{added}"
 
@@ -116,8 +111,7 @@ class Ranking(Summarized):
         return self if n >= len(self.ids) else replace(self, ids=self.ids[:n], scores=self.scores[:n])
 
     @property
-    def summary(self) -> str:
-        """How many documents, the first and the last."""
+    def _summary(self) -> str:
         if not self.ids:
             return "of no document"
         ends = " to ".join(
@@ -164,50 +158,17 @@ class ExposureRow(NamedTuple):
     target: float | None
 
 
-class Exposed(Protocol):
-    """An exposure, in whatever form: `shares` and `target` (g,) as in `Exposure`."""
-
-    @property
-    def labels(self) -> Sequence[str]:
-        """The known groups."""
-
-    @property
-    def shares(self) -> FloatArray | Sequence[float]:
-        """What these get."""
-
-    @property
-    def target(self) -> FloatArray | Sequence[float]:
-        """What these should get."""
-
-    @property
-    def unknown(self) -> float:
-        """What documents without a label get."""
-
-    @property
-    def unknown_target(self) -> float | None:
-        """What these should get; None where they are ignored."""
-
-
-def exposure_rows(exposure: Exposed) -> list[ExposureRow]:
-    """The rows of every table and bar of an exposure: the known groups, then the documents without a label.
-
-    The known groups share 1 among themselves, the last row is a share of all.
-    """
-    known = zip(exposure.labels, map(float, exposure.shares), map(float, exposure.target), strict=True)
-    return [*(ExposureRow(*row) for row in known), ExposureRow(NO_LABEL, exposure.unknown, exposure.unknown_target)]
-
-
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Exposure(Summarized):
-    """What one ranking gives the groups of one dimension, beside what they should get.
+    """What one ranking gives the groups of one dimension, and what they should get.
 
     `shares` and `target` (g,) are over the KNOWN `labels` and sum to 1 each (`shares` is all zero where nothing in the
     ranking is labeled); `unknown` is the exposure share of documents without a label; `divergence` is the smoothed
     divergence of `shares` from `target` (nats). `unknown_target` is what documents without a label should get, by
     default their share of the engine's own list: they are then one more group in the divergence. None: they are
     ignored there. `importance` in [0, 1] is the dimension's weight in the gap. Where rankings are judged, `missing` is
-    the part of `unknown` that goes to documents of the dimension's type (all of it, where nobody says which are: None),
-    and `predicted` says that labels are a classifier's probabilities; `target_known` (g,) is the part of the target
+    the part of `unknown` that goes to documents of the dimension's type (None: not known which are, so all of it), and
+    `predicted` tells that labels are a classifier's probabilities; `target_known` (g,) is the part of the target
     that is known whatever the missing labels are (None: all of it).
     """
 
@@ -224,13 +185,40 @@ class Exposure(Summarized):
     target_known: FloatArray | None = None
 
     @property
-    def summary(self) -> str:
-        """The groups that are farthest from what they should get, and what is unknown."""
+    def _summary(self) -> str:
         *known, unknown = exposure_rows(self)
         far = sorted(known, key=lambda row: -abs(row.share - (row.target or 0)))[:GROUPS_SHOWN]
         shown = [_row(row) for row in known if row in far]
         more = [f"{len(known) - len(shown)} more groups"] if len(known) > len(shown) else []
         return f"{self.dimension}: {', '.join([*shown, *more, _row(unknown)])}"
+
+
+class _Exposed(Protocol):
+    """An exposure in whatever form, with the fields of `Exposure`."""
+
+    @property
+    def labels(self) -> Sequence[str]: ...
+
+    @property
+    def shares(self) -> FloatArray | Sequence[float]: ...
+
+    @property
+    def target(self) -> FloatArray | Sequence[float]: ...
+
+    @property
+    def unknown(self) -> float: ...
+
+    @property
+    def unknown_target(self) -> float | None: ...
+
+
+def exposure_rows(exposure: _Exposed) -> list[ExposureRow]:
+    """The rows of every table and bar of an exposure: the known groups, then the documents without a label.
+
+    The known groups share 1 among themselves, the last row is a share of all.
+    """
+    known = zip(exposure.labels, map(float, exposure.shares), map(float, exposure.target), strict=True)
+    return [*(ExposureRow(*row) for row in known), ExposureRow(NO_LABEL, exposure.unknown, exposure.unknown_target)]
 
 
 def _row(row: ExposureRow) -> str:
@@ -251,8 +239,7 @@ class Refinement(Summarized):
     refused: tuple[str, ...] = ()
 
     @property
-    def summary(self) -> str:
-        """Who proposed which keywords."""
+    def _summary(self) -> str:
         return f"by {self.source}: {', '.join(term.text for term in self.terms) or self.note or 'nothing'}"
 
 
@@ -260,14 +247,13 @@ class Refinement(Summarized):
 class Step(Summarized):
     """One step of the loop: what was searched or done, why, and what it did to the exposure of the groups.
 
-    `source` says who wrote the query ("query" is the user, "topic words", a refiner's name), or names the loop's
-    action; `why` says why that was chosen, `notes` what it did. `ranking` is the deep list, `gap` the sum of the
-    dimensions' divergences at the cut-off. `aim` is the group that a refiner wrote for, `added` are its new keywords,
-    `dropped` those that do not occur in the index, `refused` as in `Refinement`. A controller's step has the groups'
-    `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted. `entered` is
-    the number of documents that it found in the whole collection and no list before it had, `worse` the dimensions in
-    which a step that was accepted is less fair than the last one accepted before it. `alarms` are what its model did
-    that must not go unnoticed.
+    `source` is who wrote the query ("query" is the user, "topic words", a refiner's name), or the loop's action; `why`
+    is the reason for that choice, `notes` what it did. `ranking` is the deep list, `gap` the sum of the dimensions'
+    divergences at the cut-off. `aim` is the group that a refiner wrote for, `added` are its new keywords, `dropped`
+    those that do not occur in the index, `refused` as in `Refinement`. A controller's step has the groups' `weights`
+    instead, the `ranking` that would have been served, and the `reason` why it was not accepted. `entered` is the
+    number of documents that it retrieved from the whole collection and no list before it had, `worse` the dimensions in
+    which an accepted step is less fair than the last one accepted before it.
     """
 
     source: str
@@ -290,8 +276,7 @@ class Step(Summarized):
     worse: tuple[str, ...] = ()
 
     @property
-    def summary(self) -> str:
-        """Who asked for it, its gap, and what became of it."""
+    def _summary(self) -> str:
         became = "accepted" if self.accepted else f"discarded{f': {self.reason}' if self.reason else ''}"
         keywords = f", {counted(len(self.added), 'keyword')} added" if self.added else ""
         return f"{self.source}{f' for {self.aim}' if self.aim else ''}{keywords}: gap {self.gap:.4g}, {became}"
@@ -311,11 +296,11 @@ class Draw:
 class Trace(Summarized):
     """Everything that happened between a query and its ranking.
 
-    `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from;
+    `exposures` and `gap` are those of the final ranking; `targets` are where each dimension's target comes from;
     `oracle` marks a search whose target or groups came from the relevance judgments. `seconds` is the whole time,
     `engine_seconds` the engine's part of it, `usage.seconds` the model's. `draw` is set where the ranking was drawn at
-    random; `entered` is the number of documents served that only a second search has retrieved. `notes` say what else
-    is to be known, such as an engine that failed, `alarms` what must not go unnoticed.
+    random; `entered` is the number of documents served that only a second search has retrieved. `notes` are what else
+    is to be known, such as an engine that failed.
     """
 
     query: Query
@@ -338,15 +323,14 @@ class Trace(Summarized):
     entered: int = 0
 
     @property
-    def summary(self) -> str:
-        """The query, the steps, the gap before and after them, and why they ended."""
+    def _summary(self) -> str:
         gaps = f"gap {self.steps[0].gap:.4g} to {self.gap:.4g}" if self.steps else f"gap {self.gap:.4g}"
         ended = f"; {self.stopped}" if self.stopped else ""
         return f"of {quoted(self.query.text)}: {counted(len(self.steps), 'step')}, {gaps}, {self.seconds:.2f} s{ended}"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class SearchResult(Drawn):
+class SearchResult(Displayable):
     """A fair ranking: its `hits` for people, its `ranking` for programs, its `trace` for both.
 
     `retrieved` are the ids of the candidates that the re-ranker was given, in their order.
@@ -359,8 +343,7 @@ class SearchResult(Drawn):
     retrieved: tuple[str, ...] = ()
 
     @property
-    def summary(self) -> str:
-        """The query, the number of documents, the first of them, and the gap."""
+    def _summary(self) -> str:
         first = f", first {quoted(self.hits[0].title or self.hits[0].id)}" if self.hits else ""
         return f"of {quoted(self.query.text)}: {counted(len(self.hits), 'document')}{first}; gap {self.trace.gap:.4g}"
 
