@@ -1,17 +1,17 @@
-"""What a server supports, as found out from its refusals: reply formats and parameters."""
+"""What a server supports, as learned from its refusals: reply formats and parameters."""
 
 import re
 import threading
 from collections.abc import Mapping
 from typing import Any
 
-from fairagent.llm.reply import has_bounds, longest_reply, schema_of, with_bounds, without_bounds
+from fairagent.llm.reply import longest_reply, schema_of, with_bounds, without_bounds
 from fairagent.llm.request import ModelRequest
 
 FORMS = ("bounded json_schema", "json_schema", "json_object", "text")
-"""How a JSON reply is asked for, the strictest first; at the last the prompt alone asks.
+"""The forms of a request for a JSON reply, the strictest first; with the last one the prompt alone asks for it.
 
-The first says how long texts and lists may be, so that a reply cannot run away; OpenAI's strict mode takes no such
+The first limits how long texts and lists may be, so that a reply cannot run away; OpenAI's strict mode takes no such
 bounds, and some servers know a few keywords of JSON Schema only.
 """
 
@@ -37,7 +37,7 @@ _FORM = re.compile(r"response.?format|json.?(?:schema|object|mode)|structured.?o
 
 
 class Capabilities:
-    """What one server supports: everything at first; what it refuses is not asked for again.
+    """What one server supports: everything at first; what it refuses is not sent again.
 
     Threads share it: of several requests that are refused for the same reason, one teaches it.
     """
@@ -50,7 +50,7 @@ class Capabilities:
         self._overrun = False
 
     def shape(self, payload: dict[str, Any], request: ModelRequest) -> dict[str, Any]:
-        """`payload` as this server takes it, asking for the request's reply in the strictest form that it knows.
+        """`payload` as this server takes it, with the request's reply in the strictest form that it knows.
 
         A reply of bounds may have no more tokens than characters: of most languages a token has several.
         """
@@ -60,16 +60,15 @@ class Capabilities:
         if self._renamed:
             shaped["max_completion_tokens"] = shaped.pop("max_tokens")
         form = FORMS[self._form]
-        if request.reply is not None and form in FORMS[:2]:
-            asked = json_schema(request, bounds=form == FORMS[0])
-            shaped["response_format"] = {"type": "json_schema", "json_schema": asked}
-        elif request.reply is not None and form == "json_object":
-            shaped["response_format"] = {"type": form}
+        if request.reply is not None and form != "text":
+            shaped["response_format"] = {"type": form.removeprefix("bounded ")}
+            if form != "json_object":
+                shaped["response_format"]["json_schema"] = json_schema(request, bounds=form == FORMS[0])
         return shaped
 
     def _longest(self, request: ModelRequest) -> int | None:
         """The tokens that a reply can have by the bounds of its form; None where they are not known, or not held."""
-        if request.reply is None or FORMS[self._form] != FORMS[0] or self._overrun:
+        if request.reply is None or self._form > 0 or self._overrun:
             return None
         return longest_reply(schema_of(request.reply, request.narrowed))
 
@@ -83,40 +82,44 @@ class Capabilities:
         self._overrun = True
         return True
 
-    def learn(self, payload: Mapping[str, Any], said: str) -> str | None:
-        """What is given up because the server refused `payload`, saying `said`; None where that names nothing."""
+    def learn(self, payload: Mapping[str, Any], refusal: str) -> str | None:
+        """What is given up because the server refused `payload` with these words; None where they name nothing."""
         with self._lock:
-            if "response_format" in payload and _FORM.search(said) and _REFUSED.search(said):
-                form = _form(payload["response_format"])
+            if "response_format" in payload and _FORM.search(refusal) and _REFUSED.search(refusal):
+                form = str(payload["response_format"]["type"])
+                if form == "json_schema":
+                    schema = payload["response_format"]["json_schema"]["schema"]
+                    form = FORMS[0] if without_bounds(schema) != schema else form
                 # Another thread may have learned it in the meantime.
                 self._form = max(self._form, FORMS.index(form) + 1)
                 return f"no response_format {form}"
-            if not _PARAMETER.search(said):
+            if not _PARAMETER.search(refusal):
                 return None
-            if "max_tokens" in payload and "max_tokens" in said:
+            if "max_tokens" in payload and "max_tokens" in refusal:
                 self._renamed = True
                 return RENAMED
             for name in _OPTIONAL:
-                if name in payload and name in said:
+                if name in payload and name in refusal:
                     self._dropped |= _TOGETHER.get(name, {name})
                     return f"no {name}"
             return None
 
     def lacks(self, request: ModelRequest) -> tuple[str, ...]:
         """What of `request` was given up so far, in words."""
+        structured = request.reply is not None
         # A server without schemas has none with bounds either.
-        refused = FORMS[min(self._form - 1, 1) : self._form] if self._form and request.reply is not None else ()
-        forms = [f"no response_format {form}" for form in refused]
-        renamed = [RENAMED] * self._renamed
+        refused = FORMS[min(self._form - 1, 1) : self._form] if self._form and structured else ()
         optional = {"temperature": True, "seed": request.seed is not None, "logprobs": bool(request.choices)}
-        asked = {name for name, wanted in optional.items() if wanted}
-        dropped = [f"no {name}" for name in sorted(self._dropped & asked)]
-        overrun = [OVERRUN] * (self._overrun and request.reply is not None)
-        return (*forms, *renamed, *dropped, *overrun)
+        return (
+            *(f"no response_format {form}" for form in refused),
+            *([RENAMED] if self._renamed else ()),
+            *(f"no {name}" for name in sorted(self._dropped) if optional.get(name)),
+            *([OVERRUN] if self._overrun and structured else ()),
+        )
 
 
 def json_schema(request: ModelRequest, bounds: bool = True) -> dict[str, Any]:
-    """The `json_schema` of a response format that asks for the request's reply: strict, every key required.
+    """The `json_schema` of a response format for the request's reply: strict, every key required.
 
     >>> from fairagent.llm.reply import Reply
     >>> class Keywords(Reply):
@@ -133,10 +136,3 @@ def form_identity(request: ModelRequest) -> dict[str, Any]:
     """What the form of the reply adds to the identity of a request, which its cache key is made of."""
     identity: dict[str, Any] = {} if request.reply is None else {"reply": json_schema(request)}
     return identity if request.whole else {**identity, "whole": False}
-
-
-def _form(asked: Mapping[str, Any]) -> str:
-    """Which of FORMS a response format is."""
-    if asked["type"] == "json_schema" and has_bounds(asked["json_schema"]["schema"]):
-        return FORMS[0]
-    return str(asked["type"])

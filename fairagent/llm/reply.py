@@ -1,11 +1,10 @@
 """The forms of replies: their JSON schemas with bounds, and reading a model's text as one of them."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
-from pydantic_core import ErrorDetails
 
 from fairagent.errors import ReplyInvalid
 from fairagent.types.clean import THOUGHTS
@@ -15,8 +14,7 @@ LONGEST_FAULT = 200
 LONGEST_REPLY = 1 << 18
 """Characters of a reply that is to be JSON: 60,000 tokens; a longer one is not read."""
 MOST_PARTS = 10_000
-"""Brackets and commas of such a reply: to tell of each value that is wrong takes longer than anybody reads."""
-
+"""Brackets and commas of such a reply: to name each value that is wrong takes longer than anybody reads."""
 
 Narrowed = Mapping[str, Mapping[str, Any]]
 """What one request adds to the schema of its reply: the JSON Schema of some of its fields, by their names."""
@@ -30,8 +28,8 @@ BOUNDS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "pattern",
 class Reply(BaseModel):
     """The form of a reply: one JSON object, without other keys or values of other types.
 
-    Bounds (`text_within`, `list_within`) are what a server is asked to hold. Where it does not, a longer reply is read
-    all the same, as far as whoever asked looks at it: a long reason is no reason to ask again.
+    Bounds (`text_within`, `list_within`) are for the server. Where it does not hold them, a longer reply is read all
+    the same: a long reason is no reason to ask again.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -48,7 +46,7 @@ def text_within(most: int) -> WithJsonSchema:
 def text_like(pattern: str, most: int) -> WithJsonSchema:
     """The annotation of a text that matches a `pattern`, which begins with ^, ends with $ and takes `most` characters.
 
-    Servers that make a grammar of it heed no length beside a pattern, so that they are told none.
+    Servers that make a grammar of it heed no length next to a pattern, so that they get none.
     """
     return WithJsonSchema({"type": "string", "pattern": pattern, LONGEST: most})
 
@@ -73,14 +71,19 @@ def one_for_each(item: type[Reply], field: str, values: Sequence[str] | Sequence
     def of(some: Sequence[Any]) -> dict[str, Any]:
         return {**schema, "properties": {**schema["properties"], field: one_of(some)}}
 
-    count = len(values)
-    each = [of([value]) for value in values]
-    return {"type": "array", "items": of(values), "prefixItems": each, "minItems": count, "maxItems": count}
+    bounds = {"prefixItems": [of([value]) for value in values], "minItems": len(values), "maxItems": len(values)}
+    return {"type": "array", "items": of(values), **bounds}
 
 
 def schema_of(reply: type[Reply], narrowed: Narrowed | None = None) -> dict[str, Any]:
-    """The JSON Schema of a `reply`, some of its fields `narrowed`: without titles, every property required."""
-    schema: dict[str, Any] = _strict(reply.model_json_schema())
+    """The JSON Schema of a `reply`, some of its fields `narrowed`: bare, every property required.
+
+    Servers refuse anything else as not strict.
+    """
+    schema: dict[str, Any] = _without({"title", "default", "description"}, reply.model_json_schema())
+    for part in (schema, *schema.get("$defs", {}).values()):
+        if "properties" in part:
+            part["required"] = list(part["properties"])
     for name, narrow in (narrowed or {}).items():
         schema["properties"][name] = {**schema["properties"][name], **narrow}
     return schema
@@ -92,20 +95,13 @@ def with_bounds(schema: Any) -> Any:
         return [with_bounds(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: with_bounds(part) for key, part in schema.items() if key != LONGEST}
-    if "prefixItems" in kept:
-        kept.pop("items", None)
-    return kept
-
-
-def has_bounds(schema: Any) -> bool:
-    """Whether a server that takes no bounds would refuse the schema."""
-    return bool(without_bounds(schema) != schema)
+    dropped = {LONGEST, "items"} if "prefixItems" in schema else {LONGEST}
+    return {key: with_bounds(part) for key, part in schema.items() if key not in dropped}
 
 
 def without_bounds(schema: Any) -> Any:
     """The schema without what keeps texts and lists short; enums stay, which every server knows."""
-    return _mapped(schema, lambda key: key not in BOUNDS and key != LONGEST)
+    return _without(BOUNDS | {LONGEST}, schema)
 
 
 def longest_reply(schema: Mapping[str, Any]) -> int | None:
@@ -138,27 +134,18 @@ def _longest(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> Any:
     return "x" * (schema[LONGEST] if LONGEST in schema else schema["maxLength"])
 
 
-def _strict(schema: Any) -> Any:
-    """Without titles and defaults, and with every property required: servers refuse anything else as not strict."""
-    strict = _mapped(schema, lambda key: key not in ("title", "default", "description"))
-    for part in (strict, *strict.get("$defs", {}).values()):
-        if "properties" in part:
-            part["required"] = list(part["properties"])
-    return strict
-
-
-def _mapped(schema: Any, keep: Callable[[str], bool]) -> Any:
-    """The schema with the keywords that `keep` keeps; names of properties and definitions are no keywords."""
+def _without(keywords: Set[str], schema: Any) -> Any:
+    """The schema without these keywords; names of properties and definitions are no keywords."""
     if isinstance(schema, list):
-        return [_mapped(part, keep) for part in schema]
+        return [_without(keywords, part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: {name: _mapped(part, keep) for name, part in value.items()}
+        key: {name: _without(keywords, part) for name, part in value.items()}
         if key in ("properties", "$defs")
-        else _mapped(value, keep)
+        else _without(keywords, value)
         for key, value in schema.items()
-        if keep(key)
+        if key not in keywords
     }
 
 
@@ -182,7 +169,8 @@ def parse_reply(text: str, reply: type[R]) -> R:
             return reply.model_validate_json(candidate)
         except ValidationError as error:
             faults = error.errors(include_url=False, include_input=False)
-            fault = _explain(faults)
+            places = [(".".join(map(str, one["loc"])), one["msg"]) for one in faults[:MOST_FAULTS]]
+            fault = "; ".join(f"{place}: {message}"[:LONGEST_FAULT].removeprefix(": ") for place, message in places)
             if faults[0]["type"] != "json_invalid":
                 break
     raise ReplyInvalid(f"the reply is not the JSON object that was asked for: {fault}", raw=text)
@@ -204,11 +192,3 @@ def _braced(text: str) -> Iterator[str]:
             depth -= 1
             if not depth:
                 yield text[start : place + 1]
-
-
-def _explain(faults: Sequence[ErrorDetails]) -> str:
-    said = []
-    for fault in faults[:MOST_FAULTS]:
-        place = ".".join(str(part) for part in fault["loc"])
-        said.append(f"{place}: {fault['msg']}" if place else fault["msg"])
-    return "; ".join(words[:LONGEST_FAULT] for words in said)

@@ -136,7 +136,7 @@ def test_all_faults_of_all_files_are_reported_together(tmp_path):
     write(tmp_path, (HEAD + BODY).replace("7", "x").replace("Be brief.", ""))
     write(tmp_path, HEAD + BODY, "refine_qery.j2")
     write(tmp_path, "no template", "notes.txt")
-    with pytest.raises(PromptError, match="3 faults") as caught:
+    with pytest.raises(PromptError, match="3 errors") as caught:
         Prompts(tmp_path)
     messages = [fault.message for fault in caught.value.faults]
     assert "replaces no shipped template; did you mean refine_query.j2?" in messages

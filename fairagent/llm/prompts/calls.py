@@ -53,10 +53,6 @@ class Case:
 
 def together(model: ModelSettings, some: Iterable[Calls]) -> Calls:
     """The sum of several calls of one model."""
-    all = list(some)
-    return Calls(
-        model,
-        sum(one.calls for one in all),
-        sum(one.input_tokens for one in all),
-        sum(one.output_tokens for one in all),
-    )
+    counts = [(one.calls, one.input_tokens, one.output_tokens) for one in some]
+    calls, read, written = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)
+    return Calls(model, calls, read, written)

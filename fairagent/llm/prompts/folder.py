@@ -16,8 +16,8 @@ from fairagent.llm.request import Message, ModelRequest
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 
-BROUGHT = "fairagent.prompts"
-"""Entry points of other packages, one a template: its id, and the module beside which `<id>.j2` lies."""
+GROUP = "fairagent.prompts"
+"""Entry points of other packages, one a template: its id, and the module in whose folder `<id>.j2` lies."""
 
 REASONED = {"Keywords": "ReasonedKeywords"}
 """Replies that a replacement may ask for in place of the shipped template's."""
@@ -32,14 +32,14 @@ class Prompts:
 
     `drafts` are texts of templates by id that are no files yet; each takes its file's place, and is checked as one.
 
-    All are read and checked at once, and replacements are filled with examples of what they will be given; those that
-    other packages bring are read when they are asked for, or replaced.
-    Raises SettingsError where there is no such folder, PromptError naming every fault of every file.
+    All are read and checked at once, and replacements are filled with examples of what they will be given; those of
+    other packages are read when they are used, or replaced. Raises SettingsError where there is no such folder,
+    PromptError naming every fault of every file.
     """
 
     def __init__(self, source: Path | str = "", drafts: Mapping[str, str] = MappingProxyType({})) -> None:
         faults: list[Fault] = []
-        shipped = {path.stem: _read(path, faults) for path in _templates_in(shipped_folder())}
+        shipped = {path.stem: _read(path, faults) for path in sorted(shipped_folder().glob("*.j2"))}
         self._prompts = {id: prompt for id, prompt in shipped.items() if prompt}
         # What the code passes, whatever a replacement makes of it.
         self._accepted = {id: prompt.variables for id, prompt in self._prompts.items()}
@@ -47,7 +47,7 @@ class Prompts:
         for path in _own_templates(self.folder) if self.folder else ():
             if path.stem in drafts:
                 continue
-            if path.stem in shipped or self._bring(path.stem):
+            if path.stem in shipped or self._load_from_package(path.stem):
                 self._replace(path.stem, _read(path, faults), faults)
             else:
                 near = difflib.get_close_matches(path.stem, shipped, n=1)
@@ -56,11 +56,11 @@ class Prompts:
         for id, text in drafts.items():
             self._replace(id, _draft((self.folder or Path()) / f"{id}.j2", text, faults), faults)
         if faults:
-            raise PromptError(f"prompt templates: {len(faults)} fault{'s' * (len(faults) != 1)}", faults)
+            raise _error(faults)
 
     def __getitem__(self, id: str) -> Prompt:
-        """The template; raises PromptError where there is none of this id, or a package that brings it is at fault."""
-        if id not in self._prompts and not self._bring(id):
+        """The template; raises PromptError where there is none of this id, or its package is at fault."""
+        if id not in self._prompts and not self._load_from_package(id):
             raise PromptError(f"no prompt template {id!r}; there are: {', '.join(self._prompts)}")
         return self._prompts[id]
 
@@ -75,13 +75,12 @@ class Prompts:
         Raises PromptError for a missing or unknown variable, and where the template fails on these values.
         """
         prompt, accepted = self[id], self._accepted[id]
-        missing = sorted(set(prompt.head.variables.required) - variables.keys())
-        unknown = sorted(variables.keys() - accepted)
-        if missing or unknown:
-            named = [
-                f"{kind} {', '.join(names)}" for kind, names in (("missing", missing), ("unknown", unknown)) if names
-            ]
-            raise PromptError(f"{prompt.path}: variables {'; '.join(named)}")
+        named = {
+            "missing": sorted(set(prompt.head.variables.required) - variables.keys()),
+            "unknown": sorted(variables.keys() - accepted),
+        }
+        if wrong := "; ".join(f"{what} {', '.join(names)}" for what, names in named.items() if names):
+            raise PromptError(f"{prompt.path}: variables {wrong}")
         return prompt.render({**dict.fromkeys(accepted), **variables})
 
     def request(
@@ -98,9 +97,9 @@ class Prompts:
             messages, temperature=temperature, max_tokens=most, accept=accept, narrowed=narrowed, prompt=id
         )
 
-    def _bring(self, id: str) -> bool:
-        """Whether another package brings a template of this id, which is there then."""
-        claims = tuple(entry_points(group=BROUGHT, name=id))
+    def _load_from_package(self, id: str) -> bool:
+        """Whether another package has a template of this id, which is then loaded."""
+        claims = tuple(entry_points(group=GROUP, name=id))
         if not claims:
             return False
         try:
@@ -109,11 +108,11 @@ class Prompts:
             spec = None
         if len(claims) > 1 or spec is None or spec.origin is None:
             named = " and ".join(f"{one.dist.name if one.dist else 'a package'} ({one.value})" for one in claims)
-            raise PromptError(f"prompt template {id!r} of {named}: expected one module, beside which {id}.j2 lies")
+            raise PromptError(f"prompt template {id!r} of {named}: expected one module, in whose folder {id}.j2 lies")
         faults: list[Fault] = []
         prompt = _read(Path(spec.origin).with_name(f"{id}.j2"), faults)
         if prompt is None:
-            raise PromptError(f"prompt templates: {len(faults)} fault{'s' * (len(faults) != 1)}", faults)
+            raise _error(faults)
         self._prompts[id], self._accepted[id] = prompt, prompt.variables
         return True
 
@@ -121,22 +120,32 @@ class Prompts:
         shipped = self._prompts.get(id)
         if prompt is None or shipped is None:
             return
-        before, path = len(faults), prompt.path
-        more = prompt.variables - shipped.variables
-        less = set(shipped.head.variables.required) - set(prompt.head.variables.required)
-        if more:
-            faults.append(Fault(path, None, f"variables that it will not be given: {', '.join(sorted(more))}"))
-        if less:
-            faults.append(Fault(path, None, f"variables that it has to require: {', '.join(sorted(less))}"))
-        replies = [shipped.head.reply, *filter(None, [REASONED.get(shipped.head.reply)])]
+        before, replies = len(faults), [shipped.head.reply, *filter(None, [REASONED.get(shipped.head.reply)])]
+
+        def fault(message: str) -> None:
+            faults.append(Fault(prompt.path, None, message))
+
+        if more := prompt.variables - shipped.variables:
+            fault(f"variables that it will not be given: {', '.join(sorted(more))}")
+        if less := set(shipped.head.variables.required) - set(prompt.head.variables.required):
+            fault(f"variables that it has to require: {', '.join(sorted(less))}")
         if prompt.head.reply not in replies:
-            faults.append(Fault(path, None, f"reply is {prompt.head.reply!r}, but has to be {' or '.join(replies)}"))
+            fault(f"reply is {prompt.head.reply!r}, but has to be {' or '.join(replies)}")
         # Here and not above: it reads a file.
         from fairagent.llm.prompts.specimens import SPECIMENS
 
         if len(faults) == before and id in SPECIMENS:
-            _try_out(prompt, SPECIMENS[id], faults)
+            # Filled with an example, and once more without the optional values.
+            try:
+                prompt.render(SPECIMENS[id])
+                prompt.render({**SPECIMENS[id], **dict.fromkeys(prompt.head.variables.optional)})
+            except PromptError as error:
+                faults.extend(error.faults)
         self._prompts[id] = prompt
+
+
+def _error(faults: list[Fault]) -> PromptError:
+    return PromptError(f"prompt templates: {len(faults)} error{'s' * (len(faults) != 1)}", faults)
 
 
 def _draft(path: Path, text: str, faults: list[Fault]) -> Prompt | None:
@@ -154,30 +163,20 @@ def _read(path: Path, faults: list[Fault]) -> Prompt | None:
         status = path.stat()
     except OSError:
         return read_prompt(path, faults)
-    prompt, found = _compiled(path, status.st_size, status.st_mtime_ns)
-    faults += found
+    prompt, its_faults = _compiled(path, status.st_size, status.st_mtime_ns)
+    faults += its_faults
     return prompt
 
 
 @lru_cache(maxsize=256)
 def _compiled(path: Path, size: int, modified: int) -> tuple[Prompt | None, tuple[Fault, ...]]:
-    """`size` and `modified` (ns) only tell one state of the file from another."""
-    found: list[Fault] = []
-    return read_prompt(path, found), tuple(found)
-
-
-def _try_out(prompt: Prompt, values: Mapping[str, object], faults: list[Fault]) -> None:
-    """Fill a template with an example, and once more without the optional values; adds why it cannot be."""
-    for given in (values, {**values, **dict.fromkeys(prompt.head.variables.optional)}):
-        try:
-            prompt.render(given)
-        except PromptError as error:
-            faults.extend(error.faults)
-            return
+    """`size` and `modified` (ns) only distinguish the states of the file."""
+    faults: list[Fault] = []
+    return read_prompt(path, faults), tuple(faults)
 
 
 def shipped_folder() -> Path:
-    """Where the shipped templates are: beside the code of an installed package, or in a checkout's prompts/."""
+    """Where the shipped templates are: next to the code of an installed package, or in a checkout's prompts/."""
     for folder in (_PACKAGE / "_prompts", _PACKAGE.parent / "prompts"):
         if folder.is_dir():
             return folder
@@ -201,15 +200,10 @@ def source_relative_to(source: str, folder: Path) -> str:
     return source if not source or source in variants() else str((folder / source).absolute())
 
 
-def _templates_in(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.j2"))
-
-
 def _own_templates(folder: Path) -> list[Path]:
     if not folder.is_dir():
         known = f"; shipped variants: {', '.join(variants())}" if len(folder.parts) == 1 else ""
         raise SettingsError(f"prompts: there is no folder {folder}{known}")
-    found = _templates_in(folder)
-    if not found:
+    if not (templates := sorted(folder.glob("*.j2"))):
         raise SettingsError(f"prompts: the folder {folder} holds no template (*.j2)")
-    return found
+    return templates

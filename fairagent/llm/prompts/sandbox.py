@@ -102,19 +102,14 @@ class Left:
             raise TemplateFault(f"the output is longer than {LARGEST // 1024} kB")
 
 
-def _environment() -> _Sandbox:
-    # Not optimized: to look for constants in a long chain of filters takes the optimizer minutes.
-    sandbox = _Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, cache_size=0, optimized=False)
-    sandbox.globals = {}
-    plain = {name: FILTERS[name] for name in ("default", "first", "last", "length", "lower", "trim", "upper")}
-    own = {"join": _join, "tojson": _to_json}
-    sandbox.filters = {
-        name: filter if hasattr(filter, "jinja_pass_arg") else _capped(filter) for name, filter in (plain | own).items()
-    }
-    return sandbox
-
-
-_SANDBOX = _environment()
+# Not optimized: to look for constants in a long chain of filters takes the optimizer minutes.
+_SANDBOX = _Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, cache_size=0, optimized=False)
+_SANDBOX.globals = {}
+_PLAIN = {name: FILTERS[name] for name in ("default", "first", "last", "length", "lower", "trim", "upper")}
+_SANDBOX.filters = {
+    name: filter if hasattr(filter, "jinja_pass_arg") else _capped(filter)
+    for name, filter in {**_PLAIN, "join": _join, "tojson": _to_json}.items()
+}
 _FILTERS = tuple(sorted(_SANDBOX.filters))
 _SANDBOX.filters["_counted"] = _counted
 
@@ -136,10 +131,18 @@ def compile_template(text: str, line: int, name: str, loops_before: int = 0) -> 
     try:
         # Empty lines before it make Jinja's line numbers those of the file.
         tree = _SANDBOX.parse("\n" * (line - 1) + text)
-        _check_depth(tree, line)
+        level: list[nodes.Node] = [tree]
+        for _ in range(DEEPEST):
+            level = [child for node in level for child in node.iter_child_nodes()]
+        if level:
+            raise TemplateFault(f"more than {DEEPEST} levels of loops, conditions and filters", level[0].lineno or line)
         for node in tree.find_all(nodes.Node):
             _check(node)
-        undeclared = _undeclared(tree)
+        # As `meta.find_undeclared_variables`, without its optimizer.
+        tracker = meta.TrackingCodeGenerator(_SANDBOX)
+        tracker.optimizer = None
+        tracker.visit(tree)
+        undeclared = tracker.undeclared_identifiers
         used = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name))) if node.name in undeclared}
         loops = list(tree.find_all(nodes.For))
         if loops_before + len(loops) > MOST_LOOPS:
@@ -172,22 +175,6 @@ def render_template(template: Template, variables: Mapping[str, object], left: L
     return b"".join(chunks).decode().strip("\n")
 
 
-def _check_depth(tree: nodes.Template, line: int) -> None:
-    level: list[nodes.Node] = [tree]
-    for _ in range(DEEPEST):
-        level = [child for node in level for child in node.iter_child_nodes()]
-    if level:
-        raise TemplateFault(f"more than {DEEPEST} levels of loops, conditions and filters", level[0].lineno or line)
-
-
-def _undeclared(tree: nodes.Template) -> set[str]:
-    """As `meta.find_undeclared_variables`, without its optimizer."""
-    tracker = meta.TrackingCodeGenerator(_SANDBOX)
-    tracker.optimizer = None
-    tracker.visit(tree)
-    return tracker.undeclared_identifiers
-
-
 def _check(node: nodes.Node) -> None:
     if isinstance(node, nodes.Tuple) and node.ctx == "store":
         return
@@ -199,22 +186,20 @@ def _check(node: nodes.Node) -> None:
         raise TemplateFault(f"no filter {node.name!r}; there are {', '.join(_FILTERS)}", node.lineno)
     if isinstance(node, nodes.Test) and node.name not in _SANDBOX.tests:
         raise TemplateFault(f"no test {node.name!r}", node.lineno)
-    if isinstance(node, nodes.For) and not _is_value(node.iter):
-        raise TemplateFault(
-            "a loop goes over a variable or a part of one, and over nothing made up for it", node.lineno
-        )
-    if isinstance(node, nodes.For) and node.recursive:
-        raise TemplateFault("recursive loops are not available in a prompt", node.lineno)
+    if isinstance(node, nodes.For):
+        source: nodes.Node = node.iter
+        while isinstance(source, nodes.Getattr | nodes.Getitem):
+            source = source.node
+        if not isinstance(source, nodes.Name):
+            raise TemplateFault(
+                "a loop goes over a variable or a part of one, and over nothing made up for it", node.lineno
+            )
+        if node.recursive:
+            raise TemplateFault("recursive loops are not available in a prompt", node.lineno)
     part = node.attr if isinstance(node, nodes.Getattr) else node.arg if isinstance(node, nodes.Getitem) else None
     name = part.value if isinstance(part, nodes.Const) else part
     if isinstance(name, str) and name.startswith("_"):
         raise TemplateFault(f"{name!r} is not available: names that begin with _ are private", node.lineno)
-
-
-def _is_value(node: nodes.Node) -> bool:
-    while isinstance(node, nodes.Getattr | nodes.Getitem):
-        node = node.node
-    return isinstance(node, nodes.Name)
 
 
 def _line(error: BaseException, name: str | None) -> int | None:

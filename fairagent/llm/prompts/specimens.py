@@ -1,26 +1,21 @@
-"""Example values for every template, so that one which cannot be rendered is found before any call is paid for.
-
-What the variables of the templates are, in a sentence each, for those who edit one.
-"""
+"""Example values of every template, so that one which cannot be rendered is noticed before any call."""
 
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fairagent.storage.yaml_text import parse_yaml
 
-SPECIMENS: Mapping[str, Mapping[str, object]] = parse_yaml(
-    Path(__file__).with_name("specimens.yaml").read_text(encoding="utf-8")
-)
-"""Template's id -> a value for each of its variables."""
-
 
 @cache
-def _meanings() -> Mapping[str, Mapping[str, str]]:
-    loaded: Mapping[str, Mapping[str, str]] = parse_yaml(
-        Path(__file__).with_name("variables.yaml").read_text(encoding="utf-8")
-    )
-    return loaded
+def _load(name: str) -> Mapping[str, Mapping[str, Any]]:
+    values: Mapping[str, Mapping[str, Any]] = parse_yaml(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    return values
+
+
+SPECIMENS: Mapping[str, Mapping[str, object]] = _load("specimens.yaml")
+"""Template's id -> a value for each of its variables."""
 
 
 def meaning(template: str, variable: str) -> str:
@@ -29,5 +24,5 @@ def meaning(template: str, variable: str) -> str:
     >>> meaning("answer", "length")
     'The largest number of words.'
     """
-    meanings = _meanings()
-    return meanings.get(template, {}).get(variable) or meanings["all"][variable]
+    meanings = _load("variables.yaml")
+    return str(meanings.get(template, {}).get(variable) or meanings["all"][variable])
