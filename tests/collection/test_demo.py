@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from benchmarks.made_up_people.texts import fill, slots_of
 from fairagent.collection import demo, load_collection
 from fairagent.collection.demo import EDITION, write_demo
 from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.storage.digests import RECORD
 
 GENDERS = {"female", "male", "nonbinary"}
 FILES = ("collection.yaml", "docs.jsonl", "groups.tsv", "population.json", "qrels.txt", "topics.jsonl")
@@ -93,7 +95,7 @@ def test_the_default_collection_is_pinned(folder):
 
 
 def test_files_have_unix_lines_and_nothing_else_lies_beside_them(folder):
-    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "made.json"])
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "made.json", RECORD])
     for name in FILES:
         content = (folder / name).read_bytes()
         assert content.endswith(b"\n")
@@ -138,32 +140,28 @@ def test_what_is_no_demo_collection_is_left_alone(tmp_path, name):
     theirs = tmp_path / name
     theirs.parent.mkdir(exist_ok=True)
     theirs.write_text("years of work")
-    with pytest.raises(UsageError, match="theirs: exists"):
+    with pytest.raises(UsageError, match="theirs is there and was not made by fairagent"):
         write_demo(tmp_path / "theirs", people=5)
     assert theirs.read_text() == "years of work"
 
 
-def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_what_was_not_finished_is_no_demo_collection(tmp_path, monkeypatch):
     def fail(self: Path, *args: object, **kwargs: object) -> int:
-        raise OSError("disk full")
+        raise OSError(28, "disk full")
 
-    monkeypatch.setattr(Path, "write_text", fail)
-    with pytest.raises(BackendUnavailable, match="disk full"):
-        write_demo(tmp_path / "demo", people=5)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_somebody_else_finished_meanwhile_is_accepted(tmp_path, monkeypatch):
-    read = demo._files
-
-    def read_and_be_overtaken(people: int) -> dict[str, str]:
-        monkeypatch.setattr(demo, "_files", read)
-        monkeypatch.setattr(os, "getpid", lambda: -1)
-        write_demo(tmp_path / "demo", people=5)
-        return read(people)
-
-    monkeypatch.setattr(demo, "_files", read_and_be_overtaken)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", fail)
+        with pytest.raises(BackendUnavailable, match="disk full"):
+            write_demo(tmp_path / "demo", people=5)
+    assert not (tmp_path / "demo").exists()
     assert write_demo(tmp_path / "demo", people=5).is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+
+
+def test_threads_that_write_the_same_folder_wait_for_each_other(tmp_path):
+    with ThreadPoolExecutor(4) as pool:
+        files = list(pool.map(lambda _: write_demo(tmp_path / "demo", people=5), range(4)))
+    assert len(set(files)) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 
 

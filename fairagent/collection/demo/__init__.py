@@ -30,13 +30,11 @@ without being anybody's biography.
 
 import gzip
 import json
-import os
-import shutil
-import threading
 from pathlib import Path
 
 from fairagent.errors import UsageError
-from fairagent.storage.files import explained
+from fairagent.storage.files import one_at_a_time
+from fairagent.storage.folders import workshop
 
 EDITION = 3
 """To be raised with every change of the files, so that folders of an earlier edition are written anew."""
@@ -44,9 +42,8 @@ PEOPLE = 3000
 """Their biographies come first in the files, then the pages about societies, prizes, streets and schools."""
 PEOPLE_A_PAGE = 25
 _HERE = Path(__file__).parent
-_MADE = "made.json"
-"""Written last: by whom and from which parameters the folder was made."""
-_MAKER = {"made_by": "fairagent demo"}
+WAIT = 60.0
+"""Seconds that a process waits for another one that writes the same folder."""
 
 
 def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
@@ -61,21 +58,15 @@ def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
     """
     if not 1 <= people <= PEOPLE:
         raise UsageError(f"the demo collection has from 1 to {PEOPLE} people, got people={people}")
-    target = folder.resolve()
-    made = json.dumps({**_MAKER, "edition": EDITION, "people": people, "seed": 20221}) + "\n"
-    if not _is_finished(target, made):
-        if target.exists() and not _is_replaceable(target):
-            raise UsageError(f"{folder}: exists and is not a demo collection; name a new or an empty folder")
-        building = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.building")
-        shutil.rmtree(building, ignore_errors=True)
-        try:
-            with explained(target):
-                building.mkdir(parents=True)
-                for name, text in {**_files(people), _MADE: made}.items():
-                    (building / name).write_text(text, encoding="utf-8", newline="\n")
-                _move(building, target, made)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
+    made = json.dumps({"made_by": "fairagent demo", "edition": EDITION, "people": people, "seed": 20221}) + "\n"
+    marker = folder.resolve() / "made.json"
+    with one_at_a_time(marker.parent.with_name(f".{marker.parent.name}.lock"), WAIT):
+        if not (marker.is_file() and marker.read_text(encoding="utf-8", errors="replace") == made):
+            with workshop(marker.parent) as shop:
+                shop.begin()
+                for name, text in {**_files(people), marker.name: made}.items():
+                    (shop.new / name).write_text(text, encoding="utf-8", newline="\n")
+                shop.put()
     return folder / "collection.yaml"
 
 
@@ -97,28 +88,3 @@ def _files(people: int) -> dict[str, str]:
         "qrels.txt": "".join(qrels),
         "topics.jsonl": "".join(topics),
     }
-
-
-def _is_replaceable(path: Path) -> bool:
-    marker = path / _MADE
-    if marker.is_file():
-        return marker.read_text(encoding="utf-8", errors="replace").startswith(json.dumps(_MAKER)[:-1])
-    return path.is_dir() and not any(path.iterdir())
-
-
-def _is_finished(folder: Path, made: str) -> bool:
-    marker = folder / _MADE
-    return marker.is_file() and marker.read_text(encoding="utf-8", errors="replace") == made
-
-
-def _move(building: Path, folder: Path, made: str) -> None:
-    """Put the finished folder in its place; another process may have done so first."""
-    if folder.exists():
-        old = folder.with_name(f"{building.name}.old")
-        folder.rename(old)
-        shutil.rmtree(old, ignore_errors=True)
-    try:
-        building.rename(folder)
-    except OSError:
-        if not _is_finished(folder, made):
-            raise

@@ -11,17 +11,16 @@ Text that templates would have produced is lost, so counts of terms differ a lit
 prefer its plain corpus. Time grows with the length of the text, whatever is in it.
 """
 
-import hashlib
 import html
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from fairagent.collection.records import Faults, Record, json_records, lines, listed, read_text, shown
 from fairagent.errors import DataError
 from fairagent.measures.trec_fair import LARGEST_ID
+from fairagent.storage.digests import file_digest
 from fairagent.types import Document
 
 DEEPEST = 20
@@ -117,9 +116,8 @@ ARTICLES = 6_475_537
 """Lines of the corpus of 2022."""
 BYTES = 7_680_000_000
 """About the size of its file of plain texts."""
-WHOLE = 1 << 26
-"""Files up to this size (bytes) are hashed from the first byte to the last."""
-SAMPLES, SAMPLE = 64, 1 << 20
+SMALL = 1 << 26
+"""Bytes of a file whose lines are counted."""
 
 
 class PageSet:
@@ -179,20 +177,14 @@ class Corpus:
         """About how many documents there are: by its size in a large file, lines in a small one."""
         path = self.paths[0]
         size = path.stat().st_size if path.is_file() else BYTES
-        return sum(1 for _ in lines(path, Faults())) if size <= WHOLE else min(ARTICLES, round(ARTICLES * size / BYTES))
+        return sum(1 for _ in lines(path, Faults())) if size <= SMALL else min(ARTICLES, round(ARTICLES * size / BYTES))
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of the file's size and its bytes.
-
-        Of a file above 64 MB of its first and last megabyte and 62 between: a command cannot read gigabytes each time.
-        The end of a gzip file holds the checksum of all that is in it, so another corpus has another fingerprint.
-        """
-        path = self.paths[0]
+        """SHA-256 (hex) of the file, noted for as long as the file is the same."""
         try:
-            status = path.stat()
+            return file_digest(self.paths[0])
         except FileNotFoundError:
-            raise DataError(f"{path}: the corpus is gone") from None
-        return _fingerprint(path, status.st_size, status.st_mtime_ns)
+            raise DataError(f"{self.paths[0]}: the corpus is gone") from None
 
 
 def repeated_note(ids: list[str], where: str) -> tuple[str, ...]:
@@ -219,17 +211,3 @@ def _document(page: int, record: Record) -> Document:
     title = read_text(record, "title") if record.get("title") is not None else ""
     text = TEXTS[there[0]](read_text(record, there[0]))
     return Document(str(page), text, title, {"url": record["url"]} if "url" in record else {})
-
-
-@lru_cache(maxsize=64)
-def _fingerprint(path: Path, size: int, modified: int) -> str:
-    """The hash; `modified` (ns) only tells one state of the file from another."""
-    digest = hashlib.sha256(f"trec-fair corpus {size}".encode())
-    with path.open("rb") as file:
-        if size <= WHOLE:
-            digest.update(file.read())
-        else:
-            for place in range(SAMPLES):
-                file.seek((size - SAMPLE) * place // (SAMPLES - 1))
-                digest.update(file.read(SAMPLE))
-    return digest.hexdigest()

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import gzip
-import time
 from pathlib import Path
 
 import pytest
 from track_files import ARTICLES, write_track
 
-from fairagent.collection.trec_fair import corpus as module
 from fairagent.collection.trec_fair.corpus import Corpus, PageSet, html_to_text, wikitext_to_text
 from fairagent.errors import DataError
 from fairagent.types import Document
@@ -87,23 +84,6 @@ def test_the_fingerprint_is_that_of_the_content(tmp_path: Path, monkeypatch: pyt
         same.fingerprint()
 
 
-def test_a_large_file_is_sampled_with_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WHOLE", 1_000)
-    monkeypatch.setattr(module, "SAMPLE", 50)
-    prints = set()
-    for number, change in enumerate((None, 0, 49, -1, -8)):
-        raw = bytearray(range(256)) * 100
-        if change is not None:
-            raw[change] ^= 1
-        path = tmp_path / f"{number}.json.gz"
-        path.write_bytes(raw)
-        prints.add(Corpus("large", path).fingerprint())
-    assert len(prints) == 5
-    # What the end of a gzip file holds tells contents apart that differ anywhere.
-    texts = [b"a" * 50_000 + b"b" + b"c" * 50_000, b"a" * 50_000 + b"B" + b"c" * 50_000]
-    assert len({gzip.compress(text, mtime=0)[-8:] for text in texts}) == 2
-
-
 def test_a_set_of_pages() -> None:
     pages = PageSet()
     ids = [5, 0, 7, 8, 70_000_000, 5, 6, 70_000_000, 0, 69_999_999]
@@ -152,8 +132,7 @@ def test_html(source: str, text: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["{{", "[[", "<!--", "<ref>", "[//a ", "[//a", "= ", "=", "<", "'", "{|", "}}", "<b ", "|"]
 )
+@pytest.mark.timeout(60)
 def test_no_text_takes_long(piece: str) -> None:
     """300,000 characters of anything: what takes quadratic time takes minutes."""
-    started = time.perf_counter()
-    wikitext_to_text(piece * (300_000 // len(piece)))
-    assert time.perf_counter() - started < 5
+    assert wikitext_to_text(piece * (300_000 // len(piece))) is not None
