@@ -219,7 +219,9 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "parts.md": parts_page,
     "experiment.md": experiment_page,
     "collection.md": partial(file_page, "Collection file", CollectionFile, "See [your data](../your_data.md)."),
-    "fairft.md": partial(file_page, "FairFT file", FairFTFile, "See [FairFT](../fairft.md)."),
+    "fairft.md": partial(
+        file_page, "FairFT file", FairFTFile, "See [FairFT](../../fairagent/papers/fairft/README.md)."
+    ),
     "prompts.md": prompts_page,
     "commands.md": commands_page,
     **{f"extend-{section}.md": partial(extend_page, section) for section in EXTEND},

@@ -1,4 +1,4 @@
-"""docs/debiasing.md and evaluations/debias: what stands there can be read and run."""
+"""The README of DebiasRAG and evaluations/debias: what stands there can be read and run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fairagent.settings import Settings, validate
 from .parts import LIBRARY, written
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "debiasing.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "fairagent" / "papers" / "debias_rag" / "README.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str) -> list[str]:
@@ -45,7 +45,7 @@ def test_the_first_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec(compile(blocks("python")[0], "page", "exec"), names)
-    assert {one.text for one in names["found"].documents} <= {"He is a nurse.", "He is late.", "The church is late."}  # type: ignore[attr-defined]
+    assert {one.text for one in names["debiased"].documents} <= {"He is a nurse.", "He is late.", "The church is late."}  # type: ignore[attr-defined]
 
 
 @pytest.mark.shared

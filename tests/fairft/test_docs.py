@@ -1,4 +1,4 @@
-"""What docs/fairft.md and evaluations/fairft show can be read."""
+"""What the README of FairFT and evaluations/fairft show can be read."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import validate
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE = (ROOT / "docs" / "fairft.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "fairagent" / "papers" / "fairft" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_settings_shown_are_settings() -> None:
     (shown,) = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
-    file = validate(FairFTFile, yaml.safe_load(shown), "docs/fairft.md")
+    file = validate(FairFTFile, yaml.safe_load(shown), "the README")
     assert file.training == FairFTFile.model_fields["training"].default
 
 

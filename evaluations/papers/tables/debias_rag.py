@@ -150,7 +150,7 @@ def _openings(row: str, benchmark: str, classifier: Body) -> File:
         "people, in "
         f"percent, after the openings of {benchmark}. Put them into openings/{row.lower()}/ beside this file, in "
         "BOLD's "
-        f"format (docs/stereotypes.md).\n{SPLIT}",
+        f"format (see the README of fairagent/papers/debias_rag).\n{SPLIT}",
         {
             "kind": "bold",
             "questions": {"path": f"openings/{row.lower()}"},

@@ -1,4 +1,4 @@
-"""docs/fair_rag.md and the experiments in evaluations/fair_rag: what stands there is so."""
+"""The README of Fair RAG and the experiments in evaluations/fair_rag: what stands there is so."""
 
 from __future__ import annotations
 
@@ -13,26 +13,15 @@ from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.reading import as_kind, read_values
 from fairagent.papers.fair_rag.drawn import MEASURED
 from fairagent.papers.fair_rag.kind import OF_GROUPS
+from fairagent.papers.fair_rag.lamp import LIMIT, TOKENS
 from fairagent.settings import read_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs/fair_rag.md").read_text(encoding="utf-8")
-
-
-def block(language: str) -> str:
-    """The first one."""
-    found: str = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)[0]
-    return found
-
-
-def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
-    code = block("python")
-    exec(code, {})
-    assert capsys.readouterr().out.strip() == code.rpartition("# ")[2].strip()
+PAGE = (ROOT / "fairagent" / "papers" / "fair_rag" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_experiment_is_one(tmp_path: Path) -> None:
-    described = yaml.safe_load(block("yaml"))
+    described = yaml.safe_load(re.findall(r"^```yaml\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)[0])
     assert as_kind(described).kind == "fair-rag"
     # On a small collection: with its engine, and few draws.
     described["fair_rag"] |= {"samples": 3, "k": 2}
@@ -45,6 +34,8 @@ def test_every_column_is_explained() -> None:
     table = PAGE.partition("| column | |")[2].partition("\n\n")[0]
     for measure in (*MEASURED, *OF_GROUPS):
         assert measure.name.removeprefix("gap ") in table
+    assert f"The first {LIMIT:,} questions" in PAGE
+    assert f"at most\n{TOKENS} tokens" in PAGE
 
 
 @pytest.mark.parametrize("name", ["wikilead", "grepbiasir", "lamp"])
