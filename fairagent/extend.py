@@ -2,7 +2,8 @@
 
 Write a class with the method of a protocol, and a `Part` (a section of the settings with a `kind`) whose `build` makes
 it; an entry point lets settings name it. docs/extending.md has a re-ranker, a refiner, an engine, a measure and a kind
-of experiment. A name is fetched from its module when it is first used: importing this loads nothing.
+of experiment. A name is fetched from its module when it is first used: importing this loads nothing. A package that
+needs names of a later version than the oldest says so (`EXTEND_VERSION`), and is refused by an older fairagent.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ HOMES = {
     """,
     "settings.described": "flow",
     "settings.parts": "Progress read_part",
+    "settings.plugins": "EXTEND_VERSION load_plugins",
     "settings.section": "meanings nearest",
     "measures": """
         AWRF DIVERGENCES Discount JudgedRanking LOG2_MAX2 Log2Plus1 Measure NDCG Product Uniform expected_exposure

@@ -13,6 +13,10 @@ from typing import Any
 
 OWN = "fairagent."
 """What the places of fairagent's own add-ons begin with."""
+EXTEND_VERSION = 1
+"""The version of `fairagent.extend`, which rises with names that add-ons may need. An add-on says which it needs by an
+entry point of the group `fairagent.extend` whose name is the number: `[project.entry-points."fairagent.extend"]` with
+`1 = "my_package"`."""
 
 
 def plugins(group: str, own: bool = True) -> dict[str, tuple[EntryPoint, ...]]:
@@ -58,6 +62,11 @@ def load(what: str, name: str, shipped: Mapping[str, str], group: str, base: typ
         return None
     if len(claims) > 1:
         raise ValueError(f"{what} {name!r} is claimed by {' and '.join(claims)}; uninstall all but one")
+    if entries and (wanted := _wanted_version(entries[0])) > EXTEND_VERSION:
+        raise ValueError(
+            f"{what} {name!r} of {claims[0]} needs version {wanted} of fairagent.extend, and this fairagent has "
+            f"{EXTEND_VERSION}; update fairagent, or install an older version of the package"
+        )
     try:
         if entries:
             loaded = entries[0].load()
@@ -66,7 +75,24 @@ def load(what: str, name: str, shipped: Mapping[str, str], group: str, base: typ
             loaded = getattr(import_module(module), attribute)
     # Foreign code, which may raise anything while it is imported.
     except Exception as error:
-        raise ValueError(f"{what} {name!r} of {claims[0]} cannot be loaded: {type(error).__name__}: {error}") from error
+        remedy = "install what it needs" if isinstance(error, ImportError) else "mend it"
+        raise ValueError(
+            f"{what} {name!r} of {claims[0]} cannot be loaded: {type(error).__name__}: {error}; {remedy}, or uninstall "
+            "the package"
+        ) from error
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
         raise ValueError(f"{what} {name!r} of {claims[0]} is no {called}")
     return loaded
+
+
+def load_plugins(what: str, group: str, base: type, called: str) -> dict[str, Any]:
+    """Name -> the class, of all entry points of a group; raises ValueError as `load` does."""
+    return {name: load(what, name, {}, group, base, called) for name in plugins(group)}
+
+
+def _wanted_version(entry: EntryPoint) -> int:
+    """The version of `fairagent.extend` that the package of an entry point says it needs; 0 where it says none."""
+    if entry.dist is None:
+        return 0
+    declared = [one.name for one in entry.dist.entry_points if one.group == "fairagent.extend"]
+    return max((int(number) for number in declared if number.isdecimal()), default=0)

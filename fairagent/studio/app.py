@@ -1,13 +1,37 @@
-"""The studio's pages and its API."""
+"""The studio's application: pages, ours and other packages', their calls, and how errors leave it.
+
+A page is a `StudioPage`, named in an entry point of the group `fairagent.studio_pages`. Ours (search, prompts, runs)
+are registered in the same way; another package's needs nothing but this in its pyproject.toml, and the class:
+
+    [project.entry-points."fairagent.studio_pages"]
+    hello = "my_package:HelloPage"
+
+    class HelloPage(StudioPage):
+        links = (("/hello", "Hello"),)
+
+        def add(self, app: FastAPI, studio: Studio) -> None:
+            @app.get("/api/hello", summary="How many topics there are")
+            async def topics() -> Response:
+                return await studio.json(lambda: {"topics": len(studio.desk.collection.topics)})
+
+            @app.get("/hello", include_in_schema=False)
+            async def page() -> Response:
+                return studio.html("hello.html", folder=Path(__file__).parent)
+
+A template may extend our `base.html`, which sets `title`, `here`, `skip` and `skip_to`. Whoever may not use the studio
+(`RequestGuard`) reaches no page at all.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import mimetypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -16,27 +40,86 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from fairagent.extend import LONGEST_QUERY, STYLES, TEMPLATES, FairAgentError, PlainRecord, logger
+from fairagent.extend import (
+    LONGEST_QUERY,
+    STYLES,
+    TEMPLATES,
+    FairAgentError,
+    PlainRecord,
+    SettingsError,
+    load_plugins,
+)
 from fairagent.studio.calls import ExposureRequest, SearchRequest
-from fairagent.studio.desk import Desk, Listener, nobody
-from fairagent.studio.lanes import FAULT, Lanes, encoded, status
-from fairagent.studio.prompt_desk import PromptDesk
-from fairagent.studio.prompt_pages import add_prompts
-from fairagent.studio.runs import RUN_SCRIPTS, add_runs
-from fairagent.studio.server import LARGEST_BODY, RequestGuard, events, refused
+from fairagent.studio.desk import Desk
+from fairagent.studio.lanes import FAULT, Lanes, Work, encoded, events, ignore_event, status
+from fairagent.studio.server import LARGEST_BODY, RequestGuard, refused
 
+GROUP = "fairagent.studio_pages"
 PAGES = Path(__file__).parent / "pages"
-SCRIPTS = ("search.js", "draw.js", "ask.js", "prompts.js", "draw-prompts.js")
-ASSETS = {
-    **{name: (TEMPLATES / name, "text/css") for name in STYLES},
-    **{name: (PAGES / name, "text/css") for name in ("studio.css", "prompts.css", "runs.css")},
-    **{name: (PAGES / name, "text/javascript") for name in (*SCRIPTS, *RUN_SCRIPTS)},
-}
-"""All files that a browser may have, by their names in its address."""
 STREAM = "text/event-stream"
-T = TypeVar("T")
+STREAMS: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}
+}
+"""What OpenAPI says of a call that answers with events for those who accept them."""
 
-log = logger(__name__)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Studio:
+    """What pages work with: the desk, the lanes that do its work, and the user's folders of runs and templates."""
+
+    desk: Desk
+    lanes: Lanes
+    runs: Path
+    prompts: Path | None
+    links: list[tuple[str, str]] = field(default_factory=list)
+
+    async def json(self, work: Callable[[], PlainRecord], lanes: Lanes | None = None) -> Response:
+        """The record of `work`, which is done in a lane, as JSON; errors become a status and a sentence."""
+        return _json(await asyncio.wrap_future((lanes or self.lanes).submit(work)))
+
+    async def reply(self, request: Request, work: Work) -> Response:
+        """The same, or its events where the request accepts `text/event-stream`."""
+        if STREAM in request.headers.get("accept", ""):
+            return StreamingResponse(events(self.lanes, work), media_type=STREAM)
+        return await self.json(lambda: work(ignore_event))
+
+    def html(self, template: str, folder: Path = PAGES, **values: Any) -> Response:
+        """A page from a template in `folder`, which may extend ours."""
+        loader = FileSystemLoader([folder, PAGES])
+        environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+        return HTMLResponse(environment.get_template(template).render(links=self.links, **values))
+
+
+class StudioPage:
+    """One or more pages with their calls; see above.
+
+    `links` are addresses and names for the navigation, ordered by `position`; `assets` are files of `folder` that
+    browsers load from /assets/NAME.
+    """
+
+    links: tuple[tuple[str, str], ...] = ()
+    position: int = 50
+    folder: Path = PAGES
+    assets: tuple[str, ...] = ()
+
+    def add(self, app: FastAPI, studio: Studio) -> None:
+        """Add the routes."""
+        raise NotImplementedError
+
+
+def studio_pages() -> list[StudioPage]:
+    """A page of every installed class, in order; SettingsError for one that cannot be loaded."""
+    try:
+        classes = load_plugins("studio page", GROUP, StudioPage, "fairagent.studio.app.StudioPage")
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    return sorted((page() for page in classes.values()), key=lambda page: page.position)
+
+
+def assets_of(pages: list[StudioPage]) -> dict[str, Path]:
+    """All files that a browser may load, by their names in its address."""
+    shared = {**{name: TEMPLATES / name for name in STYLES}, "studio.css": PAGES / "studio.css"}
+    return shared | {name: page.folder / name for page in pages for name in page.assets}
 
 
 def studio_app(
@@ -44,7 +127,7 @@ def studio_app(
 ) -> ASGIApp:
     """The whole server as an ASGI application, for `port` of this machine.
 
-    `runs` is the folder of run folders, `prompts` that in which the user's templates are kept (`PromptDesk`).
+    `runs` is the folder of run folders, `prompts` that of the user's templates (None: the settings').
     """
     app = FastAPI(
         title="fairagent",
@@ -56,74 +139,66 @@ def studio_app(
         max_body_size=LARGEST_BODY,
     )
     _add_errors(app)
-    _add_pages(app)
-    _add_calls(app, desk, lanes, PromptDesk(desk, prompts))
-    add_runs(app, lanes, runs)
-    return RequestGuard(app, port, token)
-
-
-def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes, prompts: PromptDesk) -> None:
-    async def done(work: Callable[[], PlainRecord]) -> Response:
-        return _json(await asyncio.wrap_future(lanes.submit(work)))
-
-    async def told(request: Request, work: Callable[[Listener], PlainRecord]) -> Response:
-        if STREAM in request.headers.get("accept", ""):
-            return StreamingResponse(events(lanes, work), media_type=STREAM)
-        return await done(lambda: work(nobody))
-
-    add_prompts(app, prompts, told, _json)
-    streams: dict[int | str, dict[str, Any]] = {
-        200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}
-    }
-
-    @app.get("/api/about", summary="The collection, its groups and topics, and what can be chosen")
-    async def about() -> Response:
-        return _json(desk.about())
-
-    @app.post("/api/search", summary="A fair ranking, the engine's own, and every step between", responses=streams)
-    async def search(asked: SearchRequest, request: Request) -> Response:
-        """Events with `Accept: text/event-stream`: `step` for each step as it is made, then `result` or `error`."""
-        return await told(request, partial(desk.search, asked))
-
-    @app.post("/api/answer", summary="An answer from a fair ranking, with its citations", responses=streams)
-    async def answer(asked: SearchRequest, request: Request) -> Response:
-        """Events with `Accept: text/event-stream`: `step`, `text` for each piece, then `result` or `error`."""
-        return await told(request, partial(desk.answer, asked))
-
-    @app.post("/api/exposure", summary="What a list of documents gives the groups, beside their targets")
-    async def exposure(asked: ExposureRequest) -> Response:
-        return await done(partial(desk.exposure, asked))
-
-    @app.get("/api/document", summary="The text of a document")
-    async def document(id: str) -> Response:
-        return await done(partial(desk.document, id))
-
-    @app.post("/api/recipes", summary="A search in Python, as a settings file and on the command line")
-    async def recipes(asked: SearchRequest, answer: bool = False) -> Response:
-        return await done(partial(desk.recipes, asked, "answer" if answer else "search"))
-
-
-def _add_pages(app: FastAPI) -> None:
-    environment = Environment(loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined)
-
-    @app.get("/prompts", include_in_schema=False)
-    async def prompts_page() -> Response:
-        return HTMLResponse(environment.get_template("prompts.html").render(longest=LONGEST_QUERY))
-
-    @app.get("/", include_in_schema=False)
-    async def search_page() -> Response:
-        return HTMLResponse(environment.get_template("search.html").render(longest=LONGEST_QUERY))
+    studio, pages = Studio(desk, lanes, runs, prompts), studio_pages()
+    for page in pages:
+        page.add(app, studio)
+        studio.links.extend(page.links)
+    studio.links.append(("/api", "API"))
+    assets: Mapping[str, Path] = assets_of(pages)
 
     @app.get("/api", include_in_schema=False)
     async def api_page() -> Response:
-        return HTMLResponse(environment.get_template("api.html").render(schema=app.openapi()))
+        return studio.html("api.html", schema=app.openapi())
 
     @app.get("/assets/{name}", include_in_schema=False)
     async def asset(name: str) -> Response:
-        if name not in ASSETS:
+        if name not in assets:
             raise HTTPException(404)
-        path, kind = ASSETS[name]
-        return Response(path.read_bytes(), media_type=kind)
+        return Response(assets[name].read_bytes(), media_type=mimetypes.guess_type(name)[0])
+
+    return RequestGuard(app, port, token)
+
+
+class SearchPage(StudioPage):
+    """The first page: a search, an answer, and what a list gives the groups."""
+
+    links = (("/", "Search"),)
+    position = 0
+    assets = ("search.js", "draw.js", "ask.js")
+
+    def add(self, app: FastAPI, studio: Studio) -> None:
+        """Add the page and the calls."""
+        desk = studio.desk
+
+        @app.get("/api/about", summary="The collection, its groups and topics, and what can be chosen")
+        async def about() -> Response:
+            return _json(desk.about())
+
+        @app.post("/api/search", summary="A fair ranking, the engine's own, and every step between", responses=STREAMS)
+        async def search(body: SearchRequest, request: Request) -> Response:
+            """Events with `Accept: text/event-stream`: `step` for each step as it is made, then `result` or `error`."""
+            return await studio.reply(request, partial(desk.search, body))
+
+        @app.post("/api/answer", summary="An answer from a fair ranking, with its citations", responses=STREAMS)
+        async def answer(body: SearchRequest, request: Request) -> Response:
+            """Events with `Accept: text/event-stream`: `step`, `text` for each piece, then `result` or `error`."""
+            return await studio.reply(request, partial(desk.answer, body))
+
+        @app.post("/api/exposure", summary="What a list of documents gives the groups, with their targets")
+        async def exposure(body: ExposureRequest) -> Response:
+            return await studio.json(partial(desk.exposure, body))
+
+        @app.get("/api/document", summary="The text of a document")
+        async def document(id: str) -> Response:
+            return await studio.json(partial(desk.document, id))
+
+        @app.post("/api/recipes", summary="A search in Python, as a settings file and on the command line")
+        async def recipes(body: SearchRequest, answer: bool = False) -> Response:
+            return await studio.json(partial(desk.recipes, body, "answer" if answer else "search"))
+
+        @app.get("/", include_in_schema=False)
+        async def page() -> Response:
+            return studio.html("search.html", longest=LONGEST_QUERY)
 
 
 def _add_errors(app: FastAPI) -> None:

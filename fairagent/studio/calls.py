@@ -1,8 +1,6 @@
-"""What may be asked of the studio, of its API and by agents, with its limits.
+"""The requests of the studio's API and of agents, with their limits.
 
 Whoever may search may not choose files or servers: of the settings only those stand here that name neither.
-
-What may be asked of the Prompts page, with its limits.
 """
 
 from typing import Annotated, Any, Literal
@@ -12,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY, Settings, meanings
 
 MOST_IDS = 1000
-"""Documents in a list whose exposure is asked for."""
+"""Documents in a list whose exposure is measured."""
 MOST_SERVED = 100
 """Documents in a ranking."""
 
@@ -61,37 +59,22 @@ class SearchRequest(RequestModel):
 
 
 class ExposureRequest(SearchRequest):
-    """A list of documents, best first, whose exposure is asked for; the query is what targets are estimated from."""
+    """A list of documents, best first, whose exposure is measured; the query is what targets are estimated from."""
 
     ids: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=500)], ...], Field(min_length=1)]
 
 
 def controls(settings: Settings) -> list[dict[str, Any]]:
     """Each setting of `Choices` for a page: its meaning, what may be chosen, and what it is in `settings`."""
-    schema = Choices.model_json_schema()["properties"]
-    meaning = meanings(Settings)
-    return [
-        {
-            "name": name,
-            "meaning": " ".join(meaning[name].split()),
-            "value": _plain(getattr(settings, name)),
-            **_range(schema[name]),
-        }
-        for name in Choices.model_fields
-    ]
-
-
-def _range(schema: dict[str, Any]) -> dict[str, Any]:
-    """The choices, or the type and the limits, of a setting that may be null."""
-    chosen: dict[str, Any] = schema["anyOf"][0]
-    return {key: chosen[key] for key in ("enum", "type", "minimum", "maximum") if key in chosen}
-
-
-def _plain(value: Any) -> Any:
-    """A part by its kind, what is not set as "", whatever else as it is."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str | int | tuple) else str(value)
+    schema, meaning = Choices.model_json_schema()["properties"], meanings(Settings)
+    rows = []
+    for name in Choices.model_fields:
+        value, form = getattr(settings, name), schema[name]["anyOf"][0]
+        # A part by its kind, what is not set as "".
+        plain = "" if value is None else value if isinstance(value, str | int | tuple) else str(value)
+        choices = {key: form[key] for key in ("enum", "type", "minimum", "maximum") if key in form}
+        rows.append({"name": name, "meaning": " ".join(meaning[name].split()), "value": plain, **choices})
+    return rows
 
 
 MOST_TOPICS = 10
@@ -120,7 +103,7 @@ class FilledDraft(Draft):
 
 
 class TrialRequest(FilledDraft):
-    """A draft that is tried beside the shipped template: on a query, a topic, or several topics."""
+    """A draft that is tried against the shipped template: on a query, a topic, or several topics."""
 
     topics: Annotated[tuple[Topic, ...], Field(max_length=MOST_TOPICS)] = ()
 

@@ -1,7 +1,4 @@
-"""`Desk`: one collection, opened once, and searched under many settings.
-
-A search of the studio as people would repeat it: in Python, as a settings file, on the command line.
-"""
+"""`Desk`: one collection, opened once, and searched under many settings; and how to repeat a search elsewhere."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ from fairagent.extend import (
     with_settings,
 )
 from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest, controls
-from fairagent.studio.lanes import LANES, WITH_MODEL
+from fairagent.studio.lanes import LANES, WITH_MODEL, Listener, ignore_event
 
 NAMED = "collection", "index"
 """Settings that the command line has options for."""
@@ -57,7 +54,7 @@ NAMED = "collection", "index"
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One search: the `file` and the `overrides` that its settings came from, and what was asked."""
+    """One search: the `file` and the `overrides` that its settings came from, and its query."""
 
     file: Path | None
     overrides: Mapping[str, Any]
@@ -69,12 +66,12 @@ class Recipe:
         """As a script."""
         given = {"settings": str(self.file)} if self.file else {}
         arguments = [f"{name}={value!r}" for name, value in {**given, **self.overrides}.items()]
-        imported, asked = "from fairagent import open_agent", repr(self.query)
+        imported, query = "from fairagent import open_agent", repr(self.query)
         if self.topic:
-            imported, asked = f"{imported}, Query", f"Query({self.query!r}, {self.topic!r})"
+            imported, query = f"{imported}, Query", f"Query({self.query!r}, {self.topic!r})"
         shown = "result.answer.text" if self.command == "answer" else "result"
         opened = "".join(f"    {argument},\n" for argument in arguments)
-        return f"{imported}\n\nagent = open_agent(\n{opened})\nresult = agent.{self.command}({asked})\nprint({shown})\n"
+        return f"{imported}\n\nagent = open_agent(\n{opened})\nresult = agent.{self.command}({query})\nprint({shown})\n"
 
     def shell(self) -> str:
         """As a command line."""
@@ -97,13 +94,6 @@ WARMING = 5
 """Topics that are searched for before anybody asks."""
 SHOWN_TOPICS = 200
 """Topics that a page offers."""
-
-Listener = Callable[[str, PlainRecord], None]
-"""Is told what happens while it happens: ("step", the step) or ("text", a piece of the answer)."""
-
-
-def nobody(kind: str, record: PlainRecord) -> None:
-    """A `Listener` for those whom nobody listens to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,36 +159,36 @@ class Desk:
             "controls": controls(self.settings),
         }
 
-    def search(self, asked: SearchRequest, told: Listener = nobody) -> PlainRecord:
-        """The agent's ranking as `fairagent search --json` has it, with the engine's own list beside it.
+    def search(self, request: SearchRequest, listen: Listener = ignore_event) -> PlainRecord:
+        """The agent's ranking as `fairagent search --json` has it, with the engine's own list.
 
-        Raises what `FairAgent.search` does, and UsageError where nothing is asked.
+        Raises what `FairAgent.search` does, and UsageError without a query.
         """
-        query, agent = self.query_of(asked), self._agent(asked.settings)
-        result = agent.search(query, _steps(told))
+        query, agent = self.query_of(request), self._agent(request.settings)
+        result = agent.search(query, _steps(listen))
         return self._search_record(result, agent)
 
-    def answer(self, asked: SearchRequest, told: Listener = nobody) -> PlainRecord:
+    def answer(self, request: SearchRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
-        query, agent = self.query_of(asked), self._agent(asked.settings)
-        pieces = None if told is nobody else lambda piece: told("text", {"text": printable(piece)})
-        result = agent.answer(query, pieces, _steps(told))
+        query, agent = self.query_of(request), self._agent(request.settings)
+        pieces = None if listen is ignore_event else lambda piece: listen("text", {"text": printable(piece)})
+        result = agent.answer(query, pieces, _steps(listen))
         return {**answer_record(result), "search": self._search_record(result.search, agent)}
 
-    def exposure(self, asked: ExposureRequest) -> PlainRecord:
-        """What a list of documents, best first, gives the groups, beside their targets.
+    def exposure(self, request: ExposureRequest) -> PlainRecord:
+        """What a list of documents, best first, gives the groups, with their targets.
 
         Targets that are estimated come from what the engine finds for the query, without one from the list itself.
         """
-        ids = asked.ids
+        ids = request.ids
         if len(ids) > MOST_IDS or len(set(ids)) < len(ids):
             raise UsageError(f"`ids` are at most {MOST_IDS:,} documents, each of them once")
-        agent = self._agent(asked.settings)
+        agent = self._agent(request.settings)
         settings = agent.settings.model_copy(update={"n": len(ids)})
         given = Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
-        query = self.query_of(asked) if asked.query or asked.topic else Query("")
-        found = agent.retriever.search(query, settings.depth) if query.text else given
-        meter = ExposureMeter.make(self.collection, query.id, settings, found)
+        query = self.query_of(request) if request.query or request.topic else Query("")
+        ranking = agent.retriever.search(query, settings.depth) if query.text else given
+        meter = ExposureMeter.make(self.collection, query.id, settings, ranking)
         exposures = meter.measure(given)
         unlabeled = np.all([rows[:, 0] >= 1 for rows in meter.memberships(ids)], axis=0)
         targets = {target.dimension: target.source for target in meter.targets}
@@ -212,34 +202,34 @@ class Desk:
         }
 
     def document(self, id: str) -> PlainRecord:
-        """A document's title and text; UsageError where the engine keeps none."""
+        """A document's title and text; UsageError where the engine stores none."""
         engine = self._agent(Choices()).retriever
         if not isinstance(engine, TextSource):
-            raise UsageError("this engine keeps no texts of its documents")
+            raise UsageError("this engine stores no texts of its documents")
         document = engine.document(id)
         return {"id": id, "title": document.title, "text": document.text}
 
-    def texts(self, asked: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:
+    def texts(self, request: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:
         """The first `length` characters of what each of these documents says on the query."""
-        engine = self._agent(asked.settings).retriever
-        return [one.text[:length] for one in texts_for(self.query_of(asked), ids, engine)]
+        engine = self._agent(request.settings).retriever
+        return [one.text[:length] for one in texts_for(self.query_of(request), ids, engine)]
 
-    def recipes(self, asked: SearchRequest, command: str) -> PlainRecord:
+    def recipes(self, request: SearchRequest, command: str) -> PlainRecord:
         """The request in Python, as a settings file and on the command line."""
-        overrides = {**self.origin.overrides, **asked.settings.overrides}
-        query = self.query_of(asked)
+        overrides = {**self.origin.overrides, **request.settings.overrides}
+        query = self.query_of(request)
         recipe = Recipe(self.origin.file, overrides, query.text, query.id, command)
-        settings = self.origin.settings(asked.settings)
+        settings = self.origin.settings(request.settings)
         return {"python": recipe.python(), "yaml": recipe.yaml(settings), "command": recipe.shell()}
 
-    def query_of(self, asked: SearchRequest) -> Query:
+    def query_of(self, request: SearchRequest) -> Query:
         """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""
-        text, topics = asked.query.strip(), self.collection.topics
-        if asked.topic and asked.topic not in topics:
-            raise UsageError(f"no topic {asked.topic!r} in this collection; {nearest(asked.topic, topics)}")
-        if not text and not asked.topic:
+        text, topics = request.query.strip(), self.collection.topics
+        if request.topic and request.topic not in topics:
+            raise UsageError(f"no topic {request.topic!r} in this collection; {nearest(request.topic, topics)}")
+        if not text and not request.topic:
             raise UsageError("the query is empty; give at least one word, or a topic")
-        return Query(text or topics[asked.topic].query, asked.topic)
+        return Query(text or topics[request.topic].query, request.topic)
 
     def _search_record(self, result: SearchResult, agent: Pipeline) -> PlainRecord:
         """The result's record, with the engine's list and each document's rank in the other list (None: not in it)."""
@@ -252,18 +242,18 @@ class Desk:
         return {
             "collection": self.collection.name,
             **result_record(result),
-            "hits": [beside(hit, "engine_rank", before) for hit in result.hits],
-            "engine_hits": [beside(hit, "agent_rank", now) for hit in engine_hits],
+            "hits": [ranked_hit(hit, "engine_rank", before) for hit in result.hits],
+            "engine_hits": [ranked_hit(hit, "agent_rank", now) for hit in engine_hits],
         }
 
 
 ALONE = "the targets are estimated from the list itself; with a query they come from what the engine finds for it"
 
 
-def beside(hit: Hit, name: str, ranks: Mapping[str, int]) -> PlainRecord:
+def ranked_hit(hit: Hit, name: str, ranks: Mapping[str, int]) -> PlainRecord:
     """A line of a ranking with its rank in another list as `name`; None: not in it."""
     return {**hit_record(hit), name: ranks.get(hit.id)}
 
 
-def _steps(told: Listener) -> Callable[[Step], None]:
-    return ignore_step if told is nobody else lambda step: told("step", step_record(step))
+def _steps(listen: Listener) -> Callable[[Step], None]:
+    return ignore_step if listen is ignore_event else lambda step: listen("step", step_record(step))

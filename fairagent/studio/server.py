@@ -1,17 +1,12 @@
-"""Who may ask: pages of this very server and programs on this machine that have the token; nobody else's page.
+"""`RequestGuard`: lets in pages of this very server and programs on this machine that have the token, and no others.
 
 A browser carries requests of every page that is open in it, also to 127.0.0.1. So the name that it calls this server
-by has to be this machine's (a name that others point here is none), what it says of the page that asks has to be this
-server, and the token has to be there, which other pages cannot know.
-
-What happens in a search, told to a browser while it happens: server-sent events.
+by has to be this machine's (a name that others point here is none), the origin of the page has to be this server, and
+the token has to be there, which other pages cannot know.
 """
 
-import asyncio
 import hmac
-import json
-import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode
 
@@ -19,16 +14,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairagent.extend import FairAgentError, PlainRecord, logger
-from fairagent.studio.desk import Listener
-from fairagent.studio.lanes import FAULT, Lanes, cleaned
-
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS: Mapping[str, str] = {
-    "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -64,10 +54,10 @@ class RequestGuard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                told = MutableHeaders(scope=message)
-                told.update({name: value for name, value in HEADERS.items() if name != "content-security-policy"})
-                # The page of a run has a stricter one.
-                told.setdefault("content-security-policy", POLICY)
+                headers = MutableHeaders(scope=message)
+                # The page of a run has a stricter policy.
+                policy = headers.get("content-security-policy", POLICY)
+                headers.update({**HEADERS, "content-security-policy": policy})
             await send(message)
 
         await (self._refusal(scope) or self._app)(scope, receive, guarded)
@@ -76,10 +66,8 @@ class RequestGuard:
         headers = Headers(scope=scope)
         if headers.getlist("host") not in [[host] for host in self._hosts]:
             return refused(403, "this server is called 127.0.0.1 or localhost, with its port, and nothing else")
-        origins = headers.getlist("origin")
-        if any(origin not in self._origins for origin in origins):
-            return refused(403, "a page of another origin may not ask this server")
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        foreign = any(origin not in self._origins for origin in headers.getlist("origin"))
+        if foreign or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return refused(403, "a page of another origin may not ask this server")
         # One that does not say its length is stopped while it is read.
         if int(headers.get("content-length", "0")) > LARGEST_BODY:
@@ -89,14 +77,14 @@ class RequestGuard:
     def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
         """None for who shows the token; a redirect where it stands in the address, else a refusal."""
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        told = [value for name, value in query if name == KEY]
-        if scope["method"] == "GET" and told and self._is_token(told[-1]):
+        tokens = [value for name, value in query if name == KEY]
+        if scope["method"] == "GET" and tokens and self._is_token(tokens[-1]):
             rest = urlencode([pair for pair in query if pair[0] != KEY])
             redirect = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
             redirect.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return redirect
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if self._is_token(_cookie(headers, self._cookie)) or (kind == "Bearer" and self._is_token(given)):
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if self._is_token(_cookie(headers, self._cookie)) or (scheme == "Bearer" and self._is_token(given)):
             return None
         return refused(401, "no token, or a wrong one: open the address that `fairagent serve` has printed")
 
@@ -115,64 +103,3 @@ def _cookie(headers: Headers, name: str) -> str:
 def refused(status: int, message: str) -> Response:
     """An error as the API says it."""
     return JSONResponse({"error": message}, status)
-
-
-log = logger(__name__)
-
-Work = Callable[[Listener], PlainRecord]
-"""What a lane does; it tells what happens, and returns what has come of it."""
-
-
-class Gone(Exception):
-    """Nobody listens any more; it ends the work of whoever tells something."""
-
-
-def event(kind: str, record: PlainRecord) -> str:
-    r"""One server-sent event, whose data is one line of JSON.
-
-    >>> event("text", {"text": "a\nb"})
-    'event: text\ndata: {"text": "a\\nb"}\n\n'
-    """
-    return f"event: {kind}\ndata: {json.dumps(cleaned(record), allow_nan=False)}\n\n"
-
-
-def events(lanes: Lanes, work: Work) -> AsyncIterator[str]:
-    """The events of `work`, the last of them its result or its error; raises Busy before the first.
-
-    Where the listener goes, the work ends at the next thing that it tells.
-    """
-    loop, told = asyncio.get_running_loop(), asyncio.Queue[tuple[str, PlainRecord]]()
-    gone = threading.Event()
-
-    def tell(kind: str, record: PlainRecord) -> None:
-        if gone.is_set():
-            raise Gone
-        loop.call_soon_threadsafe(told.put_nowait, (kind, record))
-
-    def working() -> None:
-        try:
-            tell("result", work(tell))
-        except Gone:
-            pass
-        except FairAgentError as error:
-            tell_last("error", {"error": str(error), "kind": type(error).__name__})
-        except Exception:
-            log.exception(FAULT)
-            tell_last("error", {"error": FAULT, "kind": "Exception"})
-
-    def tell_last(kind: str, record: PlainRecord) -> None:
-        if not gone.is_set():
-            tell(kind, record)
-
-    lanes.submit(working)
-
-    async def listening() -> AsyncIterator[str]:
-        try:
-            kind = ""
-            while kind not in ("result", "error"):
-                kind, record = await told.get()
-                yield event(kind, record)
-        finally:
-            gone.set()
-
-    return listening()

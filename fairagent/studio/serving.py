@@ -42,7 +42,7 @@ def listening(port: int) -> socket.socket:
 def serve(
     origin: StartSettings, port: int, needs_token: bool, runs: Path, prompts: Path | None, say: Callable[[str], None]
 ) -> None:
-    """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` is told the address.
+    """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` prints the address.
 
     Raises UsageError for a port in use, and what `Desk` does.
     """

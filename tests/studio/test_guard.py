@@ -10,7 +10,7 @@ import httpx
 import pytest
 from studio_server import TOKEN, Studio, desk_of, running
 
-from fairagent.studio.app import ASSETS
+from fairagent.studio.app import assets_of, studio_pages
 
 ASKED = {"query": "lawyer"}
 
@@ -100,7 +100,7 @@ def test_every_reply_says_that_nothing_may_come_from_elsewhere(studio: Studio) -
 
 def test_the_files_of_the_page_are_these_and_no_others(studio: Studio) -> None:
     with studio.client() as client:
-        for name in ASSETS:
+        for name in assets_of(studio_pages()):
             assert client.get(f"/assets/{name}").status_code == 200
         for name in ("search.html", "..%2fguard.py", "..%2f..%2f..%2fpyproject.toml", "%2fetc%2fpasswd", "."):
             assert client.get(f"/assets/{name}").status_code == 404

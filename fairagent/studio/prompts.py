@@ -1,0 +1,387 @@
+"""The Prompts page: templates shown, checked, filled, tried against the shipped ones, saved in the user's folder."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import shlex
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from fairagent.extend import (
+    LARGEST_TEMPLATE,
+    LONGEST_QUERY,
+    SPECIMENS,
+    BackendUnavailable,
+    BudgetExceeded,
+    DataError,
+    FairAgentError,
+    Fault,
+    Malformed,
+    ModelError,
+    PlainRecord,
+    PromptError,
+    Prompts,
+    Query,
+    ReplyError,
+    Settings,
+    UsageError,
+    as_text,
+    estimate_tokens,
+    file_bytes,
+    flow,
+    folder_of,
+    meaning,
+    nearest,
+    resolve,
+    shipped_folder,
+    usage_record,
+    variants,
+    visible,
+    write_whole,
+)
+from fairagent.studio.app import Studio, StudioPage
+from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
+from fairagent.studio.desk import Desk, ranked_hit
+from fairagent.studio.lanes import FileChanged, Lanes, Listener, ignore_event
+from fairagent.studio.tryout import READERS, REFINERS, FilledTemplate, RecordingModel, refining_part, tryout_of
+
+WAITING = 50
+"""Checks that may wait."""
+FOLDER = Path("my-prompts")
+"""The user's folder of templates where neither the settings nor the command name one."""
+SHIPPED, EDITED = "shipped", "edited"
+FAULTS_SHOWN = 3
+NOT_OF_SYSTEMS = {"collection", "index", "prompts", "n", "cache", "budget", "prices"}
+"""Settings that are no systems', or that an experiment decides."""
+LOOPS = ("choose_action", "group_keywords", "group_passages", "judge_relevance")
+"""Templates that the loop asks with, as its settings say."""
+
+
+class PromptPage(StudioPage):
+    """The page and its calls."""
+
+    links = (("/prompts", "Prompts"),)
+    position = 1
+    assets = ("prompts.js", "draw-prompts.js", "prompts.css")
+
+    def add(self, app: FastAPI, studio: Studio) -> None:
+        """Add the page and the calls."""
+        desk = PromptDesk(studio.desk, studio.prompts)
+        # Who types is not to wait for searches, and a template that takes its second holds up no search.
+        lane = Lanes(lanes=1, waiting=WAITING)
+
+        @app.get("/api/prompts", summary="The prompt templates, and the folder of one's own")
+        async def templates() -> Response:
+            return await studio.json(desk.templates, lane)
+
+        @app.get("/api/prompts/{id}", summary="The versions of a template, and what its variables are")
+        async def template(id: str) -> Response:
+            return await studio.json(partial(desk.template, id), lane)
+
+        @app.post("/api/prompts/check", summary="What is wrong with a template, and the prompt that it is filled to")
+        async def check(body: FilledDraft) -> Response:
+            return await studio.json(partial(desk.check, body), lane)
+
+        @app.post("/api/prompts/try", summary="What a model replies to the shipped template and to this one")
+        async def trial(body: TrialRequest, request: Request) -> Response:
+            """Events with `Accept: text/event-stream`: `tried` for each reply, then `result` or `error`.
+
+            Where the model fails, `ended` of the result says where; what was tried before is there.
+            """
+            return await studio.reply(request, partial(desk.trial, body))
+
+        @app.post("/api/prompts/save", summary="Save a template in the folder of one's own")
+        async def save(body: SaveRequest) -> Response:
+            """409 where its file is not as it was when it was read: nothing is written then."""
+            return await studio.json(partial(desk.save, body), lane)
+
+        @app.get("/api/prompts/{id}/comparison", summary="An experiment that compares a template with the shipped one")
+        async def comparison(id: str) -> Response:
+            return await studio.json(partial(desk.comparison, id), lane)
+
+        @app.get("/prompts", include_in_schema=False)
+        async def page() -> Response:
+            return studio.html("prompts.html", longest=LONGEST_QUERY)
+
+
+class OwnPrompts:
+    """The user's folder of `<id>.j2`, which need not exist yet; ids are those of shipped templates, checked before.
+
+    Nothing is written but files of this folder itself: no shipped one, and none that a link leads to.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = threading.Lock()
+
+    def path(self, id: str) -> Path:
+        """Where the template is, or would be."""
+        return self.folder / f"{id}.j2"
+
+    def read(self, id: str) -> tuple[str | None, str]:
+        """The template and the SHA-256 (hex) of its bytes; (None, "") without a file, UsageError for one of no text."""
+        path = self.path(id)
+        try:
+            content = file_bytes(path, LARGEST_TEMPLATE)
+            return as_text(content), hashlib.sha256(content).hexdigest()
+        except FileNotFoundError:
+            return None, ""
+        except (OSError, Malformed) as error:
+            raise UsageError(f"{path} cannot be read as a template ({error}); move it away, or mend it") from None
+
+    def save(self, id: str, text: str, was: str) -> None:
+        """Put `text` into the template's file, if its SHA-256 is still `was` ("": there is no file).
+
+        Raises FileChanged where it is not, UsageError where the place is none of this folder, BackendUnavailable where
+        it cannot be written; the file stays as it is then.
+        """
+        path = self.path(id)
+        if self.folder.resolve().is_relative_to(shipped_folder().resolve()):
+            raise UsageError(f"{self.folder} is that of the shipped templates; name another with --prompts")
+        if path.is_symlink():
+            raise UsageError(f"{path} is a link to another file; nothing was written")
+        with self._lock:
+            if self.read(id)[1] != was:
+                raise FileChanged(f"{path} was changed meanwhile; nothing was written, and your text is still here")
+            write_whole(path, text)
+
+
+class PromptDesk:
+    """The templates of a desk; `folder` is the user's, None: that of the settings, else `my-prompts`."""
+
+    def __init__(self, desk: Desk, folder: Path | None) -> None:
+        used = desk.settings.prompts
+        named = folder_of(used) if used not in variants() else None
+        self._desk = desk
+        self._own = OwnPrompts(folder or named or FOLDER)
+        self._shipped = Prompts()
+
+    def templates(self) -> PlainRecord:
+        """All shipped templates, the user's folder, and what the server's own searches are prompted with."""
+        settings = self._desk.settings
+        return {
+            "folder": str(self._own.folder),
+            "used": settings.prompts or SHIPPED,
+            "model": settings.model.name or None,
+            "templates": [
+                {
+                    "id": id,
+                    "purpose": self._shipped[id].head.purpose,
+                    "own": self._own.path(id).is_file(),
+                    "refines": id in REFINERS,
+                    "reads": id in READERS,
+                }
+                for id in self._shipped.ids
+            ],
+        }
+
+    def template(self, id: str) -> PlainRecord:
+        """A template's versions, the shipped one first, and its variables; UsageError for an unknown id."""
+        head = self._shipped[self._known(id)].head
+        folders = {SHIPPED: shipped_folder(), **{name: shipped_folder() / "variants" / name for name in variants()}}
+        files = {name: folder / f"{id}.j2" for name, folder in folders.items()}
+        return {
+            "id": id,
+            "purpose": head.purpose,
+            "reply": head.reply,
+            "versions": [
+                {"name": name, "template": file.read_text(encoding="utf-8")}
+                for name, file in files.items()
+                if file.is_file()
+            ],
+            "own": self._own_record(id),
+            "variables": [
+                {
+                    "name": name,
+                    "required": name not in head.variables.optional,
+                    "meaning": meaning(id, name),
+                    "example": json.dumps(SPECIMENS[id][name], ensure_ascii=False),
+                }
+                for name in (*head.variables.required, *head.variables.optional)
+            ],
+        }
+
+    def check(self, draft: FilledDraft) -> PlainRecord:
+        """What is wrong with a draft, line by line; if nothing, the messages that it is filled to; and its changes."""
+        prompts, faults = self._read(draft)
+        shown = FilledTemplate((), "")
+        if prompts:
+            try:
+                shown = self._fill(draft, prompts)
+            except PromptError as error:
+                faults = error.faults
+            except FairAgentError as error:
+                shown = FilledTemplate((), f"not filled: {error}")
+        before = self._shipped[draft.id].path.read_text(encoding="utf-8").splitlines()
+        after, names = draft.template.splitlines(), (f"shipped/{draft.id}.j2", "edited")
+        return {
+            "faults": [{"line": fault.line, "message": fault.message} for fault in faults],
+            "hidden": [number for number, line in enumerate(draft.template.split("\n"), 1) if visible(line) != line],
+            "about": shown.about,
+            "messages": [{"role": role, "text": text} for role, text in shown.messages],
+            "tokens": estimate_tokens(*(text for _, text in shown.messages)),
+            "longest_reply": prompts and prompts[draft.id].longest_reply(self._desk.settings.model.max_tokens),
+            "diff": list(difflib.unified_diff(before, after, *names, lineterm="")),
+        }
+
+    def trial(self, draft: TrialRequest, listen: Listener = ignore_event) -> PlainRecord:
+        """The replies to the shipped template and to the draft, on each topic; an event ("tried", ...) for each.
+
+        A reply that cannot be used is an outcome of its template; where the model itself fails, `ended` says where and
+        why, and what was tried before stays. Raises UsageError without a model, for a draft with faults, and for
+        unknown topics.
+        """
+        if not self._desk.settings.model.name:
+            raise UsageError("trying a template needs a language model; start the studio with --set model.name=NAME")
+        sides = {SHIPPED: self._shipped, EDITED: self._sound(draft)}
+        text = "" if draft.topics else draft.query
+        topics = dict.fromkeys(draft.topics or (draft.topic,))
+        queries = [self._desk.query_of(SearchRequest(query=text, topic=topic)) for topic in topics]
+        trials: list[PlainRecord] = []
+        ended = None
+        for query, side in ((query, side) for query in queries for side in sides):
+            trial = {"topic": query.id, "query": query.text, "side": side}
+            try:
+                trial |= self._trial(draft, sides[side], query)
+            except (ModelError, BudgetExceeded, BackendUnavailable) as error:
+                ended = f"the {side} template on {query.id or repr(query.text)}: {error}"
+                trial["error"] = str(error)
+            trials.append(trial)
+            listen("tried", trial)
+            if ended:
+                break
+        return {"tried": trials, "of": len(queries) * len(sides), "ended": ended, "gaps": _gaps(trials)}
+
+    def save(self, draft: SaveRequest) -> PlainRecord:
+        """Save a draft in the user's folder; raises what `OwnPrompts.save` does, and UsageError for one with faults."""
+        self._sound(draft)
+        self._own.save(draft.id, draft.template, draft.was)
+        return {"own": self._own_record(draft.id)}
+
+    def comparison(self, id: str) -> PlainRecord:
+        """An experiment that compares the shipped template with that of the user's folder."""
+        saved = self._own.path(self._known(id)).is_file()
+        return {"saved": saved, **comparison(id, self._desk.settings, self._own.folder)}
+
+    def _known(self, id: str) -> str:
+        if id not in self._shipped.ids:
+            raise UsageError(f"no prompt template {id!r}; {nearest(id, self._shipped.ids)}")
+        return id
+
+    def _own_record(self, id: str) -> PlainRecord:
+        """The user's own version: its text (None: there is none), its SHA-256, and why it cannot be read."""
+        file = str(self._own.path(id))
+        try:
+            text, sha256 = self._own.read(id)
+        except UsageError as error:
+            return {"file": file, "template": None, "sha256": "", "fault": str(error)}
+        return {"file": file, "template": text, "sha256": sha256, "fault": None}
+
+    def _read(self, draft: Draft) -> tuple[Prompts | None, Sequence[Fault]]:
+        try:
+            return Prompts(drafts={self._known(draft.id): draft.template}), ()
+        except PromptError as error:
+            return None, error.faults
+
+    def _sound(self, draft: Draft) -> Prompts:
+        prompts, faults = self._read(draft)
+        if prompts is None:
+            listed = "; ".join(f"line {fault.line or 1}: {fault.message}" for fault in faults[:FAULTS_SHOWN])
+            raise UsageError(f"the template has {len(faults)} error{'s' * (len(faults) != 1)}: {listed}")
+        return prompts
+
+    def _fill(self, draft: FilledDraft, prompts: Prompts) -> FilledTemplate:
+        if draft.query.strip() or draft.topic:
+            query = self._desk.query_of(SearchRequest(query=draft.query, topic=draft.topic))
+            return tryout_of(draft.id, prompts, self._desk.site, query, draft.group, draft.documents).show()
+        about = "filled with examples; with a query, from a search"
+        return FilledTemplate(prompts.render(draft.id, **SPECIMENS[draft.id]), about)
+
+    def _trial(self, draft: TrialRequest, prompts: Prompts, query: Query) -> PlainRecord:
+        """One template on one query; raises where the model, or what it takes to ask it, fails."""
+        model = RecordingModel(self._desk.site.model)
+        try:
+            tryout = tryout_of(draft.id, prompts, self._desk.site, query, draft.group, draft.documents)
+            shown = tryout.show()
+            if not shown.messages:
+                return {"about": shown.about, "replies": []}
+            reply = tryout.send(model)
+        except (ReplyError, DataError) as error:
+            return {"about": "", "replies": model.texts, "error": str(error)}
+        if model.failed:
+            raise model.failed
+        record: PlainRecord = {
+            "about": shown.about,
+            "replies": list(reply.texts),
+            "rows": [row._asdict() for row in reply.rows],
+            "end": reply.end,
+            "usage": usage_record(reply.usage.whole),
+            "cached": bool(reply.usage.saved),
+        }
+        if reply.result:
+            trace = reply.result.trace
+            ranks = {id: rank for rank, id in enumerate(trace.steps[0].ranking.ids, start=1)}
+            record["gap"] = {"before": trace.steps[0].gap, "after": trace.gap}
+            record["hits"] = [ranked_hit(hit, "engine_rank", ranks) for hit in reply.result.hits]
+        return record
+
+
+def _gaps(trials: Iterable[PlainRecord]) -> PlainRecord | None:
+    """The mean gaps over the topics on which both were tried, and on how many the draft's is lower or higher."""
+    gaps: dict[Any, dict[str, float]] = defaultdict(dict)
+    for trial in trials:
+        if "gap" in trial:
+            gaps[trial["topic"], trial["query"]][trial["side"]] = trial["gap"]["after"]
+    pairs = [(one[SHIPPED], one[EDITED]) for one in gaps.values() if len(one) == 2]
+    if not pairs:
+        return None
+    return {
+        "topics": len(pairs),
+        SHIPPED: fmean(shipped for shipped, _ in pairs),
+        EDITED: fmean(edited for _, edited in pairs),
+        "lower": sum(edited < shipped for shipped, edited in pairs),
+        "higher": sum(edited > shipped for shipped, edited in pairs),
+    }
+
+
+def comparison(id: str, settings: Settings, folder: Path) -> PlainRecord:
+    """The experiment's file, the commands that run it, and why it would say nothing about `id` ("" if it does)."""
+    given = settings.model_dump(mode="json", exclude_unset=True)
+    asking, note = settings, ""
+    if id in REFINERS:
+        asking = resolve(settings, {"loop": "fair-qr", "refine": refining_part(id, settings)})
+    elif id not in LOOPS:
+        note = (
+            f"Rankings do not depend on {id}, so that this experiment shows no difference. Take a kind that asks with "
+            "it (`fairagent evaluate --template KIND`), with the same two systems."
+        )
+    elif id not in settings.loop.templates:
+        note = f"With these settings nothing asks with {id}: set what does under `settings` (docs/prompts.md)."
+    values = asking.model_dump(mode="json", exclude_unset=True)
+    values = {name: value for name, value in values.items() if name not in NOT_OF_SYSTEMS}
+    if settings.index:
+        values["index"] = str(Path(settings.index).absolute())
+    lines = [
+        f"name: {id}, shipped and edited",
+        f"collection: {flow(str(Path(settings.collection).absolute()))}",
+        "baseline: shipped",
+        *(f"{name}: {flow(given[name])}" for name in ("budget", "prices") if given.get(name)),
+        "settings:",
+        *(f"  {name}: {flow(value)}" for name, value in values.items()),
+        "systems:",
+        "  shipped: {prompts: ''}",
+        f"  edited: {flow({'prompts': str(folder.absolute())})}",
+    ]
+    file = f"compare-{id}.yaml"
+    commands = [shlex.join(["fairagent", command, file]) for command in ("estimate", "evaluate")]
+    return {"file": file, "yaml": "\n".join(lines) + "\n", "commands": commands, "note": note}
