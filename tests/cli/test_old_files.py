@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from fairagent.evaluate.run import HEAD
-from fairagent.retrieve.bm25.manifest import MANIFEST
+from fairagent.retrieve.manifest import MANIFEST
 
 from .conftest import Call, Small
 
