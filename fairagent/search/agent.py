@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 class FairAgent(Summarized):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
-    Without a loop the engine is asked once, without a re-ranker the candidates stay in their order. An agent holds no
-    state of a search: threads may share it. `answerer` opens what answers need, which may be a model, when the first
-    one is asked for.
+    Without a loop the engine is searched once, without a re-ranker the candidates stay in their order. Threads may
+    share an agent. `answerer` opens what answers need, which may be a model, at the first one.
     """
 
     collection: Collection
@@ -112,7 +111,7 @@ class FairAgent(Summarized):
             lists = self._retrieve_first(query)
             own = lists[-1].ranking
 
-            # 2. Measure: what these lists give the groups, beside what the groups should get.
+            # 2. Measure: what these lists give the groups, and what the groups should get.
             meter = ExposureMeter.make(self.collection, query.id, self.settings, own).with_cached(own.ids)
             steps = tuple(measured(meter, step) for step in lists)
             for step in steps[:-1] if self.loop else steps:

@@ -4,9 +4,9 @@
 
     hits, before, after, notes = fair_rerank(engine.search("jazz"), "gender", {"female": 0.5, "male": 0.5}, n=10)
 
-No engine's package is imported: a hit is told by what it has. It is a mapping (what it holds under `metadata`, `meta`,
-`_source` or `groups` counts too), an object with `metadata` or `meta` (LlamaIndex, LangChain, Haystack), a dataclass or
-named tuple with fields of its own, or a pair of a hit, or its id, and a score.
+No engine's package is imported: a hit is a mapping (what it holds under `metadata`, `meta`, `_source` or `groups`
+counts too), an object with `metadata` or `meta` (LlamaIndex, LangChain, Haystack), a dataclass or named tuple with
+fields of its own, or a pair of a hit, or its id, and a score.
 """
 
 from __future__ import annotations

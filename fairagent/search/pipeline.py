@@ -122,8 +122,14 @@ def open_site(
     if isinstance(collection, Collection):
         loaded = collection
     else:
+        path = str(collection) or chosen.collection
+        if not path:
+            raise UsageError(
+                "no collection: name its settings file (--collection FILE, FAIRAGENT_COLLECTION, or `collection:` in "
+                "the settings); `fairagent demo` makes one to try"
+            )
         with progress("reading the collection"):
-            loaded = load_collection(collection_path(collection, chosen), index or chosen.index)
+            loaded = load_collection(Path(path), index or chosen.index)
     site = Site(loaded, chosen, index_folder(loaded, chosen, index), Models.of(chosen), chosen.sampling.seed)
     return chosen.engine.with_parts_of(site)  # type: ignore[no-any-return]
 
@@ -153,7 +159,7 @@ def build(site: Site) -> FairAgent:
 def build_answerer(site: Site) -> Answerer:
     """What turns a ranking into an answer, as the site's settings say.
 
-    Raises SettingsError where no model is named that is asked for, BackendUnavailable without a key or a local model.
+    Raises SettingsError where no model is named, BackendUnavailable without a key or a local model.
     """
     # Here and not above: who searches alone needs none of it.
     from fairagent.answer.answering import Answerer
@@ -233,17 +239,6 @@ def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]
     if isinstance(settings, Settings):
         return load_settings(overrides=lay(settings.given, overrides), environ={})
     return load_settings(Path(settings) if settings else None, overrides)
-
-
-def collection_path(given: Path | str, settings: Settings) -> Path:
-    """The collection's settings file, from the call or the settings."""
-    path = str(given) or settings.collection
-    if not path:
-        raise UsageError(
-            "no collection: name its settings file (--collection FILE, FAIRAGENT_COLLECTION, or `collection:` in the "
-            "settings); `fairagent demo` makes one to try"
-        )
-    return Path(path)
 
 
 def index_folder(collection: Collection, settings: Settings, given: Path | str = "") -> Path:

@@ -83,7 +83,7 @@ def unused_refiner(settings: Settings) -> tuple[str, ...]:
     if "refine" not in settings.model_fields_set or used or not settings.loops:
         return ()
     also = f", or loop.evidence={settings.refine}" if settings.refine.templates else ""
-    return (f"refine: {settings.refine} was not asked, since loop: {settings.loop} asks none; set loop=fair-qr{also}",)
+    return (f"refine: {settings.refine} is not used, since loop: {settings.loop} uses none; set loop=fair-qr{also}",)
 
 
 def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tuple[Hit, ...]:

@@ -81,7 +81,7 @@ def test_an_engine_that_fails_keeps_its_first_list_and_says_so() -> None:
     engine.failing = True
     result = searched(engine)
     assert first(result).notes == (
-        "the engine failed at the second search, and its first list is kept: the server is gone",
+        "the engine failed at the second search, so its first list stays: the server is gone",
     )
     assert set(result.ranking.ids) <= set(result.trace.steps[0].ranking.ids)
     assert {step.entered for step in result.trace.steps} == {0}
@@ -116,7 +116,7 @@ def test_a_group_with_too_few_candidates_is_searched_for_itself(people: tuple[Co
 
 
 def among(retriever: BM25Retriever, ids: Sequence[str]) -> tuple[str, ...]:
-    return retriever.search(Query("law court"), 5, among=np.sort(retriever.ids.known(ids))).ids
+    return retriever.search_among(Query("law court"), 5, np.sort(retriever.ids.known(ids))).ids
 
 
 def test_bm25_among_some_documents_is_its_list_of_them(people: tuple[Collection, Path]) -> None:

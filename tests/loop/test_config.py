@@ -48,7 +48,7 @@ def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
 
 def test_it_says_which_templates_it_asks_with() -> None:
     config = read(evidence=["feedback", "llm", "grounded", "passage"], **ALL)
-    assert config.asked == ("llm", "grounded", "passage")
+    assert config.model_evidence == ("llm", "grounded", "passage")
     assert config.templates == ("group_keywords", "group_passages", "judge_relevance", "choose_action")
     assert read(judge={"by": "model"}).templates == ()
     assert read(actions=["judge"], judge={"by": "cross-encoder", "scorer": "x"}).templates == ()

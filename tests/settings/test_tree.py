@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from fairagent.collection.targets import CorpusTarget, GivenTarget, UniformTarget
 from fairagent.errors import SettingsError, UsageError
-from fairagent.search.pipeline import collection_path, index_folder, resolve
+from fairagent.search.pipeline import index_folder, open_site, resolve
 from fairagent.search.refine.feedback import FeedbackConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import FusedRerankConfig
@@ -317,10 +317,11 @@ def test_what_was_set_is_a_layer() -> None:
 
 
 def test_where_collection_and_index_are() -> None:
-    assert collection_path("a.yaml", Settings(collection="b.yaml")) == Path("a.yaml")
-    assert collection_path("", Settings(collection="b.yaml")) == Path("b.yaml")
+    for given, file in (("a.yaml", "a.yaml"), ("", "b.yaml")):
+        with pytest.raises(SettingsError, match=file):
+            open_site(given, settings=Settings(collection="b.yaml"))
     with pytest.raises(UsageError, match=r"no collection: .*FAIRAGENT_COLLECTION"):
-        collection_path("", Settings())
+        open_site(settings=Settings())
     made: Any = type("Named", (), {"name": "demo"})
     assert index_folder(made, Settings(index="i"), "j") == Path("j")
     assert index_folder(made, Settings(index="i")) == Path("i")

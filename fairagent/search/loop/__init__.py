@@ -1,1 +1,1 @@
-"""What a search may do in the light of what it found: loops that refine it, and what they learn from."""
+"""What a search may do in the light of its first list: loops that refine it, and what they learn from."""

@@ -184,8 +184,8 @@ class JudgeAction:
             return Offer(False, "it was tried")
         some = self._lacks(environment, state)
         if state.gap <= environment.controller.tolerance or not some:
-            return Offer(False, "no group that was found lacks exposure")
-        return Offer(True, f"{some[0]}, though documents of it were found: are the best of them relevant?")
+            return Offer(False, "no group among the candidates lacks exposure")
+        return Offer(True, f"{some[0]}, though it has candidates: are the best of them relevant?")
 
     def act(self, environment: Environment, state: State) -> ActionOutcome:
         """Judge, take relevance from what is not relevant, and refine with what is learned from what is."""
@@ -225,7 +225,7 @@ class NeighborsAction:
         short = environment.short(state)
         if state.gap <= environment.controller.tolerance or not short:
             return Offer(False, "no group lacks documents")
-        return Offer(True, f"{short[0][0]}, and too few of its documents were found for so many places")
+        return Offer(True, f"{short[0][0]}, and too few of its documents are candidates for so many places")
 
     def act(self, environment: Environment, state: State) -> ActionOutcome:
         """Let the group's own among the neighbors in, and refine with what is now the groups' evidence."""

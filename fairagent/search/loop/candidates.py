@@ -41,7 +41,7 @@ class Mixer:
     """How evidence is mixed into a query: `beta` is its share among vectors, `terms` among the scores of words.
 
     `source` tells terms for engines without vectors. What a model says of a group takes the place of what its
-    documents have in common, or with `feedback` stands beside it. The query itself is that of Rocchio's feedback: what
+    documents have in common, or with `feedback` counts as much. The query itself is that of Rocchio's feedback: what
     the first `documents` have in common, whoever they are about, has the share `rocchio` (0: none) among vectors.
     """
 
@@ -110,29 +110,32 @@ class Candidates:
         assert self.mixer.source is not None
         return self.mixer.source.postings(self.ids)
 
-    @cached_property
+    @property
     def views(self) -> tuple[VectorView | WordView, ...]:
         """How the engine, or each of several that are fused, sees them."""
-        engine, source, now = self.search.engine, self.mixer.source, self.ranking.scores
-        if isinstance(engine, FusedEngine) and isinstance(engine, VectorEngine):
-            made = (_view(self, one, part) for one, part in zip(engine.engines, self._parts.T, strict=True))
-            return tuple(view for view in made if view)
-        if isinstance(engine, VectorEngine):
-            return (VectorView(self, engine, now),)
-        return (WordView(self, engine, source, self.postings, now),) if source else ()
+        return self._seen[0]
 
-    @cached_property
+    @property
     def fixed(self) -> FloatArray:
         """The part of their scores that cannot be refined, (n,)."""
-        engine = self.search.engine
-        if not self.mixer.able(engine):
-            return self.ranking.scores
-        fixed = np.zeros(len(self))
+        return self._seen[1]
+
+    @cached_property
+    def _seen(self) -> tuple[tuple[VectorView | WordView, ...], FloatArray]:
+        engine, source, now, fixed = self.search.engine, self.mixer.source, self.ranking.scores, np.zeros(len(self))
         if isinstance(engine, FusedEngine) and isinstance(engine, VectorEngine):
-            for one, part in zip(engine.engines, self._parts.T, strict=True):
-                if not isinstance(one, VectorEngine | TermSource):
+            views: list[VectorView | WordView] = []
+            for one, part in zip(engine.engines, self._parts(engine).T, strict=True):
+                if isinstance(one, VectorEngine):
+                    views.append(VectorView(self, one, part))
+                elif isinstance(one, TermSource):
+                    views.append(WordView(self, one, one, one.postings(self.ids), part))
+                else:
                     fixed += part
-        return fixed
+            return tuple(views), fixed
+        if isinstance(engine, VectorEngine):
+            return (VectorView(self, engine, now),), fixed
+        return ((WordView(self, engine, source, self.postings, now),), fixed) if source else ((), now)
 
     @cached_property
     def fed(self) -> FloatArray:
@@ -141,11 +144,9 @@ class Candidates:
             return self.ranking.scores
         return self.fixed + sum(view.fed for view in self.views)
 
-    @cached_property
-    def _parts(self) -> FloatArray:
+    def _parts(self, engine: FusedEngine) -> FloatArray:
         """What each fused engine gives them, (n, engines); 0 for those that no list has."""
-        assert isinstance(self.search.engine, FusedEngine)
-        parts = self.search.engine.parts(self.search.query)
+        parts = engine.parts(self.search.query)
         row = {id: number for number, id in enumerate(parts.ids)}
         scores = np.zeros((len(self), parts.scores.shape[1]))
         known = [place for place, id in enumerate(self.ids) if id in row]
@@ -156,14 +157,6 @@ class Candidates:
         """What the evidence of the groups says of them; `texts` are a model's words, for each source of them."""
         channels = tuple(view.channel(learned, texts) for view in self.views)
         return Mix(channels, self.fixed, has_evidence(learned, texts))
-
-
-def _view(candidates: Candidates, engine: Retriever, now: FloatArray) -> VectorView | WordView | None:
-    if isinstance(engine, VectorEngine):
-        return VectorView(candidates, engine, now)
-    if isinstance(engine, TermSource):
-        return WordView(candidates, engine, engine, engine.postings(candidates.ids), now)
-    return None
 
 
 class VectorView:

@@ -160,7 +160,7 @@ class ControllerConfig(GuardedConfig):
     rocchio: float = Field(0.7, ge=0, lt=1)
     """The share of what the first `feedback` documents have in common, whoever they are about, in the query's vector
     (relevance feedback after Rocchio), 0 to below 1; 0: none, and none of their words. It serves relevance: groups are
-    told apart after it."""
+    distinguished after it."""
     terms: float = Field(0.2, ge=0, lt=1)
     """The share of the words of the groups' documents in the scores of an engine of words, 0 to below 1. Larger values
     lead further from the user's words."""
@@ -169,7 +169,7 @@ class ControllerConfig(GuardedConfig):
     than 0.5, and costs a little relevance."""
     feedback: int = Field(20, ge=1)
     """How many documents evidence is learned from in each dimension, shared among its groups (each has 2 at least).
-    More make it steadier and less specific."""
+    More make it more stable and less specific."""
     smoothing: float = Field(0.02, gt=0)
     """Added to the shares of target and exposure (0 to 1) in the control law. Larger values damp the steps, above all
     of groups with small shares."""
@@ -184,8 +184,8 @@ class ControllerConfig(GuardedConfig):
     Larger values lift documents of the kind that has labels. Not set: 0.6 with a corpus graph, else 0.3."""
 
     @property
-    def asked(self) -> tuple[EvidenceType, ...]:
-        """The kinds of evidence that a model is asked for."""
+    def model_evidence(self) -> tuple[EvidenceType, ...]:
+        """The types of evidence that come from a model."""
         return tuple(kind for kind in get_args(EvidenceType) if kind in self.evidence)
 
     @property
@@ -199,14 +199,14 @@ class ControllerConfig(GuardedConfig):
     @property
     def templates(self) -> tuple[str, ...]:
         """Those of evidence, judge and policy."""
-        evidence = templates_of(self.asked) if self.steps else ()
+        evidence = templates_of(self.model_evidence) if self.steps else ()
         judging = self._judge.templates if self._judge else ()
         return (*evidence, *judging, *((CHOOSE,) if self.policy == "model" else ()))
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """Evidence asked for once, everything judged, what takes a removed document's place filtered, each choice."""
+        """Evidence requested once, everything judged, what takes a removed document's place filtered, each choice."""
         if self.steps:
-            yield from worst_case(self.asked, case)
+            yield from worst_case(self.model_evidence, case)
         if self._judge:
             yield from self._judge.worst_case(case)
         if "filter" in self.actions:
@@ -243,7 +243,9 @@ class ControllerConfig(GuardedConfig):
             prior,
             self.guard,
             TypeSource.of_collection(site.collection, graph, site.memo) if prior else None,
-            Sources(self.asked, site.model, site.prompts, self.on_error) if self.asked and self.steps else None,
+            Sources(self.model_evidence, site.model, site.prompts, self.on_error)
+            if self.model_evidence and self.steps
+            else None,
             SecondSearch(GroupMembers(site.collection.groups, site.memo), self.again) if self.again else None,
             self.on_error,
         )

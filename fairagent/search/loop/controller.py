@@ -4,7 +4,7 @@ The query q takes in what its first documents have in common, whoever they are a
 comes the controller of group evidence, the action `refine`. For each group g its evidence E_g is what its own best
 documents have in common, or what a model says of it. The refined query is (1 - beta) q + beta sum_g w_g E_g, with w
 beginning at the target t; what would be served is measured, and w_g <- w_g ((t_g + s) / (e_g + s))^eta, until the gap
-stops falling. It is FAIR-QR's promise (arXiv 2503.21092), kept by control rather than by words added to a query.
+stops falling. It is FAIR-QR's promise (arXiv 2503.21092), fulfilled by control rather than by words added to a query.
 """
 
 from collections.abc import Sequence
@@ -149,7 +149,7 @@ def _step(
 
 
 def _stop(environment: Environment, state: State, decision: Decision, usage: Usage) -> Step:
-    """That a model was asked what to do next, and the loop ended: the list stays, and the reply has its price."""
+    """That a model chose to end the loop: the list stays, and the reply has its price."""
     gap = total_gap(state.exposures)
     query, why = environment.search.query, decision.why
     return Step(STOP, query, state.served, state.exposures, gap, accepted=False, usage=usage, reason=why, why=why)

@@ -23,7 +23,7 @@ from fairagent.types import FloatArray
 STEEPNESS, MIDDLE = 10.0, 0.4
 """Of the curve from evidence to probability: tuned on public topics (docs/loop.md)."""
 LEAST_RATIO = 0.02
-"""Below it a document's odds are not told apart, so that none is lost for good."""
+"""Below it a document's odds are not distinguished, so that none is lost for good."""
 CLUSTERED = 0.92
 """The AUC from which on the subject decides whether a label is missing. Measured: gender of encyclopedia pages .95,
 labels deleted at random .50, regions of news .72, tags of packages .87."""

@@ -78,7 +78,7 @@ class Environment:
         return replace(state, scores=scores, served=served, exposures=self.meter.measure(served))
 
     def informed(self, state: State) -> State:
-        """The state with what a model says of the groups, which is asked once in a loop."""
+        """The state with what a model says of the groups, requested once in a loop."""
         if state.model_evidence is not None:
             return state
         evidence, sources = ModelEvidence(), self.controller.sources
@@ -102,7 +102,7 @@ class Environment:
             retrieved = self.controller.second.documents(candidates, evidence)
             joined = self.joined(candidates.ranking, [id for id in retrieved if id not in known])
         except (BackendUnavailable, DataError) as error:
-            return state, (f"the engine failed at the second search, and its first list is kept: {error}",)
+            return state, (f"the engine failed at the second search, so its first list stays: {error}",)
         entering = set(joined.ids) - known
         if not entering:
             return state, ("the refined query finds no other documents",)

@@ -40,7 +40,7 @@ class Channel:
     """One engine's view of the candidates: `own` (n,) for the query, `evidence` (n, g) for each group.
 
     `now` (n,) is the engine's part of the candidates' scores. Refined scores keep its mean and standard deviation:
-    evidence spreads otherwise than a query does, and an engine's weight beside the others is not to change with it.
+    evidence spreads otherwise than a query does, and an engine's weight among the others is not to change with it.
     With `gram` (g, g) own and evidence are products with vectors, of which a mixture has length 1; without it both are
     standardized before they are mixed. `mix` is the evidence's share.
     """

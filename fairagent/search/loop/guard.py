@@ -41,7 +41,7 @@ class Guard:
         """In what `served` is worse than `own`, the head of the engine's list `deep`; "" where it is not."""
         now, before = meter.measure(served), meter.measure(own)
         complaints = [
-            f"less fair in {exposure.dimension}, a gap of {gap:.3f} beside {was:.3f}"
+            f"less fair in {exposure.dimension}, a gap of {gap:.3f}, the engine's is {was:.3f}"
             for exposure, gap, was in zip(now, finite_gaps(now), finite_gaps(before), strict=True)
             if gap - was > self.worse
         ]

@@ -65,9 +65,9 @@ class ModelJudge:
     def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
         """What the calls that were answered say. Raises FatalModelError, and with "fail" what else asking raises."""
         pages = [page_of(document) for document in documents]
-        asked = in_threads(partial(self._ask, query_shown(query)), batches(pages, self.batch), self.workers, "judge")
-        chances = tuple(chance for some, _ in asked for chance in some)
-        failures = dict.fromkeys(failure for _, failure in asked if failure)
+        replies = in_threads(partial(self._ask, query_shown(query)), batches(pages, self.batch), self.workers, "judge")
+        chances = tuple(chance for some, _ in replies for chance in some)
+        failures = dict.fromkeys(failure for _, failure in replies if failure)
         missing = sum(chance is None for chance in chances)
         notes = [f"{missing} of {len(chances)} documents were not judged: {failure}" for failure in failures]
         return RelevanceJudgment(chances, tuple(notes))

@@ -29,7 +29,7 @@ WORDS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupMembers:
-    """Which documents of an index belong to a group; looked up once for a dimension, and kept in `memo`."""
+    """Which documents of an index belong to a group; looked up once for a dimension, and cached in `memo`."""
 
     groups: Groups
     memo: Memo

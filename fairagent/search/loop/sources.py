@@ -30,7 +30,7 @@ MOST_GROUPS = {"llm": 12, "grounded": 12, "passage": 5}
 SHOWN_WORDS = 15
 """Words of a group's documents that the model is shown."""
 MOST_WORDS = 5
-"""Words of a group that are asked for."""
+"""Words that the model gives for a group."""
 LONGEST_PASSAGE = 1000
 """Characters of a passage that are used; a server that holds bounds ends it after forty words, 300 characters."""
 
@@ -171,7 +171,7 @@ def _shown(source: EvidenceType, number: int, dimension: str, label: str, words:
 
 
 def _call(source: EvidenceType, groups: Sequence[object]) -> tuple[str, dict[str, Any]]:
-    """The template that evidence of this type is asked with, and its variables besides the query."""
+    """The template of this type of evidence, and its variables besides the query."""
     grounded = {"grounded": True} if source == "grounded" else {}
     return PASSAGES if source == "passage" else KEYWORDS, {"groups": groups, **grounded}
 
@@ -195,5 +195,5 @@ def worst_case(types: Iterable[EvidenceType], case: Case) -> Iterator[Calls]:
 
 
 def templates_of(types: Iterable[EvidenceType]) -> tuple[str, ...]:
-    """The templates that these types are asked with, each once."""
+    """The templates of these types, each once."""
     return tuple(dict.fromkeys(_call(source, ())[0] for source in types))

@@ -81,7 +81,7 @@ class State:
     candidates by `scores`, re-ranked, `exposures` what it gives the groups. `own` is the list before any action; none
     whose estimated relevance is below `least` takes its place. `own_gap` is the gap of the engine's list as it is.
     `learned` are the documents of each group that evidence is learned from, `model_evidence` what a model says of the
-    groups (None: not asked yet), `mix` both as scores (None: not made yet). `tried` are the actions that were tried,
+    groups (None: not yet), `mix` both as scores (None: not yet). `tried` are the actions that were tried,
     `again` says that the collection was searched again, which brought in the documents `entered`.
     """
 

@@ -5,7 +5,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -174,7 +174,7 @@ class AskingRefiner(ABC):
 
     @abstractmethod
     def messages(self, state: RefineState) -> tuple[Message, ...]:
-        """What the model is asked."""
+        """The prompt."""
 
     def refine(self, state: RefineState) -> Refinement:
         """New keywords for `state.group`; none, and why, where the model knows none.
@@ -215,7 +215,7 @@ class AskingRefiner(ABC):
 
 
 class _NoneUsable(ReplyInvalid):
-    """The reply has the form that was asked for, and no keyword in it; `refused` says why."""
+    """The reply has the required form, and no keyword in it; `refused` says why."""
 
     refused: tuple[str, ...] = ()
 
@@ -239,6 +239,14 @@ class AskingConfig(Part):
     on_error: Literal["keep", "fallback", "fail"] = "fallback"
     """What is done where the model gives no usable reply. keep: the query stays as it is, and the loop ends. fallback:
     the words of the group's own documents (`refine: feedback`) take the place of the model's."""
+
+    def asking(self, model: Model, site: Any) -> AskingRefiner:
+        """The refiner, asking `model`."""
+        raise NotImplementedError
+
+    def build(self, site: Any) -> AskingRefiner:
+        """The refiner."""
+        return self.asking(site.model, site)
 
     def evidence(self, settings: Settings) -> Mapping[str, object]:
         """The longest that the template is shown besides the loop's state."""

@@ -37,7 +37,7 @@ class GroundedRefiner(AskingRefiner):
     feedback: FeedbackRefiner = field(kw_only=True)
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
-        """What the model is asked; with no words and titles where the list holds no document of the group."""
+        """The prompt; with no words and titles where the list holds no document of the group."""
         read = self.feedback.read(state)
         words = [{"word": visible(one.text), "of_group": one.in_group, "of_all": one.in_list} for one in read.words]
         counts = {"of_group": len(read.documents), "of_list": len(state.ranking)}
@@ -72,10 +72,6 @@ class GroundedConfig(AskingConfig):
         """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""
         prepare_words(site, progress)
 
-    def build(self, site: Site) -> GroundedRefiner:
-        """The refiner."""
-        return self.asking(site.model, site)
-
     def asking(self, model: Model, site: Site) -> GroundedRefiner:
         """The refiner, asking `model`."""
         words, limits = words_of(site), (self.keyword_weight, self.drift, self.on_error)
@@ -91,7 +87,7 @@ class LlmRefiner(AskingRefiner):
     template: ClassVar[str] = "refine_query"
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
-        """What the model is asked."""
+        """The prompt."""
         return self.prompts.render(self.template, **template_variables(state))
 
 
@@ -100,10 +96,6 @@ class LlmConfig(AskingConfig):
 
     template: ClassVar[str] = LlmRefiner.template
     kind: Literal["llm"] = "llm"
-
-    def build(self, site: Site) -> LlmRefiner:
-        """The refiner."""
-        return self.asking(site.model, site)
 
     def asking(self, model: Model, site: Site) -> LlmRefiner:
         """The refiner, asking `model`."""

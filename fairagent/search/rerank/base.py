@@ -32,7 +32,7 @@ class UnlabeledColumns:
 class Pool:
     """The candidates for the final ranking of `n` documents.
 
-    `query` is the user's own; `ranking` holds the candidates with the scores of the queries that found them;
+    `query` is the user's own; `ranking` holds the candidates with the scores of the queries that retrieved them;
     `memberships` are their groups, (len(ranking), 1 + g) a dimension with column 0 unknown; `targets` the shares
     (g,) that the known groups of each dimension should get. `importance` (0 to 1) is how much each dimension counts,
     empty: all alike; `unit` what a difference of 1 in relevance is on the scale of the scores, 0: their range.

@@ -190,7 +190,7 @@ class _Columns:
 def _columns(
     memberships: FloatArray, target: FloatArray, unlabeled: UnlabeledColumns | None, importance: float
 ) -> Iterator[_Columns]:
-    """A dimension's known groups, and where the unlabeled count, these beside all that have a label.
+    """A dimension's known groups, and where the unlabeled count, these and all that have a label.
 
     Both count by themselves: how the known groups share what they have is not less urgent where they have little. The
     unlabeled stay near their share, and no known group falls that has less than its own.
@@ -201,7 +201,7 @@ def _columns(
         return
     shares, none = unlabeled.shares, float(unlabeled.shares.sum())
     yield _Columns(known, target, np.minimum(unlabeled.own[len(shares) :], (1 - none) * target), free, importance)
-    # Of the documents that can have a label, the share without one is kept, however many these are.
+    # Of the documents that can have a label, the share without one stays, however many these are.
     margin = TOLERANCE if len(shares) == 1 else TOLERANCE / 2 * (1 - shares[0])
     yield _Columns(
         np.column_stack([unlabeled.rows, known.sum(axis=1)]),

@@ -118,8 +118,7 @@ def mmr(
     """The indices of the `n` documents that MMR picks, in order: argmax weight rel(d) - (1 - weight) max_s sim(d, s).
 
     `relevance` is (m,) with m >= n; `similar(i)` gives the similarity of every document to document i, (m,), and is
-    asked once a pick: the maximum over the documents s picked so far is kept, not computed anew. The first pick is by
-    relevance alone. Ties go to the lower index.
+    called once a pick. The first pick is by relevance alone. Ties go to the lower index.
 
     >>> alike = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
     >>> mmr(np.array([1.0, 0.9, 0.5]), lambda i: alike[i], weight=0.5, n=3)
@@ -154,12 +153,12 @@ class MMRConfig(Part):
         return self.by == "groups"
 
     def check(self, site: Site) -> None:
-        """Raise what is wrong with the embeddings, where they are asked for."""
+        """Raise what is wrong with the embeddings, where they are needed."""
         if self.by == "embeddings":
             check_vectors(site, self.encoder)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Make the index or the embeddings where they are asked for and missing."""
+        """Make the index or the embeddings where they are needed and missing."""
         if self.by == "text":
             prepare_words(site, progress)
         if self.by == "embeddings":
