@@ -16,12 +16,10 @@ from fairagent.storage.threads import progress
 from fairagent.types import (
     Answer,
     AnswerResult,
-    Attribution,
     Debiased,
     Document,
     Filtered,
     Hit,
-    Query,
     SearchResult,
     Usage,
     common,
@@ -32,8 +30,7 @@ from fairagent.types import (
 class Context:
     """The context of an answer: the `first` documents of a ranking, those `chosen` of them, cut to `documents`.
 
-    `filtered` and `debiased` say what became of the others, where a filter or a debiasing was asked; `notes` what is to
-    be known about the texts.
+    `filtered` and `debiased` record what became of the others, `notes` what was cut.
     """
 
     first: tuple[Document, ...]
@@ -61,8 +58,7 @@ class Debiaser(Protocol):
 class Contexts:
     """Makes contexts of the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
 
-    Without a filter all of them stay. With `debiasing`, the context is what that chooses of them and of contexts that
-    it makes. Threads may share it.
+    With `debiasing`, the context is what that chooses of them and of contexts that it makes. Threads may share it.
     """
 
     filter: Filter | None = None
@@ -70,101 +66,83 @@ class Contexts:
     documents: int = 10
     tokens: int = 3000
 
-    def make(self, found: SearchResult, retriever: Retriever) -> Context:
-        """The context for the query of `found`; `retriever` keeps the texts.
+    def make(self, search: SearchResult, retriever: Retriever) -> Context:
+        """The context for the query of `search`; `retriever` has the texts.
 
         Raises UsageError where the engine keeps no texts, and what filter and debiasing raise.
         """
-        query = found.query.text
-        first = tuple(texts_for(found.query, found.ranking.top(self.documents).ids, retriever))
+        query = search.query.text
+        first = tuple(texts_for(search.query, search.ranking.top(self.documents).ids, retriever))
         filtered = self.filter.filter(query, first) if self.filter else None
-        kept = filtered.documents if filtered else first
-        debiased = self.debiasing.apply(query, kept) if self.debiasing else None
-        chosen = debiased.documents if debiased else kept
+        passed = filtered.documents if filtered else first
+        debiased = self.debiasing.apply(query, passed) if self.debiasing else None
+        chosen = debiased.documents if debiased else passed
         documents, notes = fit(chosen, self.tokens)
-        return Context(first, chosen, documents, (*_emptiness(first, kept, chosen), *notes), filtered, debiased)
+        if not chosen:
+            if passed:
+                why = f"debiasing left none of {len(passed)} documents"
+            else:
+                why = f"the filter left none of {len(first)} documents" if first else "the query retrieves nothing"
+            notes = (f"{why}, so there is no context", *notes)
+        return Context(first, chosen, documents, notes, filtered, debiased)
 
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Answers from a ranking's context. Without an attributor the result has no attribution.
-
-    Threads may share it.
-    """
+    """Answers from a ranking's context, without an attribution where there is no attributor. Threads may share it."""
 
     generator: Generator
     contexts: Contexts = Contexts()
     attributor: Attributor | None = None
 
     def answer(
-        self, found: SearchResult, meter: ExposureMeter, retriever: Retriever, on_text: OnText | None = None
+        self, search: SearchResult, meter: ExposureMeter, retriever: Retriever, on_text: OnText | None = None
     ) -> AnswerResult:
-        """An answer to the query of `found`; `meter` is that of its search, `retriever` keeps the texts.
+        """An answer to the query of `search`, whose exposures `meter` measures; `retriever` has the texts.
 
-        Where no document was found, or none survives the filter, the generator is asked without any, and the notes say
-        so. Raises what `Contexts.make`, generator and attributor raise.
+        Without any document, or where none survives the filter, the generator gets none, and the notes say so. Raises
+        what `Contexts.make`, generator and attributor raise.
         """
         started = perf_counter()
         with progress("choosing what to answer from"):
-            context = self.contexts.make(found, retriever)
+            context = self.contexts.make(search, retriever)
+        # The user's query with the topic's words, where the engine added any; not those for a group.
+        topic = [step.query for step in search.trace.steps if step.aim is None][-1]
         with progress("writing the answer"):
-            answer = self.generator.answer(_topic(found), context.documents, on_text)
+            answer = self.generator.answer(topic, context.documents, on_text)
+        made = frozenset(context.debiased.made) if context.debiased else frozenset()
         attribution = None
         if self.attributor:
             with progress("looking what the answer rests on"):
-                attribution = self.attributor.attribute(found.query.text, answer, context.documents)
+                attribution = self.attributor.attribute(search.query.text, answer, context.documents)
+            ids = [document.id for document in context.documents]
+            attribution = with_exposures(attribution, ids, replace(meter, synthetic_ids=made))
         verdicts = context.filtered.verdicts if context.filtered else ()
         removed = removed_by(verdicts, meter) if context.filtered else ()
-        made = frozenset(context.debiased.made) if context.debiased else frozenset()
-        asked = (answer, context, attribution)
-        usage = sum((part.usage for part in asked if part), Usage())
+        usage = sum((part.usage for part in (answer, context, attribution) if part), Usage())
         return AnswerResult(
-            query=found.query,
+            query=search.query,
             answer=answer,
-            context=_hits(context.chosen, found, meter),
-            search=found,
-            notes=(*context.notes, *_made(answer, context.chosen, made)),
+            context=_hits(context.chosen, search, meter),
+            search=search,
+            notes=(*context.notes, *_made_citations(answer, context.chosen, made)),
             filtered=context.filtered,
             removed=removed,
-            attribution=_measured(attribution, context.documents, replace(meter, synthetic_ids=made)),
-            seconds=found.trace.seconds + perf_counter() - started,
+            attribution=attribution,
+            seconds=search.trace.seconds + perf_counter() - started,
             debiased=context.debiased,
-            alarms=(*found.trace.alarms, *filter_alarms(verdicts, removed), *common.of_usage(usage)),
+            alarms=(*search.trace.alarms, *filter_alarms(verdicts, removed), *common.of_usage(usage)),
         )
 
 
-def _topic(found: SearchResult) -> Query:
-    """The user's query with the topic's words, where the engine told any; not those for a group."""
-    return [step.query for step in found.trace.steps if step.aim is None][-1]
-
-
-def _hits(chosen: Sequence[Document], found: SearchResult, meter: ExposureMeter) -> tuple[Hit, ...]:
-    """The lines of the documents that were chosen; one that was made has rank 0, and nobody knows its groups."""
-    hits = {hit.id: hit for hit in found.hits}
+def _hits(chosen: Sequence[Document], search: SearchResult, meter: ExposureMeter) -> tuple[Hit, ...]:
+    """The lines of the documents that were chosen; one that was made has rank 0, and its groups are unknown."""
+    hits = {hit.id: hit for hit in search.hits}
     unknown: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
     return tuple(hits.get(one.id) or Hit(0, one.id, 0.0, one.title, unknown, one.snippet) for one in chosen)
 
 
-def _made(answer: Answer, chosen: Sequence[Document], made: frozenset[str]) -> tuple[str, ...]:
-    """That the answer cites what is no document of the collection."""
-    cited = [number for number in sorted(answer.cited) if chosen[number - 1].id in made]
-    if not cited:
-        return ()
-    numbers = ", ".join(f"[{number}]" for number in cited)
-    return (f"{numbers}: synthesized for fairness, not from the collection; a source of nothing",)
-
-
-def _emptiness(first: Sequence[Document], kept: Sequence[Document], chosen: Sequence[Document]) -> tuple[str, ...]:
-    if chosen:
-        return ()
-    if kept:
-        return (f"debiasing left none of {len(kept)} documents, so there is no context",)
-    if not first:
-        return ("the query retrieves nothing, so there is no context",)
-    return (f"the filter left none of {len(first)} documents, so there is no context",)
-
-
-def _measured(
-    attribution: Attribution | None, documents: tuple[Document, ...], meter: ExposureMeter
-) -> Attribution | None:
-    return with_exposures(attribution, [one.id for one in documents], meter) if attribution else None
+def _made_citations(answer: Answer, chosen: Sequence[Document], made: frozenset[str]) -> tuple[str, ...]:
+    """A note where the answer cites what is no document of the collection."""
+    numbers = ", ".join(f"[{number}]" for number in sorted(answer.cited) if chosen[number - 1].id in made)
+    return (f"{numbers}: synthesized for fairness, not from the collection; a source of nothing",) if numbers else ()

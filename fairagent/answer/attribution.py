@@ -1,21 +1,14 @@
-"""Attribution by entailment (NLI): an answer rests on the documents that entail it.
+"""Attribution: how far an answer rests on each document of its context.
 
-Source: Kim & Diaz, Towards Fair RAG, ICTIR 2025 (there with roberta-large-mnli).
-
-The `Attributor` protocol, what attributors share, and the group exposures of an attribution.
-
-Attribution by the answer's own citations: costs nothing, and trusts the generator.
-
-Attribution by sentence embeddings: an answer rests on documents with a very similar sentence. Offline.
-
-Attribution by a language model, which is asked about each document whether the answer rests on it.
+By entailment (NLI; Kim & Diaz, Towards Fair RAG, ICTIR 2025, there with roberta-large-mnli), by the answer's own
+citations, by sentence embeddings, or by a language model that judges each document.
 """
 
 import importlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -40,7 +33,7 @@ from fairagent.llm.budget import in_threads, ledger
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.measures import Discount, Uniform
-from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder, open_encoder
+from fairagent.retrieve.encoders import BUNDLED, Encoder, open_encoder
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
 from fairagent.storage.packages import load, read_config
@@ -59,15 +52,11 @@ class Attributor(Protocol):
         ...
 
 
-def nothing_to_ask(kind: str, said: object, documents: Sequence[Document]) -> Attribution | None:
-    """The attribution where the answer says nothing (`said` is empty) or has no context; None where one is to be made.
-
-    >>> nothing_to_ask("nli", "", [Document("d1", "A judge.")]).notes
-    ('the answer is empty',)
-    """
-    if said and documents:
+def _no_attribution(kind: str, claim: object, documents: Sequence[Document]) -> Attribution | None:
+    """The attribution where the answer is empty or has no context; None where one is to be made."""
+    if claim and documents:
         return None
-    return Attribution(kind, np.zeros(len(documents)), () if said else ("the answer is empty",))
+    return Attribution(kind, np.zeros(len(documents)), () if claim else ("the answer is empty",))
 
 
 def statement(answer: Answer) -> str:
@@ -79,19 +68,16 @@ def statement(answer: Answer) -> str:
     return without_citations(visible(answer.text)).strip()
 
 
-ALIKE = Uniform()
-
-
 def with_exposures(
-    attribution: Attribution, ids: Sequence[str], meter: ExposureMeter, discount: Discount = ALIKE
+    attribution: Attribution, ids: Sequence[str], meter: ExposureMeter, discount: Discount | None = None
 ) -> Attribution:
     """`attribution` with the exposures of its documents `ids` (the context in rank order), measured by `meter`.
 
     `retrieved` counts every document of the context, `exposures` each by how far the answer rests on it: the expected
-    exposure of a group in what is attributed. All places weigh the same, since a model reads the whole context; another
+    exposure of a group in what is attributed. All places weigh the same, since a model reads the whole context; a
     `discount` weighs both by rank. An answer that rests on nothing gives all groups 0.
     """
-    places = discount(len(ids))
+    places = (discount or Uniform())(len(ids))
     return replace(
         attribution, exposures=meter.weigh(ids, places * attribution.weights), retrieved=meter.weigh(ids, places)
     )
@@ -100,18 +86,17 @@ def with_exposures(
 WHAT = "classifier of text pairs"
 BATCH = 8
 """Pairs that the model reads at a time."""
-
 SHORTEST_PREMISE = 32
 """Tokens of each document that a model reads at least, however long the answer is."""
 
 
 class NliAttributor:
-    """Asks a transformers model for natural language inference whether each document entails the answer.
+    """Lets a transformers model for natural language inference decide whether each document entails the answer.
 
     `name` is a model's folder, or its name in the Hugging Face cache (nothing is downloaded); `device` is torch's. The
     premise is the document, the hypothesis the answer without its citations. A document weighs 1 if "entailment", as
-    the model's own `id2label` names it, is the likeliest label, and 0 if not. A pair longer than the model takes loses
-    the end of its premise. Threads may share it.
+    the model's own `id2label` names it, is the likeliest label, else 0. A pair longer than the model takes loses the
+    end of its premise. Threads may share it.
 
     Raises BackendUnavailable where the package or the model is missing, or the model has no such label.
     """
@@ -126,7 +111,7 @@ class NliAttributor:
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
         """See `Attributor.attribute`; `notes` says where an answer was too long to be read whole."""
         hypothesis = statement(answer)
-        if nothing := nothing_to_ask("nli", hypothesis, documents):
+        if nothing := _no_attribution("nli", hypothesis, documents):
             return nothing
         premises = [f"{page.title}\n{page.text}".strip() for page in map(page_of, documents)]
         # Fast tokenizers change their padding and truncation in place, which other threads would see.
@@ -140,24 +125,16 @@ class NliAttributor:
     def _entailed(self, premises: Sequence[str], hypothesis: str) -> Any:
         """Which of the premises entail the hypothesis, (n,) of bool."""
         torch = importlib.import_module("torch")
-        pairs = self._tokenizer(
-            list(premises),
-            [hypothesis] * len(premises),
-            truncation="only_first",
-            max_length=self._limit,
-            padding=True,
-            return_tensors="pt",
-        ).to(self._model.device)
+        options = {"truncation": "only_first", "max_length": self._limit, "padding": True, "return_tensors": "pt"}
+        pairs = self._tokenizer(list(premises), [hypothesis] * len(premises), **options).to(self._model.device)
         with torch.inference_mode():
             scores = self._model(**pairs).logits
         return (scores.argmax(dim=-1) == self._entailment).cpu().numpy()
 
     def _fitting(self, hypothesis: str) -> tuple[str, tuple[str, ...]]:
         """The hypothesis, cut only where it would leave no room for a premise; and a note then."""
-        # Room for itself, the marks around the pair, and a little premise.
-        room = (
-            self._limit - self._tokenizer.num_special_tokens_to_add(pair=True) - min(SHORTEST_PREMISE, self._limit // 2)
-        )
+        marks = self._tokenizer.num_special_tokens_to_add(pair=True)
+        room = self._limit - marks - min(SHORTEST_PREMISE, self._limit // 2)
         tokens = self._tokenizer(hypothesis, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
         offsets = tokens["offset_mapping"]
         if len(offsets) <= room:
@@ -183,7 +160,7 @@ def entailment_label(id2label: Mapping[int, str], name: str) -> int:
 
 def _longest_pair(tokenizer: Any, model: Any) -> int:
     """How many tokens the model takes, marks included."""
-    # A tokenizer that knows no limit says 1e30. RoBERTa's positions start at 2.
+    # A tokenizer that knows no limit has 1e30. RoBERTa's positions start at 2.
     positions = int(getattr(model.config, "max_position_embeddings", 0)) or 512
     return min(int(tokenizer.model_max_length), positions if tokenizer.model_max_length <= positions else positions - 2)
 
@@ -250,8 +227,8 @@ THRESHOLD = 0.6
 class EmbeddingAttributor:
     """A document weighs 1 if one of its sentences is similar to a sentence of the answer (>= `threshold`), else 0.
 
-    Likeness is the cosine of the vectors that `encoder` makes, in [-1, 1]. A document's sentences are read with its
-    title before them, since most call their subject "he", "she" or "it". Likeness knows a subject better than a claim:
+    The similarity is the cosine of the vectors that `encoder` makes, in [-1, 1]. A document's sentences are read with
+    its title before them, since most call their subject "he", "she" or "it". It reflects a subject better than a claim:
     two sentences that contradict each other can be close. Where that matters, take `NliAttributor`.
     """
 
@@ -261,21 +238,16 @@ class EmbeddingAttributor:
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
         """See `Attributor.attribute`."""
         claims = sentences(statement(answer))
-        if nothing := nothing_to_ask("embeddings", claims, documents):
+        if nothing := _no_attribution("embeddings", claims, documents):
             return nothing
         pages = [page_of(document) for document in documents]
         parts = [[f"{page.title}: {part}".lstrip(": ") for part in sentences(page.text) or [""]] for page in pages]
-        vectors = _unit(self.encoder.documents([*claims, *(sentence for part in parts for sentence in part)]))
-        likeness = (vectors[len(claims) :] @ vectors[: len(claims)].T).max(axis=1)
+        vectors = self.encoder.documents([*claims, *(sentence for part in parts for sentence in part)])
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        similarity = (vectors[len(claims) :] @ vectors[: len(claims)].T).max(axis=1)
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        best = np.maximum.reduceat(likeness, starts)
+        best = np.maximum.reduceat(similarity, starts)
         return Attribution("embeddings", (best >= self.threshold).astype(np.float64))
-
-
-def _unit(vectors: Embeddings) -> Embeddings:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Embeddings = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return unit
 
 
 class EmbeddingConfig(Part):
@@ -306,8 +278,8 @@ class JudgeAttributor:
     """Asks `model` with the template `attribute`; a document weighs 1 if the model passes it, else 0.
 
     The model sees the answer without its citations. `batch` documents are judged in one call, `workers` calls run at a
-    time. Where one of them gives no usable reply there are no verdicts, since weights with holes would be made up: the
-    answer's own citations count ("fallback"), or the error is raised ("fail").
+    time. Where one gives no usable reply, the answer's own citations count ("fallback"), since weights with holes would
+    be made up, or the error is raised ("fail").
     """
 
     model: Model
@@ -319,37 +291,34 @@ class JudgeAttributor:
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
         """See `Attributor.attribute`; `notes` says what the model did not see, and where citations count instead."""
         claim = statement(answer)
-        if nothing := nothing_to_ask("judge", claim, documents):
+        if nothing := _no_attribution("judge", claim, documents):
             return nothing
         pages = [page_of(document) for document in documents]
         notes = [f"document {number}: {page.note}" for number, page in enumerate(pages, start=1) if page.note]
         if len(claim) > LONGEST_ANSWER:
             notes.append(f"answer cut to {LONGEST_ANSWER:,} of {len(claim):,} characters")
-        ask = partial(self._ask, query_shown(query), claim[:LONGEST_ANSWER])
+        texts = {"query": query_shown(query), "answer": claim[:LONGEST_ANSWER]}
+
+        def judge(batch: Sequence[Page]) -> list[bool]:
+            verdicts, _ = ask_verdicts(self.model, self.prompts, PROMPT, batch, **texts)
+            return [verdict.passed for verdict in verdicts]
 
         def judged() -> Attribution:
-            asked = in_threads(ask, batches(pages, self.batch), self.workers, "attribute")
-            return Attribution(
-                "judge", np.array([one for some in asked for one in some], dtype=np.float64), tuple(notes)
-            )
+            passed = chain.from_iterable(in_threads(judge, batches(pages, self.batch), self.workers, "attribute"))
+            return Attribution("judge", np.array(list(passed), dtype=np.float64), tuple(notes))
 
         def cited(error: ModelError | BudgetExceeded) -> Attribution:
-            found = CitationAttributor().attribute(query, answer, documents)
-            return replace(
-                found, notes=(f"the judge gave no usable verdict, so citations count: {error}", *found.notes)
-            )
+            by_citation = CitationAttributor().attribute(query, answer, documents)
+            note = f"the judge gave no usable verdict, so citations count: {error}"
+            return replace(by_citation, notes=(note, *by_citation.notes))
 
         with ledger() as book:
-            found = unless_failing(judged, self.on_error, cited)
-        return replace(found, usage=book.usage)
-
-    def _ask(self, query: str, claim: str, pages: Sequence[Page]) -> list[bool]:
-        verdicts, _ = ask_verdicts(self.model, self.prompts, PROMPT, pages, query=query, answer=claim)
-        return [verdict.passed for verdict in verdicts]
+            attribution = unless_failing(judged, self.on_error, cited)
+        return replace(attribution, usage=book.usage)
 
 
 class JudgeConfig(Part):
-    """The language model is asked about each document."""
+    """The language model judges each document."""
 
     template: ClassVar[str] = PROMPT
     kind: Literal["judge"] = "judge"

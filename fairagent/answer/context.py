@@ -19,21 +19,25 @@ _PART_OF_WORD = re.compile(r"\s\S{0,40}$")
 def fit(documents: Sequence[Document], tokens: int) -> tuple[tuple[Document, ...], tuple[str, ...]]:
     """The documents as a generator reads them, about `tokens` of text together, and notes on what was cut.
 
-    Hidden characters are taken out. No document is left out, since that would take from the last ones all they have:
-    each gets the same share of the tokens, and what short ones leave over goes to the longer ones. Texts are cut at the
-    end of a word.
+    Hidden characters are taken out. No document is left out: each gets the same share of the tokens, and what short
+    ones leave over goes to the longer ones. Texts are cut at the end of a word.
 
     >>> short, long = Document("d1", "A judge."), Document("d2", "lawyer " * 100)
-    >>> kept, notes = fit([short, long], 12)
-    >>> kept[1].text, notes
+    >>> documents, notes = fit([short, long], 12)
+    >>> documents[1].text, notes
     ('lawyer lawyer lawyer lawyer lawyer', ('1 of 2 documents was cut to fit 12 tokens',))
     """
-    seen = [replace(one, title=visible(one.title)[:LONGEST_TITLE], text=visible(one.text)) for one in documents]
-    shares = _shares([estimate_tokens(one.text) for one in seen], tokens)
-    kept = tuple(replace(one, text=shortened(one.text, share)) for one, share in zip(seen, shares, strict=True))
-    cut = sum(before.text != after.text for before, after in zip(seen, kept, strict=True))
+    shown = [replace(one, title=visible(one.title)[:LONGEST_TITLE], text=visible(one.text)) for one in documents]
+    lengths = [estimate_tokens(one.text) for one in shown]
+    shares, left = [0] * len(shown), tokens
+    # The shortest first, an equal share of the rest each.
+    for rank, place in enumerate(sorted(range(len(shown)), key=lengths.__getitem__)):
+        shares[place] = min(lengths[place], left // (len(shown) - rank))
+        left -= shares[place]
+    fitting = tuple(replace(one, text=shortened(one.text, share)) for one, share in zip(shown, shares, strict=True))
+    cut = sum(before.text != after.text for before, after in zip(shown, fitting, strict=True))
     were = "was" if cut == 1 else "were"
-    return kept, (f"{cut} of {len(kept)} documents {were} cut to fit {tokens:,} tokens",) if cut else ()
+    return fitting, (f"{cut} of {len(fitting)} documents {were} cut to fit {tokens:,} tokens",) if cut else ()
 
 
 def arrange(count: int, order: Order) -> tuple[int, ...]:
@@ -66,12 +70,3 @@ def shortened(text: str, tokens: int) -> str:
     # A very long word is the text of a script without spaces.
     part = _PART_OF_WORD.search(start)
     return start[: part.start()].rstrip() if part else start
-
-
-def _shares(lengths: Sequence[int], tokens: int) -> list[int]:
-    """How many tokens each text gets, at most its length: the shortest first, an equal share of the rest each."""
-    shares = [0] * len(lengths)
-    for left, place in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
-        shares[place] = min(lengths[place], tokens // (len(lengths) - left))
-        tokens -= shares[place]
-    return shares

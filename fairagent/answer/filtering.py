@@ -1,12 +1,7 @@
 """FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs.
 
 Source: FairFT and FairFilter (the second seed system), its section on FairFilter; prompts in this project's words.
-
-Documents as a model is shown them: visible text, cut to a length, under ids that no author can predict.
-
-The `Filter` protocol, and asking a model for verdicts on documents.
-
-Reading FairFilter's replies as its authors' released code does, for comparison.
+Documents are shown to a model as visible text, cut to a length, under ids that no author can predict.
 """
 
 import hashlib
@@ -38,6 +33,10 @@ LARGEST_CALL = 40_000
 """Bytes of all documents of one call; with the longest query they fit into a prompt (64 kB)."""
 
 ID_DIGITS = 12
+TEMPERATURE = 0.0
+"""The paper's: the same documents are to get the same verdicts."""
+LONGEST_REASON = 200
+"""Characters of a model's reason that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +73,16 @@ def as_data(ids: Sequence[str], pages: Sequence[Page]) -> list[dict[str, str]]:
     return [{"id": id, "title": page.title, "text": page.text} for id, page in zip(ids, pages, strict=True)]
 
 
-def call_ids(prompt: str, asked: Sequence[str], pages: Sequence[Page]) -> tuple[str, ...]:
-    """The ids of the pages in one call: `prompt` (a template's id), what is `asked`, and all pages make them.
+def call_ids(prompt: str, variables: Sequence[str], pages: Sequence[Page]) -> tuple[str, ...]:
+    """The ids of the pages in one call, made of `prompt` (a template's id), the other `variables`, and all pages.
 
     >>> call_ids("fairness_filter", ["lawyers"], [Page("d1", "", "A lawyer.")]) # doctest: +ELLIPSIS
     ('...',)
     """
-    # Not random, so that a repeated run makes the same requests and finds their replies in the cache. Still no
-    # document can name an id, its own or a neighbor's ("document 3f.. passes"): every id is a hash over all texts of
-    # the call, the author's own included. To write one into a text changes all of them, even for an author who knows
-    # the query and the other documents.
-    content = json.dumps([prompt, *asked, *([page.title, page.text] for page in pages)])
+    # Not random, so that a repeated run makes the same requests, whose replies are cached. Still no document can name
+    # an id, its own or a neighbor's ("document 3f.. passes"): every id is a hash over all texts of the call, so that
+    # writing one into a text changes all of them, even for an author who knows the query and the other documents.
+    content = json.dumps([prompt, *variables, *([page.title, page.text] for page in pages)])
     digest = hashlib.sha256(content.encode()).hexdigest()
     places = range(len(pages))
     return tuple(hashlib.sha256(f"{digest} {place}".encode()).hexdigest()[:ID_DIGITS] for place in places)
@@ -112,11 +110,6 @@ def batches(pages: Sequence[Page], most: int) -> Iterator[tuple[Page, ...]]:
         yield tuple(batch)
 
 
-TEMPERATURE = 0.0
-"""The paper's: a verdict is to be the same whenever it is asked for."""
-
-LONGEST_REASON = 200
-"""Characters of a model's reason that are kept."""
 Reason = Annotated[str, text_within(160)]
 """Twenty words, where a server holds bounds."""
 
@@ -136,43 +129,42 @@ class Verdicts(Reply):
 
 
 def ask_verdicts(
-    model: Model, prompts: Prompts, prompt: str, pages: Sequence[Page], **asked: str
+    model: Model, prompts: Prompts, prompt: str, pages: Sequence[Page], **variables: str
 ) -> tuple[tuple[DocumentVerdict, ...], Usage]:
-    """The model's verdicts on `pages`, in their order, and what they took; `asked` are the template's other variables.
+    """The model's verdicts on `pages`, in their order, and their usage; `variables` are the template's others.
 
     The reply has to hold each id of the call once, in the documents' order: where one is unknown, missing, repeated
-    or in another's place, no verdict can be told to be its document's. The model is asked again then, and after that
-    ReplyInvalid raised; and what else `ask` raises.
+    or in another's place, no verdict is certain to be its document's. It is then corrected, and after that ReplyInvalid
+    raised; and what else `ask` raises.
     """
-    ids = call_ids(prompt, tuple(asked.values()), pages)
+    ids = call_ids(prompt, tuple(variables.values()), pages)
 
     def accept(reply: Verdicts) -> None:
         check_ids(ids, [verdict.id for verdict in reply.verdicts])
 
     narrowed = {"verdicts": one_for_each(DocumentVerdict, "id", ids)}
-    request = prompts.request(prompt, {"documents": as_data(ids, pages), **asked}, TEMPERATURE, accept, narrowed)
+    request = prompts.request(prompt, {"documents": as_data(ids, pages), **variables}, TEMPERATURE, accept, narrowed)
     reply, usage = ask(model, request, Verdicts)
     return tuple(reply.verdicts), usage
 
 
-def check_ids(expected: Sequence[str], found: Sequence[str]) -> None:
-    """Raise ReplyInvalid, saying what to do, unless `found` are the `expected` ids in their order.
+def check_ids(expected: Sequence[str], ids: Sequence[str]) -> None:
+    """Raise ReplyInvalid, saying what to do, unless `ids` are the `expected` ones in their order.
 
     >>> check_ids(["a", "b"], ["b", "a"])
     Traceback (most recent call last):
     fairagent.errors.ReplyInvalid: the verdicts must have the ids of the documents in their order: a, b
     """
-    if list(found) == list(expected):
+    if list(ids) == list(expected):
         return
-    missing = [id for id in expected if id not in found]
-    unknown = sum(id not in expected for id in found)
-    faults = [
-        f"; missing: {', '.join(missing)}" if missing else "",
-        f"; unknown: {unknown}" if unknown else "",
-        "; an id is repeated" if len(set(found)) < len(found) else "",
-    ]
-    order = ", ".join(expected)
-    raise ReplyInvalid(f"the verdicts must have the ids of the documents in their order: {order}{''.join(faults)}")
+    missing = ", ".join(id for id in expected if id not in ids)
+    unknown = sum(id not in expected for id in ids)
+    raise ReplyInvalid(
+        f"the verdicts must have the ids of the documents in their order: {', '.join(expected)}"
+        + (f"; missing: {missing}" if missing else "")
+        + (f"; unknown: {unknown}" if unknown else "")
+        + ("; an id is repeated" if len(set(ids)) < len(ids) else "")
+    )
 
 
 def reason_text(reason: str) -> str:
@@ -187,17 +179,17 @@ class Filter(Protocol):
     def filter(self, query: str, documents: Sequence[Document]) -> Filtered:
         """The documents that stay, in the order given, and a verdict on every one of `documents`, in their order.
 
-        Nothing is added and nothing changes its place. Raises FatalModelError and BudgetExceeded where a model was
-        asked and none of its calls can succeed.
+        Nothing is added and nothing changes its place. Raises FatalModelError and BudgetExceeded where no call of a
+        model can succeed.
         """
         ...
 
 
 def parse_verdict(reply: str) -> bool:
-    """Whether the reply says that a document has passed; what cannot be read has not.
+    """Whether the reply passes a document, read as the authors' released code does; what cannot be read has not.
 
     The text from the first { to the next } is put in lower case and read as JSON; its key "pass" has to be true, or
-    the text "true". So neither quotes of the wrong kind nor a brace before the key are forgiven.
+    the text "true". So neither quotes of the wrong sort nor a brace before the key are forgiven.
 
     >>> parse_verdict('Sure! {"Pass": True}'), parse_verdict('{"Pass": "yes"}'), parse_verdict("True")
     (True, False, False)
@@ -213,14 +205,6 @@ def parse_verdict(reply: str) -> bool:
     return passed is True or passed == "true"
 
 
-def ask_as_authors(model: Model, prompts: Prompts, prompt: str, query: str, page: Page) -> tuple[bool, Usage]:
-    """Whether the page passes, by a free text that `parse_verdict` reads, and what that took."""
-    ids = call_ids(prompt, [query], [page])
-    variables = {"query": query, "documents": as_data(ids, [page])}
-    answer = model.complete(prompts.request(prompt, variables, TEMPERATURE))
-    return parse_verdict(answer.text), answer.usage
-
-
 FAIRNESS = "fairness_filter"
 UTILITY = "utility_filter"
 
@@ -232,7 +216,7 @@ def steps(utility: bool) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Opinion:
-    """What one step says about one document; None where it was not answered."""
+    """One step's opinion on one document; None where there was no answer."""
 
     passed: bool | None
     note: str = ""
@@ -247,8 +231,8 @@ class FairFilter:
     model can sway its own verdict alone. `workers` calls run at a time, so 10 documents take at most 20 calls and, with
     10 workers, the time of two.
 
-    `on_error` says what becomes of a document that no usable verdict came for (an invalid reply, also when asked again;
-    a refusal; an overloaded server): "keep" it, its verdict saying so, "drop" it, or "fail" with the model's error.
+    `on_error` says what becomes of a document without a usable verdict (an invalid reply, also after a correction; a
+    refusal; an overloaded server): "keep" it, its verdict noting so, "drop" it, or "fail" with the model's error.
     `compat="authors"` reads replies as the released code does (`parse_verdict`), with templates of your own that ask
     for {"Pass": true}; it needs `batch=1`.
 
@@ -281,61 +265,52 @@ class FairFilter:
         pages = [page_of(document) for document in documents]
         judged = in_threads(judge, batches(pages, self.batch), self.workers, "filter")
         verdicts = tuple(verdict for some, _ in judged for verdict in some)
-        kept = tuple(document for document, verdict in zip(documents, verdicts, strict=True) if verdict.kept)
-        return Filtered(kept, verdicts, sum((usage for _, usage in judged), Usage()))
+        retained = tuple(document for document, verdict in zip(documents, verdicts, strict=True) if verdict.kept)
+        return Filtered(retained, verdicts, sum((usage for _, usage in judged), Usage()))
 
     def _judge(self, query: str, pages: Sequence[Page]) -> tuple[list[Verdict], Usage]:
-        """Both steps for one batch."""
-        fair, usage = self._ask(FAIRNESS, query, pages)
-        unfair = [page for page, opinion in zip(pages, fair, strict=True) if opinion.passed is False]
+        """Both steps for one batch; the last one that a page was in decides."""
+        first, usage = self._ask(FAIRNESS, query, pages)
+        unfair = [page for page, opinion in zip(pages, first, strict=True) if opinion.passed is False]
         useful, more = self._ask(UTILITY, query, unfair if self.utility else [])
         second = iter(useful)
         verdicts = []
-        for page, first in zip(pages, fair, strict=True):
-            asked = [first, next(second)] if first.passed is False and self.utility else [first]
-            verdicts.append(self._verdict(page, asked))
+        for page, fair in zip(pages, first, strict=True):
+            both = self.utility and fair.passed is False
+            last = next(second) if both else fair
+            stays = self.on_error == "keep" if last.passed is None else last.passed
+            notes = [fair.note, last.note if both else "", page.note]
+            if last.passed is None:
+                notes.insert(2, "kept all the same" if stays else "dropped")
+            verdict = Verdict(
+                page.id, stays, fair.passed, last.passed if both else None, "; ".join(filter(None, notes))
+            )
+            verdicts.append(verdict)
         return verdicts, usage + more
 
-    def _verdict(self, page: Page, asked: Sequence[_Opinion]) -> Verdict:
-        """What becomes of a page after the one or two steps it was `asked` about: the last one decides."""
-        last = asked[-1]
-        kept = self.on_error == "keep" if last.passed is None else last.passed
-        notes = [opinion.note for opinion in asked]
-        if last.passed is None:
-            notes.append("kept all the same" if kept else "dropped")
-        useful = last.passed if len(asked) > 1 else None
-        return Verdict(page.id, kept, asked[0].passed, useful, "; ".join(filter(None, [*notes, page.note])))
-
     def _ask(self, prompt: str, query: str, pages: Sequence[Page]) -> tuple[list[_Opinion], Usage]:
-        """One step's opinion on each of the pages."""
+        """One step's opinion on each of the pages, in one call."""
         if not pages:
             return [], Usage()
+
+        def opinions() -> tuple[list[_Opinion], Usage]:
+            if self.compat:
+                variables = {"query": query, "documents": as_data(call_ids(prompt, [query], pages), pages)}
+                answer = self.model.complete(self.prompts.request(prompt, variables, TEMPERATURE))
+                return [_Opinion(parse_verdict(answer.text))], answer.usage
+            verdicts, usage = ask_verdicts(self.model, self.prompts, prompt, pages, query=query)
+            return [_Opinion(verdict.passed, reason_text(verdict.reason)) for verdict in verdicts], usage
 
         def otherwise(error: ModelError | BudgetExceeded) -> tuple[list[_Opinion], Usage]:
             if isinstance(error, ReplyError) and len(pages) > 1:
                 # One text that makes the model decline or ramble must not cost its neighbors their verdicts.
-                return self._ask_singly(prompt, query, pages, error.usage)
+                singly = [self._ask(prompt, query, [page]) for page in pages]
+                return [opinion for (opinion,), _ in singly], sum((usage for _, usage in singly), error.usage)
             if self.on_error == "fail":
                 raise error
             return [_Opinion(None, f"not judged: {reason_text(str(error))}")] * len(pages), error.usage
 
-        return unless_failing(lambda: self._opinions(prompt, query, pages), "keep", otherwise)
-
-    def _opinions(self, prompt: str, query: str, pages: Sequence[Page]) -> tuple[list[_Opinion], Usage]:
-        """The model's, in one call."""
-        if self.compat:
-            passed, usage = ask_as_authors(self.model, self.prompts, prompt, query, pages[0])
-            return [_Opinion(passed)], usage
-        verdicts, usage = ask_verdicts(self.model, self.prompts, prompt, pages, query=query)
-        return [_Opinion(verdict.passed, reason_text(verdict.reason)) for verdict in verdicts], usage
-
-    def _ask_singly(self, prompt: str, query: str, pages: Sequence[Page], spent: Usage) -> tuple[list[_Opinion], Usage]:
-        opinions = []
-        for page in pages:
-            (opinion,), usage = self._ask(prompt, query, [page])
-            opinions.append(opinion)
-            spent = spent + usage
-        return opinions, spent
+        return unless_failing(opinions, "keep", otherwise)
 
 
 class FairFilterConfig(Part):
@@ -355,7 +330,7 @@ class FairFilterConfig(Part):
         return steps(self.utility)
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """Every document as long as a model is ever shown one, and asked about twice."""
+        """Every document as long as a model is ever shown one, in both steps."""
         for step in self.templates:
             yield from longest_calls(case, step, case.settings.context.documents, self.batch)
 

@@ -1,12 +1,7 @@
-"""Answers by a language model that cites the documents it was shown.
+"""Answers from documents, with citations: by a language model, or of the context's most relevant sentences.
 
-The `Generator` protocol: it answers a query from documents, and cites those that it used.
-
-Sentence splitting by a small rule, without language data.
-
-Citations such as [2], [1, 3] and [1-3] in an answer's text, checked against the context.
-
-Answers without a language model: the context's most relevant sentences, with citations.
+Sentences are split by a small rule, without language data. Citations such as [2], [1, 3] and [1-3] are checked against
+the context.
 """
 
 from __future__ import annotations
@@ -14,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol
 
@@ -35,7 +30,7 @@ from fairagent.types.clean import THOUGHTS, query_shown, visible
 from fairagent.types.search import as_query
 
 OnText = Callable[[str], None]
-"""Is told the answer piece by piece while it is being written; all pieces together are its text."""
+"""Called with the answer piece by piece while it is being written; all pieces together are its text."""
 
 
 class Generator(Protocol):
@@ -44,7 +39,7 @@ class Generator(Protocol):
     def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
         """An answer from `documents`, the context in rank order, that cites them by number from 1; there may be none.
 
-        What `on_text` raises ends the answer. Raises ModelError where a model was asked and gave no usable answer.
+        What `on_text` raises ends the answer. Raises ModelError where a model gave no usable answer.
         """
         ...
 
@@ -88,11 +83,11 @@ def without_citations(text: str) -> str:
 
 @dataclass(slots=True)
 class CitationReader:
-    """Reads an answer to `documents` documents piece by piece, and leaves out the citations of documents there are not.
+    """Reads an answer to `documents` documents piece by piece, and leaves out citations beyond their numbers.
 
-    `on_text` is told what is sure so far: a citation is held back until it is complete, and what a reasoning model
-    thinks aloud at the beginning is not told at all. All it is told together is `text`. `cited` are the numbers in the
-    order of their first mention, `invented` those that were left out.
+    `on_text` gets what is sure so far, together `text`: a citation is held back until it is complete, and what a
+    reasoning model thinks aloud at the beginning is left out. `cited` are the numbers in the order of their first
+    mention, `invented` those that were left out.
 
     >>> reader = CitationReader(3)
     >>> reader.read("A judge [1, 9], then a sen")
@@ -121,14 +116,14 @@ class CitationReader:
                 if start and begin.startswith(start):
                     return
                 break
-            _, found, after = self._waiting.partition(end)
-            if not found:
+            _, ended, after = self._waiting.partition(end)
+            if not ended:
                 # The end may have come in part.
                 self._waiting = self._waiting[1 - len(end) :]
                 return
             self._thinking, self._waiting = False, after
         unfinished = _UNFINISHED.search(self._waiting, max(0, len(self._waiting) - HELD))
-        self._tell(unfinished.start() if unfinished else len(self._waiting))
+        self._pass_on(unfinished.start() if unfinished else len(self._waiting))
 
     def close(self) -> None:
         """The answer is complete."""
@@ -136,9 +131,9 @@ class CitationReader:
             # It thought until it was cut off.
             self._waiting = ""
         self._waiting = self._waiting.rstrip()
-        self._tell(len(self._waiting))
+        self._pass_on(len(self._waiting))
 
-    def _tell(self, length: int) -> None:
+    def _pass_on(self, length: int) -> None:
         sure, self._waiting = self._waiting[:length], self._waiting[length:]
         checked = _CITATION.sub(self._check, sure)
         if not self.text:
@@ -153,11 +148,12 @@ class CitationReader:
         good: list[str] = []
         bad: list[str] = []
         for part in _PART.finditer(citation[1]):
-            ends = [int(number) for number in part.groups() if number]
-            there = min(ends) >= 1 and max(ends) <= self.documents
-            (good if there else bad).append(part[0])
-            numbers = range(min(ends), max(ends) + 1) if there else ()
-            self.cited += [number for number in numbers if number not in self.cited]
+            ends = sorted(int(number) for number in part.groups() if number)
+            if ends[0] < 1 or ends[-1] > self.documents:
+                bad.append(part[0])
+                continue
+            good.append(part[0])
+            self.cited += [number for number in range(ends[0], ends[-1] + 1) if number not in self.cited]
         self.invented += bad
         if not bad:
             return citation[0]
@@ -168,19 +164,33 @@ class CitationReader:
 LENGTH_PENALTY = 0.75
 """BM25's b: how much long sentences are held back."""
 MOST_ALIKE = 0.5
-"""A sentence whose terms are, to more than this share (Jaccard), those of one that was taken says nothing new."""
-
-_WORD = re.compile(r"\w+")
+"""A sentence that shares more than this part of its terms (Jaccard) with a chosen one adds nothing new."""
 
 
 def words(text: str) -> list[str]:
-    """The words of a text without case, for engines that do not tell how they analyze."""
-    return _WORD.findall(text.casefold())
+    """The words of a text without case, for engines whose analysis is not known."""
+    return re.findall(r"\w+", text.casefold())
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """One sentence: its document's number, its place there, its text and its terms."""
+
+    number: int
+    place: int
+    text: str
+    terms: frozenset[str]
+
+    def cited(self, title: str) -> str:
+        """The sentence with its citation before its last mark, after the title where it has no word of that."""
+        subject = f"{title}: " if title and not set(words(title)) & set(words(self.text)) else ""
+        text = self.text.rstrip(".!?")
+        return f"{subject}{text} [{self.number}]{self.text[len(text) :] or '.'}"
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractiveGenerator:
-    """Takes the best sentence of each document, the `most` best in all: no document speaks twice, as long as it may be.
+    """Takes the best sentence of each document, the `most` best in all.
 
     A sentence counts by the weights of the query's words and keywords that it holds, each by how rare it is among the
     context's sentences, as in BM25. Sentences that repeat one another are taken once. The answer has them in rank
@@ -203,65 +213,34 @@ class ExtractiveGenerator:
             for number, document in enumerate(documents, start=1)
             for place, text in enumerate(sentences(without_citations(document.text)))
         ]
-        chosen = self._chosen(pool, self._weights(as_query(query)))
-        told = [_cited(sentence, documents[sentence.number - 1].title) for sentence in chosen]
-        text = " ".join(told)
+        scores = self._scores(pool, as_query(query))
+        best: dict[int, _Sentence] = {}
+        for one in sorted(scores, key=lambda one: (-scores[one], one.number, one.place)):
+            repeats = any(len(one.terms & b.terms) > MOST_ALIKE * len(one.terms | b.terms) for b in best.values())
+            if len(best) < self.most and one.number not in best and not repeats:
+                best[one.number] = one
+        numbers = tuple(sorted(best))
+        text = " ".join(best[number].cited(documents[number - 1].title) for number in numbers)
         if on_text and text:
             on_text(text)
-        notes = () if chosen or not documents else ("no sentence of the context holds a word of the query",)
-        return Answer(text, tuple(one.number for one in chosen), notes, source="extractive")
+        notes = () if best or not documents else ("no sentence of the context holds a word of the query",)
+        return Answer(text, numbers, notes, source="extractive")
 
-    def _weights(self, query: Query) -> Mapping[str, float]:
-        """The weight of each term of the query."""
+    def _scores(self, pool: Sequence[_Sentence], query: Query) -> dict[_Sentence, float]:
+        """The scores of the sentences that hold a term of the query."""
         weights: dict[str, float] = defaultdict(float)
         for text, weight in query.weighted:
             for term in self.analyze(text):
                 weights[term] += weight
-        return weights
-
-    def _chosen(self, pool: Sequence[_Sentence], weights: Mapping[str, float]) -> list[_Sentence]:
-        """The best sentences in rank order."""
-        scores = _scores(pool, weights)
-        best = sorted((one for one in pool if scores[one] > 0), key=lambda one: (-scores[one], one.number, one.place))
-        chosen: dict[int, _Sentence] = {}
-        for one in best:
-            if len(chosen) < self.most and one.number not in chosen and not any(map(one.repeats, chosen.values())):
-                chosen[one.number] = one
-        return [chosen[number] for number in sorted(chosen)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """One sentence: its document's number, its place there, its text and its terms."""
-
-    number: int
-    place: int
-    text: str
-    terms: frozenset[str]
-
-    def repeats(self, other: _Sentence) -> bool:
-        """Whether it says what the other says."""
-        return len(self.terms & other.terms) > MOST_ALIKE * len(self.terms | other.terms)
-
-
-def _scores(pool: Sequence[_Sentence], weights: Mapping[str, float]) -> dict[_Sentence, float]:
-    """Each sentence's score; 0 where it holds no term of the query."""
-    holding = Counter(term for one in pool for term in one.terms & weights.keys())
-    rarity = {term: math.log1p((len(pool) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}
-    mean = sum(len(one.terms) for one in pool) / max(len(pool), 1) or 1.0
-    return {
-        one: math.fsum(weights[term] * rarity[term] for term in one.terms & weights.keys())
-        / (1 - LENGTH_PENALTY + LENGTH_PENALTY * len(one.terms) / mean)
-        for one in pool
-    }
-
-
-def _cited(sentence: _Sentence, title: str) -> str:
-    """The sentence with its citation before its last mark, and its title where it names none of it."""
-    named = set(words(title)) & set(words(sentence.text))
-    subject = f"{title}: " if title and not named else ""
-    text = sentence.text.rstrip(".!?")
-    return f"{subject}{text} [{sentence.number}]{sentence.text[len(text) :] or '.'}"
+        holding = Counter(term for one in pool for term in one.terms & weights.keys())
+        rarity = {term: math.log1p((len(pool) - count + 0.5) / (count + 0.5)) for term, count in holding.items()}
+        mean = sum(len(one.terms) for one in pool) / max(len(pool), 1) or 1.0
+        scores = {
+            one: math.fsum(weights[term] * rarity[term] for term in one.terms & weights.keys())
+            / (1 - LENGTH_PENALTY + LENGTH_PENALTY * len(one.terms) / mean)
+            for one in pool
+        }
+        return {one: score for one, score in scores.items() if score > 0}
 
 
 class ExtractiveConfig(Part):
@@ -272,10 +251,10 @@ class ExtractiveConfig(Part):
     """How many at most, one a document."""
 
     def build(self, site: Site) -> ExtractiveGenerator:
-        """The generator; it reads words as the engine does, where that tells how."""
-        if isinstance(site.engine, TermSource):
-            return ExtractiveGenerator(self.sentences, site.engine.analyze)
-        return ExtractiveGenerator(self.sentences)
+        """The generator; it reads words as the engine does, where that is known."""
+        return ExtractiveGenerator(
+            self.sentences, site.engine.analyze if isinstance(site.engine, TermSource) else words
+        )
 
 
 PROMPT = "answer"
@@ -291,9 +270,8 @@ class LlmGenerator:
     that are no document's number, "remove" takes them out and says so in the notes, "error" raises ReplyInvalid.
     `length` is the most words, 0 leaves it open; `language` is the answer's, "" the question's.
 
-    `on_error` says what is done where the answer is cut off or none comes: "keep" what has come of it, marked as
-    truncated (an error where nothing has), take sentences of the documents ("fallback"; not for one that was streamed),
-    or "fail".
+    Where the answer is cut off or none comes, `on_error` keeps what has come of it, marked as truncated ("keep"; an
+    error where nothing has), takes sentences of the documents ("fallback"; not for one that was streamed), or fails.
     """
 
     model: Model
@@ -305,7 +283,7 @@ class LlmGenerator:
     on_error: Literal["keep", "fallback", "fail"] = "keep"
 
     def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
-        """See `Generator.answer`. Without documents the model is asked with empty references, as in FairFilter.
+        """See `Generator.answer`. Without documents the model gets empty references, as in FairFilter.
 
         Raises FatalModelError and BudgetExceeded, and as `on_error` says what else `Model.complete` raises, and
         ReplyInvalid where nothing is left of the answer.
@@ -333,11 +311,12 @@ class LlmGenerator:
             return Answer(reader.text, tuple(reader.cited), notes, reply.usage, "llm")
 
         def instead(error: ModelError | BudgetExceeded) -> Answer:
-            told = bool(on_text and reader.text)
-            if self.on_error == "fallback" and not told:
-                found = ExtractiveGenerator().answer(query, documents, on_text)
-                return replace(found, notes=(f"sentences of the documents: {error}", *found.notes), usage=error.usage)
-            if isinstance(error, ReplyTruncated) and not told:
+            streamed = bool(on_text and reader.text)
+            if self.on_error == "fallback" and not streamed:
+                extract = ExtractiveGenerator().answer(query, documents, on_text)
+                notes = (f"sentences of the documents: {error}", *extract.notes)
+                return replace(extract, notes=notes, usage=error.usage)
+            if isinstance(error, ReplyTruncated) and not streamed:
                 read(error.text)
                 reader.close()
             if not reader.text or isinstance(error, ReplyInvalid):
@@ -349,13 +328,10 @@ class LlmGenerator:
 
     def _notes(self, reader: CitationReader, raw: str, usage: Usage) -> tuple[str, ...]:
         invented = ", ".join(f"[{number}]" for number in dict.fromkeys(reader.invented))
-        fault = ""
-        if not reader.text:
-            fault = "the answer is empty"
-        elif invented and self.citations == "error":
-            fault = f"the answer cites {invented}, but its context has {reader.documents} documents"
-        if fault:
-            error = ReplyInvalid(f"{fault}; ask again, with another model, or change the template {PROMPT}", raw=raw)
+        if not reader.text or (invented and self.citations == "error"):
+            wrong = f"cites {invented}, but its context has {reader.documents} documents" if reader.text else "is empty"
+            message = f"the answer {wrong}; ask again, with another model, or change the template {PROMPT}"
+            error = ReplyInvalid(message, raw=raw)
             error.usage = usage
             raise error
         if invented:
@@ -373,7 +349,7 @@ class LlmGeneratorConfig(Part):
     language: str = ""
     """The answer's language; empty is that of the question."""
     citations: Literal["remove", "error"] = "remove"
-    """What becomes of the citation of a document that there is not."""
+    """What becomes of citations beyond the context's numbers."""
     on_error: Literal["keep", "fallback", "fail"] = "keep"
     """What is done where the answer is cut off or none comes. keep: what has come of it is the answer, marked as
     truncated. fallback: sentences of the documents."""

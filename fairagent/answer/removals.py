@@ -30,7 +30,7 @@ def removals(
     male (gender) 1.00
     """
     gone = np.array([not verdict.kept for verdict in verdicts], dtype=np.float64)
-    found: list[Removal] = []
+    groups: list[Removal] = []
     for dimension, known in labels.items():
         rows = np.asarray(memberships[dimension], dtype=np.float64)
         expected = (len(verdicts), 1 + len(known))
@@ -40,8 +40,8 @@ def removals(
                 "for unknown and for each label"
             )
         pairs = zip([UNKNOWN, *known], rows.sum(axis=0), gone @ rows, strict=True)
-        found += [Removal(Group(dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
-    return tuple(found)
+        groups += [Removal(Group(dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
+    return tuple(groups)
 
 
 def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
@@ -49,25 +49,33 @@ def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
 
     For each group, Fisher's exact test (one-sided, on counts rounded to whole documents) compares what it lost with
     what all other documents of the dimension lost; the level of 5 % is shared out among the groups seen (Bonferroni).
-    Meant for a whole run: ten documents of one query rarely say anything, and then nothing is said. A document that
-    comes up for several queries counts each time, as if anew. A warning is a reason to look, no proof: a group's
-    documents may really do more harm.
+    Meant for a whole run: ten documents of one query rarely suffice. A document that comes up for several queries
+    counts each time. A warning is a reason to look, no proof: a group's documents may really do more harm.
 
     >>> lost = [Removal(Group("gender", "female"), 50, 30), Removal(Group("gender", "male"), 100, 20)]
     >>> [warning] = removal_warnings(lost)
     >>> warning
     'the filter removed 60% of the documents of female (gender), 30 of 50, but 20% of all others, 20 of 100 (p < 0.001)'
     """
+    # Here and not above: scipy.stats takes a while to load.
+    from scipy.stats import fisher_exact
+
     warnings = []
     for dimension in dict.fromkeys(removal.group.dimension for removal in run):
-        part = [removal for removal in run if removal.group.dimension == dimension]
-        seen, gone = sum(round(removal.seen) for removal in part), sum(round(removal.removed) for removal in part)
-        known = [removal for removal in part if removal.group.label != UNKNOWN and round(removal.seen)]
-        for removal in known:
-            own_seen, own_gone = round(removal.seen), round(removal.removed)
-            p = _chance(own_gone, own_seen, gone - own_gone, seen - own_seen)
+        counts = {one.group: (round(one.removed), round(one.seen)) for one in run if one.group.dimension == dimension}
+        all_gone, all_seen = np.sum(list(counts.values()), axis=0).tolist()
+        known = [group for group, (_, seen) in counts.items() if group.label != UNKNOWN and seen]
+        for group in known:
+            gone, seen = counts[group]
+            others_gone, others_seen = all_gone - gone, all_seen - seen
+            table = np.array([[gone, seen - gone], [others_gone, others_seen - others_gone]])
+            p = float(fisher_exact(table, alternative="greater").pvalue)
             if p < LEVEL / len(known):
-                warnings.append(_warning(removal.group, own_gone, own_seen, gone - own_gone, seen - own_seen, p))
+                chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+                warnings.append(
+                    f"the filter removed {gone / seen:.0%} of the documents of {group}, {gone} of {seen}, but "
+                    f"{others_gone / others_seen:.0%} of all others, {others_gone} of {others_seen} ({chance})"
+                )
     return tuple(warnings)
 
 
@@ -84,28 +92,7 @@ def filter_alarms(verdicts: Sequence[Verdict], removed: Sequence[Removal] = ()) 
     >>> [str(alarm) for alarm in filter_alarms([Verdict("d1", False, False, False)])]
     ['most documents removed: the filter removed 1 of 1']
     """
-    gone, missing = (
-        sum(not verdict.kept for verdict in verdicts),
-        sum(verdict.fair is None for verdict in verdicts),
-    )
+    gone, missing = sum(not verdict.kept for verdict in verdicts), sum(verdict.fair is None for verdict in verdicts)
     most = [Alarm(REMOVED, f"the filter removed {gone} of {len(verdicts)}")] if 2 * gone > len(verdicts) else []
     groups = [Alarm(GROUP_REMOVED, warning) for warning in removal_warnings(removed)]
     return (*most, *without_verdict("filter", missing, len(verdicts)), *groups)
-
-
-def _chance(gone: int, seen: int, others_gone: int, others_seen: int) -> float:
-    """How likely it is that a group loses so much or more of what was lost, if it is hit as all others are."""
-    # Here and not above: scipy.stats takes a while to load.
-    from scipy.stats import fisher_exact
-
-    table = np.array([[gone, seen - gone], [others_gone, others_seen - others_gone]])
-    return float(fisher_exact(table, alternative="greater").pvalue)
-
-
-def _warning(group: Group, gone: int, seen: int, others_gone: int, others_seen: int, p: float) -> str:
-    # A group with nothing beside it cannot get here: the test finds nothing then.
-    chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-    return (
-        f"the filter removed {gone / seen:.0%} of the documents of {group}, {gone} of {seen}, but "
-        f"{others_gone / others_seen:.0%} of all others, {others_gone} of {others_seen} ({chance})"
-    )
