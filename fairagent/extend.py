@@ -86,7 +86,7 @@ HOMES = {
         MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore placed
         term_weights texts_for
     """,
-    "retrieve.bm25.analysis": "open_analyzer",
+    "retrieve.bm25.analysis": "WORD open_analyzer plain_words",
     "retrieve.bm25.part": "check_index engine_of index_sibling open_index prepare_index",
     "retrieve.catalog": "IdTable encode_id mapped ranked",
     "retrieve.dense": "DenseRetriever EmbeddingSource",
@@ -96,7 +96,6 @@ HOMES = {
     """,
     "retrieve.forecast": "FIRST",
     "retrieve.graph": "graph_of prepare_graphs",
-    "retrieve.local": "LocalTerms WORD local_bm25 okapi_scores",
     "retrieve.manifest": "Indexable MANIFEST",
     "retrieve.passages": "PassageRetriever RetrieverWithTexts",
     "retrieve.relevance_model": "Postings TermSource",

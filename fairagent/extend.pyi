@@ -234,7 +234,9 @@ from fairagent.retrieve.base import ignore as ignore
 from fairagent.retrieve.base import placed as placed
 from fairagent.retrieve.base import term_weights as term_weights
 from fairagent.retrieve.base import texts_for as texts_for
+from fairagent.retrieve.bm25.analysis import WORD as WORD
 from fairagent.retrieve.bm25.analysis import open_analyzer as open_analyzer
+from fairagent.retrieve.bm25.analysis import plain_words as plain_words
 from fairagent.retrieve.bm25.part import check_index as check_index
 from fairagent.retrieve.bm25.part import engine_of as engine_of
 from fairagent.retrieve.bm25.part import index_sibling as index_sibling
@@ -262,10 +264,6 @@ from fairagent.retrieve.encoders import open_sentence_model as open_sentence_mod
 from fairagent.retrieve.forecast import FIRST as FIRST
 from fairagent.retrieve.graph import graph_of as graph_of
 from fairagent.retrieve.graph import prepare_graphs as prepare_graphs
-from fairagent.retrieve.local import LocalTerms as LocalTerms
-from fairagent.retrieve.local import WORD as WORD
-from fairagent.retrieve.local import local_bm25 as local_bm25
-from fairagent.retrieve.local import okapi_scores as okapi_scores
 from fairagent.retrieve.manifest import Indexable as Indexable
 from fairagent.retrieve.manifest import MANIFEST as MANIFEST
 from fairagent.retrieve.passages import PassageRetriever as PassageRetriever

@@ -50,7 +50,6 @@ class AnnIndex(Protocol):
 
         They may be fewer than `n`, and are none where `n` is a large part of all.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

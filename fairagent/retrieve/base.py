@@ -25,11 +25,9 @@ class Retriever(Protocol):
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents for `query` (fewer where fewer match), ties in id order."""
-        ...
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The engine's scores of the given documents for `query`, aligned with `ids`, shape (n,)."""
-        ...
 
 
 @runtime_checkable
@@ -38,7 +36,6 @@ class TextSource(Protocol):
 
     def document(self, id: str) -> Document:
         """The stored document."""
-        ...
 
 
 @runtime_checkable
@@ -47,7 +44,6 @@ class ManyTexts(TextSource, Protocol):
 
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """These documents."""
-        ...
 
 
 @runtime_checkable
@@ -56,7 +52,6 @@ class PassageSource(Protocol):
 
     def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
         """The best part of each of these documents for `query`, under the document's id."""
-        ...
 
 
 @runtime_checkable
@@ -65,7 +60,6 @@ class Vocabulary(Protocol):
 
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,15 +77,12 @@ class FusedEngine(Protocol):
     @property
     def engines(self) -> Sequence[Retriever]:
         """The engines."""
-        ...
 
     def parts(self, query: Query) -> EngineScores:
         """What each engine gives the documents in any of their lists, weights included."""
-        ...
 
     def failures(self, query: Query) -> Mapping[str, str]:
         """Name of each engine that failed at the last search for `query` -> its error."""
-        ...
 
 
 def lend(borrower: object, lender: object, *names: str) -> None:

@@ -32,7 +32,6 @@ class EmbeddingSource(Protocol):
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d)."""
-        ...
 
 
 @runtime_checkable
@@ -41,7 +40,6 @@ class VectorEngine(EmbeddingSource, Protocol):
 
     def query_vector(self, query: Query) -> Embeddings:
         """That of a query, (d,)."""
-        ...
 
 
 @runtime_checkable
@@ -50,7 +48,6 @@ class VectorSearch(VectorEngine, Protocol):
 
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
         """The `n` documents with the largest products with `vector` (d,)."""
-        ...
 
 
 @runtime_checkable
@@ -60,11 +57,9 @@ class VectorSearchAmong(Protocol):
     @property
     def ids(self) -> IdTable:
         """The documents' ids by number."""
-        ...
 
     def nearest_among(self, vector: Embeddings, n: int, numbers: NDArray[np.intp]) -> Ranking:
         """The best `n` of the documents with these `numbers`, which rise."""
-        ...
 
 
 class DenseRetriever:

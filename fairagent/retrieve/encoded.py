@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -59,8 +59,7 @@ class EncodedManifest(IndexManifest):
     def check_model(self, folder: Path, model: str, vector: Embeddings) -> None:
         """Raise what keeps the index in `folder` from being searched with `model`, whose vector of the test text it is.
 
-        Two models may share a name. BackendUnavailable where the index is not finished, IndexMismatch where another
-        model has made it.
+        BackendUnavailable: the index is not finished; IndexMismatch: another model, maybe of the same name, made it.
         """
         with self.reading(folder):
             done, probe = read_done(folder), read_array(folder / PROBE)
@@ -98,51 +97,15 @@ class DenseManifest(EncodedManifest):
     MAKE: ClassVar[str] = "make them with `fairagent index` or build_dense_index"
 
 
-class Shaped(Protocol):
-    """An array, dense or sparse."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its first length is the number of texts."""
-        ...
-
-
+V = TypeVar("V")
 M = TypeVar("M", bound=EncodedManifest)
-V = TypeVar("V", bound=Shaped, contravariant=True)
-
-
-class Store(Protocol[V]):
-    """How vectors are stored in a folder while they are made."""
-
-    @property
-    def width(self) -> int:
-        """Bytes of a number; 0: not known before."""
-        ...
-
-    def create(self, folder: Path, documents: int, dimension: int) -> None:
-        """Prepare an empty folder."""
-        ...
-
-    def take_over(self, folder: Path, earlier: Path, numbers: NDArray[np.intp]) -> None:
-        """Copy for each document (n,) the vector that it has in the folder `earlier` under this number, if not -1."""
-        ...
-
-    def add(self, folder: Path, numbers: NDArray[np.intp], vectors: V) -> None:
-        """Store the vectors of the documents with these numbers; a try that was broken off may have before."""
-        ...
-
-    def finish(self, folder: Path, fresh: NDArray[np.intp]) -> None:
-        """Make what is searched of what was stored; `fresh` are the numbers of what was not taken over."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[V]):
-    """What encodes documents, and what hears of it.
+    """What encodes documents: `encode` makes vectors (n, d) of texts (n,), once `ready` was called for so many of them.
 
-    `encode` makes vectors (n, d) of texts (n,); before the first ones `ready` opens what it takes for so many
-    documents. `progress` gets how many of all documents are done, `forecast`, after the `first` block of so many, what
-    all of them take.
+    `progress` gets how many of all documents are done, `forecast`, after the `first` block of so many, what all take.
     """
 
     encode: Callable[[Sequence[str]], V]
@@ -154,29 +117,42 @@ class Work(Generic[V]):
     clock: Callable[[], float] = time.monotonic
 
 
-@dataclass(frozen=True, slots=True)
 class EncodedBuild(Generic[M, V]):
-    """How an index is built: with which manifest, by which model, and the most documents of a block.
+    """How an index is built: with a class of manifests, by a model that encodes the test text as `probe`, in blocks.
 
     What is done is marked block by block, so that a build that is broken off goes on from there; how large blocks are
-    goes by the time that they take (`fairagent.retrieve.forecast`).
+    goes by the time that they take (`fairagent.retrieve.forecast`). A subclass stores vectors in a folder.
     """
 
-    manifest: type[M]
-    store: Store[V]
-    model: str
-    probe: Embeddings
-    most: int
-    work: Work[V]
+    width = 0
+    """Bytes of a number on the disk; 0: not known before."""
+
+    def __init__(self, manifest: type[M], model: str, probe: Embeddings, work: Work[V], most: int) -> None:
+        """`most` is the most documents of a block."""
+        self._manifest, self._model, self._probe, self._work, self._most = manifest, model, probe, work, most
+
+    def create(self, folder: Path, documents: int, dimension: int) -> None:
+        """Prepare an empty folder."""
+        raise NotImplementedError
+
+    def take_over(self, folder: Path, earlier: Path, numbers: NDArray[np.intp]) -> None:
+        """Copy for each document (n,) the vector that it has in the folder `earlier` under this number, if not -1."""
+        raise NotImplementedError
+
+    def add(self, folder: Path, numbers: NDArray[np.intp], vectors: V) -> None:
+        """Store the vectors of the documents with these numbers; a try that was broken off may have before."""
+        raise NotImplementedError
+
+    def finish(self, folder: Path, fresh: NDArray[np.intp]) -> None:
+        """Make what is searched of what was stored; `fresh` are the numbers of what was not taken over."""
 
     def run(self, collection: Indexable, folder: Path) -> M:
         """Encode title and text of every document of `collection` into `folder`, which appears when all are done.
 
-        What the same model has made of the same text is taken over from `folder`. Broken off, the work so far stays in
-        `<folder>.partial`; called again for the same documents and model it goes on from there. What was at `folder` is
-        replaced at the end. Raises DataError with every fault of the document files, UsageError where something else is
-        at `folder` or in the way beside it, BackendUnavailable where another process is at it, and where the disk is
-        full or may not be written to.
+        What the same model has made of the same text is taken over from what was at `folder`, which is replaced at the
+        end. Broken off, the work so far stays in `<folder>.partial`, and the next call goes on from there. Raises
+        DataError with every fault of the document files, UsageError where something else is at `folder` or in the way
+        beside it, BackendUnavailable where another process is at it, and where the disk is full or read-only.
         """
         # Before the documents are read: what changes in the meantime must not pass for what was encoded.
         fingerprint = collection.fingerprint()
@@ -187,18 +163,18 @@ class EncodedBuild(Generic[M, V]):
             ids.append(document.id)
         if not ids:
             raise DataError(f"collection {collection.name!r} has no documents")
-        size, dtype = len(self.probe), self.work.dtype
-        manifest = self.manifest(collection.name, fingerprint, len(ids), self.model, size, dtype=dtype)
+        size, dtype = len(self._probe), self._work.dtype
+        manifest = self._manifest(collection.name, fingerprint, len(ids), self._model, size, dtype=dtype)
 
         with workshop(folder, (manifest.FILE, RECORD)) as shop:
             if not self._begun(shop.new, manifest):
                 shop.begin()
                 catalog.save(shop.new)
-                write_array(shop.new / PROBE, self.probe)
-                self.store.create(shop.new, len(ids), size)
+                write_array(shop.new / PROBE, self._probe)
+                self.create(shop.new, len(ids), size)
                 earlier = self._earlier(folder, ids, catalog)
                 if (earlier >= 0).any():
-                    self.store.take_over(shop.new, folder, earlier)
+                    self.take_over(shop.new, folder, earlier)
                 fresh = np.flatnonzero(earlier < 0)
                 write_array(shop.new / FRESH, fresh)
                 mark_done(shop.new, len(ids) - len(fresh))
@@ -209,7 +185,7 @@ class EncodedBuild(Generic[M, V]):
             fresh = read_array(shop.new / FRESH) if (shop.new / FRESH).is_file() else np.zeros(0, dtype=np.intp)
             left = len(ids) - read_done(shop.new)
             self._encode(collection, shop.new, fresh[len(fresh) - left :])
-            self.store.finish(shop.new, fresh)
+            self.finish(shop.new, fresh)
             (shop.new / FRESH).unlink(missing_ok=True)
             shop.put()
         return manifest
@@ -218,15 +194,15 @@ class EncodedBuild(Generic[M, V]):
         """Whether `partial` holds the beginning of exactly this work, or all of it."""
         try:
             there = (partial / FRESH).is_file() or read_done(partial) == manifest.documents
-            return there and self._same_model(partial) and self.manifest.read(partial) == manifest
+            return there and self._same_model(partial) and self._manifest.read(partial) == manifest
         except (BackendUnavailable, IndexMismatch, OSError, ValueError):
             return False
 
     def _same_model(self, folder: Path) -> bool:
         """Whether what is in `folder` was made by the same model."""
-        made = self.manifest.read(folder)
-        same = (made.model, made.dtype) == (self.model, self.work.dtype)
-        return same and same_vector(read_array(folder / PROBE), self.probe)
+        made = self._manifest.read(folder)
+        same = (made.model, made.dtype) == (self._model, self._work.dtype)
+        return same and same_vector(read_array(folder / PROBE), self._probe)
 
     def _earlier(self, folder: Path, ids: Sequence[str], catalog: Catalog) -> NDArray[np.intp]:
         """The number that each document has in `folder`; -1 for one with another text, or where nothing is of use."""
@@ -245,24 +221,24 @@ class EncodedBuild(Generic[M, V]):
         """Encode the documents with these numbers, the last that are left."""
         if not len(fresh):
             return
-        work, done, at = self.work, read_done(partial), 0
+        work, done, at = self._work, read_done(partial), 0
         wanted = np.zeros(done + len(fresh), dtype=np.bool_)
         wanted[fresh] = True
         texts = map(full_text, compress(collection.documents(), wanted.tolist()))
         work.ready(len(fresh))
-        size = min(work.first, self.most)
+        size = min(work.first, self._most)
         while block := list(islice(texts, size)):
             started = work.clock()
             vectors = work.encode(block)
-            self.store.add(partial, fresh[at : at + len(block)], vectors)
+            self.add(partial, fresh[at : at + len(block)], vectors)
             at += len(block)
             mark_done(partial, done + at)
             seconds = work.clock() - started
             if at == len(block):
-                room = self.store.width * len(self.probe) * len(wanted)
-                work.forecast(forecast_of(self.model, len(fresh), block, seconds, room))
+                room = self.width * len(self._probe) * len(wanted)
+                work.forecast(forecast_of(self._model, len(fresh), block, seconds, room))
             work.progress(done + at)
-            size = next_size(size, seconds, self.most)
+            size = next_size(size, seconds, self._most)
 
 
 def build_dense_index(
@@ -280,31 +256,25 @@ def build_dense_index(
     """
     probe = encoder.documents([PROBE_TEXT])[0]
     work = work or Work(encoder.documents, progress=progress)
-    return EncodedBuild(DenseManifest, DenseRows(), encoder.name, probe, CHUNK, work).run(collection, folder)
+    return _DenseBuild(DenseManifest, encoder.name, probe, work, CHUNK).run(collection, folder)
 
 
-class DenseRows:
+class _DenseBuild(EncodedBuild[DenseManifest, Embeddings]):
     """An array with a row for every document; those not done yet are zeros."""
 
     width = 2
 
     def create(self, folder: Path, documents: int, dimension: int) -> None:
-        """See `Store`."""
         create_rows(folder / VECTORS, np.float16, (documents, dimension))
 
     def take_over(self, folder: Path, earlier: Path, numbers: NDArray[np.intp]) -> None:
-        """See `Store`."""
         old = read_array(earlier / VECTORS, mapped=True)
         for start in range(0, len(numbers), COPIED):
             same = start + np.flatnonzero(numbers[start : start + COPIED] >= 0)
             write_rows(folder / VECTORS, same, old[numbers[same]])
 
     def add(self, folder: Path, numbers: NDArray[np.intp], vectors: Embeddings) -> None:
-        """See `Store`."""
         write_rows(folder / VECTORS, numbers, vectors)
-
-    def finish(self, folder: Path, fresh: NDArray[np.intp]) -> None:
-        """See `Store`."""
 
 
 def same_vector(probe: Embeddings, vector: Embeddings) -> bool:

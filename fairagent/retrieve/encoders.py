@@ -42,15 +42,12 @@ class Encoder(Protocol):
     @property
     def name(self) -> str:
         """What messages and manifests call it."""
-        ...
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors of texts to be searched, (n, d)."""
-        ...
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
         """Vectors of queries, (n, d): the same as `documents` but for models that tell them apart."""
-        ...
 
 
 @runtime_checkable
@@ -59,7 +56,6 @@ class PaidEncoder(Protocol):
 
     def cost(self, tokens: int) -> float | None:
         """US dollars for texts of so many tokens; None where the price is not known."""
-        ...
 
 
 @runtime_checkable
@@ -69,11 +65,9 @@ class ParallelEncoder(Protocol):
     @property
     def quickest_dtype(self) -> str:
         """The type of numbers that is the quickest on this machine."""
-        ...
 
     def work(self, workers: int, dtype: str) -> AbstractContextManager[Work[Embeddings]]:
         """What embeds documents by `workers` processes, 0: one a core; they end with the block."""
-        ...
 
 
 @runtime_checkable
@@ -83,11 +77,9 @@ class SentenceModel(Encoder, Protocol):
     @property
     def model(self) -> Any:
         """The model."""
-        ...
 
     def tokens(self, text: str) -> Embeddings:
         """The vector of each token of a text, (t, d), the special ones at both ends included."""
-        ...
 
 
 @runtime_checkable
@@ -96,7 +88,6 @@ class EncoderPart(Protocol):
 
     def open_encoder(self, memo: Any) -> Any:
         """The encoder, opened once for a `memo`."""
-        ...
 
 
 def of_length_one(rows: Embeddings) -> Embeddings:

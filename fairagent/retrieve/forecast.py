@@ -7,22 +7,16 @@ from dataclasses import dataclass
 
 from fairagent.llm.request import estimate_tokens
 
-FIRST = 64
-"""Documents of the first block."""
-FEWEST = 16
-"""Documents of the smallest block."""
+FIRST, FEWEST = 64, 16
+"""Documents of the first block, and of the smallest."""
 SHORT, LONG = 5.0, 10.0
 """Seconds between which a block should take: so much is lost at most where the work is broken off."""
-
-
 READING, JOINING = 0.3, 0.6
 """For each second that one process takes for blocks: what cannot be shared out, and joining them."""
 GROWTH = 0.6
 """The power of the text with which its vocabulary grows (Heaps' law)."""
 OF_TERM, OF_DOCUMENT, OF_BYTES = 250, 60, 1.2
 """Bytes of memory for a term and a document; bytes of an index for each of its blocks."""
-
-
 LIGHT_SAMPLE, LIGHT_SECONDS, LIGHT_MEMORY = 50_000, 25.0, 1_600_000_000
 """Of light vectors: documents of which they are learned, and what that takes; of fewer, in proportion."""
 LIGHT_EACH, LIGHT_BYTES, LIGHT_HELD = 0.0008, 820, 400
@@ -90,11 +84,9 @@ def forecast_of_index(documents: int, first: FirstBlock, workers: int, memory: i
     """
     share = documents / first.documents
     seconds = share * first.seconds * (max(1 / workers, READING) + JOINING)
-    terms = first.terms * share**GROWTH
-    held = memory + documents * OF_DOCUMENT + terms * OF_TERM
-    blocks = share * first.bytes
-    size, peak = round(blocks * OF_BYTES), round(blocks * (1 + OF_BYTES))
-    return Forecast("BM25", documents, seconds, size, 0, memory=round(held), peak=peak)
+    needed = memory + documents * OF_DOCUMENT + first.terms * share**GROWTH * OF_TERM
+    size, peak = (round(share * first.bytes * each) for each in (OF_BYTES, 1 + OF_BYTES))
+    return Forecast("BM25", documents, seconds, size, 0, memory=round(needed), peak=peak)
 
 
 def forecast_of_light(documents: int) -> Forecast:
@@ -105,8 +97,8 @@ def forecast_of_light(documents: int) -> Forecast:
     """
     part = min(1.0, documents / LIGHT_SAMPLE)
     seconds = part * LIGHT_SECONDS + LIGHT_EACH * documents
-    held = max(round(part * LIGHT_MEMORY), LIGHT_HELD * documents)
-    return Forecast("light vectors", documents, seconds, LIGHT_BYTES * documents, 0, memory=held)
+    needed = max(round(part * LIGHT_MEMORY), LIGHT_HELD * documents)
+    return Forecast("light vectors", documents, seconds, LIGHT_BYTES * documents, 0, memory=needed)
 
 
 def next_size(size: int, seconds: float, most: int) -> int:
@@ -121,7 +113,6 @@ def next_size(size: int, seconds: float, most: int) -> int:
 
 
 def _size(bytes: int) -> str:
-    """Bytes in words, in thousands of thousands or more."""
     return f"{bytes / 1e6:,.1f} MB" if bytes < 10e9 else f"{bytes / 1e9:,.1f} GB"
 
 

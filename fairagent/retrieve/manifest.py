@@ -29,15 +29,12 @@ class Indexable(Protocol):
     @property
     def name(self) -> str:
         """What messages call it."""
-        ...
 
     def documents(self) -> Iterator[Document]:
         """Every document once, in a fixed order."""
-        ...
 
     def fingerprint(self) -> str:
         """A hash that changes whenever the documents do."""
-        ...
 
 
 class IndexManifest:

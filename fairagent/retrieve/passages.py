@@ -29,7 +29,6 @@ class PassageEngine(Retriever, Protocol):
     @property
     def ids(self) -> IdTable:
         """The passages' ids by number."""
-        ...
 
 
 class PassageRetriever:

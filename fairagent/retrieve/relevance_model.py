@@ -42,15 +42,12 @@ class TermSource(Protocol):
 
     def postings(self, ids: Sequence[str]) -> Postings:
         """The terms of these documents."""
-        ...
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A readable word for each of these term numbers; "" for a term that no word is analyzed to."""
-        ...
 
     def analyze(self, text: str) -> list[str]:
         """The index terms of a text, without stop words."""
-        ...
 
 
 @runtime_checkable
@@ -60,11 +57,9 @@ class SearchAmong(Protocol):
     @property
     def ids(self) -> IdTable:
         """The documents' ids by number."""
-        ...
 
     def search_among(self, query: Query, n: int, numbers: NDArray[np.intp]) -> Ranking:
         """The best `n` of the documents with these `numbers`, which rise."""
-        ...
 
 
 def relevance_model(postings: Postings, weights: FloatArray) -> FloatArray:

@@ -1,8 +1,7 @@
-"""Rankings from a run file in the place of a search engine: any system's, judged and re-ranked like any other.
+"""Engines without a search: rankings from a run file, documents from the judgments (an oracle, and its adversary).
 
-Documents from the judgments in the place of a search engine: an oracle, and its adversary.
-
-No search at all: answers then come from what the generator knows.
+Any system's run is judged and re-ranked like any other. The null retriever: answers then come from what the generator
+knows.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -62,7 +61,13 @@ def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ra
         there = f"; the tags are: {listed(tags)}" if tag else ""
         faults.add(path, None, f"ranks documents for none of the {len(topics)} topics{there}")
     faults.check("run file")
-    return {topic: _ranking(of_topic, bool(scored)) for topic, of_topic in ordered.items()}
+    return {
+        topic: Ranking(
+            tuple(line.document for line in of_topic),
+            np.array([line.score for line in of_topic]) if scored else 1.0 / np.arange(1.0, len(of_topic) + 1.0),
+        )
+        for topic, of_topic in ordered.items()
+    }
 
 
 def check_scored(path: Path, needing: str) -> None:
@@ -95,11 +100,6 @@ class RunFile:
         return self.rankings.get(query.id, Ranking((), np.zeros(0)))
 
 
-def _ranking(lines: Sequence[RunLine], scored: bool) -> Ranking:
-    scores = np.array([one.score for one in lines]) if scored else 1.0 / np.arange(1.0, len(lines) + 1.0)
-    return Ranking(tuple(one.document for one in lines), scores)
-
-
 class RunFileConfig(Part):
     """The rankings of a run file: TREC's six columns, or topic and document alone, best first."""
 
@@ -124,20 +124,15 @@ class RunFileConfig(Part):
 
     def build(self, site: Site) -> Retriever:
         """The engine, which knows the collection's topics alone, with the texts of the index where there is one."""
-        path = Path(self.path)
-        if needing := _needing(site):
-            check_scored(path, needing)
+        path, settings = Path(self.path), site.settings
+        # What looks at the scores of the ranking, which is otherwise served as it is.
+        if not settings.rerank.idle(settings):
+            check_scored(path, f"rerank: {settings.rerank}")
+        elif settings.loops:
+            check_scored(path, f"loop: {settings.loop}")
+        elif settings.sampling.alpha is not None:
+            check_scored(path, "sampling.alpha")
         return with_texts(site, RunFile(read_run(path, site.collection.topics, self.tag)))
-
-
-def _needing(site: Site) -> str:
-    """What looks at the scores of the engine's ranking; "" where it is served as it is."""
-    settings = site.settings
-    if not settings.rerank.idle(settings):
-        return f"rerank: {settings.rerank}"
-    if settings.loops:
-        return f"loop: {settings.loop}"
-    return "" if settings.sampling.alpha is None else "sampling.alpha"
 
 
 Reading = Literal["drawn", "sorted"]
@@ -194,27 +189,24 @@ class OracleConfig(Part):
     """The relevant documents in a random order, or all judged ones, the best first."""
 
     searches: ClassVar[bool] = False
+    worst: ClassVar[bool] = False
     kind: Literal["oracle"] = "oracle"
     reading: Reading = "drawn"
     """drawn: the relevant documents in a random order. sorted: all judged ones, the highest grade first."""
 
     def build(self, site: Site) -> Retriever:
         """The engine, with the texts of the index where there is one."""
-        return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, False, site.seed))
+        return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, self.worst, site.seed))
 
 
-class AdversarialConfig(Part):
+class AdversarialConfig(OracleConfig):
     """The judged documents that are not relevant in a random order, or all, the worst first."""
 
-    searches: ClassVar[bool] = False
-    kind: Literal["adversarial"] = "adversarial"
+    worst: ClassVar[bool] = True
+    kind: Literal["adversarial"] = "adversarial"  # type: ignore[assignment]
     reading: Reading = "drawn"
     """drawn: the judged documents that are not relevant, in a random order. sorted: all judged ones, the lowest grade
     first."""
-
-    def build(self, site: Site) -> Retriever:
-        """The engine, with the texts of the index where there is one."""
-        return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, True, site.seed))
 
 
 class EmptyRetriever:

@@ -1,15 +1,11 @@
-"""A stochastic retriever: each request gets one ranking drawn from an engine's scores (Fair-RAG, ICTIR 2025).
-
-Exact Plackett-Luce draws, by races.
-
-Where document d arrives after an exponential waiting time of rate exp(z_d), the order of arrival is Plackett-Luce (the
-logarithm of that time is Gumbel noise on z with the sign changed). `levels` are the z, `bounded`.
-
-Plackett-Luce rankings: from an engine's scores to chances, and exact draws (Diaz et al. 2020; Fair-RAG, Eq. 2).
+"""Plackett-Luce rankings: from an engine's scores to chances, and exact draws (Diaz et al. 2020; Fair-RAG, Eq. 2).
 
 p(d | above) = exp(z_d) / sum of exp(z) over the documents not yet placed, with z = s^alpha and s the scores on [1, 2].
 alpha = 0 makes all orders equally likely; the larger alpha, the closer to the engine's order. z grows without bound
 (2^alpha), so it travels as its logarithm and exp(z) is never formed.
+
+Draws are races: where document d arrives after an exponential waiting time of rate exp(z_d), the order of arrival is
+Plackett-Luce (the logarithm of that time is Gumbel noise on z with the sign changed). `levels` are the z, `bounded`.
 """
 
 import hashlib
@@ -28,9 +24,14 @@ from fairagent.types import FloatArray, Query, Ranking
 
 DECISIVE = 100.0
 """A difference in z that no waiting time makes up for: in doubles its logarithm lies between about -40 and 4."""
-
 WIDEST = 600.0
 """The widest range of z whose exponentials, times a waiting time, are still doubles of full precision."""
+DEEP = 25
+"""From this many documents for each of the k on, it is cheaper not to let all of them race (benchmarks/sampling.py)."""
+Compat = Literal["authors"] | None
+"""None: the paper's normalization; "authors": that of its code, which shifts negative scores twice."""
+BESIDES = ("document", "passages", "document_frequency", "postings", "words", "analyze", "vectors", "close")
+"""What an engine may offer beside lists and scores: see TextSource, PassageSource, Vocabulary, TermSource, ..."""
 
 
 def bounded(log_scores: FloatArray) -> FloatArray:
@@ -95,22 +96,15 @@ def thinned(levels: FloatArray, k: int, rng: np.random.Generator, draws: int, ap
     times = np.hstack([rng.standard_exponential(size=(draws, apart)) / rates[highest], stream])
     documents = np.hstack([np.broadcast_to(highest, (draws, apart)), others[drawn]])
     best = earliest(times, k)
-    found = np.take_along_axis(documents, best, axis=1)
+    rankings = np.take_along_axis(documents, best, axis=1)
     (late,) = np.nonzero(np.take_along_axis(times, best[:, -1:], axis=1)[:, 0] > end[:, 0])
     if len(late):
         again = arrivals(levels, rng, len(late))
         race, place = np.nonzero(times[late] <= end[late])
         # Before all that is still to come, in the order of arrival.
         again[race, documents[late][race, place]] = -1 / times[late][race, place]
-        found[late] = earliest(again, k)
-    return found
-
-
-Compat = Literal["authors"] | None
-"""None: the paper's normalization; "authors": that of its code, which shifts negative scores twice."""
-
-DEEP = 25
-"""From this many documents for each of the k on, it is cheaper not to let all of them race (benchmarks/sampling.py)."""
+        rankings[late] = earliest(again, k)
+    return rankings
 
 
 def sampler_log_scores(scores: FloatArray, alpha: float, compat: Compat = None) -> FloatArray:
@@ -148,8 +142,8 @@ def oracle_log_scores(useful: ArrayLike, alpha: float) -> FloatArray:
     [4.605, -inf]
     """
     checked_alpha(alpha)
-    found = np.asarray(useful, dtype=bool)
-    return np.where(found, alpha * np.log(10), -np.inf) if alpha else np.zeros(len(found))
+    helps = np.asarray(useful, dtype=bool)
+    return np.where(helps, alpha * np.log(10), -np.inf) if alpha else np.zeros(len(helps))
 
 
 def checked_alpha(alpha: float) -> float:
@@ -188,18 +182,6 @@ def sample_rankings(log_scores: FloatArray, k: int, rng: np.random.Generator, dr
     return earliest(arrivals(levels, rng, draws), k)
 
 
-def race(log_scores: FloatArray, k: int, log_waits: FloatArray) -> NDArray[np.intp]:
-    """The first min(k, n) arrivals of each race, (draws, k), where document d arrives after wait / exp(z_d).
-
-    `log_waits` (draws, n) are logarithms of exponential waiting times (the negatives of Gumbel noise): then the order
-    of arrival is Plackett-Luce, and so are its first k places.
-
-    >>> race(np.log([2.0, 1.0]), 2, np.array([[0.0, 0.0], [0.5, -0.6]])).tolist()
-    [[0, 1], [1, 0]]
-    """
-    return earliest(log_waits - bounded(log_scores), k)
-
-
 def placement_log_probabilities(log_scores: FloatArray, ranking: Sequence[int]) -> FloatArray:
     """The ln p(d | above) at each rank of `ranking`, (k,), indices of distinct documents; their sum is the ranking's.
 
@@ -207,19 +189,15 @@ def placement_log_probabilities(log_scores: FloatArray, ranking: Sequence[int]) 
     [0.333333, 0.5]
     """
     left = np.ones(len(log_scores), dtype=bool)
-    found = np.zeros(len(ranking))
+    values = np.zeros(len(ranking))
     for rank, document in enumerate(ranking):
         top = log_scores[left].max()
         with np.errstate(over="ignore", invalid="ignore"):
             # z - max z, without forming either: both may be beyond the largest double.
             below = np.where(log_scores == top, 0.0, np.exp(top) * np.expm1(log_scores - top))
-        found[rank] = below[document] - np.log(np.exp(below[left]).sum())
+        values[rank] = below[document] - np.log(np.exp(below[left]).sum())
         left[document] = False
-    return found
-
-
-OPTIONAL = ("document", "passages", "document_frequency", "postings", "words", "analyze", "vectors", "close")
-"""What an engine may be able to do besides: see TextSource, PassageSource, Vocabulary, TermSource, EmbeddingSource."""
+    return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,7 +258,7 @@ class StochasticRetriever:
 
     `alpha` 0 makes all orders equally likely, 8 is almost the engine's. Successive requests for a topic (for the
     query's text, where it has no id) differ; a ranking depends on `seed`, the topic and the number of its request
-    alone, not on what else was asked. What the engine can do besides it can do here too. Threads may share it.
+    alone. What else the engine offers is offered here too. Threads may share it.
     """
 
     def __init__(
@@ -292,7 +270,7 @@ class StochasticRetriever:
         self._engine, self._alpha, self._seed = retriever, checked_alpha(alpha), seed
         self._depth, self._compat = depth, compat
         self._requests = RequestCounter()
-        lend(self, retriever, *OPTIONAL)
+        lend(self, retriever, *BESIDES)
 
     def search(self, query: Query, n: int) -> Ranking:
         """One ranking of min(n, depth) documents, drawn; scores fall in equal steps from 1 at rank 1.
@@ -300,9 +278,9 @@ class StochasticRetriever:
         Raises DataError where the engine's list is none (a score that is not finite, a document twice).
         """
         check_length(n)
-        pool, topic = self._pool(query), query.id or query.text
+        topic = query.id or query.text
         rng = topic_rng(self._seed, topic, self._requests.number(topic))
-        return draw(pool, self._alpha, n, rng, compat=self._compat).ranking(0)
+        return draw(self._pool(query), self._alpha, n, rng, compat=self._compat).ranking(0)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The engine's own scores, (n,)."""

@@ -58,7 +58,6 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "run-file": "fairagent.retrieve.run_file:RunFileConfig",
         "oracle": "fairagent.retrieve.run_file:OracleConfig",
         "adversarial": "fairagent.retrieve.run_file:AdversarialConfig",
-        "okapi": "fairagent.retrieve.local:OkapiConfig",
         "none": "fairagent.retrieve.run_file:EmptyConfig",
     },
     "target": {

@@ -34,11 +34,17 @@ from fairagent.papers.debias_rag.theta import (
     step,
     target,
 )
+from fairagent.papers.fair_rag.okapi import EPSILON, K1, B, okapi_scores
 from fairagent.papers.fairft.graded import read_accuracy, read_agreement, says_yes
 from fairagent.papers.fairft.loss import kl_gradient, kl_loss, log_target, torch_loss
 from fairagent.papers.utility.section import Order, arranged
-from fairagent.retrieve.local import EPSILON, K1, B, descending, okapi_scores
-from fairagent.retrieve.stochastic import oracle_log_scores, placement_log_probabilities, race, sampler_log_scores
+from fairagent.retrieve.stochastic import (
+    bounded,
+    earliest,
+    oracle_log_scores,
+    placement_log_probabilities,
+    sampler_log_scores,
+)
 from fairagent.types import Document
 
 from .rows import DIFFERS, NOT_HERE, Near, Row, reads, reads_lines
@@ -49,7 +55,13 @@ from .rows import DIFFERS, NOT_HERE, Near, Row, reads, reads_lines
 @reads("bm25_okapi.json", "cases")
 def okapi(case: Row) -> Row:
     scores = okapi_scores(case["query"], case["docs"])
-    return {"k1": K1, "b": B, "epsilon": EPSILON, "scores": scores, "authors_order": descending(scores)}
+    return {
+        "k1": K1,
+        "b": B,
+        "epsilon": EPSILON,
+        "scores": scores,
+        "authors_order": np.argsort(scores, kind="stable")[::-1],
+    }
 
 
 @reads("score_normalisation.json", "cases")
@@ -97,7 +109,7 @@ def seeded_draws(case: Row) -> Row:
     log_scores = sampler_log_scores(np.array(case["raw_scores"]), case["alpha"], compat="authors")
     # The authors add Gumbel noise from numpy's legacy stream.
     noise = np.random.RandomState(case["numpy_legacy_seed"]).gumbel(size=(case["n_samples"], len(log_scores)))
-    return {"rankings": race(log_scores, case["k"], -noise)}
+    return {"rankings": earliest(-noise - bounded(log_scores), case["k"])}
 
 
 # --- filter and debiasing

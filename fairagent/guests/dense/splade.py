@@ -67,15 +67,12 @@ class SparseTextEncoder(Protocol):
     @property
     def name(self) -> str:
         """What messages and manifests call it."""
-        ...
 
     def documents(self, texts: Sequence[str]) -> csr_array:
         """Weights of texts to be searched, (n, d), none below 0."""
-        ...
 
     def queries(self, texts: Sequence[str]) -> csr_array:
         """Weights of queries, (n, d), none below 0."""
-        ...
 
 
 class SpladeEncoder:
@@ -189,8 +186,7 @@ def build_splade_index(
     `EncodedBuild.run` for what it raises, and when it is broken off. At the end memory holds all weights.
     """
     work = Work(encoder.documents, progress=progress)
-    build = EncodedBuild(SpladeManifest, _ChunkFiles(), encoder.name, probe_vector(encoder), CHUNK, work)
-    return build.run(collection, folder)
+    return _Build(SpladeManifest, encoder.name, probe_vector(encoder), work, CHUNK).run(collection, folder)
 
 
 def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
@@ -198,10 +194,8 @@ def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
     return np.asarray(encoder.documents([PROBE_TEXT]).toarray()[0], dtype=np.float32)
 
 
-class _ChunkFiles:
+class _Build(EncodedBuild[SpladeManifest, csr_array]):
     """A file for each block of documents, inverted together at the end."""
-
-    width = 0
 
     def create(self, folder: Path, documents: int, dimension: int) -> None:
         (folder / PARTS).mkdir()

@@ -22,7 +22,6 @@ from fairagent.extend import (
     FloatArray,
     Groups,
     Hit,
-    LocalTerms,
     Models,
     Pipeline,
     Query,
@@ -35,11 +34,11 @@ from fairagent.extend import (
     build,
     engine_time,
     groups_alone,
-    local_bm25,
     resolve,
     served,
 )
 from fairagent.guests.llama_index.groups import Keys, MetadataGroups, given
+from fairagent.guests.llama_index.terms import LocalTerms, local_bm25
 
 SHOWN = ("title",)
 """The metadata that a model reads beside the text; what groups a document is in would only sway it."""

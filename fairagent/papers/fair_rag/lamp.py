@@ -40,7 +40,6 @@ from fairagent.extend import (
     estimate_tokens,
     file_bytes,
     listed,
-    okapi_scores,
     parse_json,
     parse_utility,
     read_text,
@@ -48,6 +47,7 @@ from fairagent.extend import (
     shown,
     visible,
 )
+from fairagent.papers.fair_rag.okapi import okapi_scores
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash

@@ -12,7 +12,8 @@ english-krovetz and its analyzers of languages (de, zh, ...) are Lucene's: they 
 """
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Protocol
 
@@ -57,7 +58,6 @@ class Analyzer(Protocol):
 
     def terms(self, text: str) -> list[str]:
         """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
-        ...
 
 
 class WordAnalyzer:
@@ -168,3 +168,28 @@ def _split_at_blanks(text: str) -> list[str]:
                 pieces.append(word[start:at])
                 start, units = at, 0
     return pieces
+
+
+WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+
+
+def readable_words(texts: Iterable[str], terms: Sequence[str], analyzer: Analyzer) -> list[str]:
+    """For each term its commonest word in the texts, of equally common ones the shortest, then by the alphabet.
+
+    Where no word was counted that is analyzed to it alone: the term itself if that is, else "".
+    """
+    counts = Counter(word for text in texts for word in plain_words(text))
+    best: dict[str, str] = {}
+    for word in sorted(counts, key=lambda word: (-counts[word], len(word), word)):
+        if len(own := analyzer.terms(word)) == 1:
+            best.setdefault(own[0], word)
+    return [best.get(term) or (term if analyzer.terms(term) == [term] else "") for term in terms]
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of `text` in order, in lower case, as they stand (no stems, no stop words).
+
+    >>> plain_words("Lawyers' fees: the lawyer's fees, 1901")
+    ['lawyers', 'fees', 'the', "lawyer's", 'fees', '1901']
+    """
+    return WORD.findall(text.lower())

@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.retrieve.base import full_text, ignore
-from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.retrieve.bm25.analysis import open_analyzer, readable_words
 from fairagent.retrieve.bm25.blocks import Block, Blocks, analyzed
 from fairagent.retrieve.bm25.matrix import TEXTS, TermMatrix, Texts, stored
 from fairagent.retrieve.catalog import DIGESTS, Catalog, IdTable, Strings, digest, mapped
 from fairagent.retrieve.forecast import FirstBlock
-from fairagent.retrieve.local import readable_words
 from fairagent.retrieve.manifest import Indexable, Manifest
 from fairagent.storage.digests import RECORD, differences
 from fairagent.storage.files import write_whole

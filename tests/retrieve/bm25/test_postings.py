@@ -9,10 +9,9 @@ import pytest
 
 from fairagent.errors import DataError
 from fairagent.retrieve.bm25 import build
-from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.retrieve.bm25.analysis import open_analyzer, readable_words
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.local import readable_words
 from fairagent.types import Document
 
 from ..conftest import MADE, Made

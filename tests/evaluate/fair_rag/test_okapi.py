@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from fairagent.errors import DataError
 from fairagent.guests.dense.splade import SpladeEncoder
 from fairagent.papers.fair_rag.lamp import score_items
+from fairagent.papers.fair_rag.okapi import okapi_scores
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.local import okapi_scores
 
 TEXTS = st.lists(st.text(alphabet="ab B", max_size=12), max_size=6)
 
