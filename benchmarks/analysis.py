@@ -6,7 +6,7 @@
 texts of all scripts, `words` the words of those collections, each analyzer by itself. `golden` writes
 tests/retrieve/bm25/lucene_terms.jsonl. All but `speed` need the extra `lucene`.
 
-Where fairagent/retrieve/bm25/words.py comes from: Lucene's StandardTokenizerImpl holds a table of classes, one
+Where fairagent/retrieve/bm25/word_breaks.txt comes from: Lucene's StandardTokenizerImpl holds a table of classes, one
 for all characters that its rules do not tell apart (ZZ_CMAP_TOP, ZZ_CMAP_BLOCKS; read by reflection). Its 29 classes
 are sets with the Unicode properties that the package regex names (Word_Break, LB=SA, Script=Han, Script=Hiragana,
 Extended_Pictographic, Emoji), in the version that Lucene was made with.

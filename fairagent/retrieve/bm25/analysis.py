@@ -27,16 +27,13 @@ LANGUAGES = tuple(name for name in Stemmer.algorithms() if name not in ("porter"
 """The languages with stems: danish, german, russian, ..."""
 NAMES = ("english", "english-nostem", "whitespace", *(f"snowball-{language}" for language in LANGUAGES))
 """The analyzers that need no Java."""
-
 GROUP = "fairagent.analyzers"
 """Entry points of classes that make an analyzer by its name."""
-
 STOP_WORDS = frozenset((
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
     "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
 ))  # fmt: skip
 """Lucene's stop words of English."""
-
 # What Java holds for white space, which Python does in part: no no-break space, no next line.
 BLANK = r"\t-\r\x1c- \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000"
 BETWEEN_BLANKS = re.compile(f"[^{BLANK}]+")
@@ -47,8 +44,9 @@ ONE_CHARACTER = {0x130: "i", 0x3A3: "\u03c3"}
 LATER_RULES = re.compile(r"(.*)(bl|log)[iy](?:s|es|(?:ed|ing)s?)?", re.DOTALL)
 """Words that may end in bli or logi once the plural, ed and ing are off and y is i: possibly, technologies."""
 DOUBLED = re.compile("(.*([^aeiouylszbdfgmnprt\U00010000-\U0010ffff]))\\2(?:ed|ing)s?", re.DOTALL)
-REMEMBERED = 100_000
-"""Words whose terms `WordAnalyzer.terms` remembers."""
+CACHED = 100_000
+"""Words whose terms an analyzer caches."""
+WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 
 
 class Analyzer(Protocol):
@@ -68,23 +66,13 @@ class WordAnalyzer:
     """
 
     def __init__(self, name: str, split: Callable[[str], list[str]], term: Callable[[str], str]) -> None:
-        """`split` gives the words of a text, `term` the term of a word."""
-        self.name = name
-        self._split = split
-        self._term = term
-        self._remembered = lru_cache(maxsize=REMEMBERED)(term)
-
-    def split(self, text: str) -> list[str]:
-        """The words of `text` as they stand there, in order; raises DataError for half of a surrogate pair."""
-        return self._split(text)
-
-    def term(self, word: str) -> str:
-        """The index term of a word that `split` gave; "" for a stop word."""
-        return self._term(word)
+        """`split` gives the words of a text as they stand there, `term` the term of a word, "" for a stop word."""
+        self.name, self.split, self.term = name, split, term
+        self._cached = lru_cache(maxsize=CACHED)(term)
 
     def terms(self, text: str) -> list[str]:
         """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
-        return [term for term in map(self._remembered, self._split(text)) if term]
+        return [term for term in map(self._cached, self.split(text)) if term]
 
 
 @cache
@@ -100,7 +88,9 @@ def open_analyzer(name: str) -> Analyzer:
     if name == "whitespace":
         return WordAnalyzer(name, _split_at_blanks, str)
     if name in NAMES:
-        return WordAnalyzer(name, split_words, _snowball(name.removeprefix("snowball-")))
+        # Without its own cache: that is not for several threads.
+        stem = Stemmer.Stemmer(name.removeprefix("snowball-"), 0).stemWord
+        return WordAnalyzer(name, split_words, lambda word: stem(lower(word)))
     if not re.fullmatch(r"[a-z]{2}|english-krovetz", name):
         raise SettingsError(
             f"no analyzer {name!r}; known: {', '.join(NAMES)}; with the extra `lucene` english-krovetz and codes of "
@@ -122,18 +112,16 @@ def _english(word: str) -> str:
 
 
 def _english_stem(word: str) -> str:
-    term = _english(word)
-    # Lucene leaves words of one or two UTF-16 units alone; Snowball would make `a` of `as`.
-    return _lucene_porter(term) if len(term) > 2 or utf16_units(term) > 2 else term
-
-
-def _lucene_porter(word: str) -> str:
     """Porter's stem as Lucene has it: three rules differ from Snowball's.
 
     Two that Porter added later: bli becomes ble, logi log. And of any double consonant before `ed` or `ing` but l, s
     and z one is left, where Snowball looks at those of English (trekked, revving). A double y (hyyed) is left to
     Snowball, which may differ there.
     """
+    word = _english(word)
+    # Lucene leaves words of one or two UTF-16 units alone; Snowball would make `a` of `as`.
+    if len(word) <= 2 and utf16_units(word) <= 2:
+        return word
     stem = _porter(word)
     if stem.endswith(("bli", "logi")) and (match := LATER_RULES.fullmatch(word)) and stem == match[1] + match[2] + "i":
         before, ending = match.groups()
@@ -143,12 +131,6 @@ def _lucene_porter(word: str) -> str:
     elif (match := DOUBLED.fullmatch(word)) and stem == match[1] + match[2]:
         return _porter(match[1])
     return stem
-
-
-def _snowball(language: str) -> Callable[[str], str]:
-    # Without its own cache: that is not for several threads.
-    stem = Stemmer.Stemmer(language, 0).stemWord
-    return lambda word: stem(lower(word))
 
 
 _porter: Callable[[str], str] = Stemmer.Stemmer("porter", 0).stemWord
@@ -170,7 +152,13 @@ def _split_at_blanks(text: str) -> list[str]:
     return pieces
 
 
-WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+def plain_words(text: str) -> list[str]:
+    """The words of `text` in order, in lower case, as they stand (no stems, no stop words).
+
+    >>> plain_words("Lawyers' fees: the lawyer's fees, 1901")
+    ['lawyers', 'fees', 'the', "lawyer's", 'fees', '1901']
+    """
+    return WORD.findall(text.lower())
 
 
 def readable_words(texts: Iterable[str], terms: Sequence[str], analyzer: Analyzer) -> list[str]:
@@ -184,12 +172,3 @@ def readable_words(texts: Iterable[str], terms: Sequence[str], analyzer: Analyze
         if len(own := analyzer.terms(word)) == 1:
             best.setdefault(own[0], word)
     return [best.get(term) or (term if analyzer.terms(term) == [term] else "") for term in terms]
-
-
-def plain_words(text: str) -> list[str]:
-    """The words of `text` in order, in lower case, as they stand (no stems, no stop words).
-
-    >>> plain_words("Lawyers' fees: the lawyer's fees, 1901")
-    ['lawyers', 'fees', 'the', "lawyer's", 'fees', '1901']
-    """
-    return WORD.findall(text.lower())

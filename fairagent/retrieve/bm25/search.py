@@ -56,28 +56,27 @@ class BM25Retriever:
         """
         if not (0 <= k1 < math.inf and 0 <= b <= 1):
             raise UsageError(f"BM25 needs k1 >= 0 and b from 0 to 1, not k1={k1:g} and b={b:g}")
-        self.manifest = Manifest.read(folder)
+        self.folder, self.manifest = folder, Manifest.read(folder)
         self.manifest.check(collection, folder, analyzer=analyzer)
         self.manifest.expect_whole(folder)
         self.analyzer = open_analyzer(self.manifest.analyzer)
-        self.folder = folder
         with self.manifest.reading(folder):
             self.ids, self.matrix, self._texts = IdTable.load(folder), TermMatrix(folder), Texts(folder)
             if not len(self.ids) == len(self.matrix.lengths) == len(self._texts):
                 raise ValueError(f"{len(self.ids)} ids, {len(self.matrix.lengths)} lengths, {len(self._texts)} texts")
         lengths = self.matrix.lengths
-        self._holding = int(np.count_nonzero(lengths))
-        average = np.float32(lengths.sum(dtype=np.int64) / max(1, self._holding))
+        self._with_terms = int(np.count_nonzero(lengths))
+        average = np.float32(lengths.sum(dtype=np.int64) / max(1, self._with_terms))
         # As BM25Similarity does, in 32-bit floats: what repetitions of a word count for, by the length's byte.
         table = stored_lengths()
         with np.errstate(divide="ignore"):
             relative = np.float32(b) * table.astype(np.float32) / max(average, np.float32(1e-9))
             self._repetition = np.float32(1) / (np.float32(k1) * (np.float32(1 - np.float32(b)) + relative))
         self._byte = (np.searchsorted(table, lengths, side="right") - 1).astype(np.uint8)
-        # Many queries ask for the same words.
+        # Many queries have the same words.
         self._number = lru_cache(maxsize=100_000)(self.matrix.number)
-        # The loop asks for the terms of the same deep list once an iteration.
-        self._postings = lru_cache(maxsize=8)(lambda ids: self.matrix.postings(self.numbers(ids)))
+        # The loop needs the terms of the same deep list once an iteration.
+        self._postings = lru_cache(maxsize=8)(lambda ids: self.matrix.postings(self.ids.known(ids)))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -97,27 +96,18 @@ class BM25Retriever:
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """BM25 of each of the documents `ids` for `query`; 0 where no term matches.
 
-        Raises DataError naming ids that are not in the index.
+        Raises DataError naming ids that are not in the index, as do `documents` and `postings`.
         """
-        return self._scores(query)[self.numbers(ids)] if len(ids) else np.zeros(0)
-
-    def numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        """The documents' numbers in the index; raises DataError naming ids that are not there."""
-        return self.ids.known(ids)
-
-    def weights(self, query: Query) -> dict[int, float]:
-        """The numbers of the query's terms that the index has, with their weights."""
-        terms = term_weights(query, self.analyzer.terms)
-        return {number: weight for term, weight in terms.items() if (number := self._number(term)) >= 0}
+        return self._scores(query)[self.ids.known(ids)] if len(ids) else np.zeros(0)
 
     def document(self, id: str) -> Document:
-        """The stored document; raises DataError where the id is not in the index."""
+        """The stored document."""
         return self.documents([id])[0]
 
     @engine_time("texts")
     def documents(self, ids: Sequence[str]) -> list[Document]:
-        """The stored documents; raises DataError naming ids that are not in the index."""
-        return [self._texts.document(number) for number in self.numbers(ids).tolist()]
+        """The stored documents."""
+        return [self._texts.document(number) for number in self.ids.known(ids).tolist()]
 
     @engine_time("terms")
     def document_frequency(self, word: str) -> int:
@@ -127,7 +117,7 @@ class BM25Retriever:
 
     @engine_time("terms")
     def postings(self, ids: Sequence[str]) -> Postings:
-        """The terms of these documents; raises DataError naming ids that are not in the index."""
+        """The terms of these documents."""
         return self._postings(tuple(ids))
 
     @engine_time("terms")
@@ -141,20 +131,22 @@ class BM25Retriever:
 
     def idf(self, frequency: int) -> np.float32:
         """How much a term in so many documents counts."""
-        return np.float32(math.log(1 + (self._holding - frequency + 0.5) / (frequency + 0.5)))
+        return np.float32(math.log(1 + (self._with_terms - frequency + 0.5) / (frequency + 0.5)))
 
     def saturation(self, documents: NDArray[np.integer[Any]], counts: NDArray[np.uint16]) -> NDArray[np.float32]:
         """What so many repetitions of a word count for in these documents, 0 to 1, (n,)."""
-        repeated = counts.astype(np.float32) * self._repetition[self._byte[documents]]
-        return np.asarray(1 - 1 / (1 + repeated), np.float32)
+        return np.asarray(1 - 1 / (1 + self._repeated(documents, counts)), np.float32)
+
+    def _repeated(self, documents: NDArray[np.integer[Any]], counts: NDArray[np.uint16]) -> NDArray[np.float32]:
+        return counts.astype(np.float32) * self._repetition[self._byte[documents]]
 
     def _scores(self, query: Query) -> FloatArray:
         """The score of every document, (n,)."""
         total = np.zeros(len(self))
-        for number, boost in self.weights(query).items():
-            documents, counts = self.matrix.column(number)
-            weight = np.float32(boost) * self.idf(len(documents))
-            repeated = counts.astype(np.float32) * self._repetition[self._byte[documents]]
-            total[documents] += weight - weight / (np.float32(1) + repeated)
+        for term, boost in term_weights(query, self.analyzer.terms).items():
+            if (number := self._number(term)) >= 0:
+                documents, counts = self.matrix.column(number)
+                weight = np.float32(boost) * self.idf(len(documents))
+                total[documents] += weight - weight / (np.float32(1) + self._repeated(documents, counts))
         # Lucene adds in 64 bits, and rounds the sum.
         return total.astype(np.float32).astype(np.float64)
