@@ -95,7 +95,7 @@ def ignore(*values: object) -> None:
 
 
 def check_length(n: int) -> None:
-    """Raise UsageError where `n` is no number of documents to retrieve."""
+    """Raise UsageError for an `n` below 1."""
     if n < 1:
         raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
 
@@ -186,7 +186,7 @@ _clock = _Clock()
 
 
 def engine_seconds() -> float:
-    """Seconds that this thread has spent in `engine_time` so far; callers take differences."""
+    """Seconds that this thread has spent in `engine_time`; callers take differences."""
     return sum(_clock.seconds.values())
 
 

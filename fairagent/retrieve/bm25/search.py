@@ -138,7 +138,7 @@ class BM25Retriever:
         return np.asarray(1 - 1 / (1 + self._repeated(documents, counts)), np.float32)
 
     def _repeated(self, documents: NDArray[np.integer[Any]], counts: NDArray[np.uint16]) -> NDArray[np.float32]:
-        return counts.astype(np.float32) * self._repetition[self._byte[documents]]
+        return np.asarray(counts.astype(np.float32) * self._repetition[self._byte[documents]], np.float32)
 
     def _scores(self, query: Query) -> FloatArray:
         """The score of every document, (n,)."""

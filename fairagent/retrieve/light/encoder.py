@@ -67,14 +67,11 @@ class LightEncoder:
                 raise ValueError(f"{TABLE} has rows of {table.shape[1]} numbers")
         return cls(engine, terms, table, first)
 
-    def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors of texts to be found, (n, d)."""
-        return self.queries(texts)
-
     def queries(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors of queries, (n, d): their terms, each weighted by how often it is there and by its idf."""
-        rows = [self._vector(text) for text in texts]
-        return np.array(rows, np.float32).reshape(len(rows), self._table.shape[1])
+        """Vectors of texts, (n, d): their terms, each weighted by how often it is there and by its idf."""
+        return np.array([self._vector(text) for text in texts], np.float32).reshape(-1, self._table.shape[1])
+
+    documents = queries
 
     def _vector(self, text: str) -> Embeddings:
         engine = self._engine
@@ -94,16 +91,12 @@ def terms_of(index: Path) -> str:
 
 
 def of_index(folder: Path, index: Path) -> bool:
-    """Whether the light vectors in `folder` are of the index as it is, and not e.g. of one by another analyzer.
-
-    Where either says nothing of it, they are.
-    """
+    """Whether the light vectors in `folder` are of the index as it is; they are where either says nothing of it."""
     try:
         made = _about(folder).get("terms", "")
     except (OSError, ValueError, AttributeError):
         return True
-    now = terms_of(index)
-    return not made or not now or made == now
+    return not made or terms_of(index) in ("", made)
 
 
 def expect_of_index(folder: Path, index: Path) -> None:
@@ -116,7 +109,6 @@ def expect_of_index(folder: Path, index: Path) -> None:
 
 
 def _about(folder: Path) -> Any:
-    """What the vectors in `folder` say of how they were made; OSError or ValueError where they do not."""
     try:
         return parse_json(file_text(folder / ABOUT, LARGEST))
     except ValueError as error:
@@ -152,8 +144,8 @@ INSIDE = "##"
 class WordTable:
     """Vectors of word pieces, (p, d)."""
 
-    def __init__(self, path: Path = WORD_TABLE) -> None:
-        with np.load(path, allow_pickle=False) as file:
+    def __init__(self) -> None:
+        with np.load(WORD_TABLE, allow_pickle=False) as file:
             self._vectors = file["vectors"].astype(np.float32) * file["scale"].astype(np.float32)
             pieces = file["pieces"].tobytes().decode().split("\n")
         self._places = {piece: place for place, piece in enumerate(pieces)}
@@ -180,8 +172,7 @@ class WordTable:
         start = 0
         while start < len(word):
             prefix = INSIDE if start else ""
-            ends = range(len(word), start, -1)
-            end = next((end for end in ends if prefix + word[start:end] in self._places), 0)
+            end = next((end for end in range(len(word), start, -1) if prefix + word[start:end] in self._places), 0)
             if not end:
                 return []
             pieces.append(self._places[prefix + word[start:end]])
