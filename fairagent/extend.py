@@ -87,7 +87,7 @@ HOMES = {
         term_weights texts_for
     """,
     "retrieve.bm25.analysis": "WORD open_analyzer plain_words",
-    "retrieve.bm25.part": "check_index engine_of index_sibling open_index prepare_index",
+    "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
     "retrieve.catalog": "IdTable encode_id mapped ranked",
     "retrieve.dense": "DenseRetriever EmbeddingSource",
     "retrieve.encoded": "EncodedBuild EncodedManifest PROBE_TEXT Work floats",

@@ -238,7 +238,6 @@ from fairagent.retrieve.bm25.analysis import WORD as WORD
 from fairagent.retrieve.bm25.analysis import open_analyzer as open_analyzer
 from fairagent.retrieve.bm25.analysis import plain_words as plain_words
 from fairagent.retrieve.bm25.part import check_index as check_index
-from fairagent.retrieve.bm25.part import engine_of as engine_of
 from fairagent.retrieve.bm25.part import index_sibling as index_sibling
 from fairagent.retrieve.bm25.part import open_index as open_index
 from fairagent.retrieve.bm25.part import prepare_index as prepare_index

@@ -17,7 +17,7 @@ from fairagent.cli import app
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.guests.dense import ann as ann_build
 from fairagent.guests.dense.ann import INDEX
-from fairagent.retrieve import encoded
+from fairagent.retrieve import encoded, manifest
 from fairagent.retrieve.ann import AnnManifest, build_ann, open_ann
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import Work, build_dense_index
@@ -180,8 +180,12 @@ def test_113_what_was_embedded_stays_where_its_ann_index_is_broken_off(
         raise Killed
 
     with monkeypatch.context() as patch:
-        place = {"cells": "_trained", "measured": "_measured", "put": "write_whole"}[when]
-        patch.setattr(ann_build, place, killed)
+        places = {
+            "cells": (ann_build, "_trained"),
+            "measured": (ann_build, "_measured"),
+            "put": (manifest, "write_whole"),
+        }
+        patch.setattr(*places[when], killed)
         with pytest.raises(Killed):
             build_ann(dense, copy / "ann")
     assert not (copy / "ann").exists()

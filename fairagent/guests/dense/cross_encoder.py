@@ -19,7 +19,6 @@ from fairagent.extend import (
     Retriever,
     Site,
     UsageError,
-    engine_of,
     full_text,
     installed,
     load,
@@ -200,4 +199,4 @@ class CrossEncoderConfig(Part):
 
     def build(self, site: Site) -> CrossEncoderReranker:
         """The re-ranker."""
-        return CrossEncoderReranker(engine_of(site), pair_scorer(site, self.scorer), self.depth)
+        return CrossEncoderReranker(site.engine, pair_scorer(site, self.scorer), self.depth)

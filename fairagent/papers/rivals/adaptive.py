@@ -38,7 +38,6 @@ from fairagent.extend import (
     Site,
     UsageError,
     dimensions_of,
-    engine_of,
     full_text,
     graph_of,
     group_exposure,
@@ -275,7 +274,7 @@ class AdaptiveConfig(Part):
     def build(self, site: Site) -> AdaptiveReranker:
         """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
         _check_last(site.settings.rerank)
-        engine, collection, settings = engine_of(site), site.collection, site.settings
+        engine, collection, settings = site.engine, site.collection, site.settings
         if (graph := graph_of(site)) is None:
             needed = "a corpus graph; `fairagent index` with a dense or fused engine builds it"
             raise SettingsError(f"rerank: adaptive needs {needed}")

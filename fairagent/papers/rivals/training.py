@@ -21,7 +21,6 @@ from fairagent.extend import (
     UsageError,
     as_query,
     dimensions_of,
-    engine_of,
     group_exposure,
     known_part,
     most_underexposed,
@@ -64,7 +63,7 @@ def training_pools(site: Site) -> dict[str, Pool]:
 
     A topic whose target cannot be made (`target: qrels` without a labeled relevant document) teaches nothing.
     """
-    collection, settings, engine = site.collection, site.settings, engine_of(site)
+    collection, settings, engine = site.collection, site.settings, site.engine
     pools: dict[str, Pool] = {}
     for topic in collection.topics.values():
         if not any(grade > 0 for grade in collection.qrels.get(topic.id, {}).values()):

@@ -133,12 +133,6 @@ def with_texts(site: Site, engine: Retriever) -> Retriever:
     return RetrieverWithTexts(engine, open_index(site))
 
 
-def engine_of(site: Site) -> Retriever:
-    """The pipeline's engine."""
-    engine: Retriever = site.engine
-    return engine
-
-
 def close_all(memo: Any) -> None:
     """Release the files of all indexes that were opened."""
     for opened in memo.values():

@@ -8,7 +8,6 @@ from pydantic import Field
 from fairagent.errors import UsageError
 from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, placed
-from fairagent.retrieve.bm25.part import engine_of
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import Compat, sample_rankings, sampler_log_scores, topic_rng
 from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, ordered
@@ -55,7 +54,7 @@ class OriginalConfig(Part):
 
     def build(self, site: Site) -> OriginalReranker:
         """The re-ranker."""
-        return OriginalReranker(engine_of(site))
+        return OriginalReranker(site.engine)
 
 
 class FusedRerankConfig(Part):
@@ -67,7 +66,7 @@ class FusedRerankConfig(Part):
 
     def build(self, site: Site) -> FusedReranker:
         """The re-ranker."""
-        return FusedReranker(engine_of(site), self.refined)
+        return FusedReranker(site.engine, self.refined)
 
 
 @dataclass(frozen=True, slots=True)
