@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairagent.collection import Collection, load_collection
+from fairagent.collection.documents import DocumentsInMemory
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.records import listed
 from fairagent.errors import SettingsError
@@ -20,7 +21,6 @@ from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresh
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
 from fairagent.settings import Settings, load_settings, read_yaml
-from fairagent.types import Document
 
 Expected = dict[str, dict[str, dict[str, float]]]
 """System -> dimension ("" for measures of relevance alone) -> measure -> value."""
@@ -41,25 +41,7 @@ class CheckedExperiment:
         return [self.subject.topics[id].query for id in self.plan.topics]
 
 
-@dataclass(frozen=True, slots=True)
-class NoDocuments:
-    """An empty source of documents, for experiments without a collection."""
-
-    notes: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Document]:
-        yield from ()
-
-    def count(self) -> int:
-        """None."""
-        return 0
-
-    def fingerprint(self) -> str:
-        """The same for all."""
-        return ""
-
-
-NO_COLLECTION = Collection("no collection", {}, {}, JoinedGroups([]), {}, (), NoDocuments())
+NO_COLLECTION = Collection("no collection", {}, {}, JoinedGroups([]), {}, (), DocumentsInMemory(()))
 
 
 def open_collection(kind: ExperimentKind) -> Collection:

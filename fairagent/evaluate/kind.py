@@ -66,7 +66,7 @@ class Subject(Protocol):
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The topics by their ids: what is searched for or asked."""
+        """The topics by their ids: queries or questions."""
         ...
 
 

@@ -41,7 +41,7 @@ class Table:
     """Columns and rows of values: texts, numbers, None, or `Cell`s.
 
     The first column is on the left, the others on the right. `systems`: the first cells name systems. `folded`: a page
-    shows it when it is asked for. `notes` stand below.
+    shows it when opened. `notes` stand below.
     """
 
     columns: tuple[Column, ...]

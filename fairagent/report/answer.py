@@ -20,7 +20,7 @@ RESTING = {
     "judge": "judged",
     "embeddings": "alike",
 }
-"""How the documents that an answer rests on are called, by who found out."""
+"""What the documents that an answer rests on are called, by the attribution's kind."""
 
 _WRITERS = {"extractive": "sentences of the documents as they stand", "llm": "by the language model"}
 
@@ -35,7 +35,7 @@ CUT_OFF = " [cut off here]"
 
 
 def answer_body(result: AnswerResult) -> Text:
-    """The answer's text, its citations marked; what is to be said where there is none."""
+    """The answer's text, its citations marked; or why there is none."""
     text = Text(result.answer.text or f"No answer: {_why_none(result)}.")
     text.highlight_regex(r"\[\d[^\]]*\]", "bold cyan")
     return text.append(CUT_OFF, "bold red") if result.answer.truncated else text
@@ -90,8 +90,8 @@ def _lines(result: AnswerResult) -> Iterator[StoryLine]:
     yield "", Text()
     if result.filtered:
         verdicts = result.filtered.verdicts
-        kept = sum(verdict.kept for verdict in verdicts)
-        yield "filter", Text(f"kept {kept} of {len(verdicts)}; {usage_text(result.filtered.usage)}")
+        retained = sum(verdict.kept for verdict in verdicts)
+        yield "filter", Text(f"kept {retained} of {len(verdicts)}; {usage_text(result.filtered.usage)}")
         yield "removed", Text(removed_text(result.removed))
         unanswered = sum(verdict.fair is None for verdict in verdicts)
         if unanswered:

@@ -8,7 +8,7 @@ from fairagent.evaluate.outcome import GroupShares
 from fairagent.report.answer import CUT_OFF, RESTING
 from fairagent.report.page import template, templates
 from fairagent.report.text import gap_text
-from fairagent.report.topics import Chip, GroupBar, Palette, chips, exposure_bar
+from fairagent.report.topics import GroupBar, Palette, chips, exposure_bar
 from fairagent.types import AnswerResult, Exposure, Hit, SearchResult
 from fairagent.types.clean import in_line, printable
 
@@ -55,7 +55,9 @@ def _drawn(
             facts=facts,
             answer=answer,
             numbered=numbered,
-            lines=[(number, in_line(hit.title or hit.id), _chips(hit, colors), cited) for number, hit, cited in lines],
+            lines=[
+                (number, in_line(hit.title or hit.id), chips(hit.groups, colors), cited) for number, hit, cited in lines
+            ],
             rows=list(_bars(named, colors)),
             colors=colors,
         )
@@ -66,10 +68,6 @@ def _style() -> Markup:
     """Colors and groups as on the page, inside the result's own element."""
     inside = "".join(map(template, ("groups.css", "notebook.css")))
     return Markup(template("colors.css").replace(":root", ".fairagent") + f".fairagent {{ {inside} }}")
-
-
-def _chips(hit: Hit, colors: Palette) -> list[Chip]:
-    return list(chips(hit.groups, colors))
 
 
 def _bars(named: Sequence[Named], colors: Palette) -> Iterable[tuple[str, list[tuple[str, GroupBar]]]]:

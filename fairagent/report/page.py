@@ -32,7 +32,6 @@ from fairagent.evaluate.thresholds import thresholds_table
 from fairagent.report.plots import (
     MARKERS,
     color_number,
-    cost_plot,
     exposure_plot,
     gains_plot,
     gap_plot,
@@ -220,7 +219,7 @@ def _plots(run: Run, cost: CostTradeOff | None) -> dict[str, dict[Any, Markup]]:
         measure = main_measure(run, dimension)
         if cost and measure and dimension in cost.points:
             axes = (cost.currency.value, short[measure])
-            drawn["cost"][dimension] = cost_plot(cost.points[dimension], run.systems, axes)
+            drawn["cost"][dimension] = trade_off_plot(cost.points[dimension], run.systems, axes, cheap=True)
         gained = gains(run, dimension, measure) if measure else {}
         if any(gained.values()):
             by_system = {run.systems.index(system): tuple(of.values()) for system, of in gained.items()}

@@ -105,8 +105,8 @@ def _debiased(debiased: Debiased) -> PlainRecord:
 def hit_record(hit: Hit) -> PlainRecord:
     """One line of a ranking."""
     groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
-    told = {"rank": hit.rank, "id": hit.id, "title": hit.title, "snippet": hit.snippet, "score": hit.score}
-    return {**told, "groups": groups}
+    line = {"rank": hit.rank, "id": hit.id, "title": hit.title, "snippet": hit.snippet, "score": hit.score}
+    return {**line, "groups": groups}
 
 
 def step_record(step: Step) -> PlainRecord:
@@ -145,7 +145,7 @@ def exposure_record(exposure: Exposure) -> PlainRecord:
 
 
 def usage_record(usage: Usage) -> PlainRecord:
-    """What models were asked for; cost is in dollars, None where it is not known."""
+    """Calls, tokens and cost in dollars, None where it is not known."""
     return {
         "calls": usage.calls,
         "input_tokens": usage.input_tokens,

@@ -17,7 +17,7 @@ TOPIC_WORDS_SHOWN = 8
 """How many of the (usually a hundred) topic words the story names."""
 
 WEIGHTS_SHOWN = 4
-"""Groups whose weights are told, the heaviest first."""
+"""Groups whose weights are named, the heaviest first."""
 _CANDIDATES = {
     "best": "the last list accepted",
     "last": "the last list retrieved",

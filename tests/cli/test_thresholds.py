@@ -74,7 +74,7 @@ def test_json(call: Call, small: Small) -> None:
     mean = {(row["system"], row["dimension"]): row["mean"] for row in record["comparisons"]}
     assert first == {
         **{"system": "FA*IR", "dimension": "", "measure": "nDCG(discount=log2-max2)@10"},
-        **{"value": mean["FA*IR", ""], "asked": ">= 0", "limit": 0.0, "met": True},
+        **{"value": mean["FA*IR", ""], "bound": ">= 0", "limit": 0.0, "met": True},
     }
     assert (second["bound"], second["met"]) == ("> 1", False)
     assert (third["group"], third["bound"]) == ("female", "> baseline + 1")

@@ -14,7 +14,6 @@ from fairagent.report.plots import (
     Box,
     Chart,
     color_number,
-    cost_plot,
     exposure_plot,
     gains_plot,
     gap_plot,
@@ -39,7 +38,7 @@ def drawn(systems=SYSTEMS, dimension="region"):
     lines = (PlotLine(systems[0], 0, points, points[:1]), PlotLine(systems[1], 1, points[::-1]))
     return {
         "trade-off": trade_off_plot(trade_off(run, dimension), systems, ("nDCG@20", "AWRF@20")),
-        "cost": cost_plot(cost_trade_off(run).points[dimension], systems, ("dollars", "AWRF@20")),
+        "cost": trade_off_plot(cost_trade_off(run).points[dimension], systems, ("dollars", "AWRF@20"), cheap=True),
         "exposure": exposure_plot(run.mean_exposures(dimension), systems),
         "gap": gap_plot(paths, systems[paths.system], 2.0),
         "gains": gains_plot({1: [0.2, -0.1], 3: [0.3, 0.4]}, systems),
