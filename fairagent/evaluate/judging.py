@@ -209,8 +209,8 @@ LEGEND = (
 class Judge:
     """Judges rankings as an experiment says.
 
-    `counted` are the topics with a target in the known groups of each dimension. With `strict` a topic counts in these
-    dimensions alone; else measures that count the unknown as a group have more topics.
+    `counted` are the topics with a target in the known groups of each dimension. Unless `strict`, measures that count
+    the unknown as a group have more topics.
     """
 
     collection: Collection
@@ -244,7 +244,8 @@ class Judge:
 
     def exposures(self, topic: str, ranking: Ranking) -> tuple[Exposure, ...]:
         """The exposure in the first `n` documents beside the target of the judgment, for what the topic counts for."""
-        fairness = (part for measure in self.measures.values() for part in _factors(measure) if part.of_groups)
+        single = ([one.left, one.right] if isinstance(one, Product) else [one] for one in self.measures.values())
+        fairness = (measure for factors in single for measure in factors if measure.of_groups)
         discount = getattr(next(fairness, None), "discount", LOG2_MAX2)
         targets, top, groups = self.targets(topic), ranking.top(self.n), self.collection.groups
         exposures = []
@@ -277,10 +278,6 @@ class Judge:
             HitRecord(hit.id, hit.title, hit.score, grades.get(hit.id, 0) > 0, of_hit, hit.snippet)
             for hit, of_hit in zip(hits, groups, strict=True)
         )
-
-
-def _factors(measure: Measure) -> tuple[Measure, ...]:
-    return (measure.left, measure.right) if isinstance(measure, Product) else (measure,)
 
 
 class JudgedKind(ExperimentKind, ABC):

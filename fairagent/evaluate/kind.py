@@ -80,10 +80,7 @@ class Trial(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The `topics` that count, and why others of the file do not.
-
-    `judged` says by which topic, if any, a dimension can be tried out: dimension -> topic.
-    """
+    """The `topics` that count, why others of the file do not, and for each dimension one that it is `judged` by."""
 
     topics: tuple[str, ...] = ()
     excluded: Mapping[str, str] = field(default_factory=dict)
@@ -109,7 +106,7 @@ class Checking:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a trial is opened from; `memo` holds what systems share."""
+    """What a trial is made from; `memo` holds what systems share."""
 
     plan: Plan
     collection: Collection
@@ -188,7 +185,7 @@ class ExperimentKind(Section, ABC):
         """Whether there has to be a collection even if no system searches."""
         return self.searches
 
-    # --- reading and checking ------------------------------------------------------------------------------------
+    # --- reading and checking
 
     def relative_to(self, folder: Path) -> Self:
         """With paths from anywhere; in the file they are relative to its `folder`."""
@@ -282,13 +279,13 @@ class ExperimentKind(Section, ABC):
         """The most calls of a language model that a row makes besides those of its search."""
         yield from ()
 
-    # --- running -------------------------------------------------------------------------------------------------
+    # --- running
 
     @abstractmethod
     def trial(self, opened: Opened) -> Trial:
         """What makes the outcomes."""
 
-    # --- what came out -------------------------------------------------------------------------------------------
+    # --- results
 
     def completed(
         self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan

@@ -23,8 +23,7 @@ HEAVIEST = 5
 class GroupShares:
     """The exposure of one dimension's known groups in a ranking beside their target; `unknown` is outside of `shares`.
 
-    `shares` are all zero where nothing in the ranking has a label. `missing`, `predicted`, `target_known` and
-    `unknown_target` are those of `Exposure`.
+    `shares` are all zero where nothing has a label; the fields from `missing` on are those of `Exposure`.
     """
 
     dimension: str
@@ -64,9 +63,8 @@ class StepRecord:
     """One retrieval of the loop (`fairagent.types.Step`): `terms` are the added keywords with their weights.
 
     `query` is the user's query with all keywords in one line; `gap` is in nats, infinite where a dimension shows no
-    labeled document (null in JSON); `exposures` stand beside the target that the loop went by. Of a step that a policy
-    chose, `why` and the heaviest of the groups' `weights` are there, and the `reason` why it was not accepted. `worse`
-    and `entered` are those of `Step`.
+    labeled document (null in JSON); `exposures` stand beside the loop's target; of the groups' `weights` there are the
+    heaviest.
     """
 
     source: str
@@ -129,10 +127,7 @@ class HitRecord:
 
 @dataclass(frozen=True, slots=True)
 class DebiasRecord:
-    """What DebiasRAG did for one answer: how many counterfactual contexts were made, survived and won a place.
-
-    `moved` is by how much the weight of relevance changed, to 6 places.
-    """
+    """How many counterfactual contexts DebiasRAG made, how many survived and won a place, and how far theta `moved`."""
 
     made: int
     survived: int

@@ -231,24 +231,18 @@ def measure_tables(run: Run) -> list[Table]:
         rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
         expected = [run.expected_of(row) for row in rows]
         compared = any(value is not None for value in expected)
-        lines = [
-            [
-                *(_name(run, row.system), row.mean, f"[{row.low:.4f}, {row.high:.4f}]", *_tests(row)),
-                *([value] if compared else []),
-            ]
-            for row, value in zip(rows, expected, strict=True)
-        ]
+        lines: list[list[object]] = []
+        for row, value in zip(rows, expected, strict=True):
+            tests = [""] * len(TESTS)
+            if row.difference is not None:
+                ps = map(p_value, [row.t_p, row.t_holm, row.randomization_p, row.randomization_holm])
+                tests = [f"{row.difference:+.4f}", *ps, f"{row.wins}/{row.ties}/{row.losses}"]
+            interval = f"[{row.low:.4f}, {row.high:.4f}]"
+            lines.append([_name(run, row.system), row.mean, interval, *tests, *([value] if compared else [])])
         head = ["system", "mean", "95 % interval", *TESTS, *(["expected"] if compared else [])]
         title = f"{f'{dimension}, ' if dimension else ''}{labels[measure]} ({counted(rows[0].topics, 'topic')})"
         tables.append(Table.of(head, lines, title))
     return tables
-
-
-def _tests(row: Comparison) -> list[str]:
-    if row.difference is None:
-        return [""] * len(TESTS)
-    ps = [row.t_p, row.t_holm, row.randomization_p, row.randomization_holm]
-    return [f"{row.difference:+.4f}", *map(p_value, ps), f"{row.wins}/{row.ties}/{row.losses}"]
 
 
 def published_tables(run: Run) -> list[Table]:

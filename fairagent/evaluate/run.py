@@ -67,28 +67,6 @@ class Journal(LineFile):
         self.write(line, self._keys[outcome.system])
 
 
-def read_journal(path: Path, keys: Mapping[str, str]) -> list[Outcome]:
-    """Every whole line in order; none where there is no file.
-
-    Raises DataError with every line that is no outcome of one of the systems that `keys` names, made from the same.
-    """
-    outcomes: list[Outcome] = []
-    faults: list[Fault] = []
-    for number, line in enumerate(whole_lines(path), start=1):
-        try:
-            values = parse_json(line.decode())
-            system = values.get("system") if isinstance(values, dict) else None
-            if not isinstance(system, str) or system not in keys:
-                raise ValueError("of no system that the run has")
-            unsealed(line, keys[system])
-            outcomes.append(from_value(values))
-        except (ValueError, RecursionError) as error:
-            faults.append(Fault(path, number, f"no outcome of this run ({error})"))
-    if faults:
-        raise DataError("the journal is damaged; remove these lines to have their topics done again", faults)
-    return outcomes
-
-
 class _Name(BaseModel):
     name: str
 
@@ -148,11 +126,26 @@ def _seal(head: Mapping[str, Any]) -> str:
 
 
 def read_outcomes(folder: Path, head: Mapping[str, Any] | None = None) -> list[Outcome]:
-    """Every outcome in the journal of the run in `folder`, in order; `head` is its run.json, where that was read.
+    """Every whole line of the journal of the run in `folder`, in order; `head` is its run.json, where that was read.
 
-    Errors as `load_run`.
+    Errors as `load_run`: DataError names every line that is no outcome of one of the systems, made from the same.
     """
-    return read_journal(folder / JOURNAL, keys((head or read_head(folder))["fingerprint"]))
+    path, of_systems = folder / JOURNAL, keys((head or read_head(folder))["fingerprint"])
+    outcomes: list[Outcome] = []
+    faults: list[Fault] = []
+    for number, line in enumerate(whole_lines(path), start=1):
+        try:
+            values = parse_json(line.decode())
+            system = values.get("system") if isinstance(values, dict) else None
+            if not isinstance(system, str) or system not in of_systems:
+                raise ValueError("of no system that the run has")
+            unsealed(line, of_systems[system])
+            outcomes.append(from_value(values))
+        except (ValueError, RecursionError) as error:
+            faults.append(Fault(path, number, f"no outcome of this run ({error})"))
+    if faults:
+        raise DataError("the journal is damaged; remove these lines to have their topics done again", faults)
+    return outcomes
 
 
 def answers(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
@@ -193,13 +186,11 @@ class MeanExposure:
 class Run(Summarized):
     """An experiment's run: `systems` in their order, the baseline first.
 
-    `outcomes` holds the last outcome of every topic and system that was tried, failed ones too, in the order of the
-    topics and systems; `excluded` says of each topic that no system is judged by why. `partial` marks a run that is not
-    finished: its comparisons cover the topics that all systems have answered. `oracle_systems` looked at the
-    judgments. `expected` are numbers to compare with (a paper's): system -> dimension ("" for relevance alone) ->
-    measure -> value. `rows` is what the experiment's `kind` says of each system alone. `thresholds` are what the
-    numbers have to reach; a relative one looks at the experiment's own baseline. `equal` are systems that rank as
-    another one does on all topics, where rankings are what is judged.
+    `outcomes` has the last one of every topic and system, failed ones too, in their order; `excluded` why topics count
+    for no system. The comparisons of a `partial` run, not finished, cover the topics that all systems have answered.
+    `oracle_systems` looked at the judgments. `expected` numbers are by system, dimension ("" for relevance alone) and
+    measure. `rows` is what the `kind` says of each system alone. Relative `thresholds` look at the experiment's own
+    baseline. `equal` are systems that rank as another one does on all topics, where rankings are what is judged.
     """
 
     name: str

@@ -13,6 +13,7 @@ from rich.text import Text
 from fairagent.report.story import StoryLine, story, usage_text
 from fairagent.report.text import compared_table, groups_text, one_line, percent, plain
 from fairagent.types import UNKNOWN, AnswerResult, Attribution, Debiased, Exposure, Removal, exposure_rows
+from fairagent.types.common import counted
 
 RESTING = {
     "citations": "cited",
@@ -36,7 +37,8 @@ CUT_OFF = " [cut off here]"
 
 def answer_body(result: AnswerResult) -> Text:
     """The answer's text, its citations marked; or why there is none."""
-    text = Text(result.answer.text or f"No answer: {_why_none(result)}.")
+    why = "; ".join([*result.notes, *result.answer.notes]) or "the generator wrote nothing"
+    text = Text(result.answer.text or f"No answer: {why}.")
     text.highlight_regex(r"\[\d[^\]]*\]", "bold cyan")
     return text.append(CUT_OFF, "bold red") if result.answer.truncated else text
 
@@ -50,7 +52,8 @@ def sources_table(result: AnswerResult) -> Table:
     for name in ("title", *dimensions):
         table.add_column(Text(name))
     table.add_column(RESTING[attribution.kind] if attribution else "cited", no_wrap=True)
-    weights = attribution.weights.tolist() if attribution else _citing(result)
+    citing = [float(number in result.answer.cited) for number in range(1, len(result.context) + 1)]
+    weights = attribution.weights.tolist() if attribution else citing
     for number, (hit, weight) in enumerate(zip(result.context, weights, strict=True), start=1):
         style = "" if weight else "dim"
         groups = [one_line(groups_text(hit.groups[name])) for name in dimensions]
@@ -99,7 +102,7 @@ def _lines(result: AnswerResult) -> Iterator[StoryLine]:
     if result.debiased:
         yield from _debiased(result.debiased)
     count = len(result.context)
-    yield "context", Text(f"{count} document{'s' * (count != 1)}")
+    yield "context", Text(counted(count, "document"))
     for note in result.notes:
         yield "", Text(note, "bold red")
     answer = result.answer
@@ -116,17 +119,15 @@ def _debiased(debiased: Debiased) -> Iterator[StoryLine]:
     moved = abs(debiased.theta_after[0] - debiased.theta_before[0])
     both = debiased.theta_before, debiased.theta_after
     before, after = (", ".join(f"{weight:.4f}" for weight in theta) for theta in both)
-    avoided, made, dropped = len(debiased.avoided), len(debiased.made), len(debiased.dropped)
-    kind = f" of class {debiased.kind}" if debiased.kind else ""
-    yield (
-        "debiasing",
-        Text(
-            f"{avoided} passage{'s' * (avoided != 1)}{kind} to avoid; "
-            f"{made} counterfactual{'s' * (made != 1)} made of them, {len(debiased.survived)} survived the filter, "
-            f"{len(debiased.placed)} won a place; "
-            f"{dropped} candidate{'s' * (dropped != 1)} dropped; {usage_text(debiased.usage)}"
-        ),
+    of_class = f" of class {debiased.kind}" if debiased.kind else ""
+    parts = (
+        f"{counted(len(debiased.avoided), 'passage')}{of_class} to avoid",
+        f"{counted(len(debiased.made), 'counterfactual')} made of them, {len(debiased.survived)} survived the filter, "
+        f"{len(debiased.placed)} won a place",
+        f"{counted(len(debiased.dropped), 'candidate')} dropped",
+        usage_text(debiased.usage),
     )
+    yield "debiasing", Text("; ".join(parts))
     yield "", Text(f"theta moved by {moved:.4f}, from ({before}) to ({after})")
     for note in debiased.notes:
         yield "", Text(note, "red")
@@ -144,14 +145,6 @@ def _attribution(attribution: Attribution) -> Iterator[StoryLine]:
             for place, (label, share, before) in enumerate(groups)
         ]
         yield used.dimension, Text(", ".join(parts))
-
-
-def _citing(result: AnswerResult) -> list[float]:
-    return [float(number in result.answer.cited) for number in range(1, len(result.context) + 1)]
-
-
-def _why_none(result: AnswerResult) -> str:
-    return "; ".join([*result.notes, *result.answer.notes]) or "the generator wrote nothing"
 
 
 Named = tuple[str, AnswerResult]

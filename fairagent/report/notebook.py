@@ -18,17 +18,11 @@ Named = tuple[str, Sequence[Exposure]]
 
 def html_of(result: SearchResult | AnswerResult) -> str:
     """A result as HTML that stands in a page of others: its styles hold inside it alone, and it has no script."""
-    return _of_answer(result) if isinstance(result, AnswerResult) else _of_search(result)
-
-
-def _of_search(result: SearchResult) -> str:
-    trace = result.trace
-    named = [("before", trace.steps[0].exposures), ("after", trace.exposures)]
-    facts = f"gap {gap_text(trace.steps[0].gap)} → {gap_text(trace.gap)}; {trace.stopped}"
-    return _drawn(result.query.text, facts, None, "rank", [(hit.rank, hit, False) for hit in result.hits], named)
-
-
-def _of_answer(result: AnswerResult) -> str:
+    if isinstance(result, SearchResult):
+        trace = result.trace
+        named: list[Named] = [("before", trace.steps[0].exposures), ("after", trace.exposures)]
+        facts = f"gap {gap_text(trace.steps[0].gap)} → {gap_text(trace.gap)}; {trace.stopped}"
+        return _drawn(result.query.text, facts, None, "rank", [(hit.rank, hit, False) for hit in result.hits], named)
     attribution, answer = result.attribution, result.answer
     text = f"{answer.text}{CUT_OFF}" if answer.truncated else answer.text
     lines = [(number, hit, number in answer.cited) for number, hit in enumerate(result.context, start=1)]
@@ -46,11 +40,13 @@ def _drawn(
 ) -> str:
     groups = [(exposure.dimension, label) for exposure in (named[-1][1] if named else ()) for label in exposure.labels]
     colors: Palette = {group: number for number, group in enumerate(groups)}
+    # Colors and groups as on the page, inside the result's own element.
+    inside = "".join(map(template, ("groups.css", "notebook.css")))
     return (
         templates()
         .get_template("notebook.html")
         .render(
-            style=_style(),
+            style=Markup(template("colors.css").replace(":root", ".fairagent") + f".fairagent {{ {inside} }}"),
             query=query,
             facts=facts,
             answer=answer,
@@ -62,12 +58,6 @@ def _drawn(
             colors=colors,
         )
     )
-
-
-def _style() -> Markup:
-    """Colors and groups as on the page, inside the result's own element."""
-    inside = "".join(map(template, ("groups.css", "notebook.css")))
-    return Markup(template("colors.css").replace(":root", ".fairagent") + f".fairagent {{ {inside} }}")
 
 
 def _bars(named: Sequence[Named], colors: Palette) -> Iterable[tuple[str, list[tuple[str, GroupBar]]]]:

@@ -7,8 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
-from fairagent.types import Alarm, Draw, Exposure, Group, Step, Term, Trace, Usage, exposure_rows
+from fairagent.types import Alarm, Exposure, Group, Step, Term, Trace, Usage, exposure_rows
 from fairagent.types.clean import in_line
+from fairagent.types.common import counted
 
 StoryLine = tuple[str, Text]
 """What the line is about, and its text."""
@@ -60,13 +61,16 @@ def _add(page: Table, number: str, lines: Iterable[StoryLine]) -> None:
 def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:
     """A step's lines; `before` is the last accepted step before it, None for the first."""
     if before is None:
-        yield "query", Text.assemble((step.query.text or "(empty)", "bold"), f" ({_count(step)})")
+        yield (
+            "query",
+            Text.assemble((step.query.text or "(empty)", "bold"), f" ({counted(len(step.ranking), 'document')})"),
+        )
         yield from _exposed(step.exposures, gap_text(step.gap))
-        yield from _notes(step)
+        yield from (("note", Text(note, "dim")) for note in step.notes)
     elif step.why:
         yield from _decided(step, before)
     elif step.aim is None:
-        yield step.source, Text(f"{_terms(step.added, TOPIC_WORDS_SHOWN)} ({_count(step)})")
+        yield step.source, Text(f"{_terms(step.added, TOPIC_WORDS_SHOWN)} ({counted(len(step.ranking), 'document')})")
         yield from _exposed(step.exposures, f"{gap_text(step.gap)}, was {gap_text(before.gap)}")
     else:
         yield from _refinement(step, before, step.aim)
@@ -77,18 +81,13 @@ def _decided(step: Step, before: Step) -> Iterator[StoryLine]:
     heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:WEIGHTS_SHOWN]
     shown = ", ".join(f"{group.label} {weight:.2f}" for group, weight in heaviest)
     yield step.source, Text(f"{step.why}; weights: {shown}" if shown else step.why)
-    yield from _notes(step)
+    yield from (("note", Text(note, "dim")) for note in step.notes)
     if step.exposures:
         verdict = ("accepted", "green") if step.accepted else (f"discarded: {step.reason}", "red")
         worse = (f", less fair in {', '.join(step.worse)}" if step.worse else "", "red")
         yield "gap", Text.assemble(f"{gap_text(step.gap)}, was {gap_text(before.gap)}: ", verdict, worse)
     if step.entered:
-        yield "entered", Text(f"{_documents(step.entered)} from the whole collection")
-
-
-def _notes(step: Step) -> Iterator[StoryLine]:
-    for note in step.notes:
-        yield "note", Text(note, "dim")
+        yield "entered", Text(f"{counted(step.entered, 'document')} from the whole collection")
 
 
 def _refinement(step: Step, before: Step, aim: Group) -> Iterator[StoryLine]:
@@ -119,17 +118,21 @@ def _ending(trace: Trace) -> Iterator[StoryLine]:
         yield "stopped", Text(trace.stopped)
     yield "final ranking", Text(_final(trace))
     if entered := sum(step.entered for step in trace.steps):
-        yield "entered", Text(f"{trace.entered:,} of {_documents(entered)} from the whole collection")
+        yield "entered", Text(f"{trace.entered:,} of {counted(entered, 'document')} from the whole collection")
     for note in trace.notes:
         yield "note", Text(note, "bold red")
-    if trace.draw:
-        yield "drawn", Text(_drawn(trace.draw))
+    if draw := trace.draw:
+        how = f"Plackett-Luce, alpha {draw.alpha:g}, seed {draw.seed}, request {draw.request}"
+        yield "drawn", Text(f"from {counted(draw.pool, 'candidate')} ({how})")
     yield from _exposed(trace.exposures, gap_text(trace.gap))
     if trace.exposures:
         yield "target", Text(targets_text(trace))
     if trace.oracle:
         yield "", Text(ORACLE, "bold red")
-    yield "cost", Text(_cost(trace))
+    usage = trace.usage
+    own = max(0.0, trace.seconds - trace.engine_seconds - usage.seconds)
+    seconds = f"{trace.seconds:.2f} s (engine {trace.engine_seconds:.2f}, model {usage.seconds:.2f}, own {own:.2f})"
+    yield "cost", Text(f"{seconds}, {usage_text(usage)}")
 
 
 def _final(trace: Trace) -> str:
@@ -140,18 +143,6 @@ def _final(trace: Trace) -> str:
         return f"from the last step accepted, {reranked}"
     candidates = _CANDIDATES.get(trace.candidates, trace.candidates)
     return f"from {candidates} ({trace.candidates}), {reranked}"
-
-
-def _drawn(draw: Draw) -> str:
-    candidates = f"{draw.pool:,} candidate{'s' * (draw.pool != 1)}"
-    return f"from {candidates} (Plackett-Luce, alpha {draw.alpha:g}, seed {draw.seed}, request {draw.request})"
-
-
-def _cost(trace: Trace) -> str:
-    usage = trace.usage
-    own = max(0.0, trace.seconds - trace.engine_seconds - usage.seconds)
-    seconds = f"{trace.seconds:.2f} s (engine {trace.engine_seconds:.2f}, model {usage.seconds:.2f}, own {own:.2f})"
-    return f"{seconds}, {usage_text(usage)}"
 
 
 def usage_text(usage: Usage) -> str:
@@ -190,14 +181,6 @@ def _share_and_target(group: Group, exposures: Sequence[Exposure]) -> tuple[floa
     exposure = next(exposure for exposure in exposures if exposure.dimension == group.dimension)
     place = exposure.labels.index(group.label)
     return float(exposure.shares[place]), float(exposure.target[place])
-
-
-def _count(step: Step) -> str:
-    return _documents(len(step.ranking))
-
-
-def _documents(count: int) -> str:
-    return f"{count:,} document{'s' * (count != 1)}"
 
 
 def _terms(terms: Sequence[Term], shown: int) -> str:
