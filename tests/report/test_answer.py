@@ -78,14 +78,6 @@ def test_the_story_tells_what_came_after_the_search(result: AnswerResult) -> Non
         assert fact in lines
 
 
-def test_documents_without_a_verdict_are_pointed_out(result: AnswerResult) -> None:
-    assert result.filtered is not None
-    asked = replace(
-        result.filtered, verdicts=(Verdict("d1", True, None, None, "not judged"), *result.filtered.verdicts)
-    )
-    assert "1 without a usable verdict" in plain(answer_story(replace(result, filtered=asked)))
-
-
 def test_sources_are_numbered_and_marked_by_how_far_the_answer_rests_on_them(result: AnswerResult) -> None:
     first, second, third = [line.split() for line in plain(sources_table(result), 60).splitlines() if "[" in line]
     assert (first[0], first[-2:]) == ("[1]", ["male", "yes"])

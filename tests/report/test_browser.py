@@ -45,11 +45,11 @@ def use(use_page, text: str):
 
 @pytest.fixture
 def use_page(tmp_path: Path):
-    """Open a page and run the body of a function in it; what that returns, and what the console said."""
+    """Open a page and run the body of a function in it; what that returns, whose console says nothing."""
     return lambda text: partial(_use, tmp_path, text)
 
 
-def _use(tmp_path: Path, text: str, body: str, *flags: str, width: int = 1280) -> tuple[Any, list[str]]:
+def _use(tmp_path: Path, text: str, body: str, *flags: str, width: int = 1280, allowed_message: str = "nothing") -> Any:
     act = f"""
         const all = (selector, root = document) => [...root.querySelectorAll(selector)];
         const opened = (topic) => {{
@@ -75,13 +75,14 @@ def _use(tmp_path: Path, text: str, body: str, *flags: str, width: int = 1280) -
     profile = f"--user-data-dir={tmp_path / 'profile'}"
     command = [str(CHROMIUM), *FLAGS, profile, f"--window-size={width},900", *flags, "--dump-dom", copy.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    said = re.findall(r"CONSOLE.*", done.stderr)
+    messages = re.findall(r"CONSOLE.*", done.stderr)
+    assert all(allowed_message in line for line in messages), messages
     assert SEEN in done.stdout, done.stderr
-    return json.loads(html.unescape(done.stdout.split(SEEN)[1].split("</script>")[0])), said
+    return json.loads(html.unescape(done.stdout.split(SEEN)[1].split("</script>")[0]))
 
 
 def test_a_click_sorts_a_table_and_another_turns_it_round(use):
-    (names, up, down, sort), said = use("""
+    names, up, down, sort = use("""
         const table = document.querySelector("table.results");
         const head = all("thead tr:last-child th", table)[1];  // difference in nDCG
         const order = () => all("tbody tr", table).map((row) => row.cells[0].querySelector(".sys").textContent.trim());
@@ -98,11 +99,10 @@ def test_a_click_sorts_a_table_and_another_turns_it_round(use):
     assert down == [*expected, SYSTEMS[0]]
     assert up == [*expected[::-1], SYSTEMS[0]]
     assert sort == "ascending"
-    assert said == []
 
 
 def test_topics_are_filtered_by_text_and_system_and_put_in_order(use):
-    (before, botanists, nothing, tabs, ordered, gains), said = use("""
+    before, botanists, nothing, tabs, ordered, gains = use("""
         const topics = () => shown(".topic").map((topic) => topic.querySelector(".id").textContent);
         const count = () => document.getElementById("count").value;
         const before = [topics().length, count()];
@@ -130,11 +130,10 @@ def test_topics_are_filtered_by_text_and_system_and_put_in_order(use):
     numbers = [float(gain.replace("−", "-")) for gain in gains if gain and gain != "–"]
     assert numbers == sorted(numbers, reverse=True)
     assert len(numbers) == 11
-    assert said == []
 
 
 def test_a_link_opens_its_topic_at_its_system(use):
-    (opened, checked), said = use("""
+    opened, checked = use("""
         const link = document.querySelector('.extremes a[data-system="1"]');
         link.click();
         const topic = document.querySelector(link.getAttribute("href"));
@@ -142,11 +141,10 @@ def test_a_link_opens_its_topic_at_its_system(use):
     """)
     assert opened
     assert checked == "1"
-    assert said == []
 
 
 def test_an_address_opens_its_topic_at_its_system_and_a_click_gives_it(use):
-    (opened, checked, address), said = use("""
+    opened, checked, address = use("""
         location.hash = "topic=T03&system=BM25%2BRM3";
         dispatchEvent(new Event("hashchange"));
         const topic = document.getElementById("topic-3");
@@ -155,11 +153,10 @@ def test_an_address_opens_its_topic_at_its_system_and_a_click_gives_it(use):
         return [...found, location.hash];
     """)
     assert (opened, checked, address) == (True, "1", "#topic=T05")
-    assert said == []
 
 
 def test_documents_show_relevance_groups_and_keywords(use):
-    (relevant, checks, groups, marks, moved), _ = use("""
+    relevant, checks, groups, marks, moved = use("""
         const topic = opened(document.querySelector(".topic"));
         const cells = (row) => [...row.cells].map((cell) => cell.textContent);
         const rows = all(".ranking tr.r", topic).map(cells);
@@ -178,7 +175,7 @@ def test_documents_show_relevance_groups_and_keywords(use):
 
 
 def test_the_text_of_a_document_is_a_click_away(use):
-    (closed, opened), said = use("""
+    closed, opened = use("""
         const topic = opened(document.querySelector(".topic"));
         const hit = all(".ranking details.text", topic).find((one) => one.checkVisibility());
         const text = () => hit.querySelector("p").checkVisibility() ? hit.querySelector("p").textContent : "";
@@ -188,13 +185,12 @@ def test_the_text_of_a_document_is_a_click_away(use):
     """)
     assert closed == ""
     assert opened.endswith(" was a lawyer, or not.")
-    assert said == []
 
 
 @pytest.mark.parametrize("systems", [5, 14, 26])
 def test_no_label_of_a_plot_lies_on_another(use_page, systems):
     """Labels are placed by an estimate of their width; here by what the browser draws."""
-    (labels, overlapping), said = use_page(page(wide_run(20, systems)))("""
+    labels, overlapping = use_page(page(wide_run(20, systems)))("""
         const across = (a, b) => a.left < b.right - 1 && b.left < a.right - 1;
         const meets = (a, b) => across(a, b) && a.top < b.bottom - 2 && b.top < a.bottom - 2;
         const overlapping = [];
@@ -210,11 +206,10 @@ def test_no_label_of_a_plot_lies_on_another(use_page, systems):
     """)
     assert labels > 50
     assert overlapping == []
-    assert said == []
 
 
 def test_the_story_is_told_and_a_failure_said(use):
-    text, said = use("""
+    text = use("""
         all(".topic").forEach(opened);
         return document.getElementById("list").textContent;
     """)
@@ -225,7 +220,6 @@ def test_the_story_is_told_and_a_failure_said(use):
     assert re.search(r"gap \d\.\d{4}, was \d\.\d{4}; now \d+% (accepted|discarded)", text)
     assert "Stopped: the gap did not fall. The ranking that is judged:" in text
     assert "agent, exposure failed on this topic: the model refused three times" in text
-    assert said == []
 
 
 def test_what_a_policy_decided_is_told(use_page):
@@ -234,18 +228,17 @@ def test_what_a_policy_decided_is_told(use_page):
     chosen = {"why": "the gap is wide", "weights": (("female (gender)", 1.25),), "reason": "relevance fell"}
     steps = (*agent.steps[:2], replace(agent.steps[1], source="refine", accepted=False, terms=(), **chosen))
     outcomes = (plain, replace(agent, steps=steps), *run.outcomes[2:])
-    text, said = use_page(page(replace(run, outcomes=outcomes)))("""
+    text = use_page(page(replace(run, outcomes=outcomes)))("""
         return opened(document.querySelector(".topic")).textContent;
     """)
     assert (
         "Refine: the gap is wideWeights: female (gender) 1.25gap 0.3000, was 0.3000 discarded: relevance fell" in text
     )
-    assert said == []
 
 
 def test_what_a_model_was_asked_is_two_clicks_away(use_page):
     asked = {("t1", "B"): [ShownExchange("refine_query", (("user", "<b>who?</b>"),), "", ("no JSON",), 1200, 1)]}
-    (closed, opened), said = use_page(page(tiny_run(), asked))("""
+    closed, opened = use_page(page(tiny_run(), asked))("""
         const topic = opened(document.querySelector(".topic"));
         const exchanges = topic.querySelector(".exchanges");
         const text = () => all("pre", exchanges).filter((one) => one.checkVisibility()).map((one) => one.textContent);
@@ -257,13 +250,12 @@ def test_what_a_model_was_asked_is_two_clicks_away(use_page):
     assert opened[:2] == ["<b>who?</b>", "(none)"]
     assert "1,200 tokens in, 1 out; 1 failure" in opened[2]
     assert "no JSON" in opened[2]
-    assert said == []
 
 
 def test_bars_are_those_that_python_draws(use):
     colors = palette(made_run())
     drawn = exposure_bar(made_run().outcomes[0].exposures[0], colors)
-    (words, paths), _ = use("""
+    words, paths = use("""
         const topic = opened(document.querySelector(".topic"));
         const bar = all(".side.baseline .story .end .bar", topic)[0];
         return [bar.getAttribute("aria-label"), all("path", bar).map((path) => path.getAttribute("d"))];
@@ -277,7 +269,7 @@ def test_bars_are_those_that_python_draws(use):
 
 
 def test_a_topic_shows_one_system_beside_the_baseline(use):
-    (before, after), _ = use("""
+    before, after = use("""
         const topic = opened(document.querySelector(".topic"));
         const captions = () => all(".ranking caption", topic).filter((one) => one.offsetParent);
         const rankings = () => captions().map((one) => one.textContent.trim());
@@ -292,7 +284,7 @@ def test_a_topic_shows_one_system_beside_the_baseline(use):
 @pytest.mark.parametrize("width", [360, 390, 768, 1280])
 def test_nothing_is_wider_than_the_screen(use, width):
     """The browser's window cannot be as narrow as a phone's, but the page can."""
-    (page_width, wide), _ = use(
+    page_width, wide = use(
         f"""
         document.documentElement.style.width = "{width}px";
         all(".topic").forEach(opened);
@@ -308,33 +300,16 @@ def test_nothing_is_wider_than_the_screen(use, width):
     assert page_width == width
 
 
-def test_a_wide_table_shows_that_it_goes_on(use):
-    """Its own scroller, and not the page, is wider than it shows; a shadow stands still at its side."""
-    (wider, attachment), _ = use("""
-        document.documentElement.style.width = "390px";
-        const scroll = document.querySelector("#results .scroll");
-        return [scroll.scrollWidth > scroll.clientWidth, getComputedStyle(scroll).backgroundAttachment];
-    """)
-    assert wider
-    assert attachment == "local, local, scroll, scroll, scroll"
-
-
-def test_dark_and_light_are_different(use):
-    ground = "return getComputedStyle(document.body).backgroundColor;"
-    light, _ = use(ground)
-    dark, _ = use(ground, "--force-dark-mode")
-    assert light == "rgb(250, 250, 247)"
-    assert dark == "rgb(16, 19, 22)"
-
-
 def test_the_page_keeps_to_its_policy(use):
     """Neither the style sheet nor the script is refused, and a script that is not on the list does not run."""
-    (sheets, ran), said = use("""
+    sheets, ran = use(
+        """
         const other = document.createElement("script");
         other.textContent = "window.ran = true";
         document.body.append(other);
         return [document.styleSheets.length, window.ran ?? false];
-    """)
+    """,
+        allowed_message="Executing inline script violates",
+    )
     assert sheets == 1
     assert not ran
-    assert all("Executing inline script violates" in line for line in said)

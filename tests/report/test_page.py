@@ -13,12 +13,12 @@ import pytest
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord
 from fairagent.evaluate.run import Run
-from fairagent.report.page import GROUP_COLORS, STYLES, TEMPLATES, digest, page, write_page
+from fairagent.report.page import GROUP_COLORS, STYLES, TEMPLATES, digest, page
 from fairagent.report.plots import SERIES, color_number, marker_number
 from fairagent.report.topics import cut
 from fairagent.settings import Settings
 
-from .runs import COLUMNS, DIMENSIONS, MEASURES, ORACLE, SYSTEMS, compare, failed, made_run, tiny_run, wide_run
+from .runs import DIMENSIONS, MEASURES, ORACLE, SYSTEMS, compare, failed, made_run, tiny_run, wide_run
 
 VOID = {"meta", "input", "br", "img", "link", "hr"}
 HOSTILE = "</style></script><script>alert(1)</script><img src=x onerror=alert(1)> \"'&amp; {{ 7 * 7 }} \u202e\x00\ud800"
@@ -69,11 +69,8 @@ def parsed(text) -> Parsed:
     return Parsed(text)
 
 
-def test_every_tag_is_closed(parsed):
-    assert parsed.open == []
-
-
 def test_ids_are_distinct_and_links_lead_to_them(parsed):
+    assert parsed.open == []
     ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     targets = [attributes["href"][1:] for name, attributes in parsed.elements if "href" in attributes]
@@ -102,11 +99,8 @@ def test_the_policy_allows_one_style_sheet_and_one_script(text, parsed):
         assert not [name for name in attributes if name == "style" or name.startswith("on")]
 
 
-def test_header_cells_say_what_they_head(parsed):
-    assert {attributes.get("scope") for attributes in parsed.all("th")} == {"col", "row", "colgroup"}
-
-
 def test_what_cannot_be_seen_can_be_heard(parsed):
+    assert {attributes.get("scope") for attributes in parsed.all("th")} == {"col", "row", "colgroup"}
     for attributes in parsed.all("svg"):
         assert attributes.get("aria-hidden") == "true" or len(attributes["aria-label"]) > 10
     for name, attributes in parsed.elements:
@@ -227,12 +221,6 @@ def test_what_a_model_costs_stands_against_fairness(text):
     assert "front" not in rows[4][5]
 
 
-def test_writing_it_gives_the_whole_file(tmp_path):
-    write_page(tiny_run(), tmp_path / "report.html")
-    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    assert (tmp_path / "report.html").read_bytes() == page(tiny_run()).encode()
-
-
 @pytest.mark.parametrize(("topics", "systems", "megabytes"), [(60, 26, 3), (2000, 3, 8)])
 def test_a_page_of_many_rankings_stays_a_page(topics, systems, megabytes):
     assert megabytes / 2 < len(page(wide_run(topics, systems)).encode()) / 1e6 < megabytes
@@ -262,16 +250,13 @@ def test_oracles_are_marked_wherever_they_stand(text):
     assert "no fair comparison" in text
 
 
-def test_partial_runs_say_so(text):
+def test_what_is_missing_is_named(text, parsed):
+    assert "T98: no relevant document" in parsed.text
+    assert "T09: agent, exposure failed: the model refused three times" in parsed.text
     assert "not finished" not in text
     run = made_run()
     partial = page(replace(run, partial=True, outcomes=run.outcomes[:-1]))
     assert "<b>This run is not finished.</b> The numbers cover only the 10 topics" in partial
-
-
-def test_excluded_topics_and_failures_are_named(parsed):
-    assert "T98: no relevant document" in parsed.text
-    assert "T09: agent, exposure failed: the model refused three times" in parsed.text
 
 
 def data_of(text: str) -> dict[str, Any]:
@@ -336,45 +321,26 @@ def test_snippets_are_cut_or_left_out_where_there_are_many():
     assert cut([]) == []
 
 
-def empty(run: Run, **changes: object) -> Run:
-    return replace(run, comparisons=(), outcomes=(), **changes)
+TINY = tiny_run()
 
 
 @pytest.mark.parametrize(
-    "run",
+    "changes",
     [
-        pytest.param(empty(tiny_run(), partial=True), id="nothing done yet"),
-        pytest.param(empty(tiny_run(), excluded={"t1": "why"}), id="everything excluded"),
-        pytest.param(
-            replace(tiny_run(), comparisons=(), outcomes=tiny_run().outcomes[:1], partial=True), id="one done"
-        ),
-        pytest.param(
-            replace(tiny_run(), comparisons=(), outcomes=tuple(failed(o, "no") for o in tiny_run().outcomes)),
-            id="all failed",
-        ),
-        pytest.param(
-            replace(
-                tiny_run(), systems=("A",), outcomes=tiny_run().outcomes[::2], comparisons=tiny_run().comparisons[::2]
-            ),
-            id="one system",
-        ),
-        pytest.param(replace(tiny_run(), dimensions=(), comparisons=tiny_run().comparisons[:2]), id="no dimension"),
-        pytest.param(
-            replace(
-                tiny_run(), outcomes=tuple(replace(o, hits=(), steps=(), exposures=()) for o in tiny_run().outcomes)
-            ),
-            id="empty rankings",
-        ),
-        pytest.param(
-            replace(tiny_run(), outcomes=tuple(replace(o, cost=None, calls=3) for o in tiny_run().outcomes)),
-            id="price unknown",
-        ),
+        {"comparisons": (), "outcomes": (), "partial": True},
+        {"comparisons": (), "outcomes": (), "excluded": {"t1": "why"}},
+        {"comparisons": (), "outcomes": TINY.outcomes[:1], "partial": True},
+        {"comparisons": (), "outcomes": tuple(failed(o, "no") for o in TINY.outcomes)},
+        {"systems": ("A",), "outcomes": TINY.outcomes[::2], "comparisons": TINY.comparisons[::2]},
+        {"dimensions": (), "comparisons": TINY.comparisons[:2]},
+        {"outcomes": tuple(replace(o, hits=(), steps=(), exposures=()) for o in TINY.outcomes)},
+        {"outcomes": tuple(replace(o, cost=None, calls=3) for o in TINY.outcomes)},
     ],
 )
-def test_odd_runs_have_a_page(run):
-    told = Parsed(page(run))
-    assert told.open == []
-    assert "two topics" in told.text
+def test_odd_runs_have_a_page(changes):
+    parsed = Parsed(page(replace(TINY, **changes)))
+    assert parsed.open == []
+    assert "two topics" in parsed.text
 
 
 def test_an_infinite_gap_is_said():
@@ -385,24 +351,8 @@ def test_an_infinite_gap_is_said():
 
 
 def test_an_unknown_price_is_no_zero():
-    run = tiny_run()
-    text = page(replace(run, outcomes=tuple(replace(o, cost=None) for o in run.outcomes)))
+    text = page(replace(TINY, outcomes=tuple(replace(o, cost=None) for o in TINY.outcomes)))
     assert '<td class="n" data-value="">unknown</td>' in text
-
-
-def test_many_systems_find_colors():
-    run = tiny_run()
-    systems = tuple(f"system {number}" for number in range(11))
-    outcomes = tuple(replace(o, system=system) for o in run.outcomes[::2] for system in systems)
-    answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
-    many = replace(
-        run,
-        systems=systems,
-        baseline=systems[0],
-        outcomes=outcomes,
-        comparisons=compare(answers, ["t1", "t2"], systems, COLUMNS[:3], 1),
-    )
-    assert all(f"<span>{system}</span>" in page(many) for system in systems)
 
 
 CSS = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in STYLES)
@@ -426,8 +376,9 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colors_can_be_told_from_their_ground(scheme):
+def test_colors_stand_out_from_their_ground(scheme):
     colors = colors_of(scheme)
+    assert colors.keys() == colors_of("light").keys()
     for text in ("ink", "muted", "accent", "better", "worse"):
         for ground in ("paper", "card", "wash", "hit", "warn"):
             assert contrast(colors[text], colors[ground]) >= 4.5, (text, ground)
@@ -435,10 +386,6 @@ def test_colors_can_be_told_from_their_ground(scheme):
     drawn = [f"s{k}" for k in range(SERIES)] + [f"b{k}" for k in range(GROUP_COLORS)] + ["bu"]
     for name in drawn:
         assert contrast(colors[name], colors["card"]) >= 3, name
-
-
-def test_both_schemes_have_the_same_colors():
-    assert colors_of("light").keys() == colors_of("dark").keys()
 
 
 def test_what_the_experiment_is_about_stands_in_paragraphs_without_the_files_line_breaks():

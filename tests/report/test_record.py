@@ -34,9 +34,9 @@ def test_the_facts_by_hand(result: SearchResult) -> None:
 
 
 def test_no_fact_of_the_trace_is_left_out(result: SearchResult) -> None:
-    told_elsewhere = {"exposures": "exposure", "engine_seconds": "seconds"}
+    under = {"exposures": "exposure", "engine_seconds": "seconds"}
     for field in fields(result.trace):
-        assert told_elsewhere.get(field.name, field.name) in result_record(result)
+        assert under.get(field.name, field.name) in result_record(result)
 
 
 def test_what_is_not_finite_is_null(result: SearchResult) -> None:
@@ -47,10 +47,7 @@ def test_what_is_not_finite_is_null(result: SearchResult) -> None:
     assert json.loads(to_json({"a": [math.nan, (-math.inf, 1)]})) == {"a": [None, [None, 1]]}
 
 
-def test_the_profile(result: SearchResult) -> None:
+def test_a_profile_and_no_topic(result: SearchResult) -> None:
     assert result_record(result)["profile"] is None
     assert result_record(replace(result, trace=replace(result.trace, profile="fair-qr")))["profile"] == "fair-qr"
-
-
-def test_no_topic_is_null(result: SearchResult) -> None:
     assert result_record(replace(result, query=replace(result.query, id="")))["query"]["topic"] is None

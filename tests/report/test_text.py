@@ -95,15 +95,8 @@ def test_an_empty_ranking_and_an_infinite_gap() -> None:
 
 
 def test_percent_rounds_nothing_away() -> None:
-    assert [percent(share) for share in (0, 1e-9, 0.005, 0.0051, 0.5, 0.999, 1)] == [
-        "0%",
-        "<1%",
-        "<1%",
-        "1%",
-        "50%",
-        "100%",
-        "100%",
-    ]
+    shares = {0: "0%", 1e-9: "<1%", 0.005: "<1%", 0.0051: "1%", 0.5: "50%", 0.999: "100%", 1: "100%"}
+    assert {share: percent(share) for share in shares} == shares
 
 
 def test_targets_are_named_once_where_they_are_the_same(trace: Trace) -> None:
