@@ -7,17 +7,11 @@ collection have their own table (tests/collection), the command line too (tests/
 from __future__ import annotations
 
 import math
-import os
 import re
-import shutil
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from anserini_indexes import texts
 
 from fairagent import (
     BackendUnavailable,
@@ -26,15 +20,13 @@ from fairagent import (
     Query,
     SettingsError,
     UsageError,
-    build_index,
-    load_collection,
     open_agent,
 )
 from fairagent.errors import IndexMismatch
 from fairagent.types import Group
 
 from .conftest import Search
-from .tiny import DOCUMENTS, write
+from .tiny import write
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
@@ -81,19 +73,6 @@ def test_settings(search: Search, settings: dict[str, Any], error: type[FairAgen
         search(**settings)
 
 
-def test_a_model_without_a_name(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789")
-    with pytest.raises(SettingsError, match="no language model is named") as raised:
-        search(loop="fair-qr", refine="llm")
-    assert "canary" not in str(raised.value)
-
-
-def test_a_variable_that_is_wrong(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAIRAGENT_RERANK__KIND", "[")
-    with pytest.raises(SettingsError, match="FAIRAGENT_RERANK__KIND: not valid YAML"):
-        search()
-
-
 @pytest.mark.parametrize(
     ("collection", "error", "words"),
     [
@@ -113,82 +92,6 @@ def test_a_collection_without_groups_or_labels(tmp_path: Path) -> None:
         open_agent(file)
     with pytest.raises(SettingsError, match=r"^rerank: fa-star-ir looks at groups, and collection 'plain' has none"):
         open_agent(file, profile="engine", rerank="fa-star-ir")
-
-
-def test_no_index(tiny: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(BackendUnavailable, match=r"no index at .*none; build it with `fairagent index`"):
-        open_agent(tiny[0], tmp_path / "none")
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        *("rows.numbers.npy", "columns.starts.npy", "lengths.npy", "terms.bytes.npy", "words.starts.npy"),
-        *("texts.bytes.npy", "ids.npy", "ids.order.npy", "fairagent.json"),
-    ],
-)
-def test_a_damaged_index(tiny: tuple[Path, Path], tmp_path: Path, part: str) -> None:
-    folder = tmp_path / "index"
-    shutil.copytree(tiny[1], folder)
-    if part == "fairagent.json":
-        (folder / part).write_text("{", encoding="utf-8")
-    else:
-        (folder / part).unlink()
-    with pytest.raises(IndexMismatch, match=r"build (it|the index) again"):
-        open_agent(tiny[0], folder)
-
-
-def test_an_index_of_other_documents(tiny: tuple[Path, Path], tmp_path: Path) -> None:
-    file = write(tmp_path / "files")
-    assert open_agent(file, tiny[1])  # the same bytes elsewhere are the same collection
-    with (tmp_path / "files" / "docs.jsonl").open("a", encoding="utf-8") as documents:
-        documents.write('{"id": "m4", "text": "law"}\n')
-    with pytest.raises(
-        IndexMismatch, match=r"does not belong to collection 'tiny' as it is now .*fairagent index --force"
-    ):
-        open_agent(file, tiny[1])
-
-
-@pytest.mark.parametrize("home", ["empty", "old"])
-def test_no_java_or_one_that_is_too_old(tmp_path: Path, home: str) -> None:
-    """For an index of Lucene's; one of fairagent's own needs none."""
-    file = write(tmp_path / "files")
-    build_index(load_collection(file), tmp_path / "own")
-    texts(tmp_path / "index", [{"id": id, "contents": text} for id, text in DOCUMENTS.items()], "-storeRaw")
-    java = tmp_path / home
-    java.mkdir()
-    if home == "old":
-        (java / "bin").mkdir()
-        (java / "bin" / "java").touch()
-        (java / "release").write_text('JAVA_VERSION="17.0.2"\n', encoding="utf-8")
-    expected = "is not a Java installation" if home == "empty" else "is Java 17; Lucene needs Java 21 or newer"
-    # In a process of its own: Java starts once a process, and this one has started it.
-    code = (
-        "import sys\n"
-        "from fairagent import BackendUnavailable, open_agent\n"
-        "try:\n"
-        "    print(len(open_agent(*sys.argv[1:3]).search('law').hits))\n"
-        "    open_agent(sys.argv[1], engine={'kind': 'lucene', 'index': sys.argv[3]})\n"
-        "except BackendUnavailable as error:\n"
-        "    print(error)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, (file, tmp_path / "own", tmp_path / "index"))],
-        env=os.environ | {"JAVA_HOME": str(java), "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.startswith("5\n")
-    assert f"JAVA_HOME={java}" in done.stdout
-    assert expected in done.stdout
-    assert "Unset JAVA_HOME" in done.stdout or "unset it" in done.stdout
-
-
-def test_ids_that_are_not_in_the_index(tiny: tuple[Path, Path]) -> None:
-    engine = open_agent(*tiny).retriever
-    with pytest.raises(DataError, match=r"2 document id\(s\) are not in the index: '?x1'?, '?x2'?"):
-        engine.score(Query("law"), ["m1", "x1", "x2"])
 
 
 def test_a_topic_that_the_judgments_do_not_know(search: Search) -> None:
@@ -247,17 +150,6 @@ def test_a_query_that_is_odd_and_works(search: Search, query: str) -> None:
     assert result.query.text == query
 
 
-def test_two_queries_differ(search: Search) -> None:
-    assert search("advocate", expansion={"documents": 0}).ranking.ids == ("f2",)
-    assert set(search("river", expansion={"documents": 0}).ranking.ids) == {"u1"}
-
-
-def test_more_ranks_than_documents(search: Search) -> None:
-    result = search("law advocate", n=50)
-    assert sorted(result.ranking.ids) == sorted(DOCUMENTS)
-    assert [hit.rank for hit in result.hits] == [1, 2, 3, 4, 5, 6]
-
-
 def test_a_group_without_documents_has_a_share_of_0_and_a_finite_gap(search: Search) -> None:
     result = search(target="population")
     (exposure,) = result.trace.exposures
@@ -293,18 +185,3 @@ def test_the_estimate_of_a_list_without_labels_is_the_corpus_and_says_so(search:
     assert trace.targets == ("estimated (nothing labeled was ranked: corpus)",)
     assert trace.exposures[0].target.tolist() == pytest.approx([0.4, 0.6, 0.0])
     assert not trace.oracle
-
-
-def test_judgments_of_documents_that_are_not_there_do_no_harm(tiny: tuple[Path, Path]) -> None:
-    made = open_agent(*tiny, target="qrels", n=3)
-    qrels = {"T1": {"f1": 1, "ghost": 1}}
-    (exposure,) = (
-        replace(made, collection=replace(made.collection, qrels=qrels)).search(Query("law", "T1")).trace.exposures
-    )
-    assert exposure.target.tolist() == [1.0, 0.0, 0.0]
-
-
-def test_an_oracle_is_marked(search: Search) -> None:
-    trace = search(Query("law", "T1"), target="qrels").trace
-    assert (trace.oracle, trace.targets) == (True, ("qrels",))
-    assert trace.exposures[0].target.tolist() == [0.5, 0.5, 0.0]

@@ -83,14 +83,6 @@ def test_42_without_a_package_what_to_install_is_named(monkeypatch: pytest.Monke
         load_track_from_ir_datasets(2022, "eval")
 
 
-def test_42_without_a_key_the_agent_works_and_the_model_says_what_to_set(tmp_path: Path) -> None:
-    file = write(tmp_path / "files")
-    build_index(load_collection(file), tmp_path / "index")
-    assert len(open_agent(file, tmp_path / "index", n=3).search("law").hits) == 3
-    with pytest.raises(BackendUnavailable, match="set OPENAI_API_KEY"):
-        open_agent(file, tmp_path / "index", loop="fair-qr", refine="llm", model={"name": "m"})
-
-
 def test_43_the_key_is_in_nothing_that_is_written(
     server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -137,24 +129,6 @@ def test_43_log_prompts_shows_what_is_asked_and_never_the_key(
     asked = server.requests[0]["messages"][0]["content"].splitlines()[0]
     assert (asked in said) is wanted
     assert CANARY not in said
-
-
-def test_43_prompts_are_logged_only_if_asked_for(
-    server: LoopbackServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from fairagent.llm import ModelRequest
-    from fairagent.llm.openai import OpenAIModel
-
-    caplog.set_level(logging.DEBUG)
-    server.script = [completion("yes")]
-    for wanted in (False, True):
-        caplog.clear()
-        settings = load_settings(None, {"model": {"name": "m", "base_url": server.url, "log_prompts": wanted}}, {})
-        model = OpenAIModel.from_settings(settings.model, {"OPENAI_API_KEY": CANARY})
-        model.complete(ModelRequest((("user", "Is the moon a lantern?"),)))
-        model.close()
-        assert ("Is the moon a lantern?" in caplog.text) == wanted
-        assert CANARY not in caplog.text
 
 
 def test_44_what_the_shell_has_set_is_shown_and_recorded_by_its_host(

@@ -84,14 +84,6 @@ def test_19_ids_that_stay_wrong_meet_the_policy(
     assert all(verdict.fair is None and "not judged" in verdict.note for verdict in filtered.verdicts)
 
 
-def test_19_a_filter_adds_nothing_and_changes_no_order():
-    def answer(request: ModelRequest) -> Scripted:
-        return json.dumps({"verdicts": [{"id": "z", "pass": True, "reason": ""}], "documents": ["new"]})
-
-    filtered = FairFilter(ScriptedModel(answer), PROMPTS, batch=3).filter("q", GIVEN)
-    assert filtered.documents == GIVEN
-
-
 def obedient(prompts: Prompts) -> ScriptedModel:
     """A model that obeys what stands outside the documents, to the letter, and judges the rest by its slurs."""
 

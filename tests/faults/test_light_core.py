@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from evaluate import words
 from typer.testing import CliRunner, Result
 
 from fairagent import DataError, load_collection, open_agent
@@ -27,11 +22,10 @@ from fairagent.cli import app
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.encoded import DenseManifest
 from fairagent.retrieve.manifest import MANIFEST as INDEX
-from fairagent.storage.digests import RECORD, differences, record_files
+from fairagent.storage.digests import record_files
 from fairagent.storage.folders import workshop
 from fairagent.types import Query
 
-from .test_disk import FULL
 from .tiny import write
 
 pytestmark = [pytest.mark.vectors, pytest.mark.usefixtures("no_variables")]
@@ -86,33 +80,6 @@ def search(folder: Path, text: str = "law") -> Result:
 
 # --- files ------------------------------------------------------------------------------------------------------
 
-FILES = (
-    *("index/terms.bytes.npy", "index/terms.starts.npy", "index/words.bytes.npy", "index/columns.numbers.npy"),
-    *("index/columns.starts.npy", "index/columns.counts.npy", "index/rows.numbers.npy", "index/rows.starts.npy"),
-    *("index/lengths.npy", "index/ids.npy", "index/texts.bytes.npy", "index/digests.npy"),
-    *("index-light/vectors.npy", "index-light/light.table.npy", "index-light/light.terms.npy"),
-    *("index-light/light.json", "index-light/probe.npy", "index-light/ids.order.npy"),
-)
-
-
-@pytest.mark.parametrize("record", [True, False], ids=["with checksums", "without"])
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_cut_short_is_named_with_the_way_out(copy: Path, name: str, record: bool) -> None:
-    assert search(copy).exit_code == 0
-    path = copy / name
-    path.write_bytes(path.read_bytes()[:-3])
-    if not record:
-        (path.parent / RECORD).unlink()
-        if path.name == "digests.npy":
-            # Who searches does not read it.
-            assert search(copy).exit_code == 0
-            return
-    found = search(copy)
-    assert found.exit_code == 4
-    assert "damaged" in said(found)
-    assert path.name in said(found)
-    assert "fairagent index" in said(found)
-
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -132,25 +99,6 @@ def test_a_folder_of_another_collection_is_refused(copy: Path, other: Path, fold
     found = search(copy)
     assert found.exit_code == 4
     assert expected in said(found)
-
-
-@pytest.mark.parametrize("record", [True, False], ids=["with checksums", "without"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("index/terms.bytes.npy", "index/columns.numbers.npy", "index/lengths.npy", "index/texts.starts.npy"),
-        *("index/ids.npy", "index-light/vectors.npy", "index-light/light.table.npy", "index-light/light.terms.npy"),
-    ],
-)
-def test_a_file_of_another_collection_is_named(copy: Path, other: Path, name: str, record: bool) -> None:
-    """Where there are no checksums, by its size, which is that of other documents."""
-    (copy / name).write_bytes((other / name).read_bytes())
-    if not record:
-        ((copy / name).parent / RECORD).unlink()
-    found = search(copy)
-    assert found.exit_code == 4
-    assert "damaged" in said(found)
-    assert not record or Path(name).name in said(found)
 
 
 @pytest.mark.parametrize(("folder", "name"), [("index", INDEX), ("index-light", DenseManifest.FILE)])
@@ -184,43 +132,7 @@ def test_light_vectors_of_an_index_by_another_analyzer_are_refused_and_made_agai
     assert call("search", "judge", *options).exit_code == 0
 
 
-def test_an_index_by_force_brings_the_light_vectors_along(copy: Path) -> None:
-    options = ["-c", str(copy / "files" / "collection.yaml"), "--index", str(copy / "index")]
-    made = call("index", *options, "--force", "--set", "analyzer=english-nostem")
-    assert made.exit_code == 0, made.output
-    assert call("search", "judge", *options, "--set", "analyzer=english-nostem").exit_code == 0
-
-
 # --- disks and other programs -----------------------------------------------------------------------------------
-
-
-def test_a_disk_that_is_full_while_vectors_are_made_keeps_the_index(tmp_path: Path) -> None:
-    """No file may grow beyond a size that the index's own stay below."""
-    file = words.write(tmp_path).with_name("collection.yaml")
-    rng = random.Random(28)
-    names = [f"{a}{b}" for a in ("river", "court", "judge", "night", "paint") for b in range(40)]
-    lines = [
-        json.dumps({"id": f"m{n}", "title": f"many {n}", "text": " ".join(rng.sample(names, 12))}) for n in range(600)
-    ]
-    (tmp_path / "docs.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = [sys.executable, "-c", textwrap.dedent(FULL), "110000", "index", "-c", str(file), "--index", "index"]
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 3, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "index-light.partial cannot be written (" in done.stderr
-    assert "make room or mend the permissions, then repeat the command" in " ".join(done.stderr.split())
-    assert differences(tmp_path / "index", whole=True) == []
-    assert not (tmp_path / "index-light").exists()
-    assert not (tmp_path / "index-light.partial" / "new").exists()
-    indexed(file, tmp_path / "index")
-    assert np.load(tmp_path / "index-light" / "vectors.npy").shape[0] == 600
 
 
 @pytest.mark.parametrize("folder", ["index", "index-light"])
@@ -235,24 +147,6 @@ def test_of_two_programs_that_index_into_one_folder_the_second_says_so(copy: Pat
     assert f"is working in {copy / folder}.partial; wait for it, or name another folder" in said(found)
     indexed(Path(options[1]), copy / "index")
     assert search(copy).exit_code == 0
-
-
-def test_two_programs_that_begin_at_once_end_in_one_whole_index(tmp_path: Path) -> None:
-    file = write(tmp_path / "files")
-    lines = [json.dumps({"id": f"m{n}", "text": f"law word{n} court"}) for n in range(3_000)]
-    (tmp_path / "files" / "docs.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = [sys.executable, "-m", "fairagent", "index", "-c", str(file), "--index", str(tmp_path / "index")]
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    both = [subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    ended = [(one.communicate(timeout=120)[1], one.returncode) for one in both]
-    assert {code for _, code in ended} <= {0, 3}
-    assert 0 in {code for _, code in ended}
-    for complained, code in ended:
-        assert "Traceback" not in complained
-        assert code == 0 or "is working in" in complained
-    assert differences(tmp_path / "index", whole=True) == []
-    assert differences(tmp_path / "index-light", whole=True) == []
-    assert len(open_agent(file, tmp_path / "index", profile="engine", n=3).search("law court").hits) == 3
 
 
 # --- texts and queries ------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +18,7 @@ from guests.local.conftest import Library
 from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
-from fairagent.errors import DataError, ModelError, TransientModelError
+from fairagent.errors import DataError, ModelError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run, load_run
@@ -102,16 +101,6 @@ def test_82_a_value_of_another_kind_is_as_good_as_none(tmp_path: Path, value: st
     assert header.context == (0 if value == "context" else 2048)
 
 
-def test_82_arrays_of_arrays_without_end(tmp_path: Path) -> None:
-    file = tmp_path / "deep.gguf"
-    key = struct.pack("<Q", 1) + b"k"
-    file.write_bytes(
-        b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<I", 9) + struct.pack("<IQ", 9, 1) * 5000
-    )
-    with pytest.raises(DataError, match="is damaged"):
-        read_header(file)
-
-
 def test_83_an_unknown_architecture_is_named(library: Library, tmp_path: Path) -> None:
     file = gguf_file(tmp_path, {**FULL, "general.architecture": "lxama"})
     library.log = "0.00.091.100 E llama_model_load: error loading model: unknown model architecture: 'lxama'\n"
@@ -174,13 +163,6 @@ def test_86_a_server_that_stops_while_it_answers(server: LoopbackServer) -> None
         stream(model, ASKED, told.append)
     assert told[0] == "red"
     assert len(server.requests) == 1
-
-
-def test_86_a_server_that_is_gone_is_named() -> None:
-    with LoopbackServer() as gone:
-        address = gone.url
-    with pytest.raises(TransientModelError, match=r"127\.0\.0\.1"):
-        Models().open(ModelSettings(name="tiny", base_url=address, attempts=1)).complete(ASKED)
 
 
 def test_86_what_is_done_is_kept_and_the_same_run_goes_on(server: LoopbackServer, tmp_path: Path) -> None:

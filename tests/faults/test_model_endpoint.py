@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -272,14 +271,6 @@ def test_07_one_rung_down_and_remembered(server, make_model, clock, refusal):
     assert clock.waits == []
 
 
-def test_07_two_rungs_down(server, make_model):
-    server.script = picky((no_form, error(400, "response_format is not supported")))
-    model = make_model()
-    assert ask(model, ASKED, Colors)[0].colors == ["red", "blue"]
-    ask(model, ASKED, Colors)
-    assert [form(request) for request in server.requests] == ["json_schema", "json_object", "text", "text"]
-
-
 def test_07_threads_find_it_out_once(server, make_model):
     server.script = picky((no_form, ServerReply(error(400, "response_format is not supported").body, 400, delay=0.05)))
     model = make_model()
@@ -287,14 +278,6 @@ def test_07_threads_find_it_out_once(server, make_model):
     assert {reply.text for reply in replies} == {TEXT}
     forms = [form(request) for request in server.requests]
     assert sorted(forms) == ["json_object", "json_schema", *["text"] * THREADS]
-
-
-def test_07_threads_find_it_out_once_after_free_text(server, make_model):
-    server.script = picky((no_form, ServerReply(error(400, "response_format is not supported").body, 400, delay=0.05)))
-    model = make_model()
-    model.complete(ASKED)
-    at_once(model, FORMED)
-    assert len(server.requests) == 1 + 2 + THREADS
 
 
 def test_07_the_schema_is_one_that_strict_servers_take(server, make_model):
@@ -506,12 +489,6 @@ def test_13_dollars_cannot_be_limited_without_a_price(server):
     assert server.requests == []
 
 
-def test_13_counted_tokens_are_not_flagged(server, make_model):
-    server.script = [GOOD]
-    usage = make_model().complete(ASKED).usage
-    assert (usage.estimated, usage.cost) == (False, None)
-
-
 # --- the breaker --------------------------------------------------------------------------------------------------
 
 BUSY = ServerReply(error(503, "busy").body, 503, delay=0.02)
@@ -554,14 +531,6 @@ def test_14_while_it_is_open_calls_wait_for_it_rather_than_fail(server, make_mod
     assert max(clock.waits) <= 30
 
 
-def test_14_good_answers_in_between_keep_it_closed(server, make_model):
-    server.script = [*[BUSY, BUSY, BUSY, BUSY, GOOD] * 4]
-    model = make_model()
-    for _ in range(2):
-        assert model.complete(ASKED).usage.calls == 5
-    assert len(server.requests) == 10
-
-
 def test_14_few_retries_for_many_failures(server, make_model, clock):
     """Every third request fails, so the breaker never opens; what is repeated stays below the allowance."""
     rate = iter(range(10_000))
@@ -595,13 +564,3 @@ def test_14_no_thread_is_left_behind(server, make_model):
     with ThreadPoolExecutor(THREADS) as threads:
         list(threads.map(call, range(THREADS)))
     assert server.requests == []
-
-
-def test_the_log_names_neither_prompt_nor_key(server, make_model, caplog):
-    caplog.set_level(logging.DEBUG, "fairagent")
-    server.script = [error(500, "boom"), *[error(400, "response_format is not supported")] * 2, GOOD]
-    make_model().complete(FORMED)
-    own = [record.getMessage() for record in caplog.records if record.name.startswith("fairagent")]
-    assert own
-    assert "Two, please" not in json.dumps(own)
-    assert CANARY not in json.dumps(own)

@@ -334,35 +334,6 @@ def test_53_who_has_waited_long_enough_asks_himself(tmp_path: Path) -> None:
     other.close()
 
 
-def test_53_whoever_waits_for_an_error_asks_himself(tmp_path: Path) -> None:
-    order: list[str] = []
-
-    def work(name: str) -> None:
-        with one_at_a_time(tmp_path / ".asking", 30.0):
-            order.append(f"{name} in")
-            time.sleep(0.1)
-            order.append(f"{name} out")
-            if name == "a":
-                raise ValueError
-
-    class Quiet(threading.Thread):
-        def run(self) -> None:
-            try:
-                work(self.name)
-            except ValueError:
-                order.append("error")
-
-    threads = [Quiet(name=name) for name in "abcdef"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    entered = [event for event in order if event != "error"]
-    assert len(entered) == 12
-    assert all(entered[i][0] == entered[i + 1][0] for i in range(0, 12, 2))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_53_where_nothing_can_be_locked_nobody_waits(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / "file" / ".asking"

@@ -131,15 +131,6 @@ def test_17_it_is_said_why_nothing_was_usable(kind: str, name: str, stopped: str
     assert trace.usage.calls == 1
 
 
-def test_17_what_was_wrong_stands_in_the_trace() -> None:
-    assert search("llm", *ODD["stop words"]).trace.steps[1].dropped == ("the", "of the", "and")
-    result = search("llm", *ODD["10 kB"], "she")
-    assert result.trace.steps[1].refused == tuple(
-        f"{text} ...: longer than 80 characters" for text in ("x" * 40, "y " * 20)
-    )
-    assert "longer than 80 characters" in to_json(result_record(result))
-
-
 # --- 18: what was tried before ---------------------------------------------------------------------------------
 
 
@@ -209,12 +200,3 @@ def test_24_an_address_is_refused_and_a_brand_cannot_outweigh_the_query() -> Non
     assert sum(term.weight for term in step.added) <= 0.3 * 2
     # The list did not get better by it, and is not used.
     assert not step.accepted
-
-
-def test_24_a_brand_that_no_document_holds_is_dropped() -> None:
-    engine = Engine({"q": FOUND, "q she": "f1 m1 f2 m2"}, absent={"Acme"})
-    model = ScriptedModel(['{"keywords": ["Acme", "www.acme.example", "she"]}'])
-    step = agent(engine, LlmRefiner(model, Prompts())).search("q").trace.steps[1]
-    assert step.dropped == ("Acme",)
-    assert step.refused == ("www.acme.example: an address",)
-    assert [term.text for term in step.added] == ["she"]

@@ -101,12 +101,6 @@ def test_20_a_correction_does_not_grow():
     assert "first first" not in second[1][1]
 
 
-def test_20_the_same_fault_gives_the_same_size():
-    model = ScriptedModel(["no", "still no", GOOD])
-    ask(model, ASKED, Colors)
-    assert model.requests[1] == model.requests[2]
-
-
 def test_20_what_is_not_accepted_is_corrected_alike():
     def warm(colors: Colors) -> None:
         if "blue" in colors.colors:

@@ -141,12 +141,6 @@ def test_57_arrays_that_lie(tmp_path: Path, shape: tuple[int, ...], descr: str, 
         assert words in str(raised.value)
 
 
-def test_57_a_pickle_is_never_opened(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(Malformed, match="holds object"):
-        read_array(tmp_path / "a.npy")
-
-
 @pytest.mark.parametrize(
     "array",
     [np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6).reshape(2, 3)), np.array([b"a", b"bc"]), np.zeros(0)],
@@ -189,15 +183,6 @@ def test_59_csv_in_the_place_of_json_lines_is_one_fault(tmp_path: Path, lines: s
         list(load_collection(file).documents())
     assert len(raised.value.faults) == 1
     assert words in str(raised.value)
-
-
-def test_59_equal_faults_are_said_once(tmp_path: Path) -> None:
-    file = write(tmp_path / "c")
-    (tmp_path / "c" / "docs.jsonl").write_text('{"id": "a", "txt": "law"}\n' * 30)
-    with pytest.raises(DataError) as raised:
-        list(load_collection(file).documents())
-    assert len(raised.value.faults) == 30
-    assert "docs.jsonl:1: no field 'text'; there are: id, txt (and so in 29 more)" in str(raised.value)
 
 
 def test_64_thirty_thousand_spaces() -> None:

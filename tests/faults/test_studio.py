@@ -23,7 +23,7 @@ from studio_server import Studio, desk_of, running, write_collection
 from fairagent.errors import UsageError
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import ServerReply, streamed
-from fairagent.studio.lanes import Lanes, StudioBusy
+from fairagent.studio.lanes import Lanes
 from fairagent.studio.serving import listening
 
 PROGRAM = "from fairagent.cli import main; main()"
@@ -158,17 +158,6 @@ def test_151_fifty_at_once_are_answered_and_more_than_may_wait_are_told_so(folde
             held.set()
             statuses = sorted(one.result().status_code for one in asked)
     assert statuses == [200] * 50 + [503] * 10
-
-
-def test_151_lanes_say_that_they_are_busy() -> None:
-    lanes, held, taken = Lanes(lanes=1, waiting=1), threading.Event(), threading.Event()
-    first = lanes.submit(lambda: (taken.set(), held.wait()))
-    taken.wait(10)
-    second = lanes.submit(lambda: 2)
-    with pytest.raises(StudioBusy, match="1 searches wait"):
-        lanes.submit(lambda: 3)
-    held.set()
-    assert (first.result(10), second.result(10)) == ((None, True), 2)
 
 
 def served(folder: Path, *more: str) -> tuple[subprocess.Popen[str], str]:

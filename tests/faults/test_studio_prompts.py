@@ -194,13 +194,6 @@ def test_168_a_file_that_changed_meanwhile_stays_as_it_is(studio: Studio, own: P
     assert path.read_text(encoding="utf-8") == EDITED
 
 
-def test_168_a_file_that_was_made_meanwhile_stays_as_it_is(studio: Studio, own: Path) -> None:
-    own.mkdir()
-    (own / f"{ID}.j2").write_text("theirs", encoding="utf-8")
-    post(studio, "save", 409, was="")
-    assert (own / f"{ID}.j2").read_text(encoding="utf-8") == "theirs"
-
-
 def test_168_of_two_who_save_at_once_one_is_told(studio: Studio, own: Path) -> None:
     was = post(studio, "save", was="")["own"]["sha256"]
     found: list[int] = []

@@ -111,24 +111,6 @@ def test_155_a_run_that_ends_has_the_call_that_ended_it(file: Path, server: Loop
     assert (last.text, last.calls) == ("", 1)
 
 
-def test_155_starting_over_forgets_and_a_run_without_models_has_none(
-    file: Path, server: LoopbackServer, tmp_path: Path
-) -> None:
-    evaluated(file, tmp_path / "run")
-    before = kept(tmp_path / "run")
-    evaluated(file, tmp_path / "run", new=True)
-    after = kept(tmp_path / "run")
-    assert len(after) == len(before)
-    assert all(one.cached for one in after)
-    plain = tmp_path / "plain.yaml"
-    plain.write_text(
-        f"name: plain\ncollection: {file.with_name('collection.yaml')}\ntopics: 3\n"
-        f"settings: {{index: '{file.with_name('index')}', engine: bm25}}\nsystems: {{plain: {{profile: engine}}}}\n"
-    )
-    evaluated(plain, tmp_path / "plain")
-    assert not (tmp_path / "plain" / "transcript.jsonl").exists()
-
-
 # Case 156
 
 

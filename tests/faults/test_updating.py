@@ -138,20 +138,6 @@ def test_176_on_a_full_disk_the_old_index_is_kept(tmp_path: Path) -> None:
     assert update_index(load_collection(file), tmp_path / "index") == Changes(2_000, 0, 0, 40)
 
 
-def test_176_a_read_only_disk_is_explained(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, mkdir = files(old), os.mkdir
-
-    def refused(path: Any, *more: Any, **options: Any) -> None:
-        if "partial" in str(path):
-            raise OSError(30, "Read-only file system", str(path))
-        mkdir(path, *more, **options)
-
-    monkeypatch.setattr(os, "mkdir", refused)
-    with pytest.raises(BackendUnavailable, match=r"index\.partial cannot be written \(Read-only file system\)"):
-        update_index(NEW, old)
-    assert files(old) == before
-
-
 def test_176_where_a_file_cannot_be_at_two_places_it_is_copied(
     old: Path, new: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,14 +240,6 @@ def test_179_nor_do_those_of_collections_in_memory_change_it(old: Path, document
     assert [path.name for path in old.parent.iterdir()] == ["index"]
 
 
-def test_179_documents_without_a_text_are_documents(old: Path, tmp_path: Path) -> None:
-    empty = Made((*OLD.made[1:], Document("empty", ""), replace(OLD.made[0], text=" ")), "empty")
-    assert update_index(empty, old) == Changes(1, 1, 0, 39)
-    build_index(empty, tmp_path / "anew")
-    assert answers(old) == answers(tmp_path / "anew")
-    assert BM25Retriever(old).document("empty").text == ""
-
-
 # Case 180
 
 OTHERS: list[tuple[Made, str, str]] = [
@@ -284,14 +262,6 @@ def test_180_an_index_of_something_else_is_not_brought_up_to_date(
         update_index(collection, old, analyzer)
     assert files(old) == before
     assert not old.with_name("index.partial").exists()
-
-
-@pytest.mark.parametrize("version", [0, Manifest.FORMAT + 1])
-def test_180_nor_is_one_of_another_version(old: Path, version: int) -> None:
-    manifest = json.loads((old / "fairagent.json").read_text(encoding="utf-8"))
-    (old / "fairagent.json").write_text(json.dumps(manifest | {"format": version}), encoding="utf-8")
-    with pytest.raises(IndexMismatch, match=rf"format {version}, now {Manifest.FORMAT}\); build it again with"):
-        update_index(NEW, old)
 
 
 # Case 181
