@@ -14,7 +14,7 @@ from fairagent.guests.opensearch.answers import ServerCache, ServerHit, understo
 from fairagent.guests.opensearch.index import WHOLE, ServerIndex
 
 LABELED = 500_000
-"""Documents whose labels are remembered."""
+"""Documents whose labels are cached."""
 MOST_LABELS = 1_000
 """Labels of a dimension; a field of more is no group's."""
 UNCOUNTABLE = ("text", "match_only_text", "dense_vector", "knn_vector", "object", "nested")
@@ -25,7 +25,7 @@ class ServerGroups:
 
     A field may hold several labels, which share a document equally; without any the group is not known. Labels are
     those that the index has, and those of the population, in order. Documents of lists bring their labels with them;
-    those of others are asked for. Threads may share it.
+    those of others are fetched. Threads may share it.
     """
 
     oracle: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class ServerGroups:
     def __init__(
         self, index: ServerIndex, fields: Mapping[str, str], population: Mapping[str, Mapping[str, float]]
     ) -> None:
-        """Take the index, the `fields` of the dimensions and world shares; nothing is asked yet."""
+        """Take the index, the `fields` of the dimensions and world shares; nothing is requested yet."""
         self._index, self._by_dimension, self._population = index, dict(fields), population
         self._values: ServerCache[tuple[tuple[str, ...], ...]] = ServerCache(LABELED)
         self._counted: dict[str, dict[str, int]] = {}
@@ -54,12 +54,12 @@ class ServerGroups:
         """Raise DataError for fields that the index has not, or cannot count."""
         self._index.check_fields(self.fields)
         for dimension, field in self._by_dimension.items():
-            kind = self._index.mapping[field].get("type")
-            if kind in UNCOUNTABLE:
+            type_ = self._index.mapping[field].get("type")
+            if type_ in UNCOUNTABLE:
                 keyword = f"{field}.keyword"
                 hint = f"name {keyword}" if keyword in self._index.mapping else "give it a sub-field of type keyword"
                 raise DataError(
-                    f"field {field!r} of index {self._index} ({dimension}) is of type {kind}, whose values a server "
+                    f"field {field!r} of index {self._index} ({dimension}) is of type {type_}, whose values a server "
                     f"cannot count; {hint} (engine.groups)"
                 )
 
@@ -86,16 +86,16 @@ class ServerGroups:
         answer = self._index.search(body | ({"query": query} if query else {}), exact=WHOLE)
         counts: dict[str, dict[str, int]] = {}
         with understood(self._index.server):
-            told = answer["aggregations"]
+            results = answer["aggregations"]
             for number, (dimension, field) in enumerate(self._by_dimension.items()):
-                labels = told[f"labels{number}"]
+                labels = results[f"labels{number}"]
                 if labels.get("sum_other_doc_count"):
                     raise DataError(
                         f"field {field!r} of index {self._index} has more than {MOST_LABELS:,} values; is it that of "
                         f"{dimension!r}?"
                     )
                 named = {str(one.get("key_as_string", one["key"])): int(one["doc_count"]) for one in labels["buckets"]}
-                named[""] = int(told[f"none{number}"]["doc_count"]) + named.pop("", 0)
+                named[""] = int(results[f"none{number}"]["doc_count"]) + named.pop("", 0)
                 counts[dimension] = named
         return counts
 
@@ -110,10 +110,10 @@ class ServerGroups:
         """
         column = {label: place for place, label in enumerate(self.labels(dimension), start=1)}
         place = self.dimensions.index(dimension)
-        told = self._values.all(ids, self._ask, self._index.window)
+        values = self._values.all(ids, self._fetch, self._index.window)
         rows = np.zeros((len(ids), 1 + len(column)))
         for row, id in zip(rows, ids, strict=True):
-            labels = told[id][place]
+            labels = values[id][place]
             try:
                 row[[column[label] for label in labels] or [0]] = 1 / max(1, len(labels))
             except KeyError as error:
@@ -124,7 +124,7 @@ class ServerGroups:
         return rows
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Not said: None. Raises UsageError for a dimension that there is not."""
+        """Not known: None. Raises UsageError for an unknown dimension."""
         self.counts(dimension)
         return None
 
@@ -168,34 +168,31 @@ class ServerGroups:
         size = self._index.window
         while True:
             body = {"query": {"match_all": {}}, "size": size, "sort": [{field: "asc"}], **after}
-            found = self._index.found(body, self.fields, "", WHOLE)
-            for one in found:
+            hits = self._index.hits(body, self.fields, "", WHOLE)
+            for one in hits:
                 yield one.id, dict(zip(self.dimensions, self._labels(one), strict=True))
-            if len(found) < size:
+            if len(hits) < size:
                 return
-            after = {"search_after": [found[-1].id]}
+            after = {"search_after": [hits[-1].id]}
 
-    def see(self, found: Sequence[ServerHit]) -> None:
-        """Remember the labels of documents that came with their fields."""
-        self._values.keep({one.id: self._labels(one) for one in found})
+    def see(self, hits: Sequence[ServerHit]) -> None:
+        """Cache the labels of documents that came with their fields."""
+        self._values.keep({one.id: self._labels(one) for one in hits})
 
-    def _ask(self, ids: list[str]) -> dict[str, tuple[tuple[str, ...], ...]]:
+    def _fetch(self, ids: list[str]) -> dict[str, tuple[tuple[str, ...], ...]]:
         return {id: self._labels(one) for id, one in self._index.fetch(ids, self.fields).items()}
 
-    def _labels(self, found: ServerHit) -> tuple[tuple[str, ...], ...]:
-        values = (value(found.source, self._index.source_of(field)) for field in self.fields)
-        return tuple(_labels(found.id, one) for one in values)
+    def _labels(self, hit: ServerHit) -> tuple[tuple[str, ...], ...]:
+        values = (value(hit.source, self._index.source_of(field)) for field in self.fields)
+        return tuple(_labels(hit.id, one) for one in values)
 
 
-def _labels(id: str, found: object) -> tuple[str, ...]:
+def _labels(id: str, content: object) -> tuple[str, ...]:
     """The distinct labels of a value as a server counts them."""
-    parts = found if isinstance(found, list) else [found]
     labels: dict[str, None] = {}
-    for part in parts:
-        if isinstance(part, bool):
-            labels[str(part).lower()] = None
-        elif isinstance(part, str | int | float):
-            labels[str(part)] = None
+    for part in content if isinstance(content, list) else [content]:
+        if isinstance(part, str | int | float):
+            labels[str(part).lower() if isinstance(part, bool) else str(part)] = None
         elif part is not None:
             raise DataError(f"document {id[:60]!r}: {shown(part)} is no label; expected {listed(['text', 'a number'])}")
     labels.pop("", None)

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from fairagent.extend import BackendUnavailable, DataError, Section, SettingsError
-from fairagent.guests.opensearch.answers import DocumentAddress, ServerCache, ServerHit, complete, hits, understood
+from fairagent.guests.opensearch.answers import ServerCache, ServerHit, complete, hits, understood
 from fairagent.guests.opensearch.server import Forbidden, NotThere, Server
 
 WINDOW = 10_000
@@ -21,9 +21,9 @@ WINDOW = 10_000
 MOST_COUNTED = 1 << 50
 """Documents; a server that counts more does not count."""
 BATCH = 200
-"""Documents whose texts, or whose terms, are asked for in one request."""
-PLACES = 500_000
-"""Documents of which it is remembered where they are kept."""
+"""Documents whose texts are requested at once."""
+ADDRESSES = 500_000
+"""Documents whose addresses are cached."""
 SPOKEN = {"elasticsearch": ((7, 10), (9, 99)), "opensearch": ((1, 0), (3, 99))}
 """The oldest and the newest version of each server that is known to speak this protocol."""
 WHOLE = {"allow_partial_search_results": "false"}
@@ -85,15 +85,15 @@ class Version:
 class ServerIndex:
     """One index, or one name for several, on a `Server`. Only `load` of `bulk.py` ever writes to one.
 
-    What is asked again and again (mapping, number of documents, where a document is kept) is asked once.
+    Mapping, number of documents and the addresses of documents are requested once.
     """
 
     def __init__(self, server: Server, name: str, fields: Fields) -> None:
-        """Take the index `name` of `server`; nothing is asked yet. SettingsError where `name` is none."""
+        """Take the index `name` of `server`; nothing is requested yet. SettingsError where `name` is none."""
         if name in (".", "..") or not re.fullmatch(r"[^\s\\/*?\"<>|,#:A-Z_+-][^\s\\/*?\"<>|,#:A-Z]{0,254}", name):
             raise SettingsError(f"engine.index: {name[:80]!r} is no name of one index (small letters, no wildcards)")
         self.server, self.name, self.fields = server, name, fields
-        self._places: ServerCache[DocumentAddress] = ServerCache(PLACES)
+        self._addresses: ServerCache[Mapping[str, str]] = ServerCache(ADDRESSES)
 
     def __str__(self) -> str:
         return f"{self.name} on {self.server.host}"
@@ -102,8 +102,8 @@ class ServerIndex:
     def version(self) -> Version:
         """What the server is; BackendUnavailable for one that is neither, or of a version that is not known."""
         with understood(self.server):
-            told = self.server.ask("GET", "/")["version"]
-            version = Version(str(told.get("distribution", "elasticsearch")), str(told["number"]))
+            about = self.server.ask("GET", "/")["version"]
+            version = Version(str(about.get("distribution", "elasticsearch")), str(about["number"]))
         oldest, newest = SPOKEN.get(version.name, ((), ()))
         if not (oldest and oldest <= version.numbers <= newest):
             known = "Elasticsearch 7.10 to 9 and OpenSearch 1 to 3"
@@ -124,11 +124,11 @@ class ServerIndex:
 
         Of a name for several indexes, what the last of them says. BackendUnavailable where there is no such index.
         """
-        found: dict[str, Mapping[str, Any]] = {}
+        fields: dict[str, Mapping[str, Any]] = {}
         for about in self._about("_mapping").values():
             with understood(self.server):
-                found.update(_flat(about["mappings"].get("properties", {})))
-        return found
+                fields.update(_flat(about["mappings"].get("properties", {})))
+        return fields
 
     @cached_property
     def one(self) -> str:
@@ -154,7 +154,7 @@ class ServerIndex:
 
     @cached_property
     def documents(self) -> int:
-        """The number of documents, asked once."""
+        """The number of documents, counted once."""
         return self.count()
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
@@ -192,31 +192,28 @@ class ServerIndex:
             raise self._absent(error) from None
         return complete(self.server, answer)
 
-    def found(
-        self,
-        body: Mapping[str, Any],
-        fields: Sequence[str] = (),
-        about: str = "",
-        exact: Mapping[str, str] = EXACT,
+    def hits(
+        self, body: Mapping[str, Any], fields: Sequence[str] = (), about: str = "", exact: Mapping[str, str] = EXACT
     ) -> list[ServerHit]:
         """The hits of a search, each with these fields."""
-        wanted = [self.source_of(field) for field in (self.fields.id, *fields) if field not in ("", "_id")]
-        source: Any = wanted or False
+        source: Any = self._sources(fields) or False
         if self.fields.vector in fields and self.version.hides_vectors:
-            source = {"includes": wanted, "exclude_vectors": False}
+            source = {"includes": source, "exclude_vectors": False}
         answer = self.search({"_source": source, "track_total_hits": False, **body}, about, exact)
         documents = hits(self.server, answer, self.source_of(self.fields.id))
-        self._places.keep({one.id: one.place for one in documents})
+        self._addresses.keep({one.id: one.address for one in documents})
         return documents
+
+    def _sources(self, fields: Sequence[str]) -> list[str]:
+        return [self.source_of(field) for field in (self.fields.id, *fields) if field not in ("", "_id")]
 
     def best_of_each(self, queries: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> list[list[ServerHit]]:
         """The best document for each of several queries ([] where there is none), with these fields, in one request."""
         if not queries:
             return []
-        wanted = [self.source_of(field) for field in (self.fields.id, *fields) if field not in ("", "_id")]
         head = {"preference": "fairagent", "allow_partial_search_results": False}
-        bodies = ({"query": query, "size": 1, "_source": wanted, "track_total_hits": False} for query in queries)
-        lines = [line for body in bodies for line in (head, body)]
+        body = {"size": 1, "_source": self._sources(fields), "track_total_hits": False}
+        lines = [line for query in queries for line in (head, {"query": query, **body})]
         answer = self.server.ask("POST", f"/{self.name}/_msearch", lines=lines)
         with understood(self.server):
             answers = list(answer["responses"])
@@ -243,20 +240,20 @@ class ServerIndex:
         As few requests as the index's window allows. Raises DataError naming ids that are not there.
         """
         wanted = list(dict.fromkeys(ids))
-        told: dict[str, ServerHit] = {}
+        documents: dict[str, ServerHit] = {}
         for start in range(0, len(wanted), self.window):
             some = wanted[start : start + self.window]
             query = {"bool": {"filter": self.among(some), "minimum_should_match": 0, **evidence}}
-            for one in self.found({"query": query, "size": len(some)}, fields, about, EXACT if evidence else WHOLE):
-                told[one.id] = one
-        if missing := [id for id in wanted if id not in told]:
+            exact = EXACT if evidence else WHOLE
+            documents |= {one.id: one for one in self.hits({"query": query, "size": len(some)}, fields, about, exact)}
+        if missing := [id for id in wanted if id not in documents]:
             raise DataError(f"{len(missing)} document id(s) are not in index {self}: {named(missing)}")
-        return told
+        return documents
 
-    def places(self, ids: Sequence[str]) -> dict[str, DocumentAddress]:
-        """Id -> where the server keeps the document; DataError naming ids that are not there."""
-        return self._places.all(
-            ids, lambda some: {id: one.place for id, one in self.fetch(some, ()).items()}, self.window
+    def addresses(self, ids: Sequence[str]) -> dict[str, Mapping[str, str]]:
+        """Id -> how requests name where the server has the document; DataError naming ids that are not there."""
+        return self._addresses.all(
+            ids, lambda some: {id: one.address for id, one in self.fetch(some, ()).items()}, self.window
         )
 
     def absent(self, ids: Iterator[Sequence[str]]) -> tuple[int, list[str]]:
@@ -268,20 +265,18 @@ class ServerIndex:
                 some = batch[start : start + self.window]
                 lacking = len(some) - self.count(self.among(some))
                 if lacking and len(first) < 5:
-                    there = {one.id for one in self.found({"query": self.among(some), "size": len(some)})}
+                    there = {one.id for one in self.hits({"query": self.among(some), "size": len(some)})}
                     first += [id for id in some if id not in there][: 5 - len(first)]
                 missing += lacking
         return missing, first
 
     def _about(self, what: str) -> Mapping[str, Any]:
         try:
-            told = self.server.ask("GET", f"/{self.name}/{what}")
+            about: Mapping[str, Any] = self.server.ask("GET", f"/{self.name}/{what}")
         except NotThere as error:
             raise self._absent(error) from None
         with understood(self.server):
-            dict(told.items())
-        about: Mapping[str, Any] = told
-        return about
+            return dict(about.items())
 
     def _absent(self, error: NotThere) -> NotThere:
         return NotThere(

@@ -1,8 +1,15 @@
-"""Searching the words of an index on a server: weighted terms, exact scores, texts, terms, and whole result sets."""
+"""Searching the words of an index on a server: weighted terms, exact scores, texts, terms, and whole result sets.
+
+Terms come from `_mtermvectors`, whose document frequencies are those of one shard; those of the whole index are counted
+by a search. All of it is cached as long as the process runs.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from operator import index
 from typing import Any
 
@@ -10,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.extend import (
+    WORD,
     DataError,
     Document,
     FloatArray,
@@ -21,13 +29,24 @@ from fairagent.extend import (
     engine_time,
     term_weights,
 )
-from fairagent.guests.opensearch.answers import ServerCache, ServerHit, text_of, value
+from fairagent.guests.opensearch.answers import ServerCache, ServerHit, text_of, understood, value
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import BATCH, ServerIndex
-from fairagent.guests.opensearch.terms import ServerTerms, check_text
 
 TEXTS = 5_000
-"""Documents whose texts are remembered: far more than the lists of one search show."""
+"""Documents whose texts are cached: far more than the lists of one search show."""
+VECTORS = 10_000
+"""Documents whose terms are cached: some 10 kB each."""
+FREQUENCIES = 1_000_000
+"""Terms whose document frequencies, and words, are cached."""
+AT_ONCE = 50
+"""Documents whose terms are requested at once."""
+COUNTED = 500
+"""Terms whose documents are counted in one request."""
+SHOWN = 1_000
+"""Terms for which words are looked up in one request, few of them by a search."""
+ANALYZED = 2_000
+"""Words that are analyzed in one request."""
 
 Clauses = list[dict[str, Any]]
 
@@ -48,8 +67,16 @@ class OpenSearchRetriever:
         index.check_fields((*index.fields.searched, index.fields.text, index.fields.title, index.fields.id))
         self.index, self.groups = index, groups
         self._fields = groups.fields if groups else ()
-        self._terms = ServerTerms(index)
         self._texts: ServerCache[Document] = ServerCache(TEXTS)
+        self._vectors: ServerCache[Counter[str]] = ServerCache(VECTORS)
+        self._frequencies: ServerCache[int] = ServerCache(FREQUENCIES)
+        self._words: ServerCache[str] = ServerCache(FREQUENCIES)
+        self._numbers: dict[str, int] = {}
+        self._terms: list[str] = []
+        self._lock = threading.Lock()
+        # The loop reads the terms of the same deep list once an iteration.
+        self._cached_postings = lru_cache(maxsize=8)(self._postings)
+        self._analyzed = lru_cache(maxsize=50_000)(self._analyze)
 
     def __len__(self) -> int:
         return self.index.documents
@@ -62,26 +89,25 @@ class OpenSearchRetriever:
         fit into one either.
         """
         check_length(n)
-        n = index(n)
-        window = self.index.window
+        n, window = index(n), self.index.window
         # Without one more than wanted only the server can tell which of a tie come first, which it cannot by `_id`.
         most = window - (self.index.fields.id == "_id")
         if n > most:
             raise UsageError(
-                f"{n:,} documents were asked for, and index {self.index} gives {most:,} at a time; lower `depth` (or "
+                f"{n:,} documents were requested, and index {self.index} gives {most:,} at a time; lower `depth` (or "
                 "`n`), or raise index.max_result_window on the server"
             )
         evidence = {"bool": {"should": self._clauses(query)}}
         # One more than wanted shows whether a tie goes across the cut; then the whole tie is fetched.
-        asked = min(n + 1, window)
-        found = self._asked(evidence, asked, query)
-        while len(found) == asked and found[n - 1].score == found[-1].score:
-            if asked == window:
-                found = self._by_id(evidence, n, query)
+        size = min(n + 1, window)
+        hits = self._hits(evidence, size, query)
+        while len(hits) == size and hits[n - 1].score == hits[-1].score:
+            if size == window:
+                hits = self._by_id(evidence, n, query)
                 break
-            asked = min(asked * 2, window)
-            found = self._asked(evidence, asked, query)
-        return ordered([one for one in found if one.score > 0], n)
+            size = min(size * 2, window)
+            hits = self._hits(evidence, size, query)
+        return ordered([(one.id, one.score) for one in hits if one.score > 0], n)
 
     @engine_time("server")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -92,8 +118,8 @@ class OpenSearchRetriever:
         if not len(ids):
             return np.zeros(0)
         # SHOULD, not MUST: documents of the pool without any query term stay in the answer, with score 0.
-        told = self.index.fetch(ids, (), query.text, should=self._clauses(query))
-        return np.array([told[id].score for id in ids])
+        hits = self.index.fetch(ids, (), query.text, should=self._clauses(query))
+        return np.array([hits[id].score for id in ids])
 
     def document(self, id: str) -> Document:
         """The document as the server stores it; DataError where it has none of that id."""
@@ -102,28 +128,30 @@ class OpenSearchRetriever:
     @engine_time("server")
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """These documents, in as few requests as their texts allow; DataError naming ids that are not there."""
-        told = self._texts.all(ids, self._read, BATCH)
-        return [told[id] for id in ids]
+        texts = self._texts.all(ids, self._read, BATCH)
+        return [texts[id] for id in ids]
 
     @engine_time("server")
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
-        return self._terms.document_frequency(word)
+        return min(self._counts(self.analyze(word)).values(), default=0)
 
     @engine_time("server")
     def postings(self, ids: Sequence[str]) -> Postings:
         """The terms of these documents, of all fields that are searched; DataError naming ids that are not there."""
-        return self._terms.postings(ids)
+        return self._cached_postings(tuple(ids))
 
     @engine_time("server")
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
-        """A readable word for each term number of `postings`."""
-        return self._terms.words(vocabulary)
+        """A word for each term number of `postings`: one of a text that is analyzed to it, "" where there is none."""
+        terms = [self._terms[number] for number in vocabulary.tolist()]
+        words = self._words.all(terms, self._readable, SHOWN)
+        return [words[term] for term in terms]
 
     @engine_time("server")
     def analyze(self, text: str) -> list[str]:
         """The index terms of `text` in order, as the text field's analyzer makes them."""
-        return self._terms.analyze(text)
+        return list(self._analyzed(text))
 
     @engine_time("server")
     def group_counts(self, query: Query) -> dict[str, dict[str, int]]:
@@ -133,7 +161,7 @@ class OpenSearchRetriever:
         `groups`.
         """
         if not self.groups:
-            raise UsageError("the engine was not told which fields hold groups (engine.groups)")
+            raise UsageError("the engine has no fields that hold groups (engine.groups)")
         return self.groups.count({"bool": {"should": self._clauses(query), "minimum_should_match": 1}})
 
     def _clauses(self, query: Query) -> Clauses:
@@ -146,11 +174,11 @@ class OpenSearchRetriever:
         ]
         return clauses or [{"match_none": {}}]
 
-    def _asked(self, evidence: Mapping[str, Any], size: int, query: Query, **order: Any) -> list[ServerHit]:
-        found = self.index.found({"query": evidence, "size": size, **order}, self._fields, query.text)
+    def _hits(self, evidence: Mapping[str, Any], size: int, query: Query, **order: Any) -> list[ServerHit]:
+        hits = self.index.hits({"query": evidence, "size": size, **order}, self._fields, query.text)
         if self.groups:
-            self.groups.see(found)
-        return found
+            self.groups.see(hits)
+        return hits
 
     def _by_id(self, evidence: Mapping[str, Any], n: int, query: Query) -> list[ServerHit]:
         """The first `n` by score and id as the server orders them: of a tie that does not fit into one answer."""
@@ -162,32 +190,152 @@ class OpenSearchRetriever:
                 "(engine.fields.id)"
             )
         order = {"sort": [{"_score": "desc"}, {field: "asc"}], "track_scores": True}
-        return self._asked(evidence, n, query, **order)
+        return self._hits(evidence, n, query, **order)
 
     def _read(self, ids: list[str]) -> dict[str, Document]:
-        fields = self.index.fields
-        told = self.index.fetch(ids, (fields.title, fields.text, *self._fields))
+        fields, source_of = self.index.fields, self.index.source_of
+        hits = self.index.fetch(ids, (fields.title, fields.text, *self._fields))
         if self.groups:
-            self.groups.see(list(told.values()))
-        title, text = self.index.source_of(fields.title), self.index.source_of(fields.text)
-        return {
-            id: Document(
-                id,
-                text_of(value(one.source, text)),
-                text_of(value(one.source, title)) if title else "",
-                {name: value(one.source, self.index.source_of(name)) for name in self._fields},
+            self.groups.see(list(hits.values()))
+        documents = {}
+        for id, hit in hits.items():
+            title = text_of(value(hit.source, source_of(fields.title))) if fields.title else ""
+            extra = {name: value(hit.source, source_of(name)) for name in self._fields}
+            documents[id] = Document(id, text_of(value(hit.source, source_of(fields.text))), title, extra)
+        return documents
+
+    def _postings(self, ids: tuple[str, ...]) -> Postings:
+        vectors = self._vectors.all(ids, self._term_vectors, AT_ONCE)
+        # In the order of the terms themselves, so that nothing depends on earlier requests.
+        terms = sorted({term for id in ids for term in vectors[id]})
+        place = {term: number for number, term in enumerate(terms)}
+        counts = [vectors[id] for id in ids]
+        row = np.repeat(np.arange(len(ids)), [len(count) for count in counts])
+        term = np.array([place[one] for count in counts for one in count], dtype=np.intp)
+        count = np.array([times for count in counts for times in count.values()], dtype=np.float64)
+        length = np.array([count.total() for count in counts], dtype=np.float64)
+        frequencies = self._counts(terms)
+        documents = max(len(self), max(frequencies.values(), default=1), 1)
+        # A term of a document that is there is in one at least, whatever a server that is being written to counts.
+        share = np.array([max(1, frequencies[one]) for one in terms], dtype=np.float64) / documents
+        with self._lock:
+            for one in terms:
+                if one not in self._numbers:
+                    self._numbers[one] = len(self._terms)
+                    self._terms.append(one)
+            numbers = np.array([self._numbers[one] for one in terms], dtype=np.intp)
+        return Postings(row, term, count, length, numbers, share)
+
+    def _term_vectors(self, ids: list[str]) -> dict[str, Counter[str]]:
+        index, fields = self.index, self.index.fields.searched
+        addresses = index.addresses(ids)
+        # `fields` and the others are of each document: servers differ in which of the common ones they heed.
+        about = {"fields": list(fields), "positions": False, "offsets": False, "payloads": False}
+        wanted = [{**addresses[id], **about, "field_statistics": False} for id in ids]
+        answer = index.server.ask("POST", "/_mtermvectors", {"docs": wanted})
+        counts: dict[str, Counter[str]] = {}
+        with understood(index.server):
+            for id, document in zip(ids, answer["docs"], strict=True):
+                if document.get("error") or not document.get("found"):
+                    raise DataError(f"the terms of document {id[:60]!r} of index {index} cannot be read; is it gone?")
+                counts[id] = Counter()
+                for vector in document.get("term_vectors", {}).values():
+                    counts[id].update({term: int(its["term_freq"]) for term, its in vector["terms"].items()})
+        return counts
+
+    def _counts(self, terms: Sequence[str]) -> dict[str, int]:
+        """In how many documents each term occurs, in any of the fields."""
+        return self._frequencies.all(terms, self._count, COUNTED)
+
+    def _count(self, terms: list[str]) -> dict[str, int]:
+        filters = [self._holding(term) for term in terms]
+        body = {"size": 0, "track_total_hits": False, "aggs": {"terms": {"filters": {"filters": filters}}}}
+        answer = self.index.search(body)
+        with understood(self.index.server):
+            buckets = answer["aggregations"]["terms"]["buckets"]
+            return {term: int(one["doc_count"]) for term, one in zip(terms, buckets, strict=True)}
+
+    def _holding(self, term: str) -> dict[str, Any]:
+        """The query for the documents that hold a term in any of the fields."""
+        clauses: Clauses = [{"term": {field: term}} for field in self.index.fields.searched]
+        return clauses[0] if len(clauses) == 1 else {"bool": {"should": clauses}}
+
+    def _analyze(self, text: str) -> list[str]:
+        return [term for term, _, _ in self._tokens(text)] if text.strip() else []
+
+    def _tokens(self, text: str) -> list[tuple[str, int, int]]:
+        """The terms of a text, each with where its word begins and ends (in UTF-16 units, as Java counts)."""
+        check_text(text)
+        index, field = self.index, self.index.fields.searched[-1]
+        # As a document that is not there: who may read may send that, and `_analyze` only who may change the index.
+        document: Any = text
+        for name in reversed(index.source_of(field).split(".")):
+            document = {name: document}
+        body = {"doc": document, "fields": [field], "positions": True, "offsets": True, "payloads": False}
+        answer = index.server.ask("POST", f"/{index.one}/_termvectors", {**body, "field_statistics": False})
+        with understood(index.server):
+            terms = answer.get("term_vectors", {}).get(field, {}).get("terms", {})
+            tokens = sorted(
+                (int(token["position"]), str(term), int(token["start_offset"]), int(token["end_offset"]))
+                for term, its in terms.items()
+                for token in its["tokens"]
             )
-            for id, one in told.items()
-        }
+        return [(term, begin, end) for _, term, begin, end in tokens]
+
+    def _readable(self, terms: list[str]) -> dict[str, str]:
+        """Term -> a word whose only term it is: itself, or the shortest of the document that is best for it."""
+        analyzed = self._terms_of(terms)
+        # Most stems are their own stems; a search for each of hundreds would cost a cluster more than the list does.
+        disfigured = [term for term in terms if analyzed[term] != [term]]
+        fields = tuple(filter(None, (self.index.fields.title, self.index.fields.text)))
+        best = self.index.best_of_each([self._holding(term) for term in disfigured], fields)
+        near = {term: [term] for term in terms}
+        for term, hits in zip(disfigured, best, strict=True):
+            sources = [self.index.source_of(field) for field in fields]
+            near[term] = _near(term, " ".join(text_of(value(hit.source, field)) for field in sources for hit in hits))
+        analyzed |= self._terms_of(sorted({word for term in disfigured for word in near[term]}))
+        return {term: next((word for word in near[term] if analyzed[word] == [term]), "") for term in terms}
+
+    def _terms_of(self, words: Sequence[str]) -> dict[str, list[str]]:
+        """The terms of each word, many at once: one a line, distinguished by their offsets."""
+        terms: dict[str, list[str]] = {word: [] for word in words}
+        for start in range(0, len(words), ANALYZED):
+            some = words[start : start + ANALYZED]
+            ends = np.cumsum([len(word.encode("utf-16-le", "surrogatepass")) // 2 + 1 for word in some])
+            for term, begin, end in self._tokens("\n".join(some)):
+                first, last = np.searchsorted(ends, [begin, max(begin, end - 1)], side="right").tolist()
+                # A term of two words is none of either.
+                if first == last < len(some):
+                    terms[some[first]].append(term)
+        return terms
 
 
-def ordered(found: Sequence[ServerHit], n: int) -> Ranking:
-    """The best `n` of documents by their scores, ties by the bytes of their ids."""
-    best = sorted(found, key=lambda one: (-one.score, one.id.encode("utf-8", "surrogatepass")))[:n]
-    return Ranking(tuple(one.id for one in best), np.array([one.score for one in best], dtype=np.float64))
+def ordered(scores: Sequence[tuple[str, float]], n: int) -> Ranking:
+    """The best `n` of documents (id, score), ties by the bytes of their ids."""
+    best = sorted(scores, key=lambda one: (-one[1], one[0].encode("utf-8", "surrogatepass")))[:n]
+    return Ranking(tuple(id for id, _ in best), np.array([score for _, score in best], dtype=np.float64))
+
+
+def check_text(text: str) -> None:
+    """Raise DataError for what no server reads as text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError("the query holds half of a surrogate pair, which is no Unicode text") from None
 
 
 def _whole(text: str) -> list[str]:
-    """A text of a query as one piece; DataError where it is none that can be sent."""
+    """A text of a query as one piece."""
     check_text(text)
     return [text] if text.strip() else []
+
+
+def _near(term: str, text: str) -> list[str]:
+    """The words of a text that begin as a term does, the shortest first.
+
+    >>> _near("citi", "The cities' citizens, city by city")
+    ['city', 'cities', 'citizens']
+    """
+    stem = term[: max(1, len(term) - 1)]
+    words = {word for word in map(str.lower, WORD.findall(text)) if word.startswith(stem)}
+    return sorted(words, key=lambda word: (len(word), word))

@@ -1,21 +1,20 @@
-"""The one way in which requests to a search server leave, and its answers come in.
+"""A search server: where it is, how fairagent signs in to it (which is never shown), and requests with their answers.
 
 The plain protocol, which OpenSearch and Elasticsearch share. Redirects are not followed, an attempt has one end
 however slowly its bytes come, no more of an answer is read than a stated size, and whatever goes wrong becomes an error
 of fairagent's own. What is worth another attempt (429, 502, 503, 504, no connection) is attempted again.
-
-Where a search server is and how fairagent signs in to it; what it signs in with is never shown.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import logging
 import ssl
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -50,11 +49,6 @@ class Credentials:
     user: str = ""
     password: str = ""
 
-    @property
-    def named(self) -> tuple[str, ...]:
-        """The variables that have to be set."""
-        return tuple(filter(None, (self.api_key, self.user, self.password)))
-
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -88,17 +82,16 @@ class Address:
             )
         if bool(credentials.user) != bool(credentials.password) or (credentials.api_key and credentials.user):
             raise SettingsError("sign in with engine.api_key_env, or with engine.user_env and engine.password_env")
-        values = {variable: environ.get(variable, "").strip() for variable in credentials.named}
+        values = {variable: environ.get(variable, "").strip() for variable in filter(None, astuple(credentials))}
         if missing := [variable for variable, value in values.items() if not value]:
             raise BackendUnavailable(f"{parts.netloc} is signed in to with {missing[0]}, which is not set")
         if strange := [variable for variable, value in values.items() if not (value.isascii() and value.isprintable())]:
             raise SettingsError(f"{strange[0]} holds characters that no key has; copy it again")
-        sign = ""
-        if credentials.api_key:
-            key = values[credentials.api_key]
-            # A token (OpenSearch's JWT) says itself what it is.
-            sign = key if key.startswith(("Bearer ", "Basic ", "ApiKey ")) else f"ApiKey {key}"
-        elif credentials.user:
+        sign = values.get(credentials.api_key, "")
+        # A token (OpenSearch's JWT) says itself what it is.
+        if sign and not sign.startswith(("Bearer ", "Basic ", "ApiKey ")):
+            sign = f"ApiKey {sign}"
+        if credentials.user:
             both = f"{values[credentials.user]}:{values[credentials.password]}"
             sign = f"Basic {base64.b64encode(both.encode()).decode()}"
         secrets = {*values.values(), sign.partition(" ")[2]} - {values.get(credentials.user, "")}
@@ -110,12 +103,6 @@ class Address:
     def is_plain(self) -> bool:
         """Whether what it is signed in with could be read on the way."""
         return self.url.startswith("http:") and bool(self.sign.get_secret_value())
-
-    def hide(self, text: str) -> str:
-        """`text` without any secret, wherever a server may have echoed one."""
-        for secret in self.secrets:
-            text = text.replace(secret.get_secret_value(), "***")
-        return text
 
 
 def tls(ca: str, verify: bool) -> ssl.SSLContext | None:
@@ -130,11 +117,8 @@ def tls(ca: str, verify: bool) -> ssl.SSLContext | None:
         return context
     if not ca:
         return None
-    place = Path(ca)
     try:
-        return ssl.create_default_context(
-            cafile=None if place.is_dir() else str(place), capath=str(place) if place.is_dir() else None
-        )
+        return ssl.create_default_context(**{"capath" if Path(ca).is_dir() else "cafile": ca})
     except (OSError, ssl.SSLError) as error:
         raise BackendUnavailable(f"engine.ca: {ca} holds no certificates that can be read ({error})") from None
 
@@ -170,10 +154,11 @@ class ServerBusy(BackendUnavailable):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.worth_another = (retry_after or 0.0) <= LONGEST_WAIT
 
 
 class Server:
-    """A search server. Threads may share it; its connections are kept and used again."""
+    """A search server. Threads may share it; `host` has its port, `close` closes the connections."""
 
     def __init__(
         self,
@@ -191,17 +176,10 @@ class Server:
         self._pool = open_pool(address.url, tls)
         weakref.finalize(self, self._pool.close)
 
+        self.host, self.close = address.host, self._pool.close
+
     def __repr__(self) -> str:
-        return f"Server({self.address.host})"
-
-    @property
-    def host(self) -> str:
-        """Its host and port, for people."""
-        return self.address.host
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._pool.close()
+        return f"Server({self.host})"
 
     def ask(
         self, method: str, path: str, body: Any = None, lines: Iterable[Any] | None = None, **params: str | int
@@ -212,22 +190,21 @@ class Server:
         BackendUnavailable for all else, after all attempts.
         """
         sent = b"" if body is None else json.dumps(body).encode()
-        kind = "application/json"
         if lines is not None:
             sent = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
-            kind = "application/x-ndjson"
         head = {"accept": "application/json", "accept-encoding": "gzip", "host": self.host}
         if sign := self.address.sign.get_secret_value():
             head["authorization"] = sign
         if sent:
-            head |= {"content-type": kind, "content-length": str(len(sent))}
+            head["content-type"] = "application/json" if lines is None else "application/x-ndjson"
+            head["content-length"] = str(len(sent))
         target = f"{self.address.path}{quote(path, safe='/,*_-.')}" + (f"?{urlencode(params)}" if params else "")
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_worth_another),
+            retry=tenacity.retry_if_exception(lambda error: isinstance(error, ServerBusy) and error.worth_another),
             stop=tenacity.stop_after_attempt(self._attempts),
             wait=_wait,
             sleep=self._sleep,
-            before_sleep=_note,
+            before_sleep=tenacity.before_sleep_log(log, logging.INFO),
             reraise=True,
         )
         return retrying(self._attempt, method, f"{self.address.url}{target}", head, sent)
@@ -239,15 +216,15 @@ class Server:
                 within(self._timeout),
                 self._pool.stream(method, url, headers=list(head.items()), content=sent) as answer,
             ):
-                found = {name.decode("ascii", "ignore").lower(): value for name, value in reversed(answer.headers)}
+                headers = {name.decode("ascii", "ignore").lower(): value for name, value in reversed(answer.headers)}
                 if 300 <= answer.status < 400:
                     raise BackendUnavailable(
                         f"{self.host} answered {answer.status}: it sends requests on to another address, where nothing "
                         "was sent; set engine.url to the address of the server itself"
                     )
-                coding = found.get("content-encoding", b"").decode("ascii", "ignore")
+                coding = headers.get("content-encoding", b"").decode("ascii", "ignore")
                 text = b"".join(read(answer.iter_stream(), coding, self.host)).decode("utf-8", "replace")
-                return self._understood(answer.status, text, found.get("retry-after", b""))
+                return self._understood(answer.status, text, headers.get("retry-after", b""))
         except _FAULTS as error:
             fault = self._unreached(error)
         except TransientModelError as error:
@@ -267,21 +244,23 @@ class Server:
                     f"{self.host} answered with something that is no JSON ({error}); is this an OpenSearch or "
                     "Elasticsearch server, and is engine.url right?"
                 ) from None
-        said = self.quoted(reason_of(text))
+        reason = self.quoted(reason_of(text))
         if status in BUSY:
-            raise ServerBusy(f"{self.host} answered {status}{said}", _seconds(retry_after))
+            raise ServerBusy(f"{self.host} answered {status}{reason}", _seconds(retry_after))
         if status in (401, 403):
             remedy = "check what the environment variables of engine.api_key_env or engine.user_env hold, and its role"
-            raise Forbidden(f"{self.host} does not allow this ({status}){said}; {remedy}")
+            raise Forbidden(f"{self.host} does not allow this ({status}){reason}; {remedy}")
         if status == 404:
-            raise NotThere(f"{self.host} has not what was asked for (404){said}")
+            raise NotThere(f"{self.host} has no such thing (404){reason}")
         if status == 400:
-            raise DataError(f"{self.host} calls the request wrong{said}")
-        raise BackendUnavailable(f"{self.host} answered {status}{said}")
+            raise DataError(f"{self.host} calls the request wrong{reason}")
+        raise BackendUnavailable(f"{self.host} answered {status}{reason}")
 
-    def quoted(self, said: str) -> str:
-        """What a server said, in a message: in one line, without secrets, and not too long."""
-        line = self.address.hide(" ".join(said.split()))
+    def quoted(self, message: str) -> str:
+        """A server's own words, for a message: in one line, without secrets that it may have echoed, not too long."""
+        line = " ".join(message.split())
+        for secret in self.address.secrets:
+            line = line.replace(secret.get_secret_value(), "***")
         return f": {line[:MOST_QUOTED]}{' ...' * (len(line) > MOST_QUOTED)}" if line else ""
 
     def _unreached(self, error: Exception) -> BackendUnavailable:
@@ -310,17 +289,9 @@ def reason_of(text: str) -> str:
         return ""
 
 
-def _worth_another(error: BaseException) -> bool:
-    return isinstance(error, ServerBusy) and (error.retry_after or 0.0) <= LONGEST_WAIT
-
-
 def _wait(state: tenacity.RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
     return max(error.retry_after or 0.0 if isinstance(error, ServerBusy) else 0.0, _jitter(state))
-
-
-def _note(state: tenacity.RetryCallState) -> None:
-    log.info("attempt %d failed; the next one in %.1f s", state.attempt_number, state.upcoming_sleep)
 
 
 def _seconds(header: bytes) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import index
 from typing import Any
@@ -11,7 +11,6 @@ import numpy as np
 
 from fairagent.extend import (
     DataError,
-    Document,
     Embeddings,
     Encoder,
     FloatArray,
@@ -28,21 +27,12 @@ from fairagent.guests.opensearch.search import OpenSearchRetriever, ordered
 
 MOST_NUMBERS = 400_000
 """Numbers of one answer: some 8 MB as JSON."""
-REMEMBERED = 1 << 28
-"""Bytes of embeddings that are remembered."""
+CACHED = 1 << 28
+"""Bytes of embeddings that are cached."""
 MOST_CANDIDATES = 10_000
 """The most that a server looks at in each shard."""
 FIRST_KNN = (8, 0)
 """The oldest Elasticsearch with a search for nearest neighbors."""
-
-
-def by_cosine(score: float) -> float:
-    """The cosine (or the inner product of vectors of length 1) that a server scores as (1 + cosine) / 2.
-
-    >>> by_cosine(1.0), by_cosine(0.5)
-    (1.0, 0.0)
-    """
-    return 2 * score - 1
 
 
 def by_product(score: float) -> float:
@@ -54,22 +44,17 @@ def by_product(score: float) -> float:
     return score - 1 if score >= 1 else 1 - 1 / score
 
 
-READ: dict[str, Callable[[float], float]] = {
-    "cosine": by_cosine,
-    "dot_product": by_cosine,
-    "max_inner_product": by_product,
-    "cosinesimil": by_cosine,
-    "innerproduct": by_product,
-}
-"""What the mapping calls the likeness of vectors -> how its score is read back."""
+PRODUCTS = ("max_inner_product", "innerproduct")
 COSINES = ("cosine", "cosinesimil")
+READABLE = ("cosine", "dot_product", "max_inner_product", "cosinesimil", "innerproduct")
+"""What mappings call the likenesses whose scores can be read back: (1 + cosine) / 2, or as `by_product`."""
 
 
 class OpenSearchVectors:
     """The documents nearest to a query's embedding, as an index on a server finds them (HNSW: not always all of them).
 
     A score is the inner product, or where the index compares directions the cosine, of the embeddings, as for
-    `engine: dense`; ties are ordered by id. A blank query finds nothing. Threads may share it.
+    `engine: dense`; ties are ordered by id. A blank query has no hits. Threads may share it.
     """
 
     def __init__(
@@ -77,26 +62,27 @@ class OpenSearchVectors:
     ) -> None:
         """Take the engine of the same index's words, the encoder, and how many documents each shard looks at.
 
-        0 `candidates`: twice as many as are asked for. Raises DataError where the index has no such embeddings.
+        0 `candidates`: twice as many as are wanted. Raises DataError where the index has no such embeddings.
         """
         self._words, self._index, self._encoder, self._groups = words, words.index, encoder, groups
         self._candidates = candidates
+        self.document, self.documents = words.document, words.documents
         self._field = self._index.fields.vector
         self.likeness, self.dimensions = likeness(self._index)
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(self._encoded)
-        self._kept: ServerCache[Embeddings] = ServerCache(max(1, REMEMBERED // (4 * self.dimensions)))
+        self._embeddings: ServerCache[Embeddings] = ServerCache(max(1, CACHED // (4 * self.dimensions)))
 
     def __len__(self) -> int:
         return len(self._words)
 
     @engine_time("server")
     def search(self, query: Query, n: int) -> Ranking:
-        """The `n` nearest documents (fewer where the server finds fewer)."""
+        """The `n` nearest documents (fewer where the server has fewer)."""
         check_length(n)
         n = index(n)
         if n > min(self._index.window, MOST_CANDIDATES):
-            raise UsageError(f"{n:,} nearest documents were asked for; a server finds at most {MOST_CANDIDATES:,}")
+            raise UsageError(f"{n:,} nearest documents were requested; a server gives at most {MOST_CANDIDATES:,}")
         if not str(query).strip():
             return Ranking((), np.zeros(0))
         return self._nearest(self.query_vector(query), n, query.text)
@@ -113,12 +99,14 @@ class OpenSearchVectors:
         else:
             candidates = min(MOST_CANDIDATES, max(self._candidates or 2 * n, n, 100))
             nearest = {"knn": {"field": self._field, "query_vector": vector, "k": n, "num_candidates": candidates}}
-        found = self._index.found({**nearest, "size": n}, self._fields, name, WHOLE)
+        fields = self._groups.fields if self._groups else ()
+        hits = self._index.hits({**nearest, "size": n}, fields, name, WHOLE)
         if self._groups:
-            self._groups.see(found)
-        read = READ[self.likeness]
+            self._groups.see(hits)
         with understood(self._index.server):
-            return ordered([one.scored(read(one.score)) for one in found], n)
+            products = self.likeness in PRODUCTS
+            scores = [(one.id, by_product(one.score) if products else 2 * one.score - 1) for one in hits]
+            return ordered(scores, n)
 
     @engine_time("server")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -137,25 +125,14 @@ class OpenSearchVectors:
     @engine_time("server")
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d); DataError naming ids without one."""
-        told = self._kept.all(ids, self._ask, max(1, min(self._index.window, MOST_NUMBERS // self.dimensions)))
-        return np.stack([told[id] for id in ids]) if len(ids) else np.zeros((0, self.dimensions), np.float32)
+        batch = max(1, min(self._index.window, MOST_NUMBERS // self.dimensions))
+        vectors = self._embeddings.all(ids, self._fetch, batch)
+        return np.stack([vectors[id] for id in ids]) if len(ids) else np.zeros((0, self.dimensions), np.float32)
 
     def query_vector(self, query: Query) -> Embeddings:
         """The embedding of a query's text and keywords, (d,)."""
         vector: Embeddings = self._query_vector(str(query))
         return vector
-
-    def document(self, id: str) -> Document:
-        """The document as the server stores it."""
-        return self._words.document(id)
-
-    def documents(self, ids: Sequence[str]) -> list[Document]:
-        """These documents, in as few requests as their texts allow."""
-        return self._words.documents(ids)
-
-    @property
-    def _fields(self) -> tuple[str, ...]:
-        return self._groups.fields if self._groups else ()
 
     def _encoded(self, text: str) -> Embeddings:
         vector: Embeddings = self._encoder.queries([text])[0]
@@ -166,8 +143,8 @@ class OpenSearchVectors:
             )
         return vector
 
-    def _ask(self, ids: list[str]) -> dict[str, Embeddings]:
-        found: dict[str, Embeddings] = {}
+    def _fetch(self, ids: list[str]) -> dict[str, Embeddings]:
+        vectors: dict[str, Embeddings] = {}
         for id, one in self._index.fetch(ids, (self._field,)).items():
             with understood(self._index.server):
                 vector = np.array(value(one.source, self._field) or [], dtype=np.float32)
@@ -176,8 +153,8 @@ class OpenSearchVectors:
                     f"document {id[:60]!r} of index {self._index} has no embedding of {self.dimensions} numbers in "
                     f"{self._field!r}"
                 )
-            found[id] = vector
-        return found
+            vectors[id] = vector
+        return vectors
 
 
 def likeness(index: ServerIndex) -> tuple[str, int]:
@@ -190,10 +167,10 @@ def likeness(index: ServerIndex) -> tuple[str, int]:
         raise DataError("`by: embeddings` needs the field that holds them (engine.fields.vector)")
     index.check_fields((field,))
     about = index.mapping[field]
-    kind = about.get("type")
+    type_ = about.get("type")
     wanted = "knn_vector" if index.version.is_opensearch else "dense_vector"
-    if kind != wanted:
-        raise DataError(f"field {field!r} of index {index} is of type {kind}; embeddings are in a {wanted}")
+    if type_ != wanted:
+        raise DataError(f"field {field!r} of index {index} is of type {type_}; embeddings are in a {wanted}")
     method = about.get("method") or {}
     if index.version.is_opensearch:
         name = str(about.get("space_type") or method.get("space_type") or "l2")
@@ -202,10 +179,10 @@ def likeness(index: ServerIndex) -> tuple[str, int]:
         if index.version.numbers < FIRST_KNN:
             raise DataError(f"{index.version} has no search for nearest neighbors; version 8 and later have one")
         if about.get("index") is False:
-            raise DataError(f"field {field!r} of index {index} is not indexed, so nothing is found by it")
-    if name not in READ or method.get("engine") == "nmslib":
+            raise DataError(f"field {field!r} of index {index} is not indexed, so nothing can be searched by it")
+    if name not in READABLE or method.get("engine") == "nmslib":
         raise DataError(
             f"field {field!r} of index {index} compares embeddings by {name} ({method.get('engine', 'its own')}), and "
-            f"scores of that are no inner products; what can be read: {', '.join(READ)}"
+            f"scores of that are no inner products; what can be read: {', '.join(READABLE)}"
         )
     return name, int(about.get("dimension" if index.version.is_opensearch else "dims") or 0)

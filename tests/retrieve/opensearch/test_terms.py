@@ -27,7 +27,7 @@ def test_terms_are_those_of_the_texts(engine: OpenSearchRetriever) -> None:
     texts = {one.id: full_text(one) for one in MADE.made}
     counts = [Counter(engine.analyze(texts[id])) for id in ids]
     postings = engine.postings(ids)
-    words = [engine._terms._terms[number] for number in postings.vocabulary.tolist()]
+    words = [engine._terms[number] for number in postings.vocabulary.tolist()]
     told = [Counter[str]() for _ in ids]
     for row, term, count in zip(postings.row, postings.term, postings.count, strict=True):
         told[row][words[term]] += int(count)
@@ -39,7 +39,7 @@ def test_terms_are_those_of_the_texts(engine: OpenSearchRetriever) -> None:
 def test_document_frequencies_are_those_of_all_shards(engine: OpenSearchRetriever) -> None:
     analyzed = [set(engine.analyze(full_text(one))) for one in MADE.made]
     postings = engine.postings([one.id for one in MADE.made])
-    terms = [engine._terms._terms[number] for number in postings.vocabulary.tolist()]
+    terms = [engine._terms[number] for number in postings.vocabulary.tolist()]
     expected = [sum(term in of for of in analyzed) / len(analyzed) for term in terms]
     assert postings.document_share.tolist() == pytest.approx(expected)
     assert engine.document_frequency("lawyers") == sum("lawyer" in of for of in analyzed) > 1
@@ -51,7 +51,7 @@ def test_words_are_readable_and_analyzed_to_their_term(engine: OpenSearchRetriev
     postings = engine.postings(["law1", "law2", "日本-1"])
     words = dict(
         zip(
-            (engine._terms._terms[number] for number in postings.vocabulary.tolist()),
+            (engine._terms[number] for number in postings.vocabulary.tolist()),
             engine.words(postings.vocabulary),
             strict=True,
         )
