@@ -118,7 +118,7 @@ def tls(ca: str, verify: bool) -> ssl.SSLContext | None:
     if not ca:
         return None
     try:
-        return ssl.create_default_context(**{"capath" if Path(ca).is_dir() else "cafile": ca})
+        return ssl.create_default_context(capath=ca) if Path(ca).is_dir() else ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:
         raise BackendUnavailable(f"engine.ca: {ca} holds no certificates that can be read ({error})") from None
 
