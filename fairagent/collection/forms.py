@@ -39,7 +39,15 @@ def records(path: Path, fields: RecordsFile, faults: Faults) -> Iterator[tuple[i
 
     Where `fields.id` is `@row`, each record has that field.
     """
-    return numbered(_records(path, form_of(path, fields.format), fields, faults), fields.id)
+    form = form_of(path, fields.format)
+    if form == "jsonl":
+        rows = json_records(path, faults)
+    elif form in ("tsv", "csv"):
+        rows = (tsv_records if form == "tsv" else csv_records)(path, faults, fields.columns)
+    else:
+        check_form(path, form)
+        rows = _column_records(path, form, faults)
+    return numbered(rows, fields.id)
 
 
 def numbered(rows: Iterator[tuple[int, Record]], id: str) -> Iterator[tuple[int, Record]]:
@@ -61,15 +69,6 @@ def check_form(path: Path, form: str) -> None:
     """Raise BackendUnavailable where what reads files of this form is not installed."""
     if form in ("parquet", "dataset"):
         expect_installed("pyarrow" if form == "parquet" else "datasets", f"reading {path}")
-
-
-def _records(path: Path, form: str, fields: RecordsFile, faults: Faults) -> Iterator[tuple[int, Record]]:
-    if form == "jsonl":
-        return json_records(path, faults)
-    if form in ("tsv", "csv"):
-        return (tsv_records if form == "tsv" else csv_records)(path, faults, fields.columns)
-    check_form(path, form)
-    return _column_records(path, form, faults)
 
 
 def _column_records(path: Path, form: str, faults: Faults) -> Iterator[tuple[int, Record]]:
@@ -192,8 +191,6 @@ def _inside(value: Any) -> Any:
 def count_records(path: Path, fields: RecordsFile) -> int:
     """About how many records the file holds; 0 where that takes reading it."""
     form = form_of(path, fields.format)
-    if form in ("jsonl", "tsv", "csv"):
-        return sum(1 for _ in lines(path, Faults()))
     if form == "parquet":
         from pyarrow import ArrowException
         from pyarrow.parquet import read_metadata
@@ -202,7 +199,7 @@ def count_records(path: Path, fields: RecordsFile) -> int:
             return int(read_metadata(path).num_rows)
         except (OSError, ArrowException):
             return 0
-    return sum(1 for _ in _column_records(path, form, Faults()))
+    return sum(1 for _ in (_column_records(path, form, Faults()) if form == "dataset" else lines(path, Faults())))
 
 
 def is_dataset(path: Path) -> bool:

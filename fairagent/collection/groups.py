@@ -44,9 +44,9 @@ class Groups(Protocol):
         """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown, rows sum to 1 where normalized."""
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Whether the documents `ids` (n,) are of the dimension's type; None where nothing declares it.
+        """Whether the documents `ids` (n,) are of the dimension's type, as a person of unknown gender is of `gender`'s.
 
-        A person of unknown gender is of the type of `gender`, a page about a river is not.
+        None where nothing declares it.
         """
 
     def shares(self, dimension: str) -> FloatArray:
@@ -201,29 +201,23 @@ class Intersection:
 
     @cached_property
     def _counted(self) -> tuple[FloatArray, IntArray, float]:
+        """Shares, counts, and what is missing."""
         tables = list(dict.fromkeys(self._parts.values()))
         # Only judged pairs of topic and document have labels that depend on a topic; and a document that the first
         # table does not have is unknown there, so that it is in no group.
         first = next((table for table in tables if isinstance(table, TopicGroups)), tables[0])
+        batches = list(first.batches())
+        if len(tables) > 1 and not isinstance(first, TopicGroups):
+            own = {id for _, ids in batches for id in ids}
+            batches.append(("", list({id for table in tables for _, ids in table.batches() for id in ids} - own)))
         sums, counts, missing = np.zeros(1 + len(self._labels)), np.zeros(len(self._labels), np.int64), 0.0
-        for topic, ids in first.batches():
-            rows = self.memberships(self.name, ids, topic)
+        for topic, ids in batches:
+            rows, of_type = self.memberships(self.name, ids, topic), self.of_type(self.name, ids, topic)
             sums += rows.sum(axis=0)
             counts += np.count_nonzero(rows[:, 1:], axis=0)
-            missing += self._missing(rows[:, 0], ids, topic)
-        documents = len(first)
-        if len(tables) > 1 and not isinstance(first, TopicGroups):
-            own = {id for _, ids in first.batches() for id in ids}
-            others = list({id for table in tables for _, ids in table.batches() for id in ids} - own)
-            documents += len(others)
-            sums[0] += len(others)
-            missing += self._missing(np.ones(len(others)), others, "")
+            missing += float(rows[:, 0].sum() if of_type is None else rows[of_type, 0].sum())
+        documents = sum(len(ids) for _, ids in batches)
         return sums / documents, counts, missing / documents
-
-    def _missing(self, unknown: FloatArray, ids: Sequence[str], topic: str) -> float:
-        """The sum of the `unknown` memberships (n,) of these documents, as far as they can be of the type."""
-        of_type = self.of_type(self.name, ids, topic)
-        return float(unknown.sum() if of_type is None else unknown[of_type].sum())
 
     def _check(self, dimension: str) -> None:
         if dimension != self.name:

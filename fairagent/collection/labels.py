@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,15 @@ class LabelReader:
     def read_types(self, record: Record) -> list[str]:
         """The dimensions of whose type the record's document is; ValueError where a value is no text or list."""
         self.missing_types -= {name for name in self.missing_types if self.types[name].column in record}
-        own = [name for name, type in self.types.items() if _is_of(record.get(type.column), type)]
+        own = []
+        for name, type in self.types.items():
+            value = record.get(type.column)
+            # What a JSON file denies is no value like any other.
+            if value is None or (value is False and type.values is None):
+                continue
+            texts = [_text(part).strip() for part in (value if isinstance(value, list) else [value])]
+            if any(text in type.values if type.values else text for text in texts):
+                own.append(name)
         self.unused_types.difference_update(own)
         return [*own, *self.of_all]
 
@@ -163,15 +172,6 @@ def _mapped_weights(weights: Mapping[str, float], column: DimensionColumn) -> di
     return mapped
 
 
-def _is_of(value: object, type: TypeColumn) -> bool:
-    """Whether the value says that its document is of the type: one of the type's values, or any where it has none."""
-    # What a JSON file denies is no value like any other.
-    if value is None or (value is False and type.values is None):
-        return False
-    texts = [_text(part).strip() for part in (value if isinstance(value, list) else [value])]
-    return any(text in type.values if type.values else text for text in texts)
-
-
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
@@ -210,23 +210,17 @@ def labeled(
             raise UsageError(f"labels: {name!r} is {shown(how)}, expected {JOIN!r} or value -> label")
         elif not column.map:
             spelled = (*(column.labels or ()), *known.get(name, ()))
-            spellings = join_spellings(_counted(cells(name), column), spelled)
+            counts: Counter[str] = Counter()
+            for cell in cells(name):
+                # What is no label is an error when the rows are read.
+                with suppress(ValueError):
+                    own = labels_of(cell, column)
+                    counts.update([own] if isinstance(own, str) else list(own or ()))
+            del counts[""]
+            spellings = join_spellings(counts, spelled)
             made[name] = column.model_copy(update={"map": spellings.map})
             doubts += [f"{name!r}: {doubt}" for doubt in spellings.doubts]
     return made, doubts
-
-
-def _counted(cells: Iterable[object], column: DimensionColumn) -> Counter[str]:
-    """How often each label is in these cells; what is no label is an error when the rows are read."""
-    counts: Counter[str] = Counter()
-    for cell in cells:
-        try:
-            labels = labels_of(cell, column)
-        except ValueError:
-            continue
-        counts.update([labels] if isinstance(labels, str) else list(labels or ()))
-    del counts[""]
-    return counts
 
 
 def label_notes(groups: Groups, remedy: str) -> list[str]:

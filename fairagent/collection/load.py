@@ -238,7 +238,15 @@ def collection_of(
     labels: Labeling | None = None,
 ) -> Collection:
     """See `Collection.from_records`."""
-    dimensions = _dimensions(groups, separator)
+    names = [groups] if isinstance(groups, str) else groups
+    dimensions = {
+        dimension: validate(
+            DimensionColumn,
+            {"separator": separator, **({"column": column} if isinstance(column, str) else column)},
+            f"groups.{dimension}",
+        )
+        for dimension, column in (names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))).items()
+    }
     faults, place = Faults(), Path(source) if isinstance(source, str | Path) else Path(name)
     rows, id = _rows(source, place, id, faults)
     fields = validate(DocumentsFile, {"path": str(place), "id": id, "text": text, "title": title}, "from_records")
@@ -284,19 +292,6 @@ def collection_of(
     own = {dimension: GivenTarget(shares=given) for dimension, given in shares.items()} or None
     source = DocumentsInMemory(tuple(documents))
     return Collection(name, {}, {}, table, shares, (*notes, *warnings), source, target=own)
-
-
-def _dimensions(groups: GroupColumns, separator: str | None) -> dict[str, DimensionColumn]:
-    names = [groups] if isinstance(groups, str) else groups
-    columns = names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))
-    return {
-        dimension: validate(
-            DimensionColumn,
-            {"separator": separator, **({"column": column} if isinstance(column, str) else column)},
-            f"groups.{dimension}",
-        )
-        for dimension, column in columns.items()
-    }
 
 
 def _rows(source: Any, place: Path, id: str | None, faults: Faults) -> tuple[Iterator[tuple[int, Record]], str]:

@@ -155,7 +155,13 @@ class Look:
             "documents": {"path": path, **form, "id": self.id, **title, "text": text},
         }
         if self.groups:
-            dimensions = {name: self._dimension(number, name) for number, name in enumerate(self.groups)}
+            dimensions: dict[str, dict[str, str]] = {name: {} for name in self.groups}
+            for number, name in enumerate(self.groups):
+                if separator := self.columns[name].labels()[1]:
+                    dimensions[name]["separator"] = separator
+                if self.columns[name].spellings().map:
+                    # The placeholder stands there until the map is written, with comments, by `_map`.
+                    dimensions[name]["map"] = f"map-{number}"
             content["groups"] = {"path": path, **form, "id": self.id, "dimensions": dimensions}
         rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
         head = [
@@ -177,19 +183,17 @@ class Look:
             "#   corpus     its share of the documents",
             "#   estimated  its share of the engine's own list for each query, and so the engine's bias with it",
             f"#   your own   {{{in_line(self.groups[0])}: {{GROUP: 0.5, ...}}}}, which add up to 1 in each dimension",
-            *(f"# {in_line(name)}: {in_line(self._shares(name))}" for name in self.groups),
         ]
+        for name in self.groups:
+            counts = self.columns[name].groups()
+            del counts[""]
+            total = max(1, sum(counts.values()))
+            shares = listed([f"{label} {count / total:.1%}" for label, count in counts.most_common()], 12)
+            lines.append(in_line(f"# {name}: uniform {1 / max(1, len(counts)):.1%} each; corpus {shares}"))
         if target is None:
             lines += ["# Without one the first search asks. Choose, and take away the #:", "#target: uniform"]
         written = "" if target is None else yaml.safe_dump({"target": target}, sort_keys=False, allow_unicode=True)
         return "".join(f"{line}\n" for line in lines) + written
-
-    def _shares(self, column: str) -> str:
-        groups = self.columns[column].groups()
-        del groups[""]
-        total = max(1, sum(groups.values()))
-        shares = [f"{label} {count / total:.1%}" for label, count in groups.most_common()]
-        return f"uniform {1 / max(1, len(groups)):.1%} each; corpus {listed(shares, 12)}"
 
     def labels_of(self, column: str) -> str:
         """The labels of a column with their numbers of rows, spellings joined."""
@@ -211,12 +215,6 @@ class Look:
             del groups[""]
             notes += group_notes(name, groups)
         return notes
-
-    def _dimension(self, number: int, column: str) -> dict[str, str]:
-        _, separator = self.columns[column].labels()
-        # The placeholder stands there until the map is written, with comments, by `_map`.
-        map = {"map": f"map-{number}"} if self.columns[column].spellings().map else {}
-        return ({"separator": separator} if separator else {}) | map
 
     def _map(self, column: str) -> str:
         """The lines of a column's `map`, each with its number of rows, for which YAML's writer has no place."""
@@ -272,7 +270,13 @@ def look_at(
         if columns[name].values and not any(columns[name].groups()):
             there = listed([f"{value!r} ({count:,})" for value, count in columns[name].labels()[0].most_common()])
             raise UsageError(f"{path}: the column {name!r} holds no label, only {there}; name another with --group")
-    texts = tuple(text) or _text_of(columns, {chosen, title, *groups})
+    texts = tuple(text)
+    if not texts:
+        # The column that is named as texts are, or else the one with the longest.
+        long = {name: one for name, one in columns.items() if one.is_text and name not in {chosen, title, *groups}}
+        typical = next((name for known in TEXTS for name in long if name.lower() == known), None)
+        longest = max(long, key=lambda name: long[name].characters / long[name].filled, default=None)
+        texts = tuple(name for name in (typical or longest,) if name)
     if not texts:
         raise UsageError(f"{path}: no column holds text; there are: {listed(list(columns))}; name one with --text")
     free = [one for name, one in columns.items() if name not in {chosen, *texts}]
@@ -281,11 +285,3 @@ def look_at(
         title = next((plain[name] for name in TITLES if name in plain), None)
     proposed = tuple(groups) or tuple(one.name for one in free if one.name != title and one.could_be_group())
     return Look(path, format, rows, whole, columns, chosen, texts, title, proposed)
-
-
-def _text_of(columns: Mapping[str, ColumnLook], taken: set[str | None]) -> tuple[str, ...]:
-    """The column that is named as texts are, or else the one with the longest."""
-    texts = {name: one for name, one in columns.items() if one.is_text and name not in taken}
-    named = next((name for known in TEXTS for name in texts if name.lower() == known), None)
-    longest = max(texts, key=lambda name: texts[name].characters / texts[name].filled, default=None)
-    return tuple(name for name in (named or longest,) if name)

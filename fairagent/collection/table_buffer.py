@@ -135,12 +135,7 @@ class _ColumnBuffer:
 
     def add(self, labels: Labels) -> None:
         """Append one row; ValueError where a label or a weight cannot be."""
-        if isinstance(labels, str):
-            shares = {labels or UNKNOWN: 1.0}
-        else:
-            shares = _weights(labels)
-            if self.predicted and labels:
-                _check_adds_up(labels if isinstance(labels, Mapping) else shares)
+        shares = _weights(labels, self.predicted)
         if self.weights is None and any(weight != 1.0 for weight in shares.values()):
             self.weights = array("d", [1.0]) * len(self.codes)
         self.codes.extend([self._code(label) for label in shares])
@@ -247,7 +242,7 @@ class TableBuffer:
 
     @cached_property
     def _sorted(self) -> tuple[AnyArray, IntArray]:
-        """The ids in the order of their keys, and the row (from 0) of each; equal ids keep their order."""
+        """The ids in the order of their keys, and the row (from 0) of each; equal ids stay in order."""
         lengths = np.frombuffer(self._lengths, np.uint16)
         ids = fixed_width(np.frombuffer(self._ids, np.uint8), lengths, max(8, int(lengths.max())))
         order = np.argsort(keys(ids), kind="stable")
@@ -269,21 +264,16 @@ def fixed_width(text: AnyArray, lengths: AnyArray, width: int) -> AnyArray:
     return cells.view(f"S{width}")[:, 0]
 
 
-def _weights(labels: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
+def _weights(labels: Labels, predicted: bool) -> dict[str, float]:
     """Distinct label -> weight > 0; unknown alone where there is none."""
-    if labels is None:
-        return {UNKNOWN: 1.0}
-    if not isinstance(labels, Mapping):
-        return {label: 1.0 for label in labels if label} or {UNKNOWN: 1.0}
-    for label, weight in labels.items():
+    if labels is None or isinstance(labels, str):
+        return {labels or UNKNOWN: 1.0}
+    weights = labels if isinstance(labels, Mapping) else {label: 1.0 for label in labels if label}
+    for label, weight in weights.items():
         number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not number or not 0.0 <= weight <= HEAVIEST:
             raise ValueError(f"the weight of {shown(label)} is {shown(weight)}, expected a number >= 0")
-    return {label: float(weight) for label, weight in labels.items() if weight} or {UNKNOWN: 1.0}
-
-
-def _check_adds_up(probabilities: Mapping[str, float]) -> None:
-    total = math.fsum(probabilities.values())
-    if abs(total - 1.0) > ADDS_UP:
-        shares = listed([f"{label} {share:g}" for label, share in probabilities.items()])
+    if predicted and weights and abs((total := math.fsum(weights.values())) - 1.0) > ADDS_UP:
+        shares = listed([f"{label} {share:g}" for label, share in weights.items()])
         raise ValueError(f"predicted labels that do not add up: {shares} make {total:.6g}, expected 1")
+    return {label: float(weight) for label, weight in weights.items() if weight} or {UNKNOWN: 1.0}
