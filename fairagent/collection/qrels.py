@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from fairagent.collection.config import QrelsFile, TopicsFile
 from fairagent.collection.forms import records
@@ -28,16 +27,8 @@ from fairagent.types import Topic
 
 TREC_COLUMNS = ("topic", "iteration", "document", "grade")
 _GRADE = re.compile(r"[+-]?[0-9]{1,9}")
-
-
-class Judgment(NamedTuple):
-    """One judgment: the grade of a document for a topic, and its record for further columns."""
-
-    line: int
-    topic: str
-    document: str
-    grade: int
-    record: Record
+_Row = tuple[int, tuple[str, str, str], Record]
+"""A line; topic, document and grade in it; and all that it holds."""
 
 
 @dataclass(slots=True)
@@ -53,7 +44,7 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
     """The judgments of `topics`, each of which gets an entry; what is wrong is added to `faults`.
 
     Judgments of other topics are left out and named in the notes, as are topics without a relevant
-    document and judgments that are repeated. Repeated ones that differ are faults.
+    document and judgments that are repeated. Repeated ones that differ are errors.
     """
     reader = LabelReader(settings.dimensions)
     buffer = reader.buffer()
@@ -61,26 +52,28 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
     strangers: dict[str, dict[str, int]] = {}
     labels_of: dict[str, dict[str, Labels]] = {}
     repeated, before = 0, faults.count
-    for judgment in _judgments(path, settings, faults):
-        grade = judgment.grade if judgment.grade >= settings.relevant else 0
-        of_topic = qrels.grades.get(judgment.topic)
-        grades = strangers.setdefault(judgment.topic, {}) if of_topic is None else of_topic
+    for line, (topic, document, text), record in _rows(path, settings, faults):
         try:
-            labels, types = reader.read(judgment.record), reader.read_types(judgment.record)
-            pair = TopicGroups.pair(judgment.topic, judgment.document)
-            if judgment.document in grades:
-                if grades[judgment.document] != grade or labels_of.get(pair, {}) != labels:
-                    where = f"document {shown(judgment.document)} of topic {shown(judgment.topic)}"
-                    raise ValueError(f"{where} was judged differently before")
+            if not _GRADE.fullmatch(text):
+                raise ValueError(f"the grade {shown(text)} is no whole number")
+            pair = TopicGroups.pair(checked_id(topic, "topic"), checked_id(document, "document"))
+            grade = int(text) if int(text) >= settings.relevant else 0
+            grades = qrels.grades[topic] if topic in qrels.grades else strangers.setdefault(topic, {})
+            labels, types = reader.read(record), reader.read_types(record)
+            if document in grades:
+                if grades[document] != grade or labels_of.get(pair, {}) != labels:
+                    raise ValueError(
+                        f"document {shown(document)} of topic {shown(topic)} was judged differently before"
+                    )
                 repeated += 1
                 continue
-            grades[judgment.document] = grade
+            grades[document] = grade
             if settings.dimensions:
                 labels_of[pair] = labels
-                if of_topic is not None:
-                    buffer.add(pair, labels, judgment.line, types)
+                if topic in qrels.grades:
+                    buffer.add(pair, labels, line, types)
         except ValueError as error:
-            faults.add(path, judgment.line, str(error))
+            faults.add(path, line, str(error))
     reader.check(path, faults)
     if faults.count == before and not strangers and not any(qrels.grades.values()):
         faults.add(path, None, "there are no judgments")
@@ -97,70 +90,45 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
     return qrels
 
 
-def _judgments(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[Judgment]:
-    if settings.format == "reldocs":
-        yield from _relevant_lists(path, settings, faults)
-        return
-    if settings.format == "jsonl":
-        rows = _json_cells(path, settings, faults)
+def _rows(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[_Row]:
+    if settings.format != "trec":
+        yield from _json_rows(path, settings, faults)
+    elif settings.header:
+        for number, record in tsv_records(path, faults):
+            cells = list(record.values())
+            if len(cells) < len(TREC_COLUMNS):
+                expected = f"expected at least 4 columns ({', '.join(TREC_COLUMNS)})"
+                faults.add(path, 1, f"{expected}, got: {listed(list(record))}")
+                return
+            yield number, (cells[0], cells[2], cells[3]), record
     else:
-        rows = _named_columns(path, faults) if settings.header else _trec_columns(path, faults)
-    for line, (topic, document, grade), record in rows:
-        try:
-            if not _GRADE.fullmatch(grade):
-                raise ValueError(f"the grade {shown(grade)} is no whole number")
-            yield Judgment(line, checked_id(topic, "topic"), checked_id(document, "document"), int(grade), record)
-        except ValueError as error:
-            faults.add(path, line, str(error))
+        for number, line in lines(path, faults):
+            cells = line.split()
+            if len(cells) == len(TREC_COLUMNS):
+                yield number, (cells[0], cells[2], cells[3]), {}
+                continue
+            hint = {6: "; is this a run file?", 2: "; is this a list of relevant documents?"}.get(len(cells), "")
+            expected = f"expected 4 columns ({' '.join(TREC_COLUMNS)})"
+            faults.add(path, number, f"{expected}, got {len(cells)}: {shown(line)}{hint}")
 
 
-_Row = tuple[int, tuple[str, str, str], Record]
-"""A line; topic, document and grade in it; and all that it holds."""
-
-
-def _json_cells(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[_Row]:
-    read_topic, read_document = field_reader(settings.topic or "topic"), field_reader(settings.document or "document")
-    for number, record in json_records(path, faults):
-        try:
-            value = record.get(settings.relevance)
-            grade = str(int(value)) if isinstance(value, bool) else read_text(record, settings.relevance)
-            yield number, (read_topic(record), read_document(record), grade), record
-        except ValueError as error:
-            faults.add(path, number, str(error))
-
-
-def _trec_columns(path: Path, faults: Faults) -> Iterator[_Row]:
-    for number, line in lines(path, faults):
-        cells = line.split()
-        if len(cells) == len(TREC_COLUMNS):
-            yield number, (cells[0], cells[2], cells[3]), {}
-            continue
-        hint = {6: "; is this a run file?", 2: "; is this a list of relevant documents?"}.get(len(cells), "")
-        expected = f"expected 4 columns ({' '.join(TREC_COLUMNS)})"
-        faults.add(path, number, f"{expected}, got {len(cells)}: {shown(line)}{hint}")
-
-
-def _named_columns(path: Path, faults: Faults) -> Iterator[_Row]:
-    for number, record in tsv_records(path, faults):
-        cells = list(record.values())
-        if len(cells) < len(TREC_COLUMNS):
-            there = listed(list(record))
-            faults.add(path, 1, f"expected at least 4 columns ({', '.join(TREC_COLUMNS)}), got: {there}")
-            return
-        yield number, (cells[0], cells[2], cells[3]), record
-
-
-def _relevant_lists(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[Judgment]:
-    read_topic, name = field_reader(settings.topic or "id"), settings.document or "rel_docs"
+def _json_rows(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[_Row]:
+    lists = settings.format == "reldocs"
+    read_topic = field_reader(settings.topic or ("id" if lists else "topic"))
+    name, read_document = settings.document or "rel_docs", field_reader(settings.document or "document")
     for number, record in json_records(path, faults):
         try:
             topic = checked_id(read_topic(record), "topic")
-            documents = record.get(name)
-            if not isinstance(documents, list):
-                raise ValueError(f"field {name!r} is {shown(documents)}, expected a list of document ids")
-            for document in documents:
-                id = checked_id(read_text({name: document}, name), "document")
-                yield Judgment(number, topic, id, settings.relevant, {})
+            if lists:
+                documents = record.get(name)
+                if not isinstance(documents, list):
+                    raise ValueError(f"field {name!r} is {shown(documents)}, expected a list of document ids")
+                for document in documents:
+                    yield number, (topic, read_text({name: document}, name), str(settings.relevant)), {}
+            else:
+                value = record.get(settings.relevance)
+                grade = str(int(value)) if isinstance(value, bool) else read_text(record, settings.relevance)
+                yield number, (topic, read_document(record), grade), record
         except ValueError as error:
             faults.add(path, number, str(error))
 
