@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.made_up_people import make_entries
-from benchmarks.made_up_people.people import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, SENTENCES, SeededChoices
-from benchmarks.made_up_people.texts import fill, slots_of
+from benchmarks.made_up_people.people import COUNTRIES, OCCUPATIONS, REGIONS
 from fairagent.collection import demo, load_collection
 from fairagent.collection.demo import EDITION, write_demo
 from fairagent.errors import BackendUnavailable, UsageError
@@ -112,10 +111,6 @@ def test_the_generator_of_the_files_writes_them(tmp_path):
 def test_another_seed_gives_other_texts_and_more_people_change_no_earlier_ones():
     assert make_entries(20, seed=1) != make_entries(20, seed=2)
     assert make_entries(60, seed=5)[:40] == make_entries(40, seed=5)[:40]
-
-
-def test_ids_count_from_one(docs):
-    assert list(docs) == [f"D{number:05d}" for number in range(1, len(docs) + 1)]
 
 
 # The folder
@@ -225,13 +220,6 @@ def test_group_labels_are_valid_and_have_the_shares_meant(groups):
     assert all(gender == "" and len(here) == 1 for gender, here in list(groups.values())[3000:])
 
 
-def test_population_adds_up(folder):
-    population = json.loads((folder / "population.json").read_text("utf-8"))
-    assert set(population["gender"]) == GENDERS
-    assert set(population["region"]) == set(REGIONS)
-    assert all(sum(shares.values()) == pytest.approx(1.0) for shares in population.values())
-
-
 def test_no_title_and_no_text_occurs_twice(docs):
     assert len({d["title"] for d in docs.values()}) == len(docs)
     assert len({d["text"] for d in docs.values()}) == len(docs)
@@ -281,34 +269,12 @@ def shares_named(docs, groups, relevant, occupation_of, *, early):
 @pytest.mark.parametrize(("early", "least"), [(True, 0.2), (False, 0.15)])
 def test_some_groups_are_named_outright_more_often(docs, groups, relevant, occupation_of, early, least):
     named = shares_named(docs, groups, relevant, occupation_of, early=early)
+    assert all(0.1 < share < 0.9 for share in named.values())
     assert named["male"] - named["female"] > least
     assert named["male"] - named["nonbinary"] > least / 2
     for over in ("Europe", "Northern America"):
         for under in set(REGIONS) - {"Europe", "Northern America"}:
             assert named[over] - named[under] > least / 2, (over, under)
-
-
-def test_no_group_is_always_or_never_named(docs, groups, relevant, occupation_of):
-    named = shares_named(docs, groups, relevant, occupation_of, early=False)
-    assert all(0.3 < share < 0.9 for share in named.values()), named
-
-
-def test_relevant_documents_are_more_balanced_than_those_that_open_with_the_name(docs, groups, relevant, occupation_of):
-    women_relevant, women_early = [], []
-    for topic, found in relevant.items():
-        labeled = [id for id in found if groups[id][0]]
-        early = [id for id in labeled if names(occupation_of[topic], opening(docs[id]))]
-        women_relevant.append(sum(groups[id][0] == "female" for id in labeled) / len(labeled))
-        women_early.append(sum(groups[id][0] == "female" for id in early) / len(early))
-    assert sum(women_early) / 40 < sum(women_relevant) / 40 - 0.1
-    assert 0.4 < sum(women_relevant) / 40 < 0.5
-
-
-def test_lengths_do_not_give_a_group_away(docs, groups):
-    words = defaultdict(list)
-    for id, (gender, _) in groups.items():
-        words[gender].append(len(docs[id]["text"].split()))
-    assert sum(words["female"]) / len(words["female"]) == pytest.approx(sum(words["male"]) / len(words["male"]), abs=3)
 
 
 def test_every_topic_has_distractors_and_pages_of_its_own(docs, relevant, occupation_of):
@@ -323,50 +289,3 @@ def test_phrases_of_an_occupation_lead_to_its_relevant_documents(docs, relevant,
         found = {id for id, d in docs.items() if any(phrase in d["text"] for phrase in occupation.did)}
         assert len(found & relevant[topic]) > 0.8 * len(relevant[topic]), topic
         assert len(found - relevant[topic]) > 0.2 * len(relevant[topic]), topic
-
-
-# The word lists
-
-
-def test_forty_occupations_whose_other_words_avoid_the_name():
-    assert len({occupation.title for occupation in OCCUPATIONS}) == 40
-    for occupation in OCCUPATIONS:
-        assert 1 <= len(occupation.title.split()) <= 3
-        other_words = (*occupation.roles, *occupation.did, *occupation.works, *occupation.places)
-        assert len(set(other_words)) == len(other_words) == 25, occupation.title
-        assert not [p for p in (*other_words, occupation.field) if occupation.one.split()[-1] in p]
-
-
-def test_names_and_places_fit_together():
-    assert {country.region for country in COUNTRIES} == set(REGIONS)
-    assert {culture for country in COUNTRIES for culture in country.cultures} == set(NAMES)
-    for culture, lists in NAMES.items():
-        for entries in (lists.women, lists.men, lists.families):
-            assert len(entries) == len(set(entries)) >= 10, culture
-
-
-def test_templates_are_written_in_one_way():
-    by_gender = SENTENCES["of_gender"]
-    lists = [value for value in SENTENCES.values() if isinstance(value, list)]
-    lists += [*by_gender.values(), *SENTENCES["own_schools"].values()]
-    templates = [template for entries in lists for template in entries]
-    assert len(templates) == len(set(templates)) > 150
-    for template in templates:
-        words = set(re.findall(r"\w+", template))
-        assert not words & {"he", "him", "his"} or template in by_gender["male"], template
-        assert not words & {"she", "her", "hers"} or template in by_gender["female"], template
-        assert not {"They", "Their"} & slots_of(template), template
-
-
-def test_fill_chooses_the_article_by_sound():
-    for word, article in {"European": "a", "Ugandan": "a", "Indian": "an", "Tongan": "a", "architect": "an"}.items():
-        assert fill("{they} met a(n) {one}.", {"they": "she", "one": word}) == f"She met {article} {word}."
-
-
-def test_draw_follows_weights_and_never_repeats_in_some():
-    draw = SeededChoices(7)
-    counts = Counter(draw.weighted({"a": 3.0, "b": 1.0, "c": 0.0}) for _ in range(4000))
-    assert counts["a"] / 4000 == pytest.approx(0.75, abs=0.03)
-    assert counts["c"] == 0
-    assert sorted(draw.some("abcde", 5)) == list("abcde")
-    assert {draw.number(3, 5) for _ in range(100)} == {3, 4, 5}

@@ -28,14 +28,9 @@ def test_fields_templates_and_several_texts(tmp_path):
     assert document.extra == {"q": 3, "d": "7"}
 
 
-def test_a_title_may_be_missing_or_null_in_some_documents(tmp_path):
-    source = documents(tmp_path, '{"id": 1, "text": "a"}\n{"id": 2, "text": "b", "title": null}\n', title="title")
-    assert [(document.id, document.title) for document in source] == [("1", ""), ("2", "")]
-
-
-def test_an_empty_text_is_no_fault(tmp_path):
-    [document] = documents(tmp_path, '{"id": "471", "text": ""}\n')
-    assert document.text == ""
+def test_a_title_may_be_missing_or_null_and_a_text_empty(tmp_path):
+    source = documents(tmp_path, '{"id": 1, "text": ""}\n{"id": 2, "text": "b", "title": null}\n', title="title")
+    assert [(one.id, one.title, one.text) for one in source] == [("1", "", ""), ("2", "", "b")]
 
 
 def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
@@ -47,10 +42,7 @@ def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
     seen = []
     with pytest.raises(DataError, match="4 errors") as error:
         seen.extend(document.id for document in source)
-    seen_before = []
-    for document in iter_quietly(source):
-        seen_before.append(document.id)
-    assert seen_before == ["a"]
+    assert seen == ["a"]
     assert [(fault.path.name, fault.line) for fault in error.value.faults] == [
         ("part0.jsonl", 2),
         ("part0.jsonl", 4),
@@ -60,24 +52,17 @@ def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
     assert "the document id 'a' is that of part0.jsonl:1 already" in str(error.value)
 
 
-def iter_quietly(source: Documents):
-    try:
-        yield from source
-    except DataError:
-        return
-
-
 def test_a_truncated_file_is_a_fault_after_its_good_lines(tmp_path):
     lines = "".join(f'{{"id": "d{number}", "text": "{number * 7919}"}}\n' for number in range(5000))
     path = tmp_path / "docs.jsonl.gz"
     path.write_bytes(gzip.compress(lines.encode(), mtime=0)[:-2000])
     source = Documents("made", (path,), DocumentsFile(path=("unused",)))
-    count = sum(1 for _ in iter_quietly(source))
-    assert 0 < count < 5000
+    read = []
     with pytest.raises(DataError) as error:
-        list(source)
+        read.extend(source)
     [fault] = error.value.faults
-    assert fault.line == count + 1
+    assert 0 < len(read) < 5000
+    assert fault.line == len(read) + 1
     assert "break off" in fault.message
 
 

@@ -23,14 +23,7 @@ from fairagent.measures import joint_memberships
 
 BOTH = "gender x region"
 CROSSED = ("population: world.json", "population: world.json\nintersections: {gender x region: [gender, region]}")
-LABELS = (
-    "female x Africa",
-    "female x Asia",
-    "female x Europe",
-    "male x Africa",
-    "male x Asia",
-    "male x Europe",
-)
+LABELS = tuple(" x ".join(pair) for pair in itertools.product(("female", "male"), ("Africa", "Asia", "Europe")))
 IDS = ["d1", "d2", "d3", "d4", "nobody"]
 
 
@@ -49,27 +42,18 @@ def test_the_small_collection(write, settings):
     groups = collection.groups
     assert groups.dimensions == ("gender", "region", BOTH)
     assert groups.labels(BOTH) == LABELS
-    np.testing.assert_array_equal(
-        groups.memberships(BOTH, IDS),
-        [
-            [0, 0, 0.5, 0.5, 0, 0, 0],
-            [0, 0, 0, 0, 0, 0, 1],
-            [1, 0, 0, 0, 0, 0, 0],
-            [0, 0, 0, 0, 1, 0, 0],
-            [1, 0, 0, 0, 0, 0, 0],
-        ],
-    )
+    rows = np.zeros((5, 7))
+    rows[0, [2, 3]], rows[[1, 2, 3, 4], [6, 0, 4, 0]] = 0.5, 1
+    np.testing.assert_array_equal(groups.memberships(BOTH, IDS), rows)
+    assert groups.of_type(BOTH, IDS) is None
     np.testing.assert_array_equal(groups.shares(BOTH), [0.25, 0, 0.125, 0.125, 0.25, 0, 0.25])
     assert groups.memberships(BOTH, []).shape == (0, 7)
     assert (groups.oracle, groups.predicted) == ((), ())
     # Half of the world each gender; Africa and Europe a quarter of it, Asia half.
     assert collection.population[BOTH] == dict(zip(LABELS, [0.125, 0.25, 0.125] * 2, strict=True))
-    assert collection.notes == (
-        "fewer than 30 documents are in these groups of 'gender x region', so read little into them: "
-        "female x Asia (1), female x Europe (1), male x Africa (1), male x Europe (1)",
-        "no document is in these groups of 'gender x region', though they have a world share: "
-        "female x Africa, male x Asia",
-    )
+    few, none = collection.notes
+    assert few.endswith("female x Asia (1), female x Europe (1), male x Africa (1), male x Europe (1)")
+    assert none.endswith("though they have a world share: female x Africa, male x Asia")
 
 
 def test_an_unknown_part_makes_the_whole_unknown(write, settings):
@@ -93,14 +77,6 @@ def test_weights_as_given_are_multiplied_as_given():
     np.testing.assert_array_equal(both.memberships(BOTH, ["a", "b"]), [[0, 0.5, 0.5, 0.5, 0.5], [2, 0, 0, 0, 0]])
     np.testing.assert_array_equal(both.shares(BOTH), [1, 0.25, 0.25, 0.25, 0.25])
     assert both.counts.tolist() == [1, 1, 1, 1]
-
-
-def test_three_dimensions_run_with_the_last_fastest():
-    rows = [("a", {"x": "1", "y": "2", "z": "3"}), ("b", {"x": "2", "y": "1", "z": "1"})]
-    table = GroupTable.from_rows(rows, {name: ["1", "2", "3"] for name in "xyz"})
-    cube = Intersection("cube", dict.fromkeys("xyz", table))
-    assert cube.labels("cube")[:4] == ("1 x 1 x 1", "1 x 1 x 2", "1 x 1 x 3", "1 x 2 x 1")
-    assert [int(np.argmax(row)) for row in cube.memberships("cube", ["a", "b"])] == [6, 10]
 
 
 weights = st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any)
@@ -219,10 +195,9 @@ def test_a_group_of_thirty_is_not_small():
     rows = [(f"d{n}", {"gender": gender, "era": "old"}) for n, gender in enumerate(genders)]
     table = GroupTable.from_rows(rows, {"gender": ["f", "m"], "era": ["new", "old"]})
     both = Intersection("both", {"gender": table, "era": table})
-    assert list(small_groups(both, {"f x new": 0.5, "f x old": 0.5})) == [
-        "fewer than 30 documents are in these groups of 'both', so read little into them: m x new (0), m x old (29)",
-        "no document is in these groups of 'both', though they have a world share: f x new",
-    ]
+    few, none = small_groups(both, {"f x new": 0.5, "f x old": 0.5})
+    assert few.endswith("into them: m x new (0), m x old (29)")
+    assert none.endswith("world share: f x new")
 
 
 # --- documents of its type, predicted parts
@@ -241,10 +216,6 @@ def test_it_is_of_the_type_of_every_part_that_says(write, settings):
     assert groups.of_type("region", ["d1", "d2", "d3", "d9"]).tolist() == [True, False, True, False]
     assert groups.of_type(BOTH, ["d1", "d2", "d3", "d9"]).tolist() == [True, False, False, False]
     assert groups.missing(BOTH) == 0
-
-
-def test_where_no_part_says_it_does_not_either(write, settings):
-    assert load_collection(write({"collection.yaml": settings(CROSSED)})).groups.of_type(BOTH, IDS) is None
 
 
 def test_with_a_predicted_part_it_is_predicted(write, settings):
@@ -318,23 +289,19 @@ def test_wikilead(shared, tmp_path):
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ("{b: [gender, age]}", "the intersection 'b': no dimension age; there are: gender, region"),
-        ("{b: [gender]}", "the intersection 'b': expected two or more different dimensions, got gender"),
-        ("{b: []}", "the intersection 'b': expected two or more different dimensions, got none"),
-        (
-            "{b: [region, region]}",
-            "the intersection 'b': expected two or more different dimensions, got region, region",
-        ),
-        ("{gender: [gender, region]}", "the intersection 'gender': this is the name of a dimension; choose another"),
-        (
-            "{b: [gender, region], c: [b, region]}",
-            "the intersection 'c': no dimension b (an intersection is none: name its parts); there are: gender, region",
-        ),
+        ("{b: [gender, age]}", "'b': no dimension age; there are: gender, region"),
+        ("{b: [gender]}", "'b': expected two or more different dimensions, got gender"),
+        ("{b: []}", "'b': expected two or more different dimensions, got none"),
+        ("{b: [region, region]}", "'b': expected two or more different dimensions, got region, region"),
+        ("{gender: [gender, region]}", "'gender': this is the name of a dimension; choose another"),
+        ("{b: [gender, region], c: [b, region]}", "'c': no dimension b (an intersection is none: name its parts)"),
     ],
 )
 def test_intersections_that_cannot_be(write, settings, wanted, message):
     text = settings(("population: world.json", f"population: world.json\nintersections: {wanted}"))
-    assert faults_of(write({"collection.yaml": text})) == [("collection.yaml", None, message)]
+    ((name, line, found),) = faults_of(write({"collection.yaml": text}))
+    assert (name, line) == ("collection.yaml", None)
+    assert message in found
 
 
 def test_it_is_refused_together_with_other_faults(write, settings):
@@ -347,9 +314,7 @@ def test_world_shares_of_no_combination(write, settings):
     inline = 'population: {"gender x region": {"female x Mars": 1}}\nintersections: {gender x region: [gender, region]}'
     ((name, line, message),) = faults_of(write({"collection.yaml": settings(("population: world.json", inline))}))
     assert (name, line) == ("collection.yaml", None)
-    assert message.startswith(
-        "population of 'gender x region': female x Mars is no combination; there are: female x Af"
-    )
+    assert "female x Mars is no combination; there are: female x Af" in message
 
 
 def test_two_combinations_with_the_same_name(write, settings):

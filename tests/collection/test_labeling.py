@@ -1,4 +1,4 @@
-"""`from_records(labels=...)`, and what is said of labels before anything is measured."""
+"""`from_records(labels=...)`, and the notes on labels before anything is measured."""
 
 from __future__ import annotations
 
@@ -59,9 +59,12 @@ def test_spellings_that_look_alike_are_said_and_left(caplog: pytest.LogCaptureFi
     assert note in caplog.text
 
 
-def test_doubts_are_said() -> None:
+def test_doubts_and_a_single_labeled_document_are_noted() -> None:
     collection = Collection.from_records(rows(["none", "Jewish", "none"]), groups="gender", labels="join")
     assert any("'none' is taken for no label" in note for note in collection.notes)
+    collection = Collection.from_records(rows(["female", None, None]), groups="gender")
+    assert ["a single document of 3 has a label of 'gender' (female)" in note for note in collection.notes] == [True]
+    assert label_notes(Collection.from_records(rows(["female"]), groups="gender").groups, "") == []
 
 
 def test_groups_that_are_many_or_small_are_named() -> None:
@@ -73,29 +76,17 @@ def test_groups_that_are_many_or_small_are_named() -> None:
     assert group_notes("gender", {}) == []
 
 
-def test_one_labelled_document_is_said() -> None:
-    collection = Collection.from_records(rows(["female", None, None]), groups="gender")
-    assert ["a single document of 3 has a label of 'gender' (female)" in note for note in collection.notes] == [True]
-    assert label_notes(Collection.from_records(rows(["female"]), groups="gender").groups, "") == []
-
-
 WRONG: list[tuple[list[Any], dict[str, Any], type[FairAgentError], str]] = [
     (DIRTY, {"labels": "joined"}, UsageError, "labels='joined': expected 'join'"),
     (DIRTY, {"labels": ["join"]}, UsageError, "expected 'join', or dimension"),
     (DIRTY, {"labels": {"sex": "join"}}, UsageError, "no dimension 'sex'; there are: gender"),
     (DIRTY, {"labels": {"gender": "no"}}, UsageError, "'gender' is 'no'"),
     (DIRTY, {"labels": {"gender": {"M": 3.5}}}, SettingsError, "labels.gender: 1 fault"),
-    (
-        DIRTY,
-        {"labels": {"gender": {"M": "m"}}, "groups": {"gender": {"map": {"F": "f"}}}},
-        UsageError,
-        "has a `map` already",
-    ),
+    (DIRTY, {"labels": {"gender": {"M": "m"}}, "groups": {"gender": {"map": {"F": "f"}}}}, UsageError, "has a `map`"),
     (["N/A", "-"], {"labels": "join"}, DataError, "leaves no label: it makes nothing of 'N/A' (1), '-' (1)"),
     (["x", "y"], {"labels": {"gender": {"x": [], "y": []}}}, DataError, "leaves no label"),
     (["f", 1, True], {}, DataError, "mixed types: text ('f', records:1), whole numbers (1, records:2), true or false"),
     ([["f"], ["m", 1]], {}, DataError, "mixed types: text ('f', records:1), whole numbers (1, records:2)"),
-    (["ab", "AB", 1], {"labels": "join"}, DataError, "mixed types"),
     (["f", 1, 2], {"labels": {"gender": {"1": "f"}}}, DataError, "whole numbers (2, records:3)"),
     (["f", 1.5], {"labels": "join"}, DataError, "records:2: gender: 1.5 is no label"),
 ]

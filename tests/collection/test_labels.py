@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
@@ -33,7 +32,6 @@ def memberships(tmp_path, name: str, content: str, **column: object) -> tuple[tu
     [
         ("a", {}, ("a",), [0, 1]),
         ("", {}, (), [1]),
-        (" a ", {}, ("a",), [0, 1]),
         ("a|b", {}, ("a|b",), [0, 1]),
         ("a|b", {"separator": "|"}, ("a", "b"), [0, 0.5, 0.5]),
         ("b | a | b||", {"separator": "|"}, ("a", "b"), [0, 0.5, 0.5]),
@@ -43,7 +41,6 @@ def memberships(tmp_path, name: str, content: str, **column: object) -> tuple[tu
         ("N|f", {"separator": "|", "map": {"N": []}, "labels": ["f", "m"]}, ("f", "m"), [0, 1, 0]),
         ("a|b|c", {"separator": "|", "map": {"b": "a"}}, ("a", "c"), [0, 0.5, 0.5]),
         ("a|b", {"separator": "|", "normalize": False}, ("a", "b"), [0, 1, 1]),
-        ("", {"separator": "|", "normalize": False, "labels": ["a"]}, ("a",), [1, 0]),
         ("@UNKNOWN", {"labels": ["a"]}, ("a",), [1, 0]),
         ("@UNKNOWN|a", {"separator": "|"}, ("a",), [0.5, 0.5]),
     ],
@@ -91,19 +88,3 @@ def test_a_map_may_leave_some_documents_without_a_label_but_not_all(tmp_path):
 def test_values_of_json_lines(tmp_path, value, column, labels, row):
     content = f'{{"id": "d", "g": {value}}}\n'
     assert memberships(tmp_path, "groups.jsonl", content, **column) == (labels, row)
-
-
-def test_a_field_that_is_missing_here_and_there_is_unknown(tmp_path):
-    content = '{"id": "d"}\n{"id": "e", "g": "a"}\n'
-    assert memberships(tmp_path, "groups.jsonl", content) == (("a",), [1.0, 0.0])
-
-
-def test_columns_can_be_named_in_the_settings(tmp_path):
-    path = tmp_path / "groups.txt"
-    path.write_text("d\ta\ne\tb\n", encoding="utf-8")
-    block = GroupsFile.model_validate(
-        {"path": "groups.txt", "format": "tsv", "columns": ["id", "g"], "dimensions": {"g": {}}}
-    )
-    table = read_groups(path, block, Faults())
-    assert table is not None
-    np.testing.assert_array_equal(table.memberships("g", ["e", "d"]), [[0, 0, 1], [0, 1, 0]])

@@ -37,11 +37,6 @@ def test_the_small_collection(write):
         collection.name = "other"
 
 
-def test_the_documents_can_be_read_again_and_again(write):
-    collection = load_collection(write())
-    assert list(collection.documents()) == list(collection.documents())
-
-
 def test_byte_order_mark_crlf_gzip_and_blank_lines_make_no_difference(write, settings):
     plain = load_collection(write())
     files: dict[str, bytes] = {}
@@ -172,15 +167,6 @@ def test_several_group_files_are_joined(write, settings):
         groups.labels("sex")
 
 
-def test_a_saved_table_stands_in_for_a_groups_file(write, settings, tmp_path):
-    load_collection(write()).groups.save(tmp_path / "table")
-    text = settings()
-    text = text[: text.index("groups:")] + "groups: {path: table}\npopulation: world.json\n"
-    groups = load_collection(write({"collection.yaml": text})).groups
-    assert groups.dimensions == ("gender", "region")
-    np.testing.assert_array_equal(groups.memberships("region", ["d1"]), [[0, 0, 0.5, 0.5]])
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -205,15 +191,3 @@ def test_a_wrong_setting_is_named(write, settings, old, new, message):
         load_collection(write({"collection.yaml": text}))
     assert message in str(error.value)
     assert "collection.yaml" in str(error.value)
-
-
-def test_all_wrong_settings_are_named_together(write, settings):
-    text = settings(("title: title", "titel: title"), ("format: trec", "format: csv"))
-    with pytest.raises(SettingsError) as error:
-        load_collection(write({"collection.yaml": text}))
-    assert "2 fault(s)" in str(error.value)
-
-
-def test_a_missing_settings_file_is_named(tmp_path):
-    with pytest.raises(SettingsError, match=r"nothing\.yaml: no such file"):
-        load_collection(tmp_path / "nothing.yaml")

@@ -31,12 +31,6 @@ def test_what_is_left_out_is_counted_and_named(write):
     )
 
 
-def test_a_topic_without_judgments_has_an_empty_entry(write):
-    collection = load_collection(write({"qrels.tsv": "T1 0 d1 1\n"}))
-    assert collection.qrels == {"T1": {"d1": 1}, "T2": {}}
-    assert collection.notes == ("1 of 2 topics have no relevant document: T2",)
-
-
 @pytest.mark.parametrize(
     ("setting", "content"),
     [

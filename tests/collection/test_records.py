@@ -4,19 +4,13 @@ import pytest
 
 from fairagent.collection.config import RecordsFile
 from fairagent.collection.forms import records
-from fairagent.collection.records import Faults, field_reader, lines, listed, shown, template_fields
+from fairagent.collection.records import Faults, field_reader, lines, template_fields
 
 
 def test_lines_keep_their_numbers_over_blank_ones(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"\n  \na \n\r\n\xc3\xa9")
     assert list(lines(path, Faults())) == [(3, "a "), (5, "é")]
-
-
-def test_a_folder_in_place_of_a_file_is_a_fault(tmp_path):
-    faults = Faults()
-    assert list(lines(tmp_path, faults)) == []
-    assert "cannot be read" in faults.entries[0].message
 
 
 def test_the_format_goes_by_the_name(tmp_path):
@@ -47,8 +41,3 @@ def test_templates():
     for malformed in ("{", "}", "{}", "{a!r}", "{a:>10}", "{a[0]}", "{a.real}"):
         with pytest.raises(ValueError, match=r"."):
             template_fields(malformed)
-
-
-def test_long_values_and_lists_are_cut():
-    assert len(shown("x" * 1000)) < 70
-    assert listed([str(number) for number in range(25)]).endswith("18, 19 and 5 more")

@@ -53,8 +53,8 @@ def test_nobody_chose_one() -> None:
     # Of the estimate's weights 4/4 to 1/4 the woman has the first.
     assert ["female", "50.0%", "25.0%", "40.0%"] in lines
     assert ["male", "50.0%", "75.0%", "60.0%"] in lines
-    for said in ("--target uniform", 'target="uniform"', "target: {gender: uniform}", "engine's own list"):
-        assert said in str(raised.value)
+    assert "--target uniform" in str(raised.value)
+    assert "target: {gender: uniform}" in str(raised.value)
 
 
 def test_the_error_names_a_dozen_groups_in_lines_of_eighty() -> None:

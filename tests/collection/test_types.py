@@ -1,4 +1,4 @@
-"""Which documents are of a dimension's type, and which memberships are predicted: read, kept, saved, refused."""
+"""Which documents are of a dimension's type, and which memberships are predicted: read, saved, refused."""
 
 from __future__ import annotations
 
@@ -51,18 +51,16 @@ def test_a_column_says_so(tmp_path, of, expected):
     assert table.of_type("g", []).shape == (0,)
 
 
-def test_without_a_column_it_is_not_said(tmp_path):
-    assert read(tmp_path, KINDS).of_type("g", IDS) is None
-
-
 def test_what_is_missing_is_of_those_that_can_have_a_label(tmp_path):
     """b is a person without a label, c a river: one of three documents, two where nobody says what they are."""
     of = {"column": "kind", "values": ["person"]}
     table, untyped = read(tmp_path, KINDS, applies_to=of), read(tmp_path, KINDS)
     assert table.missing("g") == JoinedGroups([table]).missing("g") == pytest.approx(1 / 3)
     assert untyped.missing("g") == pytest.approx(2 / 3)
-    with pytest.raises(UsageError, match="no dimension 'h'"):
-        table.missing("h")
+    assert untyped.of_type("g", IDS) is None
+    for ask in (table.missing, lambda name: table.of_type(name, IDS)):
+        with pytest.raises(UsageError, match="no dimension 'h'; there are: g"):
+            ask("h")
 
 
 @pytest.mark.parametrize(
@@ -82,16 +80,11 @@ def test_json_values(tmp_path, values, says, expected):
 
 
 def test_rows_are_found_whatever_their_order(tmp_path):
-    """Ids are sorted within the table, and so must be what is said of them."""
+    """Ids are sorted within the table, and so must be their types."""
     ids = [f"d{n * 37 % 101:03d}" for n in range(101)]
     content = "id\tg\tis\n" + "".join(f"{id}\tx\t{'' if int(id[1:]) % 3 else 'yes'}\n" for id in ids)
-    told = read(tmp_path, content, applies_to={"column": "is"}).of_type("g", ids)
-    assert told.tolist() == [int(id[1:]) % 3 == 0 for id in ids]
-
-
-def test_an_unknown_dimension_is_named(tmp_path):
-    with pytest.raises(UsageError, match="no dimension 'sex'; there are: g"):
-        read(tmp_path, KINDS).of_type("sex", IDS)
+    of_type = read(tmp_path, content, applies_to={"column": "is"}).of_type("g", ids)
+    assert of_type.tolist() == [int(id[1:]) % 3 == 0 for id in ids]
 
 
 def test_judgments_can_say_so(write, settings):
@@ -106,18 +99,8 @@ def test_judgments_can_say_so(write, settings):
 @pytest.mark.parametrize(
     ("content", "of", "line", "message"),
     [
-        (
-            KINDS,
-            {"column": "sort"},
-            1,
-            "no column 'sort' for the type of dimension 'g'; there are: id, g, kind, person",
-        ),
-        (
-            KINDS,
-            {"column": "kind", "values": ["human"]},
-            None,
-            "no document is of the type of dimension 'g': 'kind' never says human",
-        ),
+        (KINDS, {"column": "sort"}, 1, "no column 'sort' for the type of dimension 'g'; there are: id, g, kind"),
+        (KINDS, {"column": "kind", "values": ["human"]}, None, "'kind' never says human"),
         ("id\tg\tkind\na\tx\t\n", {"column": "kind"}, None, "'kind' never says anything"),
     ],
 )
@@ -126,15 +109,6 @@ def test_a_column_that_says_nothing_is_refused(tmp_path, content, of, line, mess
         read(tmp_path, content, applies_to=of)
     assert [(fault.path.name, fault.line) for fault in error.value.faults] == [("groups.tsv", line)]
     assert message in error.value.faults[0].message
-
-
-def test_a_number_is_no_type(tmp_path):
-    with pytest.raises(DataError) as error:
-        read(
-            tmp_path, '{"id": "a", "g": "x", "is": 0.5}\n', "groups.jsonl", applies_to={"column": "is", "values": ["1"]}
-        )
-    assert error.value.faults[0].line == 1
-    assert "0.5 is no label" in error.value.faults[0].message
 
 
 # --- predicted labels
@@ -151,14 +125,7 @@ def test_probabilities_are_memberships(tmp_path):
     assert table.predicted == ("g",)
     np.testing.assert_allclose(
         table.memberships("g", list("abcdef")),
-        [
-            [0, 0.7, 0.3],
-            [0.5, 0.25, 0.25],
-            [0, 0.3334 / 0.9995, 0.6661 / 0.9995],
-            [0, 0, 1],
-            [1, 0, 0],
-            [1, 0, 0],
-        ],
+        [[0, 0.7, 0.3], [0.5, 0.25, 0.25], [0, 0.3334 / 0.9995, 0.6661 / 0.9995], [0, 0, 1], [1, 0, 0], [1, 0, 0]],
     )
 
 
