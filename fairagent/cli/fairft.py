@@ -105,6 +105,6 @@ def change_text(change: TrainingEffect) -> str:
         [
             f"{change.questions} held-out questions, {change.documents} documents each",
             *lines,
-            f"kept of the first {change.documents}: {change.kept:.0%}, of the first 3: {change.kept_first:.0%}",
+            f"overlap of the first {change.documents}: {change.overlap:.0%}, first 3: {change.overlap_first:.0%}",
         ]
     )

@@ -54,17 +54,17 @@ def test_nothing_is_asked_twice_by_any_process(tmp_path: Path) -> None:
     again = opened(tmp_path / "s.jsonl", model)
     np.testing.assert_array_equal(again.likelihoods(ASKED, DOCUMENTS), [*first, first[0]])
     assert model.pairs == []
-    assert again.asked == 0
+    assert again.computed == 0
 
 
-def test_a_broken_off_line_is_found_out_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_off_line_is_computed_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "s.jsonl"
     first = opened(path).likelihoods(ASKED, DOCUMENTS[:2])
     path.write_bytes(path.read_bytes()[:-9])
     model = Counted()
     np.testing.assert_array_equal(opened(path, model).likelihoods(ASKED, DOCUMENTS[:2]), first)
     assert len(model.pairs) == 2
-    assert "found out again" in caplog.text
+    assert "computed again" in caplog.text
     third = Counted()
     np.testing.assert_array_equal(opened(path, third).likelihoods(ASKED, DOCUMENTS[:2]), first)
     assert third.pairs == []

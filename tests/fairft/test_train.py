@@ -175,7 +175,7 @@ def test_signals_of_one_model_for_use_with_another(whole: Trained, task_file: Pa
     assert change.questions == whole.change.questions
     assert change.before.kl != pytest.approx(whole.change.before.kl)
     # The rankings are those of the same two retrievers, whatever the model.
-    assert (change.kept, change.kept_first) == (whole.change.kept, whole.change.kept_first)
+    assert (change.overlap, change.overlap_first) == (whole.change.overlap, whole.change.overlap_first)
 
 
 def test_leaks_are_refused(task_file: Path) -> None:

@@ -1,10 +1,1 @@
-"""FairFT: fine-tuning a retriever against a frozen language model's likelihood of the fair answer.
-
-Source: the FairFT paper (a retriever that learns from what lets a model give the fair answer); nothing here loads
-torch before a model is opened.
-"""
-
-from fairagent.papers.fairft.loss import kl_gradient, kl_loss, log_target
-from fairagent.papers.fairft.settings import TrainingExample, read_examples
-
-__all__ = ["TrainingExample", "kl_gradient", "kl_loss", "log_target", "read_examples"]
+"""FairFT, which fine-tunes a retriever by a frozen language model, and the experiments of FairFT and FairFilter."""

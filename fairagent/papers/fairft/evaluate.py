@@ -1,12 +1,9 @@
-"""Evaluation of a training: the retriever before and after, on held-out questions.
-
-The retriever that is trained: a sentence-transformers model with gradients, and its exact top documents.
-"""
+"""The retriever that is trained, its exact top documents, and how it stands before and after training."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,25 +66,23 @@ class Tower:
         features = {name: value.to(self.device) if hasattr(value, "to") else value for name, value in features.items()}
         half = library.autocast(library.device(self.device).type, library.bfloat16) if self._half else nullcontext()
         with half:
-            found = self.model(features, task=kind)["sentence_embedding"]
-        vectors: torch.Tensor = library.nn.functional.normalize(found.float(), dim=-1)
+            embeddings = self.model(features, task=kind)["sentence_embedding"]
+        vectors: torch.Tensor = library.nn.functional.normalize(embeddings.float(), dim=-1)
         return vectors
 
-    def encode(self, kind: Kind, texts: Sequence[str], progress: Callable[[int], None] = lambda done: None) -> Any:
-        """The vectors (n, d) as a numpy array of 32-bit floats, without a gradient."""
+    def encode(self, kind: Kind, texts: Sequence[str]) -> Embeddings:
+        """The vectors (n, d) as a numpy array of 32-bit floats, without a gradient; there is at least one text."""
         torch = importlib.import_module("torch")
         # Those of about the same length together: little is spent on padding.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        found: Embeddings | None = None
         with torch.no_grad():
-            for start in range(0, len(order), self._batch):
-                batch = order[start : start + self._batch]
-                vectors = self.vectors(kind, [texts[place] for place in batch]).cpu().numpy()
-                if found is None:
-                    found = np.zeros((len(texts), vectors.shape[1]), np.float32)
-                found[batch] = vectors
-                progress(start + len(batch))
-        return found
+            parts = [
+                self.vectors(kind, [texts[place] for place in order[start : start + self._batch]]).cpu().numpy()
+                for start in range(0, len(order), self._batch)
+            ]
+        vectors = np.empty((len(texts), parts[0].shape[1]), np.float32)
+        vectors[order] = np.concatenate(parts)
+        return vectors
 
     def save(self, folder: Path) -> None:
         """Write the model as a folder that sentence-transformers opens, at once: it is whole or not there."""
@@ -105,13 +100,13 @@ def top(queries: Embeddings, documents: Embeddings, count: int) -> NDArray[np.in
     >>> top(np.array([[1.0, 0.0]]), np.array([[0.5, 0], [0.9, 0], [0.5, 1]]), 2).tolist()
     [[1, 0]]
     """
-    found = np.empty((len(queries), count), np.intp)
-    for row, query in zip(found, queries, strict=True):
+    places = np.empty((len(queries), count), np.intp)
+    for row, query in zip(places, queries, strict=True):
         scores = documents @ query
         least = np.partition(scores, -count)[-count]
         close = np.flatnonzero(scores >= least)
         row[:] = close[np.argsort(-scores[close], kind="stable")[:count]]
-    return found
+    return places
 
 
 SHOWN = 3
@@ -138,16 +133,16 @@ class RetrieverQuality:
 class TrainingEffect:
     """Two standings on `questions` held-out questions, and how much of the ranking stayed, in [0, 1].
 
-    `kept` is the mean share of the first `documents` (the setting) that are the same, `kept_first` that of the first
-    three.
+    `overlap` is the mean share of the first `documents` (the setting) that are the same, `overlap_first` that of the
+    first three.
     """
 
     questions: int
     documents: int
     before: RetrieverQuality
     after: RetrieverQuality
-    kept: float
-    kept_first: float
+    overlap: float
+    overlap_first: float
 
 
 def compare(
@@ -162,39 +157,19 @@ def compare(
     if not examples:
         raise UsageError("there is no question to evaluate on")
     count = min(settings.documents, len(documents))
-    rankers = [_ranked(tower, documents, examples, count) for tower in (before, after)]
-    given = rankers[0].first
+    texts, questions = list(map(full_text, documents)), [example.query for example in examples]
+    vectors = [(tower.encode("query", questions), tower.encode("document", texts)) for tower in (before, after)]
+    one, two = (top(*pair, count) for pair in vectors)
     standings = []
-    for ranker in rankers:
-        kl, _ = ranker.against(given, documents, examples, signals, settings)
-        kl_own, likelihoods = ranker.against(ranker.first, documents, examples, signals, settings)
-        shares = softmax(cosines_at(ranker.queries, ranker.vectors, ranker.first) / settings.gamma, axis=1)
+    for (queries, embedded), own in zip(vectors, (one, two), strict=True):
+        kl = held_out_kl(queries, embedded, one, signals.table(examples, documents, one), settings)
+        likelihoods = signals.table(examples, documents, own)
+        kl_own = held_out_kl(queries, embedded, own, likelihoods, settings)
+        shares = softmax(cosines_at(queries, embedded, own) / settings.gamma, axis=1)
         expected = float((shares * np.exp(likelihoods)).sum(axis=1).mean())
         standings.append(RetrieverQuality(kl, kl_own, expected, float(likelihoods[:, :SHOWN].mean())))
-    one, two = (ranker.first for ranker in rankers)
-    kept, kept_first = (_kept(one, two, first) for first in (count, min(SHOWN, count)))
-    return TrainingEffect(len(examples), count, standings[0], standings[1], kept, kept_first)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Ranked:
-    """A retriever's vectors of questions (q, d) and documents (n, d), and the places of the first ones (q, k)."""
-
-    queries: Embeddings
-    vectors: Embeddings
-    first: NDArray[np.intp]
-
-    def against(
-        self,
-        places: NDArray[np.intp],
-        documents: Sequence[Document],
-        examples: Sequence[TrainingExample],
-        signals: Signals,
-        settings: TrainingSection,
-    ) -> tuple[float, FloatArray]:
-        """The KL on the documents at `places` (q, k), and the model's log-likelihoods with them, (q, k)."""
-        likelihoods = signals.table(examples, documents, places)
-        return held_out_kl(self.queries, self.vectors, places, likelihoods, settings), likelihoods
+    overlaps = (_overlap(one, two, first) for first in (count, min(SHOWN, count)))
+    return TrainingEffect(len(examples), count, standings[0], standings[1], *overlaps)
 
 
 def held_out_kl(
@@ -205,8 +180,9 @@ def held_out_kl(
     settings: TrainingSection,
 ) -> float:
     """The mean KL (nats) of questions (q, d) over the documents at `places` (q, k) of `vectors` (n, d)."""
-    cosines = cosines_at(queries, vectors, places)
-    return kl_loss(cosines, log_target(likelihoods, settings.beta), settings.gamma, settings.direction)
+    tensor = importlib.import_module("torch").from_numpy
+    cosines, log_q = cosines_at(queries, vectors, places), log_target(likelihoods, settings.beta)
+    return float(kl_loss(tensor(cosines), tensor(log_q), settings.gamma, settings.direction))
 
 
 def cosines_at(queries: Embeddings, vectors: Embeddings, places: NDArray[np.intp]) -> FloatArray:
@@ -214,12 +190,6 @@ def cosines_at(queries: Embeddings, vectors: Embeddings, places: NDArray[np.intp
     return np.asarray(np.einsum("qd,qkd->qk", queries.astype(np.float64), vectors[places].astype(np.float64)))
 
 
-def _ranked(tower: Tower, documents: Sequence[Document], examples: Sequence[TrainingExample], count: int) -> _Ranked:
-    vectors = tower.encode("document", list(map(full_text, documents)))
-    queries = tower.encode("query", [example.query for example in examples])
-    return _Ranked(queries, vectors, top(queries, vectors, count))
-
-
-def _kept(before: NDArray[np.intp], after: NDArray[np.intp], count: int) -> float:
+def _overlap(before: NDArray[np.intp], after: NDArray[np.intp], count: int) -> float:
     same = [len(np.intersect1d(one[:count], two[:count])) for one, two in zip(before, after, strict=True)]
     return float(np.mean(same)) / count

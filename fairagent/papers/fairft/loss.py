@@ -4,8 +4,6 @@ With cosines s, the log-likelihoods l of the answer, and temperatures gamma and 
     P_R(d|q) = softmax_d(s_d / gamma)        Q_LM(d|q, a) = softmax_d(exp(l_d) / beta)
 The paper's loss is KL(P_R || Q_LM), its mean over the questions; the released code computes KL(Q_LM || P_R) / k.
 Arrays have the shape (b, k): b questions, k documents each. Everything is done in logarithms until exp(l).
-
-Source: the FairFT paper and code as in the project's specification, 3.3.
 """
 
 from __future__ import annotations
@@ -39,41 +37,11 @@ def log_target(likelihoods: FloatArray, beta: float) -> FloatArray:
 
 
 def kl_loss(
-    scores: FloatArray, log_q: FloatArray, gamma: float, direction: Direction = "p-q", reduction: Reduction = "mean"
-) -> float:
-    """The loss, in nats, >= 0, of cosines (b, k) against ln Q_LM (b, k).
-
-    >>> round(kl_loss(np.array([[0.1, 0.0]]), np.log([[0.5, 0.5]]), gamma=0.1), 4)
-    0.1109
-    """
-    log_p = log_softmax(scores / gamma, axis=-1)
-    one, other = (log_p, log_q) if direction == "p-q" else (log_q, log_p)
-    return float((np.exp(one) * (one - other)).sum() / _divisor(scores.shape, reduction))
-
-
-def kl_gradient(
-    scores: FloatArray, log_q: FloatArray, gamma: float, direction: Direction = "p-q", reduction: Reduction = "mean"
-) -> FloatArray:
-    """The gradient of `kl_loss` with respect to the cosines, (b, k); each row adds up to 0."""
-    log_p = log_softmax(scores / gamma, axis=-1)
-    p = np.exp(log_p)
-    if direction == "p-q":
-        ratio = log_p - log_q
-        slope = p * (ratio - (p * ratio).sum(axis=-1, keepdims=True))
-    else:
-        slope = p - np.exp(log_q)
-    return np.asarray(slope / gamma / _divisor(scores.shape, reduction))
-
-
-def torch_loss(
     scores: torch.Tensor, log_q: torch.Tensor, gamma: float, direction: Direction = "p-q", reduction: Reduction = "mean"
 ) -> torch.Tensor:
-    """As `kl_loss`, on tensors (b, k), for torch to find the gradient of."""
+    """The loss, in nats, >= 0, of cosines (b, k) against ln Q_LM (b, k), for torch to find the gradient of."""
     log_p = (scores / gamma).log_softmax(dim=-1)
     one, other = (log_p, log_q) if direction == "p-q" else (log_q, log_p)
-    return (one.exp() * (one - other)).sum() / _divisor(tuple(scores.shape), reduction)
-
-
-def _divisor(shape: tuple[int, ...], reduction: Reduction) -> int:
-    questions, documents = shape
-    return questions * documents if reduction == "documents" else questions
+    questions, documents = scores.shape
+    divisor = questions * documents if reduction == "documents" else questions
+    return (one.exp() * (one - other)).sum() / divisor

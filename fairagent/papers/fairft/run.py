@@ -34,7 +34,7 @@ from fairagent.extend import (
 from fairagent.papers.fairft.evaluate import Tower, TrainingEffect, compare
 from fairagent.papers.fairft.settings import FairFTFile, TestSection, TrainingExample, read_examples, split
 from fairagent.papers.fairft.signals import Signals
-from fairagent.papers.fairft.train import CHECKPOINT, History, Progress, TrainingTask, forget_vectors, train
+from fairagent.papers.fairft.train import CHECKPOINT, History, Progress, Training, forget_vectors
 
 MODEL = "model"
 """The trained retriever's folder in that of the run."""
@@ -70,8 +70,7 @@ def check(path: Path, seed: int | None = None) -> CheckedTraining:
     """Read the settings file and the data that it names; `seed` beats its own.
 
     Raises BackendUnavailable where the extra `dense` is not installed, SettingsError, DataError with every fault of a
-    file, and DataError where a text of the held-out or the test
-    questions is trained on.
+    file, and DataError where a text of the held-out or the test questions is trained on.
     """
     expect_installed("sentence-transformers", "FairFT")
     file = validate(FairFTFile, read_yaml(path), str(path))
@@ -119,17 +118,18 @@ def run_training(
     _expect_own(folder)
     with locked(folder), open_signals(checked, folder) as signals:
         if new:
-            _clear(folder)
+            # All but the signals, which are right for any training.
+            for name in (CHECKPOINT, RECORD):
+                (folder / name).unlink(missing_ok=True)
+            forget_vectors(folder)
+            shutil.rmtree(folder / MODEL, ignore_errors=True)
         settings = checked.file.training
         tower = open_tower(checked)
         key = _key(checked, signals, tower)
-        task = TrainingTask(
-            key, checked.documents, checked.training, checked.held_out, signals, settings, checked.file.retriever.towers
-        )
-        history = train(task, tower, folder, progress)
+        task = (key, checked.documents, checked.training, checked.held_out, signals, settings)
+        history = Training(*task, checked.file.retriever.towers, tower, folder, progress).run()
         tower.save(folder / MODEL)
-        before = open_tower(checked)
-        change = compare(before, tower, checked.documents, checked.held_out, signals, settings)
+        change = compare(open_tower(checked), tower, checked.documents, checked.held_out, signals, settings)
         record = _record(checked, history, change, signals)
         write_whole(folder / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     return Trained(folder / MODEL, history, change)
@@ -139,16 +139,15 @@ def run_evaluation(checked: CheckedTraining, model: Path, folder: Path) -> Train
     """The settings' retriever against the one in the folder `model`, on the held-out questions, by these signals."""
     if not model.is_dir():
         raise BackendUnavailable(f"there is no trained retriever at {model}; `fairagent fairft train` makes one")
-    retriever = checked.file.retriever
     with open_signals(checked, folder) as signals:
-        after = Tower(str(model), retriever.device, retriever.dtype, retriever.batch)
-        return compare(open_tower(checked), after, checked.documents, checked.held_out, signals, checked.file.training)
+        towers = open_tower(checked), open_tower(checked, str(model))
+        return compare(*towers, checked.documents, checked.held_out, signals, checked.file.training)
 
 
-def open_tower(checked: CheckedTraining) -> Tower:
-    """The retriever before training; a folder is taken from that of the settings file."""
+def open_tower(checked: CheckedTraining, model: str = "") -> Tower:
+    """The retriever before training, or the one in the folder `model`."""
     retriever = checked.file.retriever
-    name = _place(checked.folder, retriever.model)
+    name = model or _place(checked.folder, retriever.model)
     return Tower(name, retriever.device, retriever.dtype, retriever.batch)
 
 
@@ -181,7 +180,7 @@ def _model(checked: CheckedTraining) -> Iterator[Likelihood]:
 
 
 def _place(folder: Path, name: str) -> str:
-    """A model's folder as seen from the settings file, else its name as it stands."""
+    """A model's folder relative to the settings file, else its name as it stands."""
     return str(folder / name) if (folder / name).is_dir() else name
 
 
@@ -189,7 +188,7 @@ def _key(checked: CheckedTraining, signals: Signals, tower: Tower) -> str:
     """A hash of all that the trained weights depend on, the machine aside."""
     file = checked.file
     probe = tower.encode("query", ["A fair ranking shows every group its share."])[0]
-    told = [
+    parts = [
         checked.fingerprint,
         [asdict(example) for example in (*checked.training, *checked.held_out)],
         len(checked.training),
@@ -198,7 +197,7 @@ def _key(checked: CheckedTraining, signals: Signals, tower: Tower) -> str:
         signals.manifest,
         [round(float(number), 3) for number in probe],
     ]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _expect_own(folder: Path) -> None:
@@ -208,14 +207,6 @@ def _expect_own(folder: Path) -> None:
     if names and not any(name.startswith(ours) for name in names):
         raise UsageError(f"{folder} is there and holds no training; name a new or an empty folder")
     expect_replaceable(folder / MODEL)
-
-
-def _clear(folder: Path) -> None:
-    """Delete what the folder holds of a training, but for the signals: these are right for any."""
-    (folder / CHECKPOINT).unlink(missing_ok=True)
-    (folder / RECORD).unlink(missing_ok=True)
-    forget_vectors(folder)
-    shutil.rmtree(folder / MODEL, ignore_errors=True)
 
 
 def _record(checked: CheckedTraining, history: History, change: TrainingEffect, signals: Signals) -> dict[str, Any]:

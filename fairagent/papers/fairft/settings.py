@@ -1,11 +1,8 @@
-"""The settings file of `fairagent fairft`.
-
-Training examples: questions with their fair answers.
-"""
+"""The settings file of `fairagent fairft`, and the training examples: questions with their fair answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,13 +19,13 @@ from fairagent.extend import (
     Section,
     UsageError,
     checked_id,
-    json_records,
     listed,
     read_text,
     shown,
     text_key,
 )
 from fairagent.papers.fairft.loss import Direction, Reduction
+from fairagent.papers.records import gather, lines_of
 
 Format = Literal["questions", "recognition"]
 
@@ -68,21 +65,9 @@ def read_examples(path: Path, format: Format = "questions") -> tuple[TrainingExa
     `sentence` and `context`; the id is q and the line, the query the prompt without its first 29 characters, the answer
     the option that the label stands for. Other fields are ignored.
     """
-    faults = Faults()
-    examples: dict[str, TrainingExample] = {}
-    for number, record in json_records(path, faults):
-        try:
-            example = READERS[format](number, record)
-        except ValueError as error:
-            faults.add(path, number, str(error))
-            continue
-        if example.id in examples:
-            faults.add(path, number, f"the id {shown(example.id)} occurs twice")
-        examples[example.id] = example
-    if not examples and not faults:
-        faults.add(path, None, "holds no question")
-    faults.check(f"questions for FairFT ({format})")
-    return tuple(examples.values())
+    faults, read = Faults(), _question if format == "questions" else _recognition
+    entries = lines_of(path, faults, read)
+    return tuple(gather(path, f"questions for FairFT ({format})", faults, entries, "holds no question").values())
 
 
 def split(
@@ -105,25 +90,20 @@ def split(
     return training, tuple(examples[place] for place in sorted(held))
 
 
-def _question(number: int, record: Record) -> TrainingExample:
+def _question(line: str, record: Record) -> tuple[str, TrainingExample]:
     id = checked_id(read_text(record, "id"), "question")
-    return TrainingExample(id, _filled(record, "query"), _filled(record, "answer"))
+    return id, TrainingExample(id, _filled(record, "query"), _filled(record, "answer"))
 
 
-def _recognition(number: int, record: Record) -> TrainingExample:
+def _recognition(id: str, record: Record) -> tuple[str, TrainingExample]:
     prompt, label = _filled(record, "prompt"), read_text(record, "label")
     if label not in OPTIONS:
         raise ValueError(f"the label {shown(label)} is none of {listed(list(OPTIONS))}")
     sentence, context = read_text(record, "sentence"), read_text(record, "context")
     if not prompt[OPENING:].strip():
         raise ValueError(f"the prompt has nothing after its first {OPENING} characters")
-    return TrainingExample(f"q{number}", prompt[OPENING:], OPTIONS[label], (sentence, f"{context} {sentence}".strip()))
-
-
-READERS: Mapping[Format, Callable[[int, Record], TrainingExample]] = {
-    "questions": _question,
-    "recognition": _recognition,
-}
+    texts = (sentence, f"{context} {sentence}".strip())
+    return id, TrainingExample(id, prompt[OPENING:], OPTIONS[label], texts)
 
 
 def _filled(record: Record, name: str) -> str:
@@ -174,7 +154,7 @@ class RetrieverSection(Section):
     device: str = ""
     """Where torch computes, e.g. cpu or cuda; empty: on a GPU where there is one."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """The numbers of the forward passes: bfloat16 takes less memory and rounds more. The weights are kept in
+    """The numbers of the forward passes: bfloat16 takes less memory and rounds more. The weights stay in
     float32."""
     batch: int = Field(64, ge=1)
     """How many documents are embedded at a time. More need more memory."""
@@ -198,7 +178,7 @@ class SignalSection(Section):
     tokens: int = Field(512, ge=16, le=10_000)
     """The longest document in a prompt, in tokens (estimated); what is longer is cut. Larger values take longer."""
     path: str = ""
-    """The file in which signals are kept, relative to the settings file; runs may share one. Empty: signals.jsonl in
+    """The file of the signals, relative to the settings file; runs may share one. Empty: signals.jsonl in
     the run's folder."""
     prompts: str = ""
     """Where the prompt template `ask` comes from, as for the setting `prompts`; empty: the shipped one."""
@@ -264,5 +244,4 @@ class FairFTFile(Section):
     budget: BudgetSettings = BudgetSettings()
     """Limits on all calls of `signal.endpoint` together."""
     cache: str = ""
-    """The folder in which the replies of `signal.endpoint` are kept; empty: they are not. Signals are kept in any
-    case."""
+    """The folder of the cached replies of `signal.endpoint`; empty: none. Signals are stored in any case."""

@@ -40,35 +40,32 @@ PROBE = ("Question: Is the sky blue?\nAnswer:", " Yes, it is.")
 class Signals:
     """ln P_LM(a | d, q): the log-likelihood of an example's answer after the prompt with one document, by `model`.
 
-    What was found once is kept in the file `path` (JSON lines, a line for each question and time that it was asked) and
-    not asked again, whatever ends the process; several processes may share it. Texts longer than `tokens` (about) are
-    cut. Raises IndexMismatch where the file holds the signals of another model, prompt or length.
+    What was computed once is cached in the file `path` (JSON lines, a line for each question and time), whatever ends
+    the process; several processes may share it. Texts longer than `tokens` (about) are cut. Raises IndexMismatch where
+    the file holds the signals of another model, prompt or length.
     """
 
     def __init__(self, model: Likelihood, prompts: Prompts, path: Path, tokens: int = 512) -> None:
         self.model = model
-        self.asked = 0
-        self.manifest: dict[str, Any] = {}
-        self._prompts = prompts
-        self._tokens = tokens
-        self._path = path
-        self._kept: dict[str, dict[str, float]] = {}
-        self._open()
+        self.computed = 0
+        self._prompts, self._path, self._tokens = prompts, path, tokens
+        self._cached: dict[str, dict[str, float]] = {}
+        self.manifest = self._open()
 
     def likelihoods(self, example: TrainingExample, documents: Sequence[Document]) -> FloatArray:
         """The log-likelihoods (<= 0), (k,), of the answer with each of the documents alone."""
         question = _hash(example.query, example.answer)
         keys = [_hash(document.title, document.text) for document in documents]
-        kept = self._kept.setdefault(question, {})
+        cached = self._cached.setdefault(question, {})
         # Two documents may be the same text.
-        missing = {key: place for place, key in enumerate(keys) if key not in kept}
+        missing = {key: place for place, key in enumerate(keys) if key not in cached}
         if missing:
             scores = self.model.score([(self.prompt(example, documents[p]), example.answer) for p in missing.values()])
-            found = {key: float(score.sum()) for key, score in zip(missing, scores, strict=True)}
-            self._append({"question": question, "documents": found})
-            kept |= found
-            self.asked += len(found)
-        return np.array([kept[key] for key in keys])
+            scored = {key: float(score.sum()) for key, score in zip(missing, scores, strict=True)}
+            self._append({"question": question, "documents": scored})
+            cached |= scored
+            self.computed += len(scored)
+        return np.array([cached[key] for key in keys])
 
     def table(
         self, examples: Sequence[TrainingExample], documents: Sequence[Document], places: NDArray[np.intp]
@@ -78,41 +75,39 @@ class Signals:
         return np.array([self.likelihoods(example, [documents[place] for place in row]) for example, row in rows])
 
     def prompt(self, example: TrainingExample, document: Document) -> str:
-        """What the model is told before the answer: the template `ask` with the document, as one text."""
+        """The prompt before the answer: the template `ask` with the document, as one text."""
         (shown,), _ = fit([document], self._tokens)
         messages = self._prompts.render(
             TEMPLATE, query=query_shown(example.query), documents=numbered([shown], "rank"), brief=False
         )
         return "\n\n".join([*(text.strip() for _, text in messages), ""])
 
-    def _open(self) -> None:
+    def _open(self) -> dict[str, Any]:
+        """The first line of the file, after its signals are read; a new file begins with it."""
         probe = float(self.model.score([PROBE])[0].sum())
-        template = hashlib.sha256(
-            self.prompt(TrainingExample("", "q", "a"), Document("", "d" * 5 * self._tokens)).encode()
-        )
-        prompt = template.hexdigest()
+        longest = self.prompt(TrainingExample("", "q", "a"), Document("", "d" * 5 * self._tokens))
+        prompt = hashlib.sha256(longest.encode()).hexdigest()
         manifest: dict[str, Any] = {"format": FORMAT, "model": self.model.name, "prompt": prompt, "probe": probe}
         lines = self._lines()
         if not lines:
             self._append(manifest)
-            self.manifest = manifest
-            return
+            return manifest
         have, *rest = lines
         differ = [name for name in ("format", "prompt") if have.get(name) != manifest[name]]
         # Other hardware rounds otherwise, and a model may be named by another folder.
-        if not isinstance(kept := have.get("probe"), float) or not np.isclose(kept, probe, rtol=0.02, atol=0.02):
+        if not isinstance(before := have.get("probe"), float) or not np.isclose(before, probe, rtol=0.02, atol=0.02):
             differ.append("model")
         if differ:
             raise IndexMismatch(
                 f"{self._path} holds signals of another {' and '.join(differ)} (model {have.get('model')!r}, now "
                 f"{self.model.name!r}); name another file, or remove it"
             )
-        self.manifest = have
         for line in rest:
-            self._kept.setdefault(line["question"], {}).update(line["documents"])
+            self._cached.setdefault(line["question"], {}).update(line["documents"])
+        return have
 
     def _lines(self) -> list[dict[str, Any]]:
-        """Every whole line; what a process that was killed left half written is found out again."""
+        """Every whole line; what a process that was killed left half written is computed again."""
         if not self._path.exists():
             return []
         lines: list[dict[str, Any]] = []
@@ -124,12 +119,10 @@ class Signals:
                     raise ValueError("no line of signals")
             except ValueError:
                 if number == 1 < len(texts):
-                    raise IndexMismatch(
-                        f"{self._path}:1 cannot be read: damaged, or from an earlier version; name another file, or "
-                        "remove it"
-                    ) from None
+                    advice = "damaged, or from an earlier version; name another file, or remove it"
+                    raise IndexMismatch(f"{self._path}:1 cannot be read: {advice}") from None
                 if text:
-                    log.warning("%s:%d cannot be read; what it held is found out again", self._path, number)
+                    log.warning("%s:%d cannot be read; what it held is computed again", self._path, number)
                 continue
             lines.append(line)
         return lines
@@ -150,11 +143,11 @@ class Signals:
 
 
 def _is_signal(line: dict[str, Any]) -> bool:
-    found = line.get("documents")
+    scores = line.get("documents")
     return (
         isinstance(line.get("question"), str)
-        and isinstance(found, dict)
-        and all(isinstance(score, float) and score <= 1e-6 for score in found.values())
+        and isinstance(scores, dict)
+        and all(isinstance(score, float) and score <= 1e-6 for score in scores.values())
     )
 
 
