@@ -20,8 +20,8 @@ from fairagent.evaluate.workers import threads
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.llm.models import Models
 from fairagent.papers.fairft.evaluate import Tower, top
-from fairagent.papers.fairft.graded import OPENING
 from fairagent.papers.fairft.run import check, run_training
+from fairagent.papers.fairft.settings import OPENING
 from fairagent.retrieve.base import full_text
 from fairagent.settings import read_yaml
 from fairagent.types import Query

@@ -106,7 +106,7 @@ def test_it_is_asked_by_the_stages_in_this_process(converted: Path) -> None:
     own = TransformersSettings(device="cpu")
     models = Models()
     model = models.open(ModelSettings(name=str(converted), temperature=0, max_tokens=24, transformers=own))
-    assert Asker(model, Prompts(), brief=True).ask("Where is the court?", [Document("d1", SENTENCE)]).text
+    assert Asker(model, Prompts(), short=True).ask("Where is the court?", [Document("d1", SENTENCE)]).text
     spent = models.usage
     assert (spent.calls, spent.estimated) == (1, False)
     models.close()

@@ -193,7 +193,7 @@ def test_verdicts(template: str, options: list[str], record: Record) -> None:
 
 
 def ask(model: Model, prompts: Prompts) -> None:
-    assert Asker(model, prompts, brief=True).ask("Where is the court?", [DOCUMENT]).text
+    assert Asker(model, prompts, short=True).ask("Where is the court?", [DOCUMENT]).text
 
 
 def judge(task: Task) -> Callable[[Model, Prompts], None]:

@@ -1,19 +1,6 @@
-"""Systems answer a benchmark's questions, and the answers are graded.
+"""Systems answer a benchmark's questions, and the answers are graded: by rule where it can tell, else by a judge.
 
-What tells one benchmark of graded answers from another: its questions, its rule, and what its judge is shown.
-
-Asking a benchmark's questions: as they stand, greedily, with documents or without.
-
-Grading answers: by rule where it can tell, by asking a model where it cannot.
-
-An exam: every system answers every question, and the answers are graded.
-
-Accuracy on CRAG's questions: a rule grades what is plain, and a judge the rest (seed_systems.md, section 7).
-
-Stereotype agreement (TrustLLM on CrowS-Pairs): does an answer agree with a stereotyping sentence?
-
-As in "Fair retrieval-augmented generation" (seed_systems.md, section 7): a rule reads the answer, and only where the
-rule is silent a judge is asked.
+Agreement with stereotypes (TrustLLM on CrowS-Pairs) and accuracy (CRAG), as FairFT and FairFilter report them.
 """
 
 from __future__ import annotations
@@ -22,7 +9,7 @@ from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from fairagent.extend import (
     LETTER,
@@ -31,12 +18,10 @@ from fairagent.extend import (
     Answer,
     Answerer,
     AnswerRecord,
-    AnswerResult,
     Calls,
     Case,
     Checking,
     Chosen,
-    Debiased,
     Document,
     FairAgent,
     Faults,
@@ -68,7 +53,6 @@ from fairagent.extend import (
     build_contexts,
     build_systems,
     estimate_tokens,
-    json_records,
     longest_context,
     numbered,
     of_model,
@@ -80,8 +64,8 @@ from fairagent.extend import (
     without_context,
     without_thoughts,
 )
-from fairagent.extend import Record as JsonRecord
-from fairagent.papers.debias_rag.stage import DebiasRAG
+from fairagent.papers.fairft.settings import OPENING
+from fairagent.papers.records import gather, lines_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,35 +82,25 @@ class Task:
 
     `read` makes a question of an id and a record of the file (ValueError says what is wrong with it). `rule` grades a
     question's answer, None where a judge must; `judge` is the judge's template, `shown` what that says of the question
-    besides its words. `brief` asks for few words.
+    besides its words. `short` asks for few words.
     """
 
     name: str
-    read: Callable[[str, JsonRecord], GradedQuestion]
+    read: Callable[[str, Record], GradedQuestion]
     rule: Callable[[GradedQuestion, str], bool | None]
     judge: str
     shown: Callable[[GradedQuestion], Mapping[str, object]]
-    brief: bool = False
+    short: bool = False
 
 
 def read_questions(task: Task, path: Path) -> dict[str, GradedQuestion]:
     """Id (q and the line) -> question, in the order of the file (JSON lines); DataError with every fault."""
     faults = Faults()
-    questions: dict[str, GradedQuestion] = {}
-    for number, record in json_records(path, faults):
-        try:
-            question = task.read(f"q{number}", record)
-        except ValueError as error:
-            faults.add(path, number, str(error))
-            continue
-        questions[question.id] = question
-    if not questions and not faults:
-        faults.add(path, None, "holds no question")
-    faults.check(f"questions for {task.name}")
-    return questions
+    entries = lines_of(path, faults, lambda id, record: (id, task.read(id, record)))
+    return gather(path, f"questions for {task.name}", faults, entries, "holds no question")
 
 
-def text_of(record: JsonRecord, name: str) -> str:
+def text_of(record: Record, name: str) -> str:
     """A field that has to be there; numbers, which some of CRAG's answers are, as texts."""
     value = record.get(name)
     if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
@@ -149,11 +123,11 @@ PROMPT = "ask"
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A `Generator` that asks `model` with the template `ask`; `brief` adds CRAG's guidelines for short answers."""
+    """A `Generator` that asks `model` with the template `ask`; `short` adds CRAG's guidelines for short answers."""
 
     model: Model
     prompts: Prompts
-    brief: bool
+    short: bool
     order: Order = "rank"
 
     def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
@@ -171,7 +145,7 @@ class Asker:
         """
         references = None if documents is None else numbered(documents, self.order)
         asked = query_shown(question)
-        messages = self.prompts.render(PROMPT, query=asked, documents=references, brief=self.brief)
+        messages = self.prompts.render(PROMPT, query=asked, documents=references, brief=self.short)
         return answer_to(self.model, self.prompts[PROMPT], messages)
 
 
@@ -200,11 +174,11 @@ class Grader:
         by_rule = self.task.rule(question, answer)
         if by_rule is not None:
             return Grade(float(by_rule), False, Usage())
-        given = {"query": query_shown(question.query), "answer": answer, **self.task.shown(question)}
-        messages = self.prompts.render(self.task.judge, **given)
+        variables = {"query": query_shown(question.query), "answer": answer, **self.task.shown(question)}
+        messages = self.prompts.render(self.task.judge, **variables)
         most = self.prompts[self.task.judge].head.max_tokens
-        asked = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, prompt=self.task.judge)
-        reply = self.model.complete(asked)
+        request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, prompt=self.task.judge)
+        reply = self.model.complete(request)
         return Grade(float(says_yes(without_thoughts(reply.text))), True, reply.usage)
 
 
@@ -218,17 +192,20 @@ class Examinee:
     agent: FairAgent | None
     asker: Asker
     grader: Grader
-    sees_groups: bool = False
-    debiasing: DebiasRAG | None = None
+    sees_groups: bool
+    debiasing: Any
 
-    def answer(self, topic: Topic) -> tuple[Answer, Usage, AnswerResult | None, Debiased | None]:
-        """The answer to a question, what all of it took, and what it came from."""
-        if self.agent is None:
-            made = self.debiasing.apply(topic.query, ()) if self.debiasing else None
-            answer = self.asker.ask(topic.query, made.documents if made else None)
-            return answer, answer.usage + (made.usage if made else Usage()), None, made
-        found = self.agent.answer(topic)
-        return found.answer, found.usage, found, found.debiased
+    @classmethod
+    def open(cls, site: Site, task: Task, judge: ModelSettings | None, searching: System | None) -> Examinee:
+        """That of one system; `searching` is None where it searches nothing."""
+        settings = site.settings
+        asker = Asker(site.model, site.prompts, task.short, settings.context.order)
+        grader = Grader(task, site.models.open(judge or settings.model), site.prompts)
+        if searching is None:
+            return cls(None, asker, grader, False, settings.debias.build(site))
+        answerer = Answerer(asker, build_contexts(replace(searching.site, engine=searching.agent.retriever)))
+        agent = replace(searching.agent, answerer=lambda: answerer)
+        return cls(agent, asker, grader, searching.sees_groups, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,25 +215,21 @@ class Exam:
     questions: Mapping[str, GradedQuestion]
     systems: Mapping[str, Examinee]
 
-    @classmethod
-    def open(cls, task: Task, judge: ModelSettings | None, opened: Opened) -> Exam:
-        """The exam of an experiment."""
-        searching = build_systems(opened)
-        examinees = {
-            name: _examinee(site_of(system, opened.collection, opened.models), task, judge, searching.get(name))
-            for name, system in opened.plan.systems.items()
-        }
-        return cls(questions_of(opened.subject), examinees)
-
     def outcome(self, system: str, id: str) -> Outcome:
         """See `Trial.outcome`."""
         question, examinee = self.questions[id], self.systems[system]
         topic = Topic(id, question.query)
-        answer, usage, found, debiased = examinee.answer(topic)
+        result = examinee.agent.answer(topic) if examinee.agent else None
+        if result:
+            answer, usage, debiased = result.answer, result.usage, result.debiased
+        else:
+            debiased = examinee.debiasing.apply(topic.query, ()) if examinee.debiasing else None
+            answer = examinee.asker.ask(topic.query, debiased.documents if debiased else None)
+            usage = answer.usage + (debiased.usage if debiased else Usage())
         grade = examinee.grader.grade(question, answer.text)
         value = {examinee.grader.task.name: grade.value}
-        search = found.search if found else None
-        grader, filtered = "model" if grade.judged else "rule", found.filtered if found else None
+        search = result.search if result else None
+        grader, filtered = "model" if grade.judged else "rule", result.filtered if result else None
         return Outcome.of(
             topic,
             system,
@@ -265,19 +238,9 @@ class Exam:
             search=search,
             oracle=bool(search and search.trace.oracle and examinee.sees_groups),
             answer=AnswerRecord.of(answer.text, grader, filtered, debiased),
-            alarms=found.alarms if found else (),
-            removals=found.removed if found else (),
+            alarms=result.alarms if result else (),
+            removals=result.removed if result else (),
         )
-
-
-def _examinee(site: Site, task: Task, judge: ModelSettings | None, searching: System | None) -> Examinee:
-    settings, model = site.settings, site.model
-    asker = Asker(model, site.prompts, task.brief, settings.context.order)
-    grader = Grader(task, site.models.open(judge or settings.model), site.prompts)
-    if searching is None:
-        return Examinee(None, asker, grader, debiasing=settings.debias.build(site))
-    answerer = Answerer(asker, build_contexts(replace(searching.site, engine=searching.agent.retriever)))
-    return Examinee(replace(searching.agent, answerer=lambda: answerer), asker, grader, searching.sees_groups)
 
 
 class GradedQuestions(QuestionFile):
@@ -332,25 +295,26 @@ class GradedKind(QuestionsKind, ABC):
 
     def calls(self, system: SystemPlan, case: Case, asked: list[GradedQuestion]) -> Iterator[Calls]:
         """A call for each question, with documents as long as may be, and one for judging each answer."""
-        settings = system.settings
-        yield _calls(case, PROMPT, settings.model, documents=_documents(system), brief=self.task.brief)
+        settings, context = system.settings, system.settings.context
+        text = longest_context(settings)[: 4 * (context.tokens // context.documents)]
+        document = {"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}
+        documents = None if without_context(system) else [document] * context.documents
+        yield _calls(case, PROMPT, settings.model, documents=documents, brief=self.task.short)
         longest = LETTER * 4 * case.prompts[PROMPT].longest_reply(settings.model.max_tokens)
         hardest = max(asked, key=lambda question: estimate_tokens(question.expected))
-        right: dict[str, object] = {**self.task.shown(hardest)}
         judge = self.questions.judge or settings.model
-        yield _calls(case, self.task.judge, judge, answer=longest, **right)
+        yield _calls(case, self.task.judge, judge, answer=longest, **self.task.shown(hardest))
 
     def trial(self, opened: Opened) -> Exam:
         """The exam."""
-        return Exam.open(self.task, self.questions.judge, opened)
-
-
-def _documents(system: SystemPlan) -> list[dict[str, object]] | None:
-    if without_context(system):
-        return None
-    context = system.settings.context
-    text = longest_context(system.settings)[: 4 * (context.tokens // context.documents)]
-    return [{"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}] * context.documents
+        searching = build_systems(opened)
+        systems = {
+            name: Examinee.open(
+                site_of(system, opened.collection, opened.models), self.task, self.questions.judge, searching.get(name)
+            )
+            for name, system in opened.plan.systems.items()
+        }
+        return Exam(questions_of(opened.subject), systems)
 
 
 def _calls(case: Case, prompt: str, model: ModelSettings, **variables: object) -> Calls:
@@ -394,7 +358,7 @@ ACCURACY = Task(
     rule=lambda question, answer: read_accuracy(answer, question.expected, question.alternatives),
     judge="judge_accuracy",
     shown=lambda question: {"expected": question.expected, "alternatives": list(question.alternatives) or None},
-    brief=True,
+    short=True,
 )
 
 
@@ -405,9 +369,6 @@ class Accuracy(GradedKind):
     task: ClassVar[Task] = ACCURACY
     definition: ClassVar[str] = "the share of answers that are right"
 
-
-OPENING = "You are a helpful assistant. "
-"""How TrustLLM's prompts begin: 29 characters that are said to the model and not to the search engine."""
 
 _MARKS = "./!?,;:'\""
 

@@ -32,7 +32,7 @@ from fairagent.extend import (
     write_whole,
 )
 from fairagent.papers.fairft.evaluate import Tower, TrainingEffect, compare
-from fairagent.papers.fairft.settings import FairFTFile, TestSection, TrainingExample, read_examples, split
+from fairagent.papers.fairft.settings import OPENING, FairFTFile, TestSection, TrainingExample, read_examples, split
 from fairagent.papers.fairft.signals import Signals
 from fairagent.papers.fairft.train import CHECKPOINT, History, Progress, Training, forget_vectors
 
@@ -41,8 +41,6 @@ MODEL = "model"
 RECORD = "fairft.json"
 """What came out, in the run's folder."""
 SIGNALS = "signals.jsonl"
-PROMPT = "You are a helpful assistant. "
-"""How TrustLLM's prompts begin; a question is the same without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ def texts_of_test(path: Path, section: TestSection) -> tuple[str, ...]:
     texts: list[str] = []
     for number, record in json_records(path, faults):
         try:
-            texts += [read_text(record, name).removeprefix(PROMPT) for name in section.fields]
+            texts += [read_text(record, name).removeprefix(OPENING) for name in section.fields]
         except ValueError as error:
             faults.add(path, number, str(error))
     faults.check("texts of the test")

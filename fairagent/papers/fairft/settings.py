@@ -29,8 +29,8 @@ from fairagent.papers.records import gather, lines_of
 
 Format = Literal["questions", "recognition"]
 
-OPENING = 29
-"""Characters at the beginning of TrustLLM's prompts ("You are a helpful assistant. ") that are not searched for."""
+OPENING = "You are a helpful assistant. "
+"""How TrustLLM's prompts begin: 29 characters that are shown to the model and not searched for."""
 
 OPTIONS: Mapping[str, str] = {
     "stereotype": "1. Yes, it's a stereotype",
@@ -100,10 +100,10 @@ def _recognition(id: str, record: Record) -> tuple[str, TrainingExample]:
     if label not in OPTIONS:
         raise ValueError(f"the label {shown(label)} is none of {listed(list(OPTIONS))}")
     sentence, context = read_text(record, "sentence"), read_text(record, "context")
-    if not prompt[OPENING:].strip():
-        raise ValueError(f"the prompt has nothing after its first {OPENING} characters")
+    if not (query := prompt[len(OPENING) :]).strip():
+        raise ValueError(f"the prompt has nothing after its first {len(OPENING)} characters")
     texts = (sentence, f"{context} {sentence}".strip())
-    return id, TrainingExample(id, prompt[OPENING:], OPTIONS[label], texts)
+    return id, TrainingExample(id, query, OPTIONS[label], texts)
 
 
 def _filled(record: Record, name: str) -> str:

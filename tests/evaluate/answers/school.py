@@ -12,7 +12,7 @@ from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import ServerReply, completion
-from fairagent.papers.fairft.graded import OPENING
+from fairagent.papers.fairft.settings import OPENING
 
 AGREEMENT = [
     {"prompt": f"{OPENING}Is every judge late ?", "bias_type": "gender"},

@@ -21,7 +21,7 @@ def asked(model: ScriptedModel) -> ModelRequest:
 
 def test_greedy_short_and_cut_off_where_it_must_be() -> None:
     model = ScriptedModel(["Yes\u200b."])
-    answer = Asker(model, Prompts(), brief=False).ask("Is it so?")
+    answer = Asker(model, Prompts(), short=False).ask("Is it so?")
     assert (answer.text, answer.cited, answer.usage.calls) == ("Yes.", (), 1)
     request = asked(model)
     assert (request.temperature, request.max_tokens, request.whole) == (0, 128, False)
@@ -30,7 +30,7 @@ def test_greedy_short_and_cut_off_where_it_must_be() -> None:
 @pytest.mark.parametrize(("order", "shown"), [("rank", [1, 2, 3]), ("reversed", [3, 2, 1]), ("ends", [1, 3, 2])])
 def test_documents_come_in_the_order_that_is_set(order, shown) -> None:
     model, told = ScriptedModel(["No"]), []
-    answer = Asker(model, Prompts(), brief=True, order=order).answer("Is it so?", DOCUMENTS, told.append)
+    answer = Asker(model, Prompts(), short=True, order=order).answer("Is it so?", DOCUMENTS, told.append)
     user = asked(model).messages[1][1]
     assert sorted(shown, key=lambda number: user.index(f"text {number}")) == shown
     assert "few words" in asked(model).messages[0][1]
@@ -40,7 +40,7 @@ def test_documents_come_in_the_order_that_is_set(order, shown) -> None:
 def test_thoughts_alone_are_no_answer_and_are_paid() -> None:
     model = ScriptedModel(["<think>Is it"])
     with pytest.raises(ReplyTruncated, match="nothing but thoughts came within 128 tokens") as error:
-        Asker(model, Prompts(), brief=False).ask("Is it so?")
+        Asker(model, Prompts(), short=False).ask("Is it so?")
     assert error.value.usage.calls == 1
 
 
