@@ -69,10 +69,7 @@ def check_values(
     environ: Mapping[str, str] = os.environ,
     labeled: bool = True,
 ) -> CheckedExperiment:
-    """The experiment of which a file would have these `values`; see `check_experiment`.
-
-    `file` is what errors call it, `folder` what paths are relative to.
-    """
+    """As `check_experiment`, of a file with these `values`; `file` is its name in errors, paths are from `folder`."""
     problems = Problems()
     _, checked = examine(values, file, folder, problems, limit, environ, labeled)
     problems.check(file)
@@ -89,9 +86,9 @@ def examine(
     environ: Mapping[str, str],
     labeled: bool,
 ) -> tuple[ExperimentKind, CheckedExperiment | None]:
-    """What the values describe, and as `check_values` the experiment; what is wrong is added to `problems`.
+    """The kind that the values describe, and as `check_values` the experiment; adds what is wrong to `problems`.
 
-    With problems the experiment is good for an estimate and no more; None where its topics or its baseline are missing.
+    With problems it is good for an estimate and no more; None where its topics or its baseline are missing.
     """
     kind = read_values(values, file, problems).relative_to(folder)
     missing = not kind.collection and kind.needs_collection

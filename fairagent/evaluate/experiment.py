@@ -69,10 +69,9 @@ class TopicRunner:
         return cls(kind.trial(opened), opened)
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """What one topic comes to under one system.
+        """One topic under one system, failed where data or a model's replies are at fault.
 
-        A topic fails where data or a model's replies are at fault; what would fail every topic (no key, no budget, no
-        index) is raised, and ends the run.
+        What would fail every topic (no key, no budget, no index) is raised, and ends the run.
         """
         started = perf_counter()
         with ledger() as spent:
@@ -105,10 +104,7 @@ _opening = threading.Lock()
 
 
 def run_job(key: str, plan: str, system: str, topic: str) -> Done:
-    """What one topic comes to under one system, wherever this is called: the first call in a process opens the runner.
-
-    `plan` is the plan as JSON, `key` names it and the state of its collection.
-    """
+    """One topic under one system; the first call in a process opens the runner of `plan` (JSON), which `key` names."""
     exchanges: list[Exchange] = []
     with _opening, exchanges_to(exchanges.append):
         if key not in _runners:

@@ -30,10 +30,7 @@ NOTED = ("numpy", "scipy", "openai", "sentence-transformers", "torch")
 
 
 def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] = os.environ) -> JsonObject:
-    """Everything that an outcome depends on, as plain values in which the change of a single one can be named.
-
-    Which topics and systems there are is no part of it: an outcome is that of one topic under one system.
-    """
+    """Everything that the outcome of one topic under one system depends on, as plain values."""
     plan, kind = checked.plan, checked.plan.experiment
     described = _collection_file(kind.collection)
     return {
@@ -98,10 +95,7 @@ def changes(before: JsonObject, now: JsonObject) -> list[str]:
 
 
 def keys(made_from: JsonObject) -> dict[str, str]:
-    """System -> a hash of everything that its outcomes depend on: what the lines of a journal belong to.
-
-    Takes a fingerprint as it is read from run.json.
-    """
+    """System -> a hash of all that its outcomes depend on, from a fingerprint as run.json has it."""
     shared = {name: value for name, value in made_from.items() if name != "systems"}
     return {
         name: checksum(json.dumps([shared, system], sort_keys=True)) for name, system in made_from["systems"].items()

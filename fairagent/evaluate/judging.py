@@ -137,10 +137,7 @@ def judged_topics(collection: Collection, dimension: str | None, per_group: int 
 def evaluate_topic(
     collection: Collection, topic: str, dimension: str | None, ranking: Ranking, measures: Sequence[Measure]
 ) -> tuple[float, ...]:
-    """The values of `measures` for one topic's ranking (`judged_value`); without a dimension, of relevance alone.
-
-    Raises DataError for a topic that does not count for one of them and whatever the measures raise.
-    """
+    """The values of `measures` for one topic's ranking (`judged_value`); DataError where it does not count for one."""
     values = [judged_value(measure, collection, topic, ranking.ids, dimension or "") for measure in measures]
     for measure, value in zip(measures, values, strict=True):
         if value is None:

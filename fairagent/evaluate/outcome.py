@@ -47,10 +47,7 @@ class GroupShares:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecall:
-    """How many of the relevant documents of each group were `retrieved`, (1 + g,) documents each.
-
-    `labels` begin with the one for no label. A document of several groups counts for each its share.
-    """
+    """How many of the relevant documents of each group were `retrieved`, (1 + g,) each, first those without a label."""
 
     dimension: str
     labels: tuple[str, ...]
@@ -106,10 +103,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class HitRecord:
-    """One document of the final ranking; its rank is its place, from 1. `groups`: dimension -> label -> share.
-
-    `snippet` is the beginning of its text, "" where the engine has none.
-    """
+    """One document of the final ranking, by rank; `groups`: dimension -> label -> share; `snippet`: how it begins."""
 
     id: str
     title: str
@@ -234,10 +228,7 @@ class Outcome:
         entered: int = 0,
         seconds: float = 0.0,
     ) -> Outcome:
-        """The outcome of a topic, which took `usage`; `search` has the steps and alarms of its own.
-
-        The runner adds missing `seconds`.
-        """
+        """The outcome of a topic, which took `usage`; the runner adds missing `seconds`."""
         trace = search.trace if search else None
         raised = (*(trace.alarms if trace else ()), *alarms, *of_usage(usage))
         return cls(
@@ -275,10 +266,7 @@ class Outcome:
 
 
 def took(usage: Usage) -> dict[str, Any]:
-    """The fields of an outcome that say what a model's replies took, paid for or cached.
-
-    Dollars are rounded to 12 places, so that their sum does not depend on their order.
-    """
+    """What a model's replies took, paid for or cached; dollars to 12 places, so that no order changes their sum."""
     whole = usage.whole
     return {
         "calls": whole.calls,

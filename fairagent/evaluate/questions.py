@@ -216,7 +216,7 @@ def answer_to(
     temperature: float = TEMPERATURE,
     seed: int | None = None,
 ) -> Answer:
-    """The model's answer to the `messages` that `prompt` was filled to; one that is cut off at its limit will do.
+    """The model's answer to the `messages` of `prompt`, which may be cut off at its limit.
 
     Raises what `Model.complete` raises, and ReplyTruncated where a model had not finished thinking by then.
     """

@@ -57,10 +57,7 @@ def costs(run: Run) -> dict[str, Cost]:
 
 
 def alarms_of(run: Run) -> list[str]:
-    """A line for each system that has alarms, e.g. "agent: worse than the engine on 3 of 60".
-
-    What a filter took from the groups is judged over all topics together, which says more than any one of them.
-    """
+    """A line for each system that has alarms; what a filter took from the groups is judged over all topics together."""
     lines = []
     for system in run.systems:
         own = [outcome for outcome in run.answered if outcome.system == system]
@@ -110,10 +107,7 @@ def not_judged(run: Run) -> dict[str, tuple[str, ...]]:
 
 
 def write_results(run: Run, folder: Path) -> None:
-    """Write all tables and a TREC run a system (but for the page, which is the report's).
-
-    On a collection of the TREC Fair Ranking track, also what a system would submit to it.
-    """
+    """Write all tables, and for each system a TREC run and, on the TREC Fair Ranking track, its submission."""
     for system in run.systems:
         write_whole(folder / "runs" / f"{file_name(system)}.txt", trec_run(run, system))
         if run.track:
@@ -328,11 +322,7 @@ def topics_table(run: Run) -> Table:
 
 
 def answers_table(run: Run) -> Table:
-    """One line for each question and system: question, answer, the grade, and who gave it.
-
-    Where a context was debiased, also how many counterfactuals were made, survived and won a place, and how far theta
-    moved.
-    """
+    """One line for each question and system: answer, grade, who gave it, and what debiasing did (`DebiasRecord`)."""
     debiased = any(outcome.answer and outcome.answer.debiased for outcome in run.answered)
     more = ("made", "survived", "placed", "theta_moved") if debiased else ()
     header = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")

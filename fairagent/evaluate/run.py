@@ -170,7 +170,7 @@ def failures(outcomes: Sequence[Outcome]) -> Counter[tuple[str, str]]:
 class MeanExposure:
     """What one system gives the groups of a dimension, (g,) shares and targets, as means over `topics` topics.
 
-    `unknown` and `unknown_target` are as in `Exposure`, the target None where a topic has none.
+    `unknown` and `unknown_target` (None where a topic has none) are as in `Exposure`.
     """
 
     system: int
@@ -360,9 +360,9 @@ class TopicTime:
 
 
 def topic_times(checked: CheckedExperiment, folder: Path) -> dict[str, TopicTime]:
-    """System -> what its topics took in the run in `folder`, the failed ones left out; {} where there is no run.
+    """System -> what its topics took in the run in `folder`, but for those failed or changed since; {} without a run.
 
-    A system whose settings have changed since then is left out. Raises DataError where the run is damaged.
+    Raises DataError where the run is damaged.
     """
     if not (folder / HEAD).is_file():
         return {}

@@ -141,10 +141,7 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
 
 
 def check_machine(kind: ExperimentKind, checking: Checking, instead: Collection, models: Models) -> None:
-    """Add what systems lack on this machine where their collection cannot be opened: models, packages, keys.
-
-    `instead` is an empty collection: whatever else is wrong with a system in it says nothing.
-    """
+    """Add what systems lack on this machine (models, packages, keys) where an empty collection stands for theirs."""
     for name, system in checking.systems.items():
         site, lacks = site_of(system, instead, models), Problems()
         for slot in _checked(kind):

@@ -243,7 +243,7 @@ PagePart = Note | Table | LinePlot
 class PageSection:
     """A section of the page: its name in the list of sections, its title, and its parts from top to bottom.
 
-    Plots stand side by side, with one legend of the lines: `legend` (name, color's number).
+    Plots stand side by side, with one `legend` of the lines: (name, color's number).
     """
 
     name: str

@@ -137,10 +137,7 @@ class ThresholdNames:
 def read_thresholds(
     asserted: Mapping[str, Any], systems: Sequence[str], baseline: str, names: ThresholdNames, problems: Problems
 ) -> tuple[Threshold, ...]:
-    """The thresholds of a file; whatever is wrong with one is added to the problems.
-
-    `systems` are the rows of the tables. A name of both a system and a dimension is the system's.
-    """
+    """The thresholds of a file for the rows `systems`; adds what is wrong. A system's name beats a dimension's."""
     thresholds: list[Threshold] = []
     others = [name for name in systems if name != baseline] or list(systems)
     for key, value in asserted.items():
@@ -184,10 +181,7 @@ NOT_JUDGED = "not judged: the run is not finished"
 
 @dataclass(frozen=True, slots=True)
 class ThresholdVerdict:
-    """What a threshold came to: the `value`, and the `limit` that it was compared with.
-
-    Both are None, and the threshold missed, where no topic has the value.
-    """
+    """A threshold's `value` and the `limit` that it was compared with; None, and missed, where no topic has it."""
 
     threshold: Threshold
     value: float | None
@@ -202,10 +196,7 @@ class ThresholdVerdict:
 
 
 def verdicts(run: Run) -> tuple[ThresholdVerdict, ...]:
-    """A verdict for each threshold of a finished run, in their order; none where it is not finished.
-
-    Values are means over the topics that every system has answered, in full precision.
-    """
+    """A verdict for each threshold of a finished run, by means over the topics that every system has answered."""
     if run.partial or not run.thresholds:
         return ()
     # System, dimension, whether it is a group's, and its name -> value.

@@ -76,10 +76,7 @@ class Workers:
 
 @contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Let Ctrl-C, and the other signals that end the program in order, wait for the end of the block.
-
-    They reach the main thread alone, so others need no such block; what Python does not handle is left alone.
-    """
+    """Let Ctrl-C, and the other signals that end the program in order, wait for the end of the block (main thread)."""
     handlers = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
     if threading.current_thread() is not threading.main_thread() or not handlers:
         yield

@@ -65,10 +65,7 @@ class ResultCell:
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """One measure in one dimension, over how many topics, and the smallest and largest bound of an interval.
-
-    It has a cell a system, in their order.
-    """
+    """One measure in one dimension, over so many topics; `scale` spans all intervals, `cells` are the systems'."""
 
     dimension: str
     measure: str
@@ -226,10 +223,7 @@ def gap_paths(run: Run) -> tuple[GapPaths, ...]:
 
 
 def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]:
-    """What each system gains over the baseline, topic by topic: system -> topic -> difference, where there is one.
-
-    A gain is above 0 where the system is better, also where lower values are.
-    """
+    """System -> topic -> by how much it is better than the baseline, where both have a value."""
     outcomes = run.by_topic
     gained: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
     for topic in run.counted_topics:
@@ -279,10 +273,7 @@ def trade_off_measures(run: Run, dimension: str) -> tuple[str, str] | None:
 
 
 def trade_off(run: Run, dimension: str) -> tuple[Point, ...]:
-    """Every system's nDCG and AWRF; nDCG over the dimension's own topics where there is one, else over all.
-
-    Empty where the run lacks one of the two measures.
-    """
+    """Every system's nDCG (over the dimension's own topics where there is one) and AWRF; empty without both."""
     if not (measures := trade_off_measures(run, dimension)):
         return ()
     relevance, fairness = measures
@@ -352,10 +343,7 @@ class CostTradeOff:
 
 
 def cost_trade_off(run: Run) -> CostTradeOff | None:
-    """What fairness costs; None where nothing is judged by it, or all systems cost the same.
-
-    Less cost and more fairness is better; the rest is as in `trade_off`.
-    """
+    """What fairness costs; None where nothing is judged by it, or all systems cost the same."""
     spent = spending(run)
     currency = _currency(spent)
     # Answers are judged by being right or by agreeing with a stereotype: no measure is of both.

@@ -150,10 +150,7 @@ class Extreme:
 
 
 def topic_views(run: Run) -> tuple[TopicView, ...]:
-    """All topics in the order of the run, then those that were excluded before anything ran.
-
-    Of questions, of which benchmarks have thousands, only the first.
-    """
+    """All topics in the order of the run (of questions the first), then those excluded before anything ran."""
     by_topic = run.by_topic
     if run.kind.classes:
         by_topic = dict(islice(by_topic.items(), max(1, PANELS // len(run.systems))))
@@ -177,10 +174,7 @@ def topic_views(run: Run) -> tuple[TopicView, ...]:
 def extremes(
     run: Run, views: Sequence[TopicView], dimension: str, measure: str, system: str
 ) -> tuple[tuple[Extreme, ...], tuple[Extreme, ...]]:
-    """The topics with the largest gains and with the largest losses of `system`, the largest first.
-
-    Ties go to the topic that stands earlier. What did not change is neither.
-    """
+    """The topics with the largest gains and with the largest losses of `system`, the largest first."""
     by_topic = run.by_topic
     of_id = {view.id: view for view in views}
     entries = []
@@ -197,10 +191,7 @@ def extremes(
 
 @dataclass(frozen=True, slots=True)
 class ShownExchange:
-    """One exchange without times, which differ from run to run: (role, text) of each message, the reply, its tokens.
-
-    `faults` are why attempts, or all of it, came to nothing.
-    """
+    """One exchange without times, which differ from run to run; `faults` are the errors of attempts, or of it all."""
 
     prompt: str
     messages: tuple[tuple[str, str], ...]

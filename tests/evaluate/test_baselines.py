@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from fairagent.cli.evaluate import template_text
-from fairagent.evaluate.judging import BASELINES, FUSED, LEGEND, SYSTEMS
+from fairagent.evaluate.judging import BASELINES, FUSED, SYSTEMS
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.settings import load_settings
 
@@ -27,9 +27,3 @@ def test_each_is_the_agent_without_something() -> None:
         rerank = made[name].rerank
         assert isinstance(rerank, ExposureConfig)
         assert (rerank.fairness, rerank.unlabeled, made[name].unknown) == (0.5, unlabeled, unknown)
-
-
-def test_the_legend_names_them() -> None:
-    assert [
-        name for name in SYSTEMS if name.partition("+")[0] not in LEGEND and name not in ("BM25", FUSED, "agent")
-    ] == []

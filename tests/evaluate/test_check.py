@@ -84,15 +84,12 @@ def test_faults_of_file_and_collection_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("", SettingsError, "systems: Field required"),
         ("systems: [a]", SettingsError, "systems: Input should be a valid dictionary"),
         ("a: [", SettingsError, "not valid YAML"),
         (words.EXPERIMENT + "topics: none", SettingsError, "expected `all`, `tune` or `test`, the number of topics"),
-        (words.EXPERIMENT + "topics: 0", SettingsError, "expected `all`, `tune` or `test`, the number of topics"),
         (words.EXPERIMENT + "topics: [T19]", DataError, "none of 1 topics has relevant documents"),
         (words.EXPERIMENT + "per_group: 9", DataError, "none of 20 topics"),
         (words.EXPERIMENT.replace("plain", '"a\\tb"'), SettingsError, "pattern"),
-        (words.EXPERIMENT.replace("{profile: engine, engine: words}", "words"), SettingsError, "systems.plain"),
         (
             words.EXPERIMENT.replace("{kind: words, order: random}", "[random]"),
             SettingsError,
@@ -105,12 +102,6 @@ def test_one_fault(tmp_path: Path, text: str, error: type[FairAgentError], messa
     found_error = found(words.write(tmp_path, text))
     assert isinstance(found_error, error)
     assert message in str(found_error)
-
-
-def test_a_collection_that_is_not_there(tmp_path: Path) -> None:
-    file = words.write(tmp_path)
-    (tmp_path / "collection.yaml").unlink()
-    assert "collection.yaml: no such file" in str(found(file))
 
 
 def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:

@@ -110,11 +110,6 @@ def test_the_loop_mends_it(demo: tuple[Path, Path]) -> None:
     assert weighed == {"gender x region"}
 
 
-def test_where_no_dimensions_are_named_it_is_one_of_them(demo: tuple[Path, Path]) -> None:
-    result = open_agent(*demo, profile="engine", n=5).search("Lawyers")
-    assert [exposure.dimension for exposure in result.trace.exposures] == ["gender", "region", "gender x region"]
-
-
 def test_the_notes_are_printed(demo: tuple[Path, Path]) -> None:
     file, index = demo
     called = CliRunner().invoke(app, ["index", "-c", str(file), "--index", str(index), "--set", "engine=bm25"])

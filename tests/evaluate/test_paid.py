@@ -23,8 +23,6 @@ from fairagent.guests.testing import LoopbackServer, ServerReply, error
 from fairagent.settings import BudgetSettings, Price
 from fairagent.types import Usage
 
-from . import words
-
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -166,12 +164,6 @@ def test_faults(file: Path, server: LoopbackServer, old: str, new: str, message:
     with pytest.raises(SettingsError) as found:
         check_experiment(wrong)
     assert message in str(found.value)
-
-
-def test_experiments_without_a_model_need_none_of_it(tmp_path: Path) -> None:
-    words.run(words.write(tmp_path), tmp_path / "run")
-    provenance = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["provenance"]
-    assert provenance["models"] == {}
 
 
 def test_sums_of_dollars_do_not_depend_on_their_order() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.evaluate.outcome import Outcome, from_line, to_line
+from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.query_groups import by_query_group, differences, query_group_files, query_group_tables
 
 from .made_runs import outcome, run_of, shares
@@ -98,8 +98,3 @@ def test_nothing_without_groups_of_topics(outcomes: list[Outcome]) -> None:
 def test_one_group_has_no_difference(outcomes: list[Outcome]) -> None:
     run = run_of([one for one in outcomes if one.group == "law"])
     assert "largest difference" not in [row[1] for row in query_group_tables(run)[0].rows]
-
-
-def test_outcomes_keep_the_group(outcomes: list[Outcome]) -> None:
-    assert from_line(to_line(outcomes[0])) == outcomes[0]
-    assert outcomes[0].group == "law"

@@ -13,10 +13,9 @@ from fairagent import write_demo
 from fairagent.collection import load_collection
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes
-from fairagent.evaluate.outcome import GroupRecall, Outcome, from_line, to_line
+from fairagent.evaluate.outcome import GroupRecall, Outcome
 from fairagent.evaluate.ranking.recall import (
     MeanRecall,
-    first_retrieved,
     group_recall,
     group_tables,
     mean_recalls,
@@ -89,12 +88,6 @@ def test_of_many_groups_the_lowest_is_shown_and_all_on_the_page() -> None:
     assert every.rows[0] == ("A", 0.7, 1.0, 1.0, 1.0, 0.0, 0.5, 0.0)
 
 
-def test_what_counts_as_retrieved() -> None:
-    assert first_retrieved(["c", "a"], ["a", "b", "c", "d"], 3) == ("c", "a", "b")
-    assert first_retrieved(["c", "a", "x"], ["a", "b"], 2) == ("c", "a")
-    assert first_retrieved((), ["a", "b"], 5) == ("a", "b")
-
-
 def test_groups_of_documents(tmp_path: Path) -> None:
     """d00 to d02 are men, d03 is a woman, d04 says nothing; a document that nobody knows has no label."""
     words.write(tmp_path)
@@ -103,11 +96,6 @@ def test_groups_of_documents(tmp_path: Path) -> None:
     found = group_recall(groups, "gender", "T00", relevant, ["d04", "d00", "d07", "d03"])
     assert found == GroupRecall("gender", LABELS, (1.0, 1.0, 1.0), (1.0, 1.0, 2.0))
     assert group_recall(groups, "gender", "T00", relevant, []).retrieved == (0.0, 0.0, 0.0)
-
-
-def test_it_survives_the_journal() -> None:
-    before = with_recall("t", "A", (0.5, 1, 0), (1, 2, 3), 7)
-    assert from_line(to_line(before)) == before
 
 
 @pytest.fixture(scope="module")

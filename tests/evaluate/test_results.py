@@ -14,7 +14,7 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.evaluate.outcome import from_line, to_line
-from fairagent.evaluate.results import details_latex, falling, results_latex, results_table, results_text, write_results
+from fairagent.evaluate.results import details_latex, falling, results_latex, results_text, write_results
 from fairagent.evaluate.run import Run, load_run
 
 from . import words
@@ -69,12 +69,6 @@ def test_scores_fall_strictly_even_as_32_bit_floats() -> None:
     assert written[0] == 1e9
     assert written[2] == 5
     assert list(falling([])) == []
-
-
-def test_trec_lines(folder: Path) -> None:
-    lines = (folder / "run" / "runs" / "fair.txt").read_text(encoding="utf-8").splitlines()
-    assert all(re.fullmatch(r"T\d\d Q0 d\d\d \d+ [-0-9.e]+ fair", line) for line in lines)
-    assert [line.split()[3] for line in lines[:3]] == ["1", "2", "3"]
 
 
 def test_csv(folder: Path, run: Run) -> None:
@@ -196,7 +190,3 @@ def test_no_secret_reaches_the_folder(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["fingerprint"]["seed"] == 7
     for path in (tmp_path / "run").rglob("*"):
         assert path.is_dir() or b"canary-secret" not in path.read_bytes()
-
-
-def test_results_csv_names_no_time(run: Run) -> None:
-    assert "second" not in results_table(run).csv()

@@ -166,10 +166,3 @@ def test_all_faulty_runs_are_named_at_once(folder: Path) -> None:
 def test_files_of_one_name(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"two runs are called 'a', one/a\.txt and two/a\.tsv\.gz"):
         checked(folder, Path("one/a.txt"), Path("two/a.tsv.gz"))
-
-
-def test_results_are_those_of_any_experiment(folder: Path) -> None:
-    (folder / "a.tsv").write_text("T00\td00\n", encoding="utf-8")
-    run = words.run_checked(checked(folder, folder / "a.tsv"), folder / "run")
-    assert (folder / "run" / "results.txt").read_text(encoding="utf-8") == results_text(run)
-    assert (folder / "run" / "topics.csv").is_file()

@@ -46,11 +46,6 @@ def test_an_experiment_on_one_half(tmp_path: Path) -> None:
     assert test
 
 
-def test_a_half_that_there_is_not(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="topics: expected `all`, `tune` or `test`, the number"):
-        topics(tmp_path, "topics: train\n")
-
-
 def test_a_sample_has_its_share_of_each_class() -> None:
     classes = {f"q{n}": ("a" if n < 50 else "b" if n < 80 else "c" if n < 99 else "d") for n in range(100)}
     found = sampled(classes, 10, seed=1)

@@ -13,7 +13,6 @@ import pytest
 from fairagent.cli.evaluate import template_text
 from fairagent.errors import FairAgentError, ModelError, UsageError
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.reading import Plan
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run, load_run
 from fairagent.evaluate.thresholds import Bound, Threshold, summary, thresholds_table, verdicts
@@ -156,19 +155,15 @@ def test_another_variant_is_another_measure(tmp_path: Path) -> None:
     ("asserted", "said"),
     [
         ("nDCG@2: '> .1'", "assert: no measure 'nDCG@2'; did you mean 'nDCG@20'?"),
-        ("fair: {nDCG@2: '> .1'}", "assert.fair: no measure 'nDCG@2'; did you mean 'nDCG@20'?"),
         ("P@5: '> .1'", "assert: no measure 'P@5'; there are: nDCG@20, AWRF(unknown=ignore)@20, nDCG@20*"),
         ("gender: {femal: '> .1'}", "assert.gender: no measure or group 'femal'; did you mean 'female'?"),
-        ("gender: {old: '> .1'}", "assert.gender: no measure or group 'old'; there are: female, male, nDCG@20"),
         ("gendr: {female: '> .1'}", "assert: no system and no dimension 'gendr'; did you mean 'gender'?"),
-        ("fair: {gendr: {female: '> .1'}}", "assert.fair: no dimension 'gendr'; did you mean 'gender'?"),
         ("fiar: {nDCG@20: '> .1'}", "assert: no system and no dimension 'fiar'; did you mean 'fair'?"),
         ("gender: '> .1'", "assert: 'gender' is a dimension: write measures or groups, with their bounds, under it"),
         ("gender: {nDCG@20: '> .1'}", "assert.gender: 'nDCG@20' stands beside the dimensions, not under one"),
         ("AWRF(unknown=ignore)@20: '> .1'", "assert: 'AWRF(unknown=ignore)@20' stands under a dimension"),
         ("nDCG@20: .1", "assert.nDCG@20: 0.1 is no bound; the forms are: '>= .95'"),
         ("fair: {gender: {female: at least half}}", "assert.fair.gender.female: 'at least half' is no bound"),
-        ("fair: {gender: {female: {x: '> 1'}}}", "assert.fair.gender.female: {'x': '> 1'} is no bound"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, asserted: str, said: str) -> None:
@@ -194,12 +189,6 @@ def test_the_key_is_the_one_that_files_have(tmp_path: Path) -> None:
     assert thresholds(tmp_path, "assert:\n") == ()
     assert "\n#assert: {" in template_text("ranking")
     assert "\n#assert: {" in template_text("stereoset")
-
-
-def test_a_plan_that_was_written_down_says_the_same(tmp_path: Path) -> None:
-    plan = check_experiment(words.write(tmp_path, words.EXPERIMENT + ASSERT), environ={}).plan
-    assert len(plan.thresholds) == 8
-    assert Plan.model_validate_json(plan.model_dump_json()) == plan
 
 
 def test_where_nothing_is_exposed_no_group_can_be_asked_for(tmp_path: Path) -> None:
@@ -235,12 +224,6 @@ def test_verdicts_by_hand(run: Run) -> None:
     assert [(one.threshold.system, one.met) for one in found] == [(system, met) for system, *_, met in expected]
     assert [one.value for one in found] == pytest.approx([value for _, value, *_ in expected], abs=1e-12)
     assert [one.limit for one in found] == pytest.approx([limit for *_, limit, _ in expected], abs=1e-12)
-
-
-def test_shares_of_groups_are_those_of_the_page(run: Run) -> None:
-    (mean,) = (one for one in run.mean_exposures("gender") if run.systems[one.system] == "fair")
-    (verdict,) = (one for one in verdicts(run) if (one.threshold.system, one.threshold.name) == ("fair", "female"))
-    assert verdict.value == mean.shares[mean.labels.index("female")]
 
 
 def test_values_are_compared_in_full_precision(run: Run) -> None:

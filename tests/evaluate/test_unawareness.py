@@ -46,18 +46,18 @@ def of_awrf(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
     return [row for row in unawareness(run, base, confusion) if row.of == "AWRF"]
 
 
-def test_means_over_topics_by_hand() -> None:
+def two_topics() -> Run:
     """T1 shows (1, 0) and as much again without a label: it can become anything from all in one to even.
 
     Of T2's exposure a half has no label, and half of that is rivers: known are 1/4 and 1/4, missing is 1/4, thus a
     third of what has a group. It is even as it stands, and at worst 2/3 to 1/3.
     """
-    run = run_of(
-        [
-            outcome("T1", "a", {}, [shares(1.0, unknown=0.5)]),
-            outcome("T2", "a", {}, [shares(0.5, unknown=0.5, missing=0.25)]),
-        ]
-    )
+    shown = {"T1": shares(1.0, unknown=0.5), "T2": shares(0.5, unknown=0.5, missing=0.25)}
+    return run_of([outcome(topic, "a", {}, [one]) for topic, one in shown.items()])
+
+
+def test_means_over_topics_by_hand() -> None:
+    run = two_topics()
     (row,) = of_awrf(run, math.e, {})
     assert (row.system, row.dimension, row.topics) == ("a", "gender", 2)
     assert row.missing == pytest.approx((1 / 2 + 1 / 3) / 2)
@@ -69,12 +69,7 @@ def test_means_over_topics_by_hand() -> None:
 
 def test_the_exposure_of_groups_by_hand() -> None:
     """Women: all of the labeled in T1, where they have 1/2 to all; a half in T2, where they have 1/3 to 2/3."""
-    run = run_of(
-        [
-            outcome("T1", "a", {}, [shares(1.0, unknown=0.5)]),
-            outcome("T2", "a", {}, [shares(0.5, unknown=0.5, missing=0.25)]),
-        ]
-    )
+    run = two_topics()
     _, women, men = unawareness(run, math.e, {})
     assert (women.of, men.of, women.topics) == ("female", "male", 2)
     assert women.missing == pytest.approx(5 / 12)
@@ -130,8 +125,6 @@ def test_the_interval_is_over_topics_and_systems_share_the_resamples() -> None:
         outcome(f"T{n}", system, {}, [shares(n / 20, 0.0, predicted=True)]) for n in range(20) for system in ("a", "b")
     ]
     first, second = of_awrf(run_of(outcomes), math.e, {})
-    assert first.low is not None
-    assert first.high is not None
     assert first.low < first.estimate < first.high  # type: ignore[operator]
     assert (first.low, first.high) == (second.low, second.high)
     assert of_awrf(run_of(outcomes), math.e, {}) == [first, second]

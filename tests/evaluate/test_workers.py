@@ -21,13 +21,6 @@ from fairagent.evaluate.workers import ENDING, crew, dask, interrupts_deferred, 
 from . import words
 
 
-def test_every_job_is_done_and_kept() -> None:
-    kept: list[int] = []
-    with threads(3) as workers:
-        workers.for_each(((pow, (number, 2)) for number in range(50)), kept.append)
-    assert sorted(kept) == [number**2 for number in range(50)]
-
-
 def test_jobs_are_handed_out_as_they_are_needed() -> None:
     begun: list[int] = []
 
@@ -259,10 +252,13 @@ def running(pid: int) -> bool:
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def test_a_crew_gives_the_same_results(tmp_path: Path, at_once: None) -> None:
-    """Two processes with a Java of their own each, the collection and the index on the disk."""
+@pytest.mark.parametrize("kind", ["crew", "dask"])
+def test_other_processes_give_the_same_results(tmp_path: Path, at_once: None, kind: str) -> None:
+    """Two processes, the collection and the index on the disk."""
+    if kind == "dask":
+        pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
     text = f"""\
-name: by a crew
+name: elsewhere
 collection: collection.yaml
 settings: {{index: '{tmp_path / "index"}', depth: 20}}
 systems: {{BM25: {{profile: engine}}, random: {{profile: engine, rerank: plackett-luce}}, agent: {{}}}}
@@ -270,31 +266,12 @@ topics: 6
 """
     checked = check_experiment(words.write(tmp_path, text), environ={})
     build_indexes(checked)
-    with crew(2) as workers:
-        run_experiment(checked, tmp_path / "crew", workers, environ={})
-    words.run_checked(checked, tmp_path / "threads")
-    for name in ("results.csv", "results.txt", "topics.csv", "runs/agent.txt"):
-        assert (tmp_path / "crew" / name).read_bytes() == (tmp_path / "threads" / name).read_bytes()
-
-
-def test_dask_gives_the_same_results(tmp_path: Path) -> None:
-    """Two processes with a Java of their own each, the collection and the index on the disk."""
-    pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
-    text = f"""\
-name: on a cluster
-collection: collection.yaml
-settings: {{index: '{tmp_path / "index"}', depth: 20}}
-systems: {{BM25: {{profile: engine}}, random: {{profile: engine, rerank: plackett-luce}}, agent: {{}}}}
-topics: 6
-"""
-    checked = check_experiment(words.write(tmp_path, text), environ={})
-    build_indexes(checked)
-    with dask("local", 2) as workers:
+    with crew(2) if kind == "crew" else dask("local", 2) as workers:
         assert workers.width == 4
-        run_experiment(checked, tmp_path / "dask", workers, environ={})
+        run_experiment(checked, tmp_path / kind, workers, environ={})
     words.run_checked(checked, tmp_path / "threads")
     for name in ("results.csv", "results.txt", "topics.csv", "runs/agent.txt"):
-        assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "threads" / name).read_bytes()
+        assert (tmp_path / kind / name).read_bytes() == (tmp_path / "threads" / name).read_bytes()
 
 
 def test_dask_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ FEW = 4
 class MeanRecall:
     """A system's mean recall at `depth` of a `group` ("": all relevant documents) over `topics` that have such.
 
-    `entered` is how many of the `depth` documents the engine's own first `depth` lack, a mean over the topics.
+    `entered`: how many of these documents the engine's own first `depth` lack, a mean over the topics.
     """
 
     system: str
@@ -58,10 +58,7 @@ def first_retrieved(candidates: Sequence[str], engine: Sequence[str], depth: int
 def group_recall(
     groups: Groups, dimension: str, topic: str, relevant: Sequence[str], retrieved: Sequence[str]
 ) -> GroupRecall:
-    """What of the `relevant` documents is `retrieved`, by group; one of several groups counts for each its share.
-
-    Raises UsageError for an unknown dimension.
-    """
+    """What of the `relevant` documents is `retrieved`, by group; one of several groups counts for each its share."""
     labels = (UNKNOWN, *groups.labels(dimension))
     rows = groups.memberships(dimension, relevant, topic) if relevant else np.zeros((0, len(labels)))
     known = frozenset(retrieved)

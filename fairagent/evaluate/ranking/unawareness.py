@@ -68,9 +68,9 @@ def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
 
 
 def fairness_bounds(one: GroupShares, base: float = math.e) -> tuple[float, float]:
-    """The least and the largest AWRF of a topic's ranking that its missing labels allow, those of the target too.
+    """The least and the largest AWRF that missing labels allow, in the ranking and in the target.
 
-    Without a document shown that can have a group, both are the lowest value.
+    Without a document that can have a group, both are the lowest value.
     """
     exposure = _possible(one)
     if exposure is None:
@@ -218,10 +218,7 @@ def _missing(one: GroupShares) -> float:
 
 
 def _seen(one: GroupShares, values: FloatArray, base: float) -> FloatArray:
-    """What is missing of the exposure of documents that have a group, and the bounds of `values` (1 + g,); (3, 1 + g).
-
-    Without any such document the bounds are the values.
-    """
+    """The missing part of the exposure of documents that have a group, and the bounds of `values` (1 + g,)."""
     exposure = _possible(one)
     if exposure is None:
         return np.stack([np.zeros_like(values), values, values])
@@ -230,10 +227,7 @@ def _seen(one: GroupShares, values: FloatArray, base: float) -> FloatArray:
 
 
 def _possible(one: GroupShares) -> FloatArray | None:
-    """The exposure (1 + g,) of documents that have a group, known or not; None where there are none.
-
-    Nothing predicted counts as known.
-    """
+    """The exposure (1 + g,) of documents that have a group, known (not predicted) or not; None without any."""
     known, missing = (1.0 - one.unknown) * np.array(one.shares), _missing(one)
     if one.predicted:
         known, missing = np.zeros_like(known), missing + known.sum()
