@@ -15,12 +15,7 @@ from fairagent.report.text import compared_table, groups_text, one_line, percent
 from fairagent.types import UNKNOWN, AnswerResult, Attribution, Debiased, Exposure, Removal, exposure_rows
 from fairagent.types.common import counted
 
-RESTING = {
-    "citations": "cited",
-    "nli": "entailing",
-    "judge": "judged",
-    "embeddings": "alike",
-}
+RESTING = {"citations": "cited", "nli": "entailing", "judge": "judged", "embeddings": "alike"}
 """What the documents that an answer rests on are called, by the attribution's kind."""
 
 _WRITERS = {"extractive": "sentences of the documents as they stand", "llm": "by the language model"}

@@ -29,43 +29,8 @@ from fairagent.evaluate.results import alarms_of, columns, not_judged, published
 from fairagent.evaluate.run import TRANSCRIPT, MeanExposure, Run
 from fairagent.evaluate.tables import SIGNIFICANT, LinePlot, Note
 from fairagent.evaluate.thresholds import thresholds_table
-from fairagent.report.plots import (
-    MARKERS,
-    color_number,
-    exposure_plot,
-    gains_plot,
-    gap_plot,
-    line_plot,
-    marker_number,
-    shown_rows,
-    trade_off_plot,
-)
-from fairagent.report.results import (
-    CostTradeOff,
-    Currency,
-    cost_trade_off,
-    efforts,
-    findings,
-    gains,
-    gap_paths,
-    main_measure,
-    result_tables,
-    trade_off,
-    trade_off_measures,
-)
-from fairagent.report.text import gap_text, listed, money, p_phrase, p_text, percent, short_names, signed
-from fairagent.report.topics import (
-    Exchanges,
-    GroupBar,
-    Palette,
-    TopicView,
-    exposure_bar,
-    extremes,
-    palette,
-    shown_exchanges,
-    topic_views,
-    topics_json,
-)
+from fairagent.report import plots, results, text, topics
+from fairagent.report.topics import Exchanges, GroupBar, Palette, TopicView
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
 from fairagent.storage.files import write_whole
@@ -80,12 +45,13 @@ GROUP_COLORS = 12
 
 def write_page(run: Run, path: Path) -> None:
     """Write `run` as a page to `path`, which appears whole or not at all; with the transcript beside it, if any."""
-    write_whole(path, page(run, shown_exchanges(path.with_name(TRANSCRIPT))))
+    write_whole(path, page(run, topics.shown_exchanges(path.with_name(TRANSCRIPT))))
 
 
 def page(run: Run, exchanges: Exchanges | None = None) -> str:
     """`run` as the text of an HTML page, with the exchanges with models (see `shown_exchanges`)."""
-    colors, views, best, cost = palette(run), topic_views(run), findings(run), cost_trade_off(run)
+    colors, views = topics.palette(run), topics.topic_views(run)
+    best, cost = results.findings(run), results.cost_trade_off(run)
     own = run.kind.page(run)
     shown = [column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in]
     name: Any = templates().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
@@ -103,15 +69,15 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             # Nothing may load or run but this style sheet and this script.
             policy=f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
             "base-uri 'none'; form-action 'none'",
-            short=short_names(run.measures),
+            short=text.short_names(run.measures),
             counted=run.counted_topics,
             alarms=alarms_of(run),
             findings=best,
             finding_bars={
                 one.dimension: [_mean_bar(one.dimension, m, colors) for m in one.exposures or ()] for one in best
             },
-            tables=result_tables(run),
-            efforts=efforts(run),
+            tables=results.result_tables(run),
+            efforts=results.efforts(run),
             not_judged=not_judged(run),
             definitions=run.definitions,
             answered=sum(outcome.failed is None for outcome in run.outcomes),
@@ -119,23 +85,23 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             about=[" ".join(lines.split()) for lines in about if lines],
             compared_in=[dimension or run.kind.overall for dimension in run.compared_in],
             exposures={dimension: run.mean_exposures(dimension) for dimension in run.dimensions},
-            gap_paths=gap_paths(run),
+            gap_paths=results.gap_paths(run),
             cost=cost,
             own=own,
             thresholds=thresholds_table(run) if run.thresholds else None,
             published=published_tables(run),
             all_numbers=results_table(run),
-            markers=MARKERS,
+            markers=plots.MARKERS,
             own_parts=[(drawn, list(parts)) for drawn, parts in groupby(own.parts, _is_plot)] if own else [],
             html=lambda table: Markup(printable(table.html(names))),
-            timed=cost is not None and cost.currency is Currency.MILLISECONDS,
+            timed=cost is not None and cost.currency is results.Currency.MILLISECONDS,
             plots=_plots(run, cost),
             extremes=_extremes(run, views),
             # The best of the first dimension, or the first beside the baseline.
             shown_system=run.systems.index(best[0].best.system) if best else min(1, len(run.systems) - 1),
             topics=views,
             columns=shown,
-            data=topics_json(run, views, shown, colors, exchanges or {}),
+            data=topics.topics_json(run, views, shown, colors, exchanges or {}),
             colors=colors,
             provenance=Provenance.of(run.provenance),
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
@@ -150,7 +116,7 @@ def _is_plot(part: object) -> bool:
 def _mean_bar(dimension: str, mean: MeanExposure, colors: Palette) -> GroupBar:
     known = tuple(mean.shares.tolist()), tuple(mean.target.tolist())
     shares = GroupShares(dimension, mean.labels, *known, mean.unknown, unknown_target=mean.unknown_target)
-    return exposure_bar(shares, colors)
+    return topics.exposure_bar(shares, colors)
 
 
 @cache
@@ -171,23 +137,23 @@ def templates() -> Environment:
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
     environment.filters |= {
-        "signed": signed,
-        "p": p_text,
-        "p_phrase": p_phrase,
-        "money": money,
+        "signed": text.signed,
+        "p": text.p_text,
+        "p_phrase": text.p_phrase,
+        "money": text.money,
         "counted": counted,
-        "listed": listed,
-        "percent": percent,
-        "gap": gap_text,
+        "listed": text.listed,
+        "percent": text.percent,
+        "gap": text.gap_text,
         "value": "{:.3f}".format,
     }
     environment.globals |= {
-        "color_number": color_number,
-        "marker_number": marker_number,
+        "color_number": plots.color_number,
+        "marker_number": plots.marker_number,
         "group_colors": GROUP_COLORS,
         "place": _place,
-        "line_plot": line_plot,
-        "shown_rows": shown_rows,
+        "line_plot": plots.line_plot,
+        "shown_rows": plots.shown_rows,
         "is_note": lambda value: isinstance(value, Note),
         "is_mapping": lambda value: isinstance(value, Mapping),
         "is_sequence": lambda value: isinstance(value, list | tuple),
@@ -195,9 +161,9 @@ def templates() -> Environment:
     return environment
 
 
-def digest(text: str) -> str:
+def digest(content: str) -> str:
     """The hash by which a Content-Security-Policy knows an inline style sheet or script."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
 def _place(value: float, scale: tuple[float, float], width: float) -> str:
@@ -206,27 +172,29 @@ def _place(value: float, scale: tuple[float, float], width: float) -> str:
     return f"{(value - low) / ((high - low) or 1) * width:.1f}"
 
 
-def _plots(run: Run, cost: CostTradeOff | None) -> dict[str, dict[Any, Markup]]:
+def _plots(run: Run, cost: results.CostTradeOff | None) -> dict[str, dict[Any, Markup]]:
     """Every plot: kind -> dimension (or number of the system) -> SVG."""
-    short = short_names(run.measures)
+    short = text.short_names(run.measures)
     drawn: dict[str, dict[Any, Markup]] = {"trade_off": {}, "cost": {}, "exposure": {}, "gap": {}, "gains": {}}
     for dimension in run.compared_in:
-        if measures := trade_off_measures(run, dimension):
+        if measures := results.trade_off_measures(run, dimension):
             axes = (short[measures[0]], short[measures[1]])
-            drawn["trade_off"][dimension] = trade_off_plot(trade_off(run, dimension), run.systems, axes)
+            drawn["trade_off"][dimension] = plots.trade_off_plot(results.trade_off(run, dimension), run.systems, axes)
         if means := run.mean_exposures(dimension):
-            drawn["exposure"][dimension] = exposure_plot(means, run.systems)
-        measure = main_measure(run, dimension)
+            drawn["exposure"][dimension] = plots.exposure_plot(means, run.systems)
+        measure = results.main_measure(run, dimension)
         if cost and measure and dimension in cost.points:
             axes = (cost.currency.value, short[measure])
-            drawn["cost"][dimension] = trade_off_plot(cost.points[dimension], run.systems, axes, cheap=True)
-        gained = gains(run, dimension, measure) if measure else {}
+            drawn["cost"][dimension] = plots.trade_off_plot(cost.points[dimension], run.systems, axes, cheap=True)
+        gained = results.gains(run, dimension, measure) if measure else {}
         if any(gained.values()):
             by_system = {run.systems.index(system): tuple(of.values()) for system, of in gained.items()}
-            drawn["gains"][dimension] = gains_plot(by_system, run.systems)
-    paths = [path for path in gap_paths(run) if path.gaps.size]
+            drawn["gains"][dimension] = plots.gains_plot(by_system, run.systems)
+    paths = [path for path in results.gap_paths(run) if path.gaps.size]
     highest = max((float(path.gaps.max()) for path in paths), default=1.0)
-    drawn["gap"] = {path.system: gap_plot(path, run.systems[path.system], 1.05 * highest or 1.0) for path in paths}
+    drawn["gap"] = {
+        path.system: plots.gap_plot(path, run.systems[path.system], 1.05 * highest or 1.0) for path in paths
+    }
     return drawn
 
 
@@ -235,9 +203,9 @@ def _extremes(run: Run, views: Sequence[TopicView]) -> dict[str, Any]:
     by_dimension: dict[str, Any] = {}
     # An answer is right or wrong: none gains more than another.
     for dimension in () if run.kind.classes else run.dimensions:
-        if measure := main_measure(run, dimension):
+        if measure := results.main_measure(run, dimension):
             by_system = [
-                (number, system, *extremes(run, views, dimension, measure, system))
+                (number, system, *topics.extremes(run, views, dimension, measure, system))
                 for number, system in enumerate(run.systems)
                 if system != run.baseline
             ]

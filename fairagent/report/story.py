@@ -19,11 +19,7 @@ TOPIC_WORDS_SHOWN = 8
 
 WEIGHTS_SHOWN = 4
 """Groups whose weights are named, the heaviest first."""
-_CANDIDATES = {
-    "best": "the last list accepted",
-    "last": "the last list retrieved",
-    "union": "all lists accepted",
-}
+_CANDIDATES = {"best": "the last list accepted", "last": "the last list retrieved", "union": "all lists accepted"}
 
 
 def story_text(trace: Trace, width: int = 100) -> str:

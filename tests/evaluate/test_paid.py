@@ -101,8 +101,7 @@ def test_run_json_names_models_and_what_their_servers_lack(file: Path, server: L
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("BUDGET", "{calls: 500}"), ("MODEL__TIMEOUT", "9"), ("MODEL__ATTEMPTS", "2"), ("CACHE", "''")],
+    ("name", "value"), [("BUDGET", "{calls: 500}"), ("MODEL__TIMEOUT", "9"), ("MODEL__ATTEMPTS", "2"), ("CACHE", "''")]
 )
 def test_patience_and_budgets_may_change_between_runs(
     file: Path, server: LoopbackServer, tmp_path: Path, name: str, value: str

@@ -14,13 +14,7 @@ from fairagent.collection import load_collection
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.outcome import GroupRecall, Outcome
-from fairagent.evaluate.ranking.recall import (
-    MeanRecall,
-    group_recall,
-    group_tables,
-    mean_recalls,
-    tables,
-)
+from fairagent.evaluate.ranking.recall import MeanRecall, group_recall, group_tables, mean_recalls, tables
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
 from fairagent.report.page import page

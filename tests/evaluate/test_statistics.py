@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, permutation_test
 
-from fairagent.evaluate.comparison import (
-    bootstrap_intervals,
-    compare,
-    holm,
-    paired_randomization,
-    paired_t,
-    seeded,
-)
+from fairagent.evaluate.comparison import bootstrap_intervals, compare, holm, paired_randomization, paired_t, seeded
 from fairagent.evaluate.outcome import Outcome
 
 
@@ -71,12 +64,7 @@ def test_the_bootstrap_interval_is_about_that_of_the_normal() -> None:
 
 @pytest.mark.parametrize(
     ("differences", "t", "randomization"),
-    [
-        ([0.0, 0.0, 0.0], 1.0, 1.0),
-        ([0.5, 0.5, 0.5], 0.0, 0.25),
-        ([0.5], None, None),
-        ([1.0, -1.0], 1.0, 1.0),
-    ],
+    [([0.0, 0.0, 0.0], 1.0, 1.0), ([0.5, 0.5, 0.5], 0.0, 0.25), ([0.5], None, None), ([1.0, -1.0], 1.0, 1.0)],
 )
 def test_edges(differences: list[float], t: float | None, randomization: float | None) -> None:
     values = np.array(differences)

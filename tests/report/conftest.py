@@ -7,18 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairagent.types import (
-    Exposure,
-    Group,
-    Hit,
-    Query,
-    Ranking,
-    SearchResult,
-    Step,
-    Term,
-    Trace,
-    Usage,
-)
+from fairagent.types import Exposure, Group, Hit, Query, Ranking, SearchResult, Step, Term, Trace, Usage
 
 FEMALE = Group("gender", "female")
 

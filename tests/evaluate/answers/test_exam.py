@@ -118,10 +118,7 @@ def test_a_question_that_finds_nothing_is_asked_with_empty_references(server: Lo
     run = school.run(file, tmp_path / "run")
     assert run.excluded == {}
     asked = [request["messages"][1]["content"] for request in server.requests if "zebra" in str(request)]
-    assert set(asked) == {
-        "Is every zebra late ?",
-        "The documents, as a JSON array:\n[]\n\nIs every zebra late ?",
-    }
+    assert set(asked) == {"Is every zebra late ?", "The documents, as a JSON array:\n[]\n\nIs every zebra late ?"}
     assert len(asked) == 4
 
 

@@ -67,16 +67,8 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: str, line: object, fault: 
         ("agreement.jsonl", "none.jsonl", "none.jsonl: no such file"),
         ("kind: agreement", "kind: agreeing", "kind: no kind of experiment 'agreeing'; did you mean 'agreement'?"),
         ("kind: agreement", "kind: accuracy", "'query': expected a text, found None"),
-        (
-            "settings: {",
-            "measures: [nDCG@5]\nsettings: {",
-            "measures: no key of kind 'agreement'; it is one of",
-        ),
-        (
-            "settings: {",
-            "dimensions: [gender]\nsettings: {",
-            "dimensions: no key of kind 'agreement'",
-        ),
+        ("settings: {", "measures: [nDCG@5]\nsettings: {", "measures: no key of kind 'agreement'; it is one of"),
+        ("settings: {", "dimensions: [gender]\nsettings: {", "dimensions: no key of kind 'agreement'"),
         ("settings: {", "per_group: 3\nsettings: {", "per_group: no key of kind 'agreement'"),
         ("settings: {", "topics: [q1, q9]\nsettings: {", "topics: there is no question 'q9'; there are 4"),
         ("settings: {", "expected: {alone: {accuracy: 1}}\nsettings: {", "expected.alone: no measure 'accuracy'"),

@@ -9,12 +9,7 @@ import pytest
 import tiny_models
 
 from fairagent.guests.local.likelihood import CausalModel, MaskedModel
-from fairagent.papers.debias_rag.benchmarks.items import (
-    Pair,
-    StereoSetExample,
-    crows_pairs_numbers,
-    stereoset_numbers,
-)
+from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample, crows_pairs_numbers, stereoset_numbers
 from fairagent.papers.debias_rag.benchmarks.measures import shared_tokens
 from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, MaskedScorer
 from fairagent.types import FloatArray

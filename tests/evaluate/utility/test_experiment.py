@@ -236,11 +236,7 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
     [
         ("ks: [0, 1, 2]", "ks: [0]", "expected numbers of documents, at least one of them above 0 and none below"),
         ("ks: [0, 1, 2]", "ks: [-1, 2]", "expected numbers of documents"),
-        (
-            "seed: 5",
-            "measures: [nDCG@5]",
-            "measures: no key of kind 'utility'; it is one of kind ranking",
-        ),
+        ("seed: 5", "measures: [nDCG@5]", "measures: no key of kind 'utility'; it is one of kind ranking"),
         (
             "seed: 5",
             "dimensions: [gender]",
