@@ -145,6 +145,7 @@ from fairagent.llm.capabilities import form_identity as form_identity
 from fairagent.llm.endpoint import SHORTEST_SECRET as SHORTEST_SECRET
 from fairagent.llm.exchange import Exchange as Exchange
 from fairagent.llm.exchange import exchange_in as exchange_in
+from fairagent.llm.faults import check_values as check_values
 from fairagent.llm.likelihood import EndpointModel as EndpointModel
 from fairagent.llm.likelihood import Likelihood as Likelihood
 from fairagent.llm.likelihood import LocalModel as LocalModel
@@ -169,7 +170,6 @@ from fairagent.llm.reply import one_for_each as one_for_each
 from fairagent.llm.reply import one_of as one_of
 from fairagent.llm.reply import schema_of as schema_of
 from fairagent.llm.request import estimate_tokens as estimate_tokens
-from fairagent.llm.transport import check_values as check_values
 from fairagent.llm.transport import open_pool as open_pool
 from fairagent.llm.transport import read as read
 from fairagent.llm.transport import within as within

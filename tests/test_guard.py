@@ -21,9 +21,7 @@ def test_a_connection_that_leaves_this_machine_fails_its_test() -> None:
 
 @pytest.mark.usefixtures("no_variables")
 def test_a_real_call_of_a_model_fails_its_test() -> None:
-    model = OpenAIModel.from_settings(
-        ModelSettings(name="tiny", base_url=f"http://{ELSEWHERE}/v1"), {"OPENAI_API_KEY": "k"}
-    )
+    model = OpenAIModel(ModelSettings(name="tiny", base_url=f"http://{ELSEWHERE}/v1"), {"OPENAI_API_KEY": "k"})
     with pytest.raises(pytest.fail.Exception, match=ELSEWHERE):
         model.complete(ModelRequest((("user", "Anyone?"),)))
     model.close()

@@ -91,7 +91,7 @@ def ask_all(given: argparse.Namespace, exchanges: Exchanges) -> None:
         for template in inputs[0].askers():
             if given.only and template not in given.only:
                 continue
-            model = OpenAIModel.from_settings(settings.model, os.environ)
+            model = OpenAIModel(settings.model, os.environ)
             recorder = Recorder(model, exchanges, template, given.calls, 60 * given.minutes)
             for one in inputs:
                 if not ask_one(one.askers()[template](recorder)):

@@ -11,7 +11,7 @@ from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.llm.asking import valid_reply
 from fairagent.llm.budget import Ledger, charged
 from fairagent.llm.cache import ReplyCache, key_of
-from fairagent.llm.request import ModelReply, ModelRequest, read_reply, stream
+from fairagent.llm.request import Model, ModelReply, ModelRequest, read_reply, stream
 from fairagent.storage.threads import progress
 
 PATIENCE = 300.0
@@ -20,12 +20,8 @@ FORMAT = 1
 """Of the keys: entries under another format never match."""
 
 
-class Identified(Protocol):
+class Identified(Model, Protocol):
     """A `Model` that can say what its reply to a request depends on."""
-
-    def complete(self, request: ModelRequest) -> ModelReply:
-        """See `Model.complete`."""
-        ...
 
     def identity(self, request: ModelRequest) -> dict[str, Any]:
         """Everything that may change the reply, as plain values without a secret."""

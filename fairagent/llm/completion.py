@@ -16,9 +16,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from fairagent.errors import FatalModelError, ReplyError, ReplyInvalid, ReplyRefused, ReplyTruncated
 from fairagent.llm.endpoint import Endpoint
-from fairagent.llm.faults import broken_off, in_body, parse_body, quote
+from fairagent.llm.faults import Body, TokenCount, broken_off, in_body, quote, read_body
 from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
-from fairagent.llm.transport import check_values
 from fairagent.types.clean import THOUGHTS
 
 LARGEST_SUM = 1.01
@@ -102,23 +101,18 @@ class _ChatChoice(BaseModel):
     logprobs: Any = None
 
 
-MOST_TOKENS = 100_000_000
-"""More than any model reads or writes at once: a larger count is none."""
 NO_COUNT = "the server's count of tokens cannot be right: estimated"
 
 
 class _ChatTokens(BaseModel):
-    # Strict: neither 3.5 nor true is a count.
-    prompt_tokens: int = Field(ge=0, le=MOST_TOKENS, strict=True)
-    completion_tokens: int = Field(ge=0, le=MOST_TOKENS, strict=True)
+    prompt_tokens: TokenCount
+    completion_tokens: TokenCount
 
 
-class _ChatCompletion(BaseModel):
+class _ChatCompletion(Body):
     # Of a million wrong choices the first one says enough.
     choices: list[_ChatChoice] | None = Field(None, fail_fast=True)
-    error: Any = None
     model: str | None = None
-    usage: Any = None
 
 
 def read_completion(body: str, content_type: str, request: ModelRequest, endpoint: Endpoint, model: str) -> ModelReply:
@@ -128,11 +122,7 @@ def read_completion(body: str, content_type: str, request: ModelRequest, endpoin
     way, an overload in the body), ModelError (too many values), ReplyTruncated, ReplyRefused, ReplyInvalid (no text);
     the last three with `usage`.
     """
-    body = endpoint.hide(body)
-    check_values(body, endpoint.host)
-    completion = parse_body(_ChatCompletion, body, content_type, endpoint, "a chat completion")
-    if completion.error:
-        raise in_body(completion.error, endpoint, model)
+    completion = read_body(_ChatCompletion, body, content_type, endpoint, "a chat completion", model)
     if not completion.choices:
         raise FatalModelError(f"{endpoint.host} answered without a reply (no choices); is it a chat completion API?")
     choice = completion.choices[0]
@@ -182,11 +172,9 @@ class _ChunkChoice(BaseModel):
     finish_reason: str | None = None
 
 
-class _Chunk(BaseModel):
+class _Chunk(Body):
     choices: list[_ChunkChoice] = Field([], fail_fast=True)
-    error: Any = None
     model: str | None = None
-    usage: Any = None
 
 
 def read_stream(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,12 +18,11 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
 from fairagent.llm.budget import Budget, Ledger, in_threads, spent
 from fairagent.llm.cache import ReplyCache, key_of
-from fairagent.llm.completion import MOST_TOKENS
 from fairagent.llm.endpoint import Endpoint
-from fairagent.llm.faults import in_body, parse_body
+from fairagent.llm.faults import Body, TokenCount, read_body
 from fairagent.llm.request import ModelReply, estimate_tokens
-from fairagent.llm.server import Call, ServerModel, ServerState
-from fairagent.llm.transport import check_values, within
+from fairagent.llm.server import Call, ServerModel
+from fairagent.llm.transport import within
 from fairagent.settings import ModelSettings, Price
 from fairagent.storage.threads import progress
 from fairagent.types import Usage
@@ -48,13 +48,11 @@ class _Embedding(BaseModel):
 
 
 class _EmbeddingTokens(BaseModel):
-    prompt_tokens: int = Field(ge=0, le=MOST_TOKENS, strict=True)
+    prompt_tokens: TokenCount
 
 
-class _EmbeddingAnswer(BaseModel):
+class _EmbeddingAnswer(Body):
     data: Any = None
-    error: Any = None
-    usage: Any = None
 
 
 _EMBEDDINGS = TypeAdapter(list[_Embedding])
@@ -69,11 +67,7 @@ def read_embeddings(
     overload in the body), ModelError (too many values), and ReplyInvalid with `usage`: no vectors, one of another
     length than the others, too few or too many, numbered wrongly, or with numbers that are not finite.
     """
-    body = endpoint.hide(body)
-    check_values(body, endpoint.host)
-    answer = parse_body(_EmbeddingAnswer, body, content_type, endpoint, "an embeddings")
-    if answer.error:
-        raise in_body(answer.error, endpoint, model)
+    answer = read_body(_EmbeddingAnswer, body, content_type, endpoint, "an embeddings", model)
     if not answer.data:
         raise FatalModelError(f"{endpoint.host} answered without vectors (no data); is it an embeddings API?")
     try:
@@ -118,16 +112,14 @@ class EmbeddingModel(ServerModel):
     def __init__(
         self,
         settings: ModelSettings,
-        endpoint: Endpoint,
-        server: ServerState | None = None,
+        environ: Mapping[str, str] = os.environ,
         budget: Budget | None = None,
         price: Price | None = None,
         cache: ReplyCache | None = None,
         tally: Ledger | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(settings, endpoint, server, budget, price, sleep, clock)
+        super().__init__(settings, environ, budget, price, sleep)
         self._cache = cache
         self._ledger = tally or Ledger()
         self._lock = threading.Lock()

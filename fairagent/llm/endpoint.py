@@ -132,14 +132,21 @@ def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
     `settings.log_prompts` holds for the whole process until the next call: whether logs may hold prompts.
     """
     # Here and not above: openai takes a third of a second to load, and most runs need no model.
+    import httpx
     from openai import OpenAI
 
-    from fairagent.llm.transport import open_http
+    from fairagent.llm.transport import Transport
 
     _secrecy.endpoints.add(endpoint)
     _secrecy.prompts = settings.log_prompts
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_secrecy)
     key = endpoint.key.get_secret_value() or "no-key"
-    http = open_http(endpoint, settings.timeout)
+    http = httpx.Client(
+        transport=Transport(endpoint),
+        headers={"accept-encoding": "identity"},
+        timeout=settings.timeout,
+        follow_redirects=False,
+        trust_env=False,
+    )
     return OpenAI(api_key=key, base_url=endpoint.base_url, timeout=settings.timeout, max_retries=0, http_client=http)

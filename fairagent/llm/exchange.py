@@ -106,7 +106,7 @@ def exchanges_to(listener: Listener) -> Iterator[None]:
 
 
 def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) -> ModelReply:
-    """What `ask` returns for the request or raises, passed to every listener; `model` is the model's name."""
+    """What `ask` returns or raises, passed to every listener; `model` is the model's name."""
     listeners = _listeners.get()
     if not listeners:
         return ask()

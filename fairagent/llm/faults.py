@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json
 
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
@@ -23,8 +23,10 @@ OVERLOAD_CODES = frozenset({"server_error", "internal_server_error", "rate_limit
 KNOWN_CODES = QUOTA_CODES | KEY_CODES | MODEL_CODES | FILTER_CODES | OVERLOAD_CODES
 
 LONGEST_QUOTE = 300
+MOST_VALUES = 500_000
+"""Brackets and commas of an answer, each of which may take 150 bytes when its JSON is read; lines of a stream."""
 
-M = TypeVar("M", bound=BaseModel)
+B = TypeVar("B", bound="Body")
 
 
 class BadStatus(Exception):
@@ -109,16 +111,46 @@ def read_error(body: object) -> tuple[str, str]:
     return "", str(body or "")
 
 
-def parse_body(form: type[M], body: str, content_type: str, endpoint: Endpoint, api: str) -> M:
-    """The JSON in `body`; TransientModelError where it broke off, FatalModelError where the server is no such `api`."""
+MOST_TOKENS = 100_000_000
+"""More than any model reads or writes at once: a larger count is none."""
+
+# Strict: neither 3.5 nor true is a count.
+TokenCount = Annotated[int, Field(ge=0, le=MOST_TOKENS, strict=True)]
+
+
+class Body(BaseModel):
+    """What all answers of a server have in common."""
+
+    error: Any = None
+    usage: Any = None
+
+
+def read_body(form: type[B], body: str, content_type: str, endpoint: Endpoint, api: str, model: str) -> B:
+    """The JSON in an answer of `model` without the key.
+
+    Raises ModelError for too many values, TransientModelError where it broke off, FatalModelError where the server is
+    no such `api`, and the error that it holds.
+    """
+    body = endpoint.hide(body)
+    check_values(body, endpoint.host)
     try:
-        return form.model_validate_json(body)
+        answer = form.model_validate_json(body)
     except ValidationError as error:
         cut_off = error.errors()[0]["type"] == "json_invalid" and "json" in content_type
+    else:
+        if answer.error:
+            raise in_body(answer.error, endpoint, model)
+        return answer
     if cut_off:
         raise broken_off(endpoint.host)
     got = quote(content_type.partition(";")[0], endpoint) or "no content type"
     raise FatalModelError(f"{endpoint.host} is not {api} API (got {got}); check model.base_url")
+
+
+def check_values(body: str, host: str) -> None:
+    """Raise ModelError where the JSON in `body` may have more than half a million values."""
+    if sum(map(body.count, "[{,")) > MOST_VALUES:
+        raise ModelError(f"{host} sent an answer of more than {MOST_VALUES:,} values; it was not read")
 
 
 def broken_off(host: str, why: str = "") -> TransientModelError:

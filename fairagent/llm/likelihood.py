@@ -13,16 +13,16 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from fairagent.errors import BackendUnavailable, DataError, FatalModelError, ModelError
+from fairagent.errors import DataError, FatalModelError, ModelError
 from fairagent.llm.budget import Budget, in_threads
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.completion import MOST_TOKENS, LogProbability
-from fairagent.llm.endpoint import Endpoint, check_named
-from fairagent.llm.faults import in_body
+from fairagent.llm.completion import LogProbability
+from fairagent.llm.faults import Body, TokenCount, read_body
+from fairagent.llm.models import add_on
 from fairagent.llm.request import ModelReply, estimate_tokens
 from fairagent.llm.server import Call, ServerModel
-from fairagent.llm.transport import check_values, within
-from fairagent.settings import ModelSettings, plugins
+from fairagent.llm.transport import within
+from fairagent.settings import ModelSettings
 from fairagent.types import FloatArray
 
 GROUP = "fairagent.likelihoods"
@@ -86,13 +86,7 @@ def open_local(kind: Literal["causal", "masked", "self-debiased"], *arguments: A
     `dtype` and `batch`, the causal one `chat` too. A self-debiased one is a `Likelihood` by a causal one and a rule.
     Raises BackendUnavailable where the add-on, its package or the model is missing.
     """
-    try:
-        opened = plugins.load("likelihood", kind, {}, GROUP, object, "class")
-    except ValueError as error:
-        raise BackendUnavailable(str(error)) from error
-    if opened is None:
-        raise BackendUnavailable(f"no add-on brings {kind} likelihoods; install fairagent again")
-    return opened(*arguments, **options)
+    return add_on("likelihood", kind, GROUP)(*arguments, **options)
 
 
 def perplexity(log_probabilities: FloatArray) -> float:
@@ -131,16 +125,14 @@ class _ScoredChoice(BaseModel):
 
 
 class _ScoredTokens(BaseModel):
-    total_tokens: int = Field(ge=0, le=MOST_TOKENS, strict=True)
+    total_tokens: TokenCount
 
 
-class _ScoredCompletion(BaseModel):
+class _ScoredCompletion(Body):
     """What counts of a (chat) completion."""
 
     choices: list[_ScoredChoice] = Field([], fail_fast=True)
     prompt_logprobs: list[Mapping[str, _PromptToken] | None] | None = Field(None, fail_fast=True)
-    error: Any = None
-    usage: Any = None
 
     def token_scores(self) -> TokenScores | None:
         """The tokens of the prompt, and maybe of what was written after it; None where the server reports none.
@@ -203,8 +195,6 @@ class EndpointModel(ServerModel):
     log-probabilities (`prompt_logprobs`). `workers` requests are in the air at a time; each has to get room in the
     `budget`, is tried again as the settings say, and is not sent where `cache` has its answer. A server cuts nothing:
     an input longer than its model takes is a ModelError.
-
-    Raises BackendUnavailable without a key (a local server needs none), SettingsError without a model's name.
     """
 
     def __init__(
@@ -217,8 +207,7 @@ class EndpointModel(ServerModel):
         environ: Mapping[str, str] = os.environ,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        check_named(settings)
-        super().__init__(settings, Endpoint.find(settings.base_url, environ), budget=budget, sleep=sleep)
+        super().__init__(settings, environ, budget, sleep=sleep)
         self._cache = cache
         self._chat = chat
         self._workers = workers
@@ -267,8 +256,11 @@ class EndpointModel(ServerModel):
         estimated = estimate_tokens(*pair)
         with self._reserved(estimated, 0, call) as reservation:
             with within(min(self.settings.timeout, call.end - self._clock())):
-                body = self._send(create, payload).text
-            completion = self._read(body)
+                response = self._send(create, payload)
+            content_type = response.headers.get("content-type", "")
+            completion = read_body(
+                _ScoredCompletion, response.text, content_type, self.endpoint, "a completion", self.name
+            )
             try:
                 tokens = _ScoredTokens.model_validate(completion.usage).total_tokens
             except ValidationError:
@@ -288,15 +280,3 @@ class EndpointModel(ServerModel):
                 "in the prompt, or its first one has no probability; give it a context, or use a local model"
             )
         return scores, tokens
-
-    def _read(self, body: str) -> _ScoredCompletion:
-        check_values(body, self.endpoint.host)
-        try:
-            completion = _ScoredCompletion.model_validate_json(self.endpoint.hide(body))
-        except ValidationError:
-            raise FatalModelError(
-                f"{self.endpoint.host} does not answer as a completion API does; check model.base_url"
-            ) from None
-        if completion.error:
-            raise in_body(completion.error, self.endpoint, self.name)
-        return completion

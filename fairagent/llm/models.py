@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.llm.budget import Budget, Ledger
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from fairagent.llm.cache import ReplyCache
     from fairagent.llm.calls import CachingModel, Identified
     from fairagent.llm.embeddings import EmbeddingModel
-    from fairagent.llm.server import ServerState
+    from fairagent.llm.server import ServerModel, ServerState
+
+S = TypeVar("S", bound="ServerModel")
 
 GROUP = "fairagent.models"
 """Entry points of add-ons: a section of the model's settings -> a `ModelProvider`."""
@@ -59,7 +61,7 @@ class Models:
         self._cache: ReplyCache | None = None
         self._opened: dict[ModelSettings, CachingModel] = {}
         self._embedding: dict[ModelSettings, EmbeddingModel] = {}
-        self._servers: dict[tuple[str, str], ServerState] = {}
+        self._servers: dict[tuple[str, str, str], ServerState] = {}
         self._provider: ModelProvider | None = None
         self._ledger = Ledger()
 
@@ -84,15 +86,12 @@ class Models:
                 model: Identified
                 if settings.transformers:
                     check_named(settings)
-                    self._provider = self._provider or _provider("transformers")
+                    self._provider = self._provider or add_on("model", "transformers", GROUP, ModelProvider)()
                     model = self._provider.open(settings, self.budget, partial(cost_of, price))
                 else:
-                    model = OpenAIModel.from_settings(settings, self._environ, self.budget, price)
-                    # One server is one server, whatever else the settings of those who call it.
-                    model.server = self._servers.setdefault((model.endpoint.base_url, settings.name), model.server)
-                self._opened[settings] = CachingModel(
-                    model, self._open_cache(), self._ledger, settings.deadline, settings.name
-                )
+                    model = self._sharing(OpenAIModel(settings, self._environ, self.budget, price))
+                cache, name = self._open_cache(), settings.name
+                self._opened[settings] = CachingModel(model, cache, self._ledger, settings.deadline, name)
             return self._opened[settings]
 
     def open_embeddings(self, settings: ModelSettings) -> EmbeddingModel:
@@ -101,20 +100,20 @@ class Models:
         Raises what `open` raises.
         """
         from fairagent.llm.embeddings import EmbeddingModel
-        from fairagent.llm.endpoint import Endpoint, check_named
-        from fairagent.llm.server import ServerState
 
         with self._lock:
             if settings not in self._embedding:
-                check_named(settings)
-                price = self._price_of(settings.name)
-                endpoint = Endpoint.find(settings.base_url, self._environ)
-                # Health and refusals of the chat API at the same address say nothing about embeddings.
-                server = self._servers.setdefault((f"{endpoint.base_url} embeddings", settings.name), ServerState())
-                self._embedding[settings] = EmbeddingModel(
-                    settings, endpoint, server, self.budget, price, self._open_cache(), self._ledger
-                )
+                price, cache = self._price_of(settings.name), self._open_cache()
+                model = EmbeddingModel(settings, self._environ, self.budget, price, cache, self._ledger)
+                self._embedding[settings] = self._sharing(model)
             return self._embedding[settings]
+
+    def _sharing(self, model: S) -> S:
+        """The model, with the state of its server that others of its sort and name there have."""
+        # Health and refusals of one API say nothing about another at the same address.
+        key = (type(model).__name__, model.endpoint.base_url, model.name)
+        model.server = self._servers.setdefault(key, model.server)
+        return model
 
     @property
     def usage(self) -> Usage:
@@ -149,12 +148,12 @@ class Models:
         return self._cache
 
 
-def _provider(section: str) -> ModelProvider:
+def add_on(what: str, name: str, group: str, base: type = object) -> Any:
+    """The class of this name that an add-on brings; BackendUnavailable where there is none, or it cannot be loaded."""
     try:
-        provider: Any = plugins.load("model", section, {}, GROUP, ModelProvider, "ModelProvider")
+        loaded = plugins.load(what, name, {}, group, base, base.__name__)
     except ValueError as error:
         raise BackendUnavailable(str(error)) from error
-    if provider is None:
-        raise BackendUnavailable(f"no add-on opens the models of model.{section}; install fairagent again")
-    opened: ModelProvider = provider()
-    return opened
+    if loaded is None:
+        raise BackendUnavailable(f"no add-on has a {what} {name!r}; install fairagent again")
+    return loaded

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, TransientModelError
-from fairagent.llm.budget import Budget
 from fairagent.llm.capabilities import OVERRUN, form_identity
 from fairagent.llm.completion import STREAM, read_completion, read_stream
-from fairagent.llm.endpoint import Endpoint, check_named
 from fairagent.llm.exchange import attempt
 from fairagent.llm.request import ModelReply, ModelRequest, check_room, estimate_tokens
 from fairagent.llm.server import Call, Refused, ServerModel
 from fairagent.llm.transport import lines, within
-from fairagent.settings import ModelSettings, Price
 from fairagent.types import Usage
 from fairagent.types.clean import logger
 
@@ -61,24 +56,6 @@ class OpenAIModel(ServerModel):
 
     A JSON reply is requested in the strictest form that the server takes (`Capabilities`).
     """
-
-    @classmethod
-    def from_settings(
-        cls,
-        settings: ModelSettings,
-        environ: Mapping[str, str] = os.environ,
-        budget: Budget | None = None,
-        price: Price | None = None,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> OpenAIModel:
-        """The model that the settings name, with the key OPENAI_API_KEY; nothing is called yet.
-
-        Raises BackendUnavailable without a key (a local server needs none), SettingsError without a model's name.
-        """
-        endpoint = Endpoint.find(settings.base_url, environ)
-        check_named(settings)
-        return cls(settings, endpoint, None, budget, price, sleep, clock)
 
     def identity(self, request: ModelRequest) -> dict[str, Any]:
         """Everything that may change the reply, as plain values without a secret.

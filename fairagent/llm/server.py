@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 from fairagent.errors import ModelError, TransientModelError
 from fairagent.llm.budget import Budget, Reservation
 from fairagent.llm.capabilities import Capabilities
-from fairagent.llm.endpoint import Endpoint, open_client
+from fairagent.llm.endpoint import Endpoint, check_named, open_client
 from fairagent.llm.faults import BadStatus, from_client
 from fairagent.llm.retry import Allowance, Breaker, Retry
 from fairagent.settings import ModelSettings, Price
@@ -58,28 +59,31 @@ class Refused(ModelError):
 class ServerModel:
     """A model behind an OpenAI-compatible API, called through the `openai` package; threads may share it.
 
-    `budget` is checked before every request that leaves. `price` turns tokens into dollars; without it costs are not
-    known. `sleep` waits between attempts and takes seconds, `clock` returns them.
+    The key is OPENAI_API_KEY of `environ`. `budget` is checked before every request that leaves. `price` turns tokens
+    into dollars; without it costs are not known. `sleep` waits between attempts and takes seconds, `clock` returns
+    them. Nothing is called yet.
+
+    Raises BackendUnavailable without a key (a local server needs none), SettingsError without a model's name.
     """
 
     def __init__(
         self,
         settings: ModelSettings,
-        endpoint: Endpoint,
-        server: ServerState | None = None,
+        environ: Mapping[str, str] = os.environ,
         budget: Budget | None = None,
         price: Price | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
-        self.endpoint = endpoint
-        self.server = server or ServerState(clock)
+        self.endpoint = Endpoint.find(settings.base_url, environ)
+        check_named(settings)
+        self.server = ServerState(clock)
         self._budget = budget or Budget()
         self._price = price
         self._clock = clock
         self._retry = Retry(settings.attempts, settings.deadline, sleep, clock)
-        self._client = open_client(endpoint, settings)
+        self._client = open_client(self.endpoint, settings)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.settings.name!r} at {self.endpoint.host})"

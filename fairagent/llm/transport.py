@@ -28,7 +28,7 @@ import httpx
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
 from fairagent.llm.endpoint import Endpoint
-from fairagent.llm.faults import BadStatus, broken_off, quote, retry_after
+from fairagent.llm.faults import MOST_VALUES, BadStatus, broken_off, quote, retry_after
 
 MOST_CONNECTIONS = 1000
 """Open at a time, to one server; 100 of them stay open while idle."""
@@ -38,8 +38,6 @@ MOST_BYTES = 16 << 20
 """The longest answer that is read, packed or unpacked: 16 MB, thousands of times what a page of text takes."""
 LONGEST_LINE = 1 << 20
 """The longest line of a stream, in bytes; a line holds a few words."""
-MOST_VALUES = 500_000
-"""Brackets and commas of an answer, each of which may take 150 bytes when its JSON is read; lines of a stream."""
 MOST_OF_AN_ERROR = 1 << 16
 """Bytes that are read of the body of an error: a sentence stands in it."""
 _PIECE = 1 << 16
@@ -155,17 +153,6 @@ def open_pool(base_url: str, tls: ssl.SSLContext | None = None) -> httpcore.Conn
             f"the proxy that the environment names for {address.host} cannot be used "
             f"({type(error).__name__}); it has to be http://HOST:PORT. To go without, add {address.host} to NO_PROXY"
         ) from None
-
-
-def open_http(endpoint: Endpoint, timeout: float) -> httpx.Client:
-    """The client for all requests to a server; each may take `timeout` seconds, and as long as `within` says.
-
-    Raises BackendUnavailable where the environment names a proxy that cannot be used.
-    """
-    plain = {"accept-encoding": "identity"}
-    return httpx.Client(
-        transport=Transport(endpoint), headers=plain, timeout=timeout, follow_redirects=False, trust_env=False
-    )
 
 
 class Transport(httpx.BaseTransport):
@@ -317,12 +304,6 @@ def _unpacked(chunks: Iterable[bytes], host: str) -> Iterator[bytes]:
         yield unpack.flush()
     except zlib.error:
         raise broken_off(host, " (its gzip is damaged)") from None
-
-
-def check_values(body: str, host: str) -> None:
-    """Raise ModelError where the JSON in `body` may have more than half a million values."""
-    if sum(map(body.count, "[{,")) > MOST_VALUES:
-        raise ModelError(f"{host} sent an answer of more than {MOST_VALUES:,} values; it was not read")
 
 
 def lines(chunks: Iterable[bytes], host: str) -> Iterator[str]:

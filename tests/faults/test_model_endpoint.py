@@ -91,7 +91,7 @@ def make_model(server: LoopbackServer, clock: Clock) -> Iterator[MakeModel]:
     def make(budget: Budget | None = None, price: Price | None = None, **settings: Any) -> OpenAIModel:
         values = ModelSettings(**{"name": "tiny", "base_url": server.url, **settings})
         environ = {"OPENAI_API_KEY": CANARY}
-        made.append(OpenAIModel.from_settings(values, environ, budget, price, sleep=clock.sleep, clock=clock))
+        made.append(OpenAIModel(values, environ, budget, price, sleep=clock.sleep, clock=clock))
         return made[-1]
 
     yield make

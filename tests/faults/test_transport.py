@@ -20,7 +20,8 @@ from fuzz.hostile import EVENT, REPLY, HostileServer, Plan, Step, answer, bomb, 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, ReplyInvalid, TransientModelError
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.budget import Budget
-from fairagent.llm.completion import MOST_TOKENS, NO_COUNT
+from fairagent.llm.completion import NO_COUNT
+from fairagent.llm.faults import MOST_TOKENS
 from fairagent.llm.likelihood import EndpointModel
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
@@ -43,7 +44,7 @@ def ask(plan: Plan, stream: bool = False, budget: Budget | None = None, **settin
     """What the server's answer comes to, how many requests it got, and the seconds."""
     with HostileServer(plan) as server:
         given = {"name": "tiny", "base_url": server.url, "attempts": 1, **settings}
-        model = OpenAIModel.from_settings(
+        model = OpenAIModel(
             ModelSettings(**given), {"OPENAI_API_KEY": CANARY}, budget, Price(input=1, output=1), sleep=lambda _: None
         )
         # What takes seconds to load is no part of the time.
@@ -176,7 +177,7 @@ def most():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 def ask(url, stream):
-    model = OpenAIModel.from_settings(ModelSettings(name="tiny", base_url=url, attempts=1), {})
+    model = OpenAIModel(ModelSettings(name="tiny", base_url=url, attempts=1), {})
     asked = ModelRequest((("user", "Which color?"),))
     try:
         return "reply", (model.stream(asked, lambda piece: None) if stream else model.complete(asked)).text[:20]
@@ -369,7 +370,7 @@ def test_49_nobody_waits_for_a_turn_longer_than_his_own_time() -> None:
 def test_49_a_server_that_hangs_ends_all_calls_in_their_time() -> None:
     with HostileServer(DRIPS["a body"]) as server:
         given = ModelSettings(name="tiny", base_url=server.url, timeout=0.5, deadline=1.5, attempts=3)
-        model = OpenAIModel.from_settings(given, {}, sleep=lambda _: None)
+        model = OpenAIModel(given, {}, sleep=lambda _: None)
         assert model._client.chat.completions
         started = time.monotonic()
 
@@ -469,7 +470,7 @@ def test_50_a_proxy_that_cannot_be_used_is_named_before_anything_is_sent(monkeyp
     monkeypatch.setenv("HTTP_PROXY", "gopher://u:secret@127.0.0.1:9")
     given = ModelSettings(name="tiny", base_url="http://model.example.org/v1")
     with pytest.raises(BackendUnavailable, match=r"proxy that the environment names for model\.example\.org") as caught:
-        OpenAIModel.from_settings(given, {"OPENAI_API_KEY": CANARY})
+        OpenAIModel(given, {"OPENAI_API_KEY": CANARY})
     assert "secret" not in str(caught.value)
 
 

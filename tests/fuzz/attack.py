@@ -63,7 +63,7 @@ def _call(way: str, settings: ModelSettings) -> str:
         finally:
             scorer.close()
         return "scores" if bool((scores <= 0.01).all()) else f"SCORES {scores}"
-    model = OpenAIModel.from_settings(settings, {}, sleep=lambda seconds: None)
+    model = OpenAIModel(settings, {}, sleep=lambda seconds: None)
     try:
         if way == "ask":
             ask(model, FREE, Colors)

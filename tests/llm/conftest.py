@@ -47,7 +47,7 @@ def make_model(server: Server, slept: list[float]) -> Iterator[MakeModel]:
     def make(budget: Budget | None = None, price: Price | None = None, **settings: object) -> OpenAIModel:
         values = ModelSettings(**{"name": "tiny", "base_url": server.url, **settings})
         key = {"OPENAI_API_KEY": CANARY}
-        made.append(OpenAIModel.from_settings(values, key, budget, price, sleep=slept.append))
+        made.append(OpenAIModel(values, key, budget, price, sleep=slept.append))
         return made[-1]
 
     yield make

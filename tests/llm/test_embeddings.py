@@ -27,7 +27,6 @@ from fairagent.errors import (
 from fairagent.llm.budget import Budget, Ledger, ledger
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.embeddings import BATCH, CUT_AT, EmbeddingModel
-from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.models import Models
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
@@ -53,8 +52,7 @@ def make(server: Server, slept: list[float]) -> Iterator[Make]:
         **settings: Any,
     ) -> EmbeddingModel:
         values = ModelSettings(**{"name": "small", "base_url": server.url, **settings})
-        endpoint = Endpoint.find(server.url, KEY)
-        made.append(EmbeddingModel(values, endpoint, None, Budget(limits), price, cache, tally, sleep=slept.append))
+        made.append(EmbeddingModel(values, KEY, Budget(limits), price, cache, tally, sleep=slept.append))
         return made[-1]
 
     yield model

@@ -33,7 +33,7 @@ def test_the_setting_beats_the_environment_and_openai_is_last(setting, environ, 
 @pytest.mark.parametrize("key", [{}, {"OPENAI_API_KEY": " \n"}])
 def test_no_key_says_what_to_set_and_what_works_without(url, name, key):
     with pytest.raises(BackendUnavailable) as caught:
-        OpenAIModel.from_settings(ModelSettings(name=name, base_url=url), key)
+        OpenAIModel(ModelSettings(name=name, base_url=url), key)
     for words in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "`profile: offline` works without a model"):
         assert words in str(caught.value)
     assert caught.value.exit_code == 3
@@ -48,7 +48,7 @@ def test_a_local_server_needs_no_key(host):
 
 def test_no_model_name():
     with pytest.raises(SettingsError, match="FAIRAGENT_MODEL__NAME"):
-        OpenAIModel.from_settings(ModelSettings(), KEY)
+        OpenAIModel(ModelSettings(), KEY)
 
 
 @pytest.mark.parametrize(
