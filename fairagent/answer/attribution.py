@@ -52,11 +52,11 @@ class Attributor(Protocol):
         ...
 
 
-def _no_attribution(kind: str, claim: object, documents: Sequence[Document]) -> Attribution | None:
+def _no_attribution(kind: str, called: str, claim: object, documents: Sequence[Document]) -> Attribution | None:
     """The attribution where the answer is empty or has no context; None where one is to be made."""
     if claim and documents:
         return None
-    return Attribution(kind, np.zeros(len(documents)), () if claim else ("the answer is empty",))
+    return Attribution(kind, np.zeros(len(documents)), () if claim else ("the answer is empty",), called=called)
 
 
 def statement(answer: Answer) -> str:
@@ -111,7 +111,7 @@ class NliAttributor:
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
         """See `Attributor.attribute`; `notes` says where an answer was too long to be read whole."""
         hypothesis = statement(answer)
-        if nothing := _no_attribution("nli", hypothesis, documents):
+        if nothing := _no_attribution("nli", "entailing", hypothesis, documents):
             return nothing
         premises = [f"{page.title}\n{page.text}".strip() for page in map(page_of, documents)]
         # Fast tokenizers change their padding and truncation in place, which other threads would see.
@@ -120,7 +120,7 @@ class NliAttributor:
             entailed = [
                 self._entailed(premises[start : start + BATCH], hypothesis) for start in range(0, len(premises), BATCH)
             ]
-        return Attribution("nli", np.concatenate(entailed).astype(np.float64), notes)
+        return Attribution("nli", np.concatenate(entailed).astype(np.float64), notes, called="entailing")
 
     def _entailed(self, premises: Sequence[str], hypothesis: str) -> Any:
         """Which of the premises entail the hypothesis, (n,) of bool."""
@@ -206,12 +206,13 @@ class CitationAttributor:
                 raise UsageError(f"the answer cites document {number}, but its context has {len(documents)}")
             weights[number - 1] = 1.0
         notes = () if answer.cited else ("the answer cites nothing",)
-        return Attribution("citations", weights, notes)
+        return Attribution("citations", weights, notes, called="cited")
 
 
 class CitationConfig(Part):
     """By the answer's citations."""
 
+    reads_citations: ClassVar[bool] = True
     kind: Literal["citations"] = "citations"
 
     def build(self, site: Site) -> CitationAttributor:
@@ -238,7 +239,7 @@ class EmbeddingAttributor:
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
         """See `Attributor.attribute`."""
         claims = sentences(statement(answer))
-        if nothing := _no_attribution("embeddings", claims, documents):
+        if nothing := _no_attribution("embeddings", "alike", claims, documents):
             return nothing
         pages = [page_of(document) for document in documents]
         parts = [[f"{page.title}: {part}".lstrip(": ") for part in sentences(page.text) or [""]] for page in pages]
@@ -247,7 +248,7 @@ class EmbeddingAttributor:
         similarity = (vectors[len(claims) :] @ vectors[: len(claims)].T).max(axis=1)
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
         best = np.maximum.reduceat(similarity, starts)
-        return Attribution("embeddings", (best >= self.threshold).astype(np.float64))
+        return Attribution("embeddings", (best >= self.threshold).astype(np.float64), called="alike")
 
 
 class EmbeddingConfig(Part):
@@ -291,7 +292,7 @@ class JudgeAttributor:
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
         """See `Attributor.attribute`; `notes` says what the model did not see, and where citations count instead."""
         claim = statement(answer)
-        if nothing := _no_attribution("judge", claim, documents):
+        if nothing := _no_attribution("judge", "judged", claim, documents):
             return nothing
         pages = [page_of(document) for document in documents]
         notes = [f"document {number}: {page.note}" for number, page in enumerate(pages, start=1) if page.note]
@@ -305,7 +306,7 @@ class JudgeAttributor:
 
         def judged() -> Attribution:
             passed = chain.from_iterable(in_threads(judge, batches(pages, self.batch), self.workers, "attribute"))
-            return Attribution("judge", np.array(list(passed), dtype=np.float64), tuple(notes))
+            return Attribution("judge", np.array(list(passed), dtype=np.float64), tuple(notes), called="judged")
 
         def cited(error: ModelError | BudgetExceeded) -> Attribution:
             by_citation = CitationAttributor().attribute(query, answer, documents)

@@ -46,12 +46,11 @@ def diagnose(
     from fairagent.papers.debias_rag.avoid import diagnose as diagnosed
     from fairagent.papers.debias_rag.avoid import read_avoid, write_avoid
     from fairagent.papers.debias_rag.lexicon import load_lexicon
-    from fairagent.papers.debias_rag.stage import DebiasRAGConfig
     from fairagent.types import Document
 
     chosen = settings_of(settings, assignments, model=logged(log_prompts))
     passages = [Document(one.id, one.text) for one in read_avoid(data)]
-    lexicon = chosen.debias.lexicon if isinstance(chosen.debias, DebiasRAGConfig) else ""
+    lexicon = getattr(chosen.debias, "lexicon", "")
     kinds = classes or list(load_lexicon(lexicon).order)
     models = Models.of(chosen)
     try:

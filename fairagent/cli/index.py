@@ -250,7 +250,7 @@ def _notes(site: Site) -> list[str]:
 
 def _on_server(chosen: Settings, engine: str | None) -> bool:
     """Whether the index to build is one on a server; UsageError unless the command line says so itself."""
-    if engine != "opensearch" and chosen.engine.kind == "opensearch":
+    if engine != "opensearch" and chosen.engine.on_server:
         raise UsageError(
             "the engine of the settings is an index on a server, which is there already or is loaded with `fairagent "
             "index --engine opensearch`"

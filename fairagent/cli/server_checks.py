@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from fairagent.cli.doctor import Check
 from fairagent.collection.table import GroupTable
@@ -23,14 +24,14 @@ CHECKED_IDS = 200_000
 def check_own_indexes(site: Site) -> Iterator[Check]:
     """The indexes that others made and an engine of the settings searches: on a server, or Anserini's."""
     for part in (site.settings.engine, *site.settings.engine.inner):
-        if isinstance(part, OpenSearchConfig):
+        if part.on_server:
             yield from check_server(part, site)
         elif isinstance(part, AnseriniPart):
             part.check(site)
             yield Check("index", "ok", part.summary(site))
 
 
-def check_server(part: OpenSearchConfig, site: Site) -> Iterator[Check]:
+def check_server(part: Any, site: Site) -> Iterator[Check]:
     """The server, its health, the index, fields, groups, and what the account may do; up to the first problem."""
     name = "search server"
     try:

@@ -52,7 +52,7 @@ def compare(site: Site) -> Iterator[SystemMeans]:
     ranked: dict[str, list[tuple[str, ...]]] = {}
     settings: dict[str, Settings] = {}
     for name, told in SYSTEMS.items():
-        if name == FUSED and agent.settings.engine.kind != "fused":
+        if name == FUSED and not agent.settings.engine.inner:
             continue
         tried = build(with_settings(site, resolve(site.settings, told)))
         means, rankings = _run(name, tried)

@@ -18,7 +18,7 @@ from fairagent.collection.labels import Labeling, LabelReader, label_notes, labe
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.table import GroupTable, Made, cached_table
-from fairagent.collection.targets import GivenTarget, checked_population, read_population, share_faults
+from fairagent.collection.targets import TargetKind, checked_population, read_population
 from fairagent.errors import DataError
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.digests import file_digest
@@ -192,11 +192,8 @@ def _with_target(collection: Collection, path: Path) -> Collection:
     targets = collection.target if isinstance(collection.target, Mapping) else {}
     for dimension, target in targets.items():
         if dimension in collection.groups.dimensions:
-            messages = (
-                share_faults(target.shares, collection.groups.labels(dimension))
-                if isinstance(target, GivenTarget)
-                else []
-            )
+            labels = collection.groups.labels(dimension)
+            messages = target.faults(labels) if isinstance(target, TargetKind) else []
         elif isinstance(collection.source, NoDocuments):
             # Without documents the groups may come with the engine.
             messages = []

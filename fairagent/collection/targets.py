@@ -215,6 +215,10 @@ class TargetKind(Part):
         """
         return self._made(_Counts.of(dimension, collection, topic), ranking)
 
+    def faults(self, labels: Sequence[str]) -> list[str]:
+        """What is wrong with it in a dimension of these groups."""
+        return []
+
     def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
         raise NotImplementedError
 
@@ -318,6 +322,10 @@ class GivenTarget(TargetKind):
     kind: Literal["given"] = "given"
     shares: dict[str, float]
     """Label -> share, of one dimension; they add up to 1, and a label that is not named has none."""
+
+    def faults(self, labels: Sequence[str]) -> list[str]:
+        """Labels that are no groups, and shares that do not add up to 1."""
+        return share_faults(self.shares, labels)
 
     def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
         return _given(self.shares, counts)

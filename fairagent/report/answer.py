@@ -15,9 +15,6 @@ from fairagent.report.text import compared_table, groups_text, one_line, percent
 from fairagent.types import UNKNOWN, AnswerResult, Attribution, Debiased, Exposure, Removal, exposure_rows
 from fairagent.types.common import counted
 
-RESTING = {"citations": "cited", "nli": "entailing", "judge": "judged", "embeddings": "alike"}
-"""What the documents that an answer rests on are called, by the attribution's kind."""
-
 _WRITERS = {"extractive": "sentences of the documents as they stand", "llm": "by the language model"}
 
 
@@ -46,7 +43,7 @@ def sources_table(result: AnswerResult) -> Table:
     dimensions = list(result.context[0].groups) if result.context else []
     for name in ("title", *dimensions):
         table.add_column(Text(name))
-    table.add_column(RESTING[attribution.kind] if attribution else "cited", no_wrap=True)
+    table.add_column(attribution.called if attribution else "cited", no_wrap=True)
     citing = [float(number in result.answer.cited) for number in range(1, len(result.context) + 1)]
     weights = attribution.weights.tolist() if attribution else citing
     for number, (hit, weight) in enumerate(zip(result.context, weights, strict=True), start=1):
@@ -59,7 +56,7 @@ def sources_table(result: AnswerResult) -> Table:
 
 def resting_table(attribution: Attribution, result: AnswerResult) -> Table:
     """Exposure of the retrieved context, and of what the answer rests on, beside the target."""
-    names = "retrieved", RESTING[attribution.kind]
+    names = "retrieved", attribution.called
     return compared_table(names, attribution.retrieved, attribution.exposures, result.search.trace)
 
 
@@ -182,7 +179,7 @@ def _exposures(result: AnswerResult, targets: tuple[Exposure, ...]) -> Renderabl
     page.add_column(ratio=1)
     for _ in range(3):
         page.add_column(justify="right", no_wrap=True)
-    page.add_row("", "read", RESTING[attribution.kind], "target", style="dim")
+    page.add_row("", "read", attribution.called, "target", style="dim")
     for target, read, cited in zip(targets, attribution.retrieved, attribution.exposures, strict=True):
         for due, *both in zip(*map(exposure_rows, (target, read, cited)), strict=True):
             wanted = "-" if due.target is None else percent(due.target)

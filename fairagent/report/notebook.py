@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 
 from fairagent.evaluate.outcome import GroupShares
-from fairagent.report.answer import CUT_OFF, RESTING
+from fairagent.report.answer import CUT_OFF
 from fairagent.report.page import template, templates
 from fairagent.report.text import gap_text
 from fairagent.report.topics import GroupBar, Palette, chips, exposure_bar
@@ -26,7 +26,7 @@ def html_of(result: SearchResult | AnswerResult) -> str:
     attribution, answer = result.attribution, result.answer
     text = f"{answer.text}{CUT_OFF}" if answer.truncated else answer.text
     lines = [(number, hit, number in answer.cited) for number, hit in enumerate(result.context, start=1)]
-    named = [("read", attribution.retrieved), (RESTING[attribution.kind], attribution.exposures)] if attribution else []
+    named = [("read", attribution.retrieved), (attribution.called, attribution.exposures)] if attribution else []
     return _drawn(result.query.text, f"answered by {answer.source}", text, "source", lines, named)
 
 

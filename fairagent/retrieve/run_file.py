@@ -122,17 +122,21 @@ class RunFileConfig(Part):
         """Raise DataError with every fault of the file."""
         self.build(site)
 
+    def expect_scores(self, needing: str) -> None:
+        """Raise DataError where the file has none."""
+        check_scored(Path(self.path), needing)
+
     def build(self, site: Site) -> Retriever:
         """The engine, which knows the collection's topics alone, with the texts of the index where there is one."""
-        path, settings = Path(self.path), site.settings
+        settings = site.settings
         # What looks at the scores of the ranking, which is otherwise served as it is.
         if not settings.rerank.idle(settings):
-            check_scored(path, f"rerank: {settings.rerank}")
+            self.expect_scores(f"rerank: {settings.rerank}")
         elif settings.loops:
-            check_scored(path, f"loop: {settings.loop}")
+            self.expect_scores(f"loop: {settings.loop}")
         elif settings.sampling.alpha is not None:
-            check_scored(path, "sampling.alpha")
-        return with_texts(site, RunFile(read_run(path, site.collection.topics, self.tag)))
+            self.expect_scores("sampling.alpha")
+        return with_texts(site, RunFile(read_run(Path(self.path), site.collection.topics, self.tag)))
 
 
 Reading = Literal["drawn", "sorted"]

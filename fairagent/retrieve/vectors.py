@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index,
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import DenseManifest, Work, build_dense_index
 from fairagent.retrieve.encoders import (
+    BUNDLED,
     ENDPOINT,
     Embeddings,
     Encoder,
@@ -40,6 +41,7 @@ TOPICS = 50
 class DenseConfig(Part):
     """Vector search with the embeddings of an encoder."""
 
+    scores_items: ClassVar[bool] = True
     kind: Literal["dense"] = "dense"
     encoder: str = ""
     """What makes the vectors: light, minilm (the packaged model), a folder, or a name in the Hugging Face cache.
@@ -51,6 +53,11 @@ class DenseConfig(Part):
 
     def __str__(self) -> str:
         return LIGHT if self.encoder == LIGHT else self.kind
+
+    @property
+    def text_encoder(self) -> str:
+        """The encoder of texts that are in no index: experiments with items of their own have such."""
+        return self.encoder or BUNDLED
 
     def named(self, site: Site) -> str:
         """The name of the encoder: its own, or that of the settings."""

@@ -120,6 +120,8 @@ class Part(Section):
     """The id of the prompt template that it asks a language model with; "" where it asks with none, or several."""
     searches: ClassVar[bool] = True
     """Of an engine, whether it searches a collection's documents."""
+    on_server: ClassVar[bool] = False
+    """Of an engine, whether its index is on a server, where it is loaded only if somebody says so."""
     undoes_loops: ClassVar[bool] = False
     """Of a re-ranker, whether it orders by the user's query alone, so that nothing of what a loop did remains."""
     of_groups: ClassVar[bool] = False
@@ -215,6 +217,9 @@ class Part(Section):
         """(name, texts) of what it was given beforehand and no test may ask; raises what reading them does."""
         for part in self.inner:
             yield from part.learned_from()
+
+    def expect_scores(self, needing: str) -> None:
+        """Raise DataError where it is an engine whose lists have no scores, which `needing` needs."""
 
     def prepare(self, site: Any, progress: Progress) -> None:
         """Build the indexes that it needs and that are not there."""

@@ -291,7 +291,7 @@ def _laid(key: str, below: Any, above: Any) -> Any:
         return above if "kind" in above or "kind" in below else {**below, **above}
     if key in SLOTS and above.get("kind", kind := below.get("kind", SLOTS[key].default)) != kind:
         return above
-    parts = below.get("parts") if below.get("kind") == "chain" else None
+    parts = below.get("parts")
     if isinstance(parts, list | tuple) and parts and not {"kind", "parts"} & set(above):
         return {**below, "parts": _over_chain(parts, above)}
     # What stands in a section is not laid over: half of a list would make no sense.

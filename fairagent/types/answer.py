@@ -116,7 +116,8 @@ class Answer(Summarized):
 class Attribution(Summarized):
     """How far an answer rests on each document of its context, and what that gives the groups.
 
-    `kind` is the method: "citations", "nli", "judge" or "embeddings". `weights` (k,) are in [0, 1], in rank order.
+    `kind` is the attributor's, `called` what it calls the documents that the answer rests on ("cited", "entailing").
+    `weights` (k,) are in [0, 1], in rank order.
     `exposures` are those of the attributed documents, `retrieved` those of the whole context, one a dimension; both
     are empty until they are measured.
     """
@@ -127,6 +128,7 @@ class Attribution(Summarized):
     usage: Usage = Usage()
     exposures: tuple[Exposure, ...] = ()
     retrieved: tuple[Exposure, ...] = ()
+    called: str = "attributed"
 
     @property
     def _summary(self) -> str:

@@ -55,7 +55,9 @@ def result() -> AnswerResult:
         notes=("1 of 3 documents was cut to fit 100 tokens",),
         filtered=Filtered((Document("d1", "One."),), verdicts, Usage(5, 500, 50, 0.001)),
         removed=(Removal(Group("gender", UNKNOWN), 2, 1), Removal(Group("gender", "female"), 1, 0)),
-        attribution=Attribution("nli", weights, ("read by half",), Usage(), (gender(0.2, 0.2),), (gender(0.5, 0.0),)),
+        attribution=Attribution(
+            "nli", weights, ("read by half",), Usage(), (gender(0.2, 0.2),), (gender(0.5, 0.0),), "entailing"
+        ),
         seconds=2.5,
     )
 

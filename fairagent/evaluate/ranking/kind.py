@@ -33,7 +33,7 @@ from fairagent.evaluate.systems import System, build_systems
 from fairagent.evaluate.tables import Note, PageSection, Table
 from fairagent.measures import Measure, Product, parse_measure
 from fairagent.retrieve.base import checked
-from fairagent.retrieve.run_file import RunFileConfig, check_scored
+from fairagent.retrieve.run_file import check_scored
 from fairagent.settings import read_yaml, validate
 from fairagent.types import FloatArray, Ranking
 from fairagent.types.common import counted
@@ -164,8 +164,8 @@ class RankingKind(JudgedKind):
         baseline = checking.systems.get(self.baseline or next(iter(checking.systems), ""))
         engine = baseline.settings.engine if baseline else None
         for one in self.parsed:
-            if isinstance(one, AgainstBaseline) and one.of_scores and isinstance(engine, RunFileConfig):
-                checking.problems.attempt("measures", check_scored, Path(engine.path), str(one))
+            if isinstance(one, AgainstBaseline) and one.of_scores and engine:
+                checking.problems.attempt("measures", engine.expect_scores, str(one))
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """The measures of the file, which define themselves."""

@@ -306,6 +306,7 @@ class SpladeRetriever:
 class SpladeConfig(Part):
     """Sparse search (exact) with the weights that a SPLADE model gives."""
 
+    scores_items: ClassVar[bool] = True
     kind: Literal["splade"] = "splade"
     model: str = Field(min_length=1)
     """The SPLADE model: a folder, or a name in the Hugging Face cache, e.g. naver/splade-cocondenser-ensembledistil."""

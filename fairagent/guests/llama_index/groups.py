@@ -9,7 +9,6 @@ from fairagent.extend import (
     DataError,
     Document,
     FloatArray,
-    GivenTarget,
     Part,
     Shares,
     TextSource,
@@ -124,7 +123,7 @@ def given(
     found = {}
     for dimension in dimensions:
         one = target.get(dimension) if isinstance(target, Mapping) else target
-        shares = one.shares if isinstance(one, GivenTarget) else one
+        shares = getattr(one, "shares", one)
         if isinstance(shares, Mapping):
             found[dimension] = shares
     return found

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -22,6 +22,7 @@ from fairagent.guests.opensearch.vectors import OpenSearchVectors, likeness
 class OpenSearchConfig(Part):
     """An index on an OpenSearch or Elasticsearch server: its words, or its embeddings."""
 
+    on_server: ClassVar[bool] = True
     kind: Literal["opensearch"] = "opensearch"
     url: str = Field("http://localhost:9200", min_length=1)
     """The server's address; any node of a cluster, or what stands before it."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from fairagent.extend import (
-    BUNDLED,
     LETTER,
     LONGEST_TITLE,
     Calls,
@@ -21,7 +20,6 @@ from fairagent.extend import (
     Checking,
     Chosen,
     Collection,
-    DenseConfig,
     EncoderPart,
     FairAgentError,
     JsonObject,
@@ -124,11 +122,11 @@ class LampKind(DrawnKind):
                 SettingsError, "collection: does not go with `kind: lamp`, whose questions have their own items"
             )
         for name, system in checking.systems.items():
-            engine = system.settings.engine.kind
-            if engine not in SCORERS:
-                message = f"systems.{name}.engine: LaMP's items are scored by {listed(SCORERS)}, not by {engine!r}"
-                problems.add(SettingsError, message)
-            if system.settings.attribute.kind == "citations":
+            engine = system.settings.engine
+            if not getattr(engine, "scores_items", False):
+                message = f"LaMP's items are scored by {listed(SCORERS)}, not by {engine.kind!r}"
+                problems.add(SettingsError, f"systems.{name}.engine: {message}")
+            if getattr(system.settings.attribute, "reads_citations", False):
                 message = "LaMP's answers cite nothing; set attribute to nli, judge, embeddings or none"
                 problems.add(UsageError, f"systems.{name}: {message}")
             if checking.labeled:
@@ -204,8 +202,8 @@ class LampKind(DrawnKind):
 
 def _check_scorer(engine: Part) -> None:
     """Raise BackendUnavailable where the model that scores the items is not on this machine."""
-    if isinstance(engine, DenseConfig):
-        open_encoder(engine.encoder or BUNDLED)
+    if named := getattr(engine, "text_encoder", ""):
+        open_encoder(named)
     elif isinstance(engine, EncoderPart):
         engine.open_encoder(Memo())
 

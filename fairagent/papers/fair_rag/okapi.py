@@ -5,7 +5,7 @@ Source: seed_systems.md, section 1.9.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -46,6 +46,7 @@ def okapi_scores(
 class OkapiConfig(Part):
     """Okapi over the items of each question (LaMP): experiments with `fair_rag: {lamp: ...}` alone have such."""
 
+    scores_items: ClassVar[bool] = True
     kind: Literal["okapi"] = "okapi"
 
     def check(self, site: Site) -> None:

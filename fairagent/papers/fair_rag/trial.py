@@ -16,16 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.extend import (
-    BUNDLED,
     DIVERGENCES,
     Answerer,
     Attributor,
-    DenseConfig,
     Document,
     EncoderPart,
     Exposure,
     ExposureMeter,
-    ExtractiveGenerator,
     FloatArray,
     HitRecord,
     Judge,
@@ -114,9 +111,10 @@ class FairRagTrial:
             draws, system = Draws.model_validate(row.row), systems[name]
             if draws.system not in answerers:
                 answerer = build_answerer(replace(system.site, engine=system.agent.retriever))
-                if isinstance(answerer.generator, ExtractiveGenerator):
-                    analyze = lru_cache(maxsize=CACHED_TERMS)(answerer.generator.analyze)
-                    answerer = replace(answerer, generator=replace(answerer.generator, analyze=analyze))
+                generator: Any = answerer.generator
+                if analyze := getattr(generator, "analyze", None):
+                    cached = replace(generator, analyze=lru_cache(maxsize=CACHED_TERMS)(analyze))
+                    answerer = replace(answerer, generator=cached)
                 answerers[draws.system] = answerer
             rows[name] = DrawnSystem(system, answerers[draws.system], draws)
         return cls(Judge.of(plan, opened.collection), section, plan.experiment.seed, rows)
@@ -229,8 +227,8 @@ class LampTrial:
             site = site_of(system, opened.collection, opened.models, memo=memo)
             engine, draws = system.settings.engine, Draws.model_validate(system.row)
             scorer: Any = "okapi"
-            if isinstance(engine, DenseConfig):
-                scorer = encoder(site, engine.encoder or BUNDLED)
+            if named := getattr(engine, "text_encoder", ""):
+                scorer = encoder(site, named)
             elif isinstance(engine, EncoderPart):
                 scorer = engine.open_encoder(memo)
             attributor = memo.get(("attributor", draws.system), partial(system.settings.attribute.build, site))

@@ -23,7 +23,6 @@ from pydantic import Field
 
 from fairagent.extend import (
     LOG2_MAX2,
-    ChainConfig,
     Collection,
     Discount,
     FloatArray,
@@ -34,6 +33,7 @@ from fairagent.extend import (
     Query,
     Ranking,
     Retriever,
+    Settings,
     SettingsError,
     Site,
     UsageError,
@@ -263,7 +263,7 @@ class AdaptiveConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise SettingsError where other re-rankers follow, BackendUnavailable where the scorer is not here."""
-        _check_last(site.settings.rerank)
+        _check_last(site.settings.rerank, site.settings)
         if self.scorer:
             pair_scorer(site, self.scorer)
 
@@ -273,7 +273,7 @@ class AdaptiveConfig(Part):
 
     def build(self, site: Site) -> AdaptiveReranker:
         """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
-        _check_last(site.settings.rerank)
+        _check_last(site.settings.rerank, site.settings)
         engine, collection, settings = site.engine, site.collection, site.settings
         if (graph := graph_of(site)) is None:
             needed = "a corpus graph; `fairagent index` with a dense or fused engine builds it"
@@ -285,14 +285,13 @@ class AdaptiveConfig(Part):
         return AdaptiveReranker(graph, score, groups, self.policy, self.where, self.budget, self.batch, discount)
 
 
-def _check_last(part: Part) -> None:
+def _check_last(part: Part, settings: Settings) -> None:
     """Raise SettingsError for a chain that goes on after `adaptive`: its documents are not all of the chain's pool."""
-    if isinstance(part, ChainConfig):
-        parts = [one for one in part.parts if one.kind != "none"]
-        if any(map(_holds_adaptive, parts[:-1])):
-            raise SettingsError("rerank: adaptive finds documents of its own, so nothing can follow it in a chain")
-        for one in parts[-1:]:
-            _check_last(one)
+    parts = [one for one in part.inner if not one.idle(settings)]
+    if any(map(_holds_adaptive, parts[:-1])):
+        raise SettingsError("rerank: adaptive finds documents of its own, so nothing can follow it in a chain")
+    for one in parts[-1:]:
+        _check_last(one, settings)
 
 
 def _holds_adaptive(part: Part) -> bool:

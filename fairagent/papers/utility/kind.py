@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Literal
 
 from fairagent.extend import (
@@ -38,7 +37,6 @@ from fairagent.extend import (
     Prompts,
     Run,
     RunFile,
-    RunFileConfig,
     SettingsError,
     Subject,
     SystemPlan,
@@ -142,8 +140,8 @@ class UtilityKind(ExperimentKind):
         wanted = {"the judgments": judged_ids(collection, topics)}
         for name, system in checking.systems.items():
             engine = system.settings.engine
-            if isinstance(engine, RunFileConfig):
-                path, tag = Path(engine.path), engine.tag
+            if path := engine.files.get("path"):
+                tag = getattr(engine, "tag", "")
                 # A file with faults is reported with the system's engine.
                 try:
                     run = RunFile(read_run(path, collection.topics, tag))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from fairagent.extend import (
-    AdversarialConfig,
     Answer,
     AnswerRecord,
     Collection,
@@ -24,7 +23,6 @@ from fairagent.extend import (
     Memo,
     Model,
     Opened,
-    OracleConfig,
     Outcome,
     PassageSource,
     Prompts,
@@ -257,10 +255,10 @@ class UtilityTrial:
     def _of_judgments(self, system: str, id: str, grades: Mapping[str, int]) -> Callable[[], list[str]] | None:
         """What makes the list of an oracle or its adversary; None for a system that ranks."""
         engine = self.rows[system].settings.engine
-        if not isinstance(engine, OracleConfig | AdversarialConfig):
+        if not (reading := getattr(engine, "reading", "")):
             return None
-        worst = isinstance(engine, AdversarialConfig)
-        if engine.reading == "sorted":
+        worst: bool = getattr(engine, "worst", False)
+        if reading == "sorted":
             return lambda: by_grade(grades, worst_first=worst)
         kept = [one for one, grade in grades.items() if (grade <= 0 if worst else grade >= self.section.relevant)]
         return lambda: drawn(kept, seeded(self.seed, "utility", engine.kind, id))

@@ -15,13 +15,11 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.extend import (
-    BUNDLED,
     Checking,
     Chosen,
     Collection,
     Column,
     DataError,
-    DenseConfig,
     Embeddings,
     Encoder,
     ExperimentKind,
@@ -50,7 +48,7 @@ from fairagent.extend import (
 )
 from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
 from fairagent.papers.debias_rag.benchmarks.measures import SAMPLES, Association, association_test
-from fairagent.papers.debias_rag.stage import DebiasRAG, DebiasRAGConfig
+from fairagent.papers.debias_rag.stage import DebiasRAG
 
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
 """The tests of gender that the debiasing literature reports: career and family, mathematics, science and the arts."""
@@ -182,8 +180,8 @@ class Seat(ExperimentKind):
         """Add systems that name no encoder, and encoders that are not there."""
         for name, system in checking.systems.items():
             engine, problems = system.settings.engine, checking.problems
-            if isinstance(engine, DenseConfig):
-                problems.attempt(f"systems.{name}.engine", open_encoder, engine.encoder or BUNDLED, self.seat.device)
+            if named := getattr(engine, "text_encoder", ""):
+                problems.attempt(f"systems.{name}.engine", open_encoder, named, self.seat.device)
             else:
                 wanted = "SEAT tests encoders: write `engine: {kind: dense, encoder: NAME}`"
                 problems.add(SettingsError, f"systems.{name}.engine: is {engine.kind!r}; {wanted}")
@@ -228,11 +226,10 @@ class Seat(ExperimentKind):
         """Every encoder, opened once."""
         systems = {}
         for name, system in opened.plan.systems.items():
-            engine = system.settings.engine
-            assert isinstance(engine, DenseConfig)  # checked before
-            encoder: Encoder = open_encoder(engine.encoder or BUNDLED, self.seat.device)
+            engine: Any = system.settings.engine
+            encoder: Encoder = open_encoder(engine.text_encoder, self.seat.device)
             chosen = system.settings.debias
-            if isinstance(chosen, DebiasRAGConfig):
+            if not chosen.idle(system.settings):
                 encoder = InContext(encoder, chosen.build(site_of(system, opened.collection, opened.models)))
             systems[name] = Associations(encoder, self.seat.samples, self.seed)
         assert isinstance(opened.subject, Tests)  # `open` made it
