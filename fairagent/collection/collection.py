@@ -58,8 +58,7 @@ class Collection(Summarized):
     target: Part | Mapping[str, Part] | None = None
 
     @property
-    def summary(self) -> str:
-        """Its name, and how many topics and which groups it has."""
+    def _summary(self) -> str:
         groups = ", ".join(self.groups.dimensions) or "no groups"
         return f"{self.name!r}: {counted(len(self.topics), 'topic')}, {groups}"
 

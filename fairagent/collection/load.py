@@ -18,7 +18,7 @@ from fairagent.collection.labels import Labeling, LabelReader, label_notes, labe
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.table import GroupTable, Made, cached_table
-from fairagent.collection.targets import TargetKind, checked_population, read_population
+from fairagent.collection.targets import GivenTarget, TargetKind, checked_population, read_population
 from fairagent.errors import DataError
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.digests import file_digest

@@ -215,8 +215,7 @@ class Run(Summarized):
     """What several tables are made of, and is computed once."""
 
     @property
-    def summary(self) -> str:
-        """Its name, the collection, how many systems and topics, and whether it is finished."""
+    def _summary(self) -> str:
         topics = counted(len({outcome.topic for outcome in self.outcomes}), "topic")
         size = f"{counted(len(self.systems), 'system')}, {topics}{', not finished' if self.partial else ''}"
         return f"{self.name!r} on {self.collection!r}: {size}"

@@ -181,8 +181,7 @@ class FairAgent(Summarized):
         return self.answerer()
 
     @property
-    def summary(self) -> str:
-        """What it searches, and how."""
+    def _summary(self) -> str:
         chosen = self.settings
         parts = f"{chosen.engine.kind}, {chosen.loop.kind if self.loop else 'no loop'}, rerank {chosen.rerank}"
         return f"on {self.collection.name!r}: {parts}, n {chosen.n}"
