@@ -17,7 +17,6 @@ from fairagent.errors import (
     ModelError,
     ReplyRefused,
     ReplyTruncated,
-    SettingsError,
     TransientModelError,
 )
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion, error
@@ -162,17 +161,6 @@ def test_04_a_wrong_key_costs_one_request_in_the_whole_run(server, make_model, c
     assert CANARY not in "".join(map(repr, faults)) + caplog.text
 
 
-def test_04_and_not_one_for_each_of_its_settings(server):
-    server.script = [error(401, "Incorrect API key")]
-    models = Models(environ={"OPENAI_API_KEY": CANARY})
-    for temperature in (0.0, 0.5):
-        model = models.open(ModelSettings(name="tiny", base_url=server.url, temperature=temperature))
-        with pytest.raises(FatalModelError):
-            model.complete(ASKED)
-    models.close()
-    assert len(server.requests) == 1
-
-
 @pytest.mark.parametrize("given", ["3600", "Tue, 01 Jan 2999 00:00:00 GMT"])
 def test_05_a_long_wait_is_not_begun(server, make_model, clock, given):
     server.script = [error(503, retry_after=given)]
@@ -180,14 +168,6 @@ def test_05_a_long_wait_is_not_begun(server, make_model, clock, given):
         make_model().complete(ASKED)
     assert clock.waits == []
     assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize("given", ["nan", "inf", "-1", "soon", "Mon, 99 Foo 2026 00:00:00 GMT"])
-def test_05_a_wait_that_is_none_is_ours(server, make_model, clock, given):
-    server.script = [error(503, retry_after=given), GOOD]
-    make_model().complete(ASKED)
-    (wait,) = clock.waits
-    assert 0 <= wait <= 0.5
 
 
 def test_05_the_deadline_bounds_all_waits(server, make_model, clock):
@@ -280,32 +260,6 @@ def test_07_threads_find_it_out_once(server, make_model):
     assert sorted(forms) == ["json_object", "json_schema", *["text"] * THREADS]
 
 
-def test_07_the_schema_is_one_that_strict_servers_take(server, make_model):
-    server.script = [GOOD]
-    make_model().complete(FORMED)
-    asked = server.requests[0]["response_format"]
-    assert asked == {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "Colors",
-            "strict": True,
-            "schema": {
-                "type": "object",
-                "properties": {"colors": {"type": "array", "items": {"type": "string"}}},
-                "required": ["colors"],
-                "additionalProperties": False,
-            },
-        },
-    }
-
-
-def test_07_a_server_that_ignores_the_form_is_checked_all_the_same(server, make_model):
-    server.script = [completion("Red and blue, of course."), completion(f"Sorry! {TEXT}")]
-    colors, usage = ask(make_model(), ASKED, Colors)
-    assert colors.colors == ["red", "blue"]
-    assert usage.calls == 2
-
-
 PARAMETER_REFUSALS = {
     "temperature": error(
         400,
@@ -350,24 +304,6 @@ def test_08_all_of_them_at_once_and_by_many_threads(server, make_model):
     assert {reply.text for reply in replies} == {TEXT}
     assert len(server.requests) == 5 + THREADS
     assert set(server.requests[-1]) == {"model", "messages", "max_completion_tokens"}
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        "max_tokens is too large: 400. This model supports at most 100 completion tokens.",
-        "This model's maximum context length is 10 tokens. You asked for 400 (max_tokens) and 20 in the messages.",
-        "temperature: Input should be less than or equal to 0.2",
-    ],
-)
-def test_08_a_value_out_of_range_is_the_user_s_to_mend(server, make_model, message):
-    server.script = [error(400, message, "invalid_value"), GOOD]
-    model = make_model()
-    with pytest.raises(ModelError, match="answered 400") as caught:
-        model.complete(ASKED)
-    assert type(caught.value) is ModelError
-    assert caught.value.usage.calls == 1
-    assert set(model.payload(ASKED)) == {"model", "messages", "temperature", "max_tokens"}
 
 
 # --- odd successes ------------------------------------------------------------------------------------------------
@@ -422,15 +358,6 @@ def test_11_twice_cut_off_is_an_error_though_it_is_json(server, make_model):
     assert caught.value.usage.output_tokens == 60
 
 
-def test_11_without_budget_for_more_it_stays_an_error(server, make_model):
-    server.script = [CUT, GOOD]
-    with pytest.raises(ReplyTruncated) as caught:
-        make_model(Budget(BudgetSettings(calls=1))).complete(FORMED)
-    assert len(server.requests) == 1
-    usage = caught.value.usage
-    assert (usage.calls, usage.output_tokens, usage.notes) == (1, 30, ())
-
-
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
 def test_11_and_12_are_not_kept(server, tmp_path, finish):
     models = Models(tmp_path / "cache", environ={"OPENAI_API_KEY": CANARY})
@@ -480,13 +407,6 @@ def test_13_tokens_that_nobody_counted_are_estimated_and_flagged(server, make_mo
         assert usage.cost == pytest.approx(0.009 + 0.07)
     with pytest.raises(BudgetExceeded, match="tokens"):
         model.complete(ASKED)
-
-
-def test_13_dollars_cannot_be_limited_without_a_price(server):
-    named = ModelSettings(name="tiny", base_url=server.url)
-    with pytest.raises(SettingsError, match="price is not known"):
-        Models(limits=BudgetSettings(dollars=1.0), environ={"OPENAI_API_KEY": CANARY}).open(named)
-    assert server.requests == []
 
 
 # --- the breaker --------------------------------------------------------------------------------------------------
@@ -550,17 +470,3 @@ def test_14_few_retries_for_many_failures(server, make_model, clock):
             continue
     retries = len(server.requests) - calls
     assert 0.2 * calls <= retries <= 0.2 * calls + 10
-
-
-def test_14_no_thread_is_left_behind(server, make_model):
-    """A call that ends without a request (no budget) leaves its turn to the next."""
-    server.script = [GOOD]
-    model = make_model(Budget(BudgetSettings(calls=0)))
-
-    def call(_: int) -> None:
-        with pytest.raises(BudgetExceeded):
-            model.complete(ASKED)
-
-    with ThreadPoolExecutor(THREADS) as threads:
-        list(threads.map(call, range(THREADS)))
-    assert server.requests == []

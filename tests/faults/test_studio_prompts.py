@@ -288,14 +288,6 @@ def test_171_a_model_that_is_down_in_the_middle_is_said_where_it_happened(folder
         assert goes_on(studio)
 
 
-def test_171_a_key_that_is_refused_ends_it_at_once(folder: Path) -> None:
-    refused = ServerReply({"error": {"message": "wrong key", "code": "invalid_api_key"}}, 401)
-    with LoopbackServer([refused]) as model, trying(folder, model) as studio:
-        found = post(studio, "try", topics=["T1", "T2", "T3"])
-        assert found["ended"].startswith("the shipped template on T1: ")
-        assert len(model.requests) == 1
-
-
 def test_172_a_budget_that_is_used_up_in_the_middle_is_one_for_all_requests(folder: Path) -> None:
     with LoopbackServer([KEYWORDS]) as model, trying(folder, model, budget={"calls": 3}) as studio:
         found = post(studio, "try", topics=["T1", "T2"])

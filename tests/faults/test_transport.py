@@ -311,16 +311,6 @@ def test_48_the_largest_count_is_one() -> None:
     assert (came.input_tokens, came.output_tokens, came.estimated, came.notes) == (100_000_000, 0, False, ())
 
 
-def test_48_likelihoods_estimate_them_too() -> None:
-    logprobs = {"tokens": ["a", "b"], "token_logprobs": [None, -1.0]}
-    body = json.dumps({"choices": [{"logprobs": logprobs}], "usage": {"total_tokens": "?"}}).replace('"?"', "9" * 400)
-    budget = Budget(BudgetSettings(tokens=2))
-    with HostileServer(lambda: [answer(body.encode())]) as server:
-        scorer = EndpointModel(ModelSettings(name="tiny", base_url=server.url), budget=budget, environ={})
-        assert [scorer.score([("a", "b")])[0].tolist() for _ in range(2)] == [[-1.0]] * 2
-        scorer.close()
-
-
 @pytest.mark.parametrize("logprob", ["NaN", "Infinity", "0.5", '"x"'])
 def test_48_no_likelihood_above_one_is_believed(logprob: str) -> None:
     logprobs = {"tokens": ["a", "b"], "token_logprobs": [None, "?"]}

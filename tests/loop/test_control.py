@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from loop_engine import LAWYERS, Dense, agent, begun
 from scripted import Engine, by_letter
 
-from fairagent.collection import Groups
 from fairagent.search.loop.actions import RefineAction
 from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
@@ -111,19 +110,6 @@ def test_without_any_group_nothing_is_refined() -> None:
     found = agent(engine, Controller(), by_letter([*engine.texts, "f9", "m9"])).search("law")
     assert found.trace.stopped == "no group has evidence"
     assert found.ranking.ids == ("u1", "u2")
-
-
-def two() -> Groups:
-    return by_letter([id + "ab"[int(id[1]) % 2] for id in LAWYERS], region="2")
-
-
-def test_several_dimensions_are_steered_at_once() -> None:
-    engine = Dense({id + "ab"[int(id[1]) % 2]: text for id, text in LAWYERS.items()})
-    steps = agent(engine, Controller((RefineAction(2, 0.5),), drift=0.6), two()).search("law").trace.steps[1:]
-    for step in steps:
-        for dimension in ("gender", "region"):
-            weights: list[float] = [weight for group, weight in step.weights if group.dimension == dimension]
-            assert sum(weights) == pytest.approx(1)
 
 
 def test_a_dimension_that_does_not_apply_weighs_nothing() -> None:

@@ -62,13 +62,6 @@ def test_kinds_follow_labels_and_neighbors() -> None:
     assert apart == pytest.approx(1 / (1 + np.exp(10 * 0.4)))
 
 
-def test_dimensions_without_a_difference_and_those_of_the_judgments_have_no_kinds() -> None:
-    everywhere = collection(by_letter(LAWYERS))
-    assert TypeSource.of_collection(everywhere, None, Memo()).document_types(list(LAWYERS), "t1") == []
-    some = collection(by_letter([*LAWYERS, "u1", "u2"]))
-    assert TypeSource.of_collection(some, None, Memo()).document_types(["f1", "u1"], "t1") == []
-
-
 ROWS = [(f"{letter}{number}", letter) for letter in "fr" for number in range(60)]
 """People, all but f55 to f59 with a gender, and rivers."""
 

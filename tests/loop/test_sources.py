@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from loop_engine import LAWYERS, TWO_KINDS, Dense, Words, agent
 
-from fairagent.errors import BudgetExceeded, FatalModelError, ReplyRefused, TransientModelError
+from fairagent.errors import BudgetExceeded, ReplyRefused, TransientModelError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
@@ -97,11 +97,6 @@ def test_an_echo_of_the_query_is_no_passage(passage: str) -> None:
     assert [one["properties"]["number"] for one in each] == [{"type": "integer", "enum": [n]} for n in (1, 2)]
 
 
-def test_a_call_that_can_never_succeed_is_raised() -> None:
-    with pytest.raises(FatalModelError):
-        asked_for(ScriptedModel([FatalModelError("no key")]), "llm")
-
-
 def test_who_lacks_most_comes_first_by_importance() -> None:
     gender = Exposure("gender", ("f", "m"), np.array([0.3, 0.7]), np.array([0.5, 0.5]), 0.0, 0.1)
     region = Exposure("region", ("a", "b"), np.array([0.1, 0.9]), np.array([0.5, 0.5]), 0.0, 0.1, importance=0.4)
@@ -147,13 +142,6 @@ def test_a_model_that_says_nothing_leaves_the_numbers_of_feedback() -> None:
     assert [step.gap for step in silent.steps] == [step.gap for step in plain.steps]
 
 
-def test_several_sources_are_asked_one_after_the_other() -> None:
-    model = ScriptedModel([WOMAN, json.dumps({"passages": [{"number": 1, "passage": "woman court"}]})])
-    trace = run(model, "grounded", "passage", feedback=True)
-    assert trace.usage.calls == 2
-    assert len([note for note in trace.steps[1].notes if note.startswith("female")]) == 2
-
-
 @pytest.mark.parametrize("text", ["", "A river of 1990, it says.", "Ærø", "北京", "नमस्ते", "x" * 300])
 def test_a_passage_of_any_script_is_within_the_bounds(text: str) -> None:
     assert re.fullmatch(PASSAGE[1:-1], text)
@@ -162,3 +150,10 @@ def test_a_passage_of_any_script_is_within_the_bounds(text: str) -> None:
 @pytest.mark.parametrize("text", ["1.1.1.1", "...", " x", "-x", 'a"b', "a\nb", "x" * 301])
 def test_a_passage_begins_with_a_letter(text: str) -> None:
     assert not re.fullmatch(PASSAGE[1:-1], text)
+
+
+def test_several_sources_are_asked_one_after_the_other() -> None:
+    model = ScriptedModel([WOMAN, json.dumps({"passages": [{"number": 1, "passage": "woman court"}]})])
+    trace = run(model, "grounded", "passage", feedback=True)
+    assert trace.usage.calls == 2
+    assert len([note for note in trace.steps[1].notes if note.startswith("female")]) == 2

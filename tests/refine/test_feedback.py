@@ -19,7 +19,7 @@ from scripted import ranking
 
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.refine.feedback import FeedbackRefiner, RefineState
-from fairagent.types import Exposure, Group, Query, Term
+from fairagent.types import Exposure, Group, Query
 
 TEXTS = {"d0": "law law he", "d1": "law he", "d2": "law she", "d3": "law she judge"}
 WORDS = ["law", "he", "she", "judge"]
@@ -99,11 +99,6 @@ def test_a_group_of_fewer_documents_than_the_support_has_no_words() -> None:
     assert (proposed.terms, proposed.note) == ((), "no new word sets the documents of female (gender) apart")
 
 
-def test_one_document_alone() -> None:
-    found = terms(FeedbackRefiner(Library(), support=1), rows=[MALE, MALE, MALE, FEMALE])
-    assert list(found) == ["judge", "she"]  # (1/3) ln 4 and (1/3) ln(8/5)
-
-
 def test_words_that_are_everywhere_say_nothing() -> None:
     assert list(terms(FeedbackRefiner(Library(she=0.51), support=1))) == ["judge"]
     assert list(terms(FeedbackRefiner(Library(she=0.5), support=1))) == ["she", "judge"]
@@ -120,13 +115,6 @@ def test_so_many_documents_are_read_and_so_many_words_proposed() -> None:
     assert sum(terms(FeedbackRefiner(Library(), support=1, terms=1, weight=0.5)).values()) == pytest.approx(1.0)
 
 
-def test_documents_without_a_label_belong_to_the_list_alone() -> None:
-    assert list(terms(FeedbackRefiner(Library(), support=1), rows=[UNKNOWN, UNKNOWN, FEMALE, FEMALE])) == [
-        "she",
-        "judge",
-    ]
-
-
 def test_no_document_of_the_group() -> None:
     proposed = FeedbackRefiner(Library()).refine(state([MALE, MALE, UNKNOWN, MALE]))
     assert (proposed.terms, proposed.note) == ((), "no document of female (gender) among the 4 retrieved")
@@ -137,20 +125,6 @@ def test_a_group_that_is_in_all_documents_alike_has_no_words_of_its_own(row: lis
     # The two models differ by rounding at most, and rounding proposes nothing.
     proposed = FeedbackRefiner(Library(), support=1).refine(state([row] * 4, scores=(3.7, 2.9, 1.3, 0.7)))
     assert (proposed.terms, proposed.note) == ((), "no new word sets the documents of female (gender) apart")
-
-
-def test_everything_was_tried() -> None:
-    proposed = FeedbackRefiner(Library(), support=1).refine(state(tried=frozenset({"she", "judge"})))
-    assert (proposed.terms, proposed.note) == ((), "no new word sets the documents of female (gender) apart")
-
-
-def test_the_state_knows_the_exposure_of_the_groups_dimension() -> None:
-    assert state().exposure.dimension == "gender"
-
-
-def test_weights_are_terms_of_the_query() -> None:
-    (term,) = FeedbackRefiner(Library(), terms=1, support=2).refine(state(query="law")).terms
-    assert term == Term("she", 0.15)
 
 
 def test_what_was_read_is_counted() -> None:

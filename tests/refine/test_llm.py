@@ -77,12 +77,6 @@ def test_the_model_is_told_the_state_of_the_loop():
     }
 
 
-def test_a_very_long_query_is_cut_for_the_model():
-    asking = refiner(reply("she"))
-    asking.refine(state("lawyers " * 5000))
-    assert len(asking.model.requests[0].messages[-1][1]) < 3000
-
-
 def test_what_the_query_has_in_full_is_not_new_but_a_faint_topic_word_is():
     terms = (Term("court", 1.0), Term("woman", 0.02))
     refinement = refiner(reply("Court", "Judge", "woman", "her")).refine(state("lawyers", terms, frozenset({"judge"})))
@@ -119,11 +113,6 @@ def test_all_keywords_together_cannot_outweigh_the_query():
     assert len({term.weight for term in many}) == 1
 
 
-def test_a_query_without_a_word_counts_as_one():
-    (term,) = refiner(reply("she"), drift=0.5).refine(state("?!")).terms
-    assert term.weight == 0.5
-
-
 def test_the_variant_that_reasons_asks_for_the_reasoning_first():
     asking = refiner('{"reasoning": "Pronouns.", "keywords": ["she"]}', prompts="reasoning")
     assert asking.refine(state()).terms == (Term("she"),)
@@ -136,34 +125,6 @@ def refused() -> ReplyRefused:
     error = ReplyRefused("tiny declined to answer: I cannot.")
     error.usage = Usage(1, 100, 5, None, 0.1)
     return error
-
-
-@pytest.mark.parametrize(
-    ("script", "note", "tokens"),
-    [
-        ([refused()], "refused: tiny declined to answer: I cannot.", 100),
-        ([ReplyTruncated("cut off after 400 tokens")], "truncated reply: cut off after 400 tokens", 0),
-        ([ModelReply("no", 100, 1)] * 3, "invalid reply: the reply is not the JSON object that was asked for", 300),
-        ([ModelReply(reply(1), 100, 1), refused()], "refused: tiny", 200),
-    ],
-)
-def test_replies_that_are_none_end_the_loop_and_not_the_run(script, note, tokens):
-    refinement = refiner(*script).refine(state())
-    assert refinement.terms == ()
-    assert refinement.source == "llm"
-    assert refinement.note.startswith(note)
-    assert refinement.usage.input_tokens == tokens
-
-
-def test_an_invalid_reply_is_corrected_once():
-    refinement = refiner(ModelReply('{"words": []}', 100, 5), ModelReply(reply("she"), 120, 6)).refine(state())
-    assert refinement.terms == (Term("she"),)
-    assert refinement.usage == Usage(2, 220, 11, None, 0.0)
-
-
-def test_a_fault_that_no_call_can_mend_is_raised():
-    with pytest.raises(FatalModelError, match="401"):
-        refiner(FatalModelError("127.0.0.1 answered 401")).refine(state())
 
 
 class Feedback:

@@ -23,10 +23,8 @@ from fairagent.papers.rivals.adaptive import (
     AdaptiveReranker,
     CollectionGroups,
     GroupPolicy,
-    PairScoring,
     Where,
 )
-from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.site import Site
 from fairagent.search.rerank.base import PairScorer, Pool
 from fairagent.search.rerank.relevance import ChainConfig
@@ -113,20 +111,6 @@ def test_the_budget_ends_in_the_middle_of_a_batch_and_the_rest_of_the_list_follo
     assert made.graph.asked == [("m2", "m1")] * 2
 
 
-def test_a_short_batch_does_not_end_the_search() -> None:
-    # The frontier holds f1 alone, fewer than a batch and than the budget left: its neighbor f3 must still be found.
-    score = Scores(OF)
-    reranker({"m1": ("f1",), "f1": ("f3",)}, score, policy="none", budget=6, batch=4).rerank(pool("m1"))
-    assert score.batches == [("m1",), ("f1",), ("f3",)]
-
-
-def test_without_neighbors_it_re_ranks_the_head_of_the_list() -> None:
-    score = Scores({"m1": 1, "m2": 3, "m3": 3, "m4": 9})
-    found = reranker({}, score, policy="none", budget=3, batch=2).rerank(pool("m1 m3 m2 m4"))
-    assert score.batches == [("m1", "m3"), ("m2",)]
-    assert found.ids == ("m2", "m3", "m1", "m4")
-
-
 # --- the policies by hand ---------------------------------------------------------------------------------------
 
 
@@ -141,13 +125,6 @@ def test_budget_by_hand() -> None:
     reranker(near, score, budget=8, batch=3).rerank(pool("m1 m2 m3 m4 f1 f2"))
     # Place 7: f lacks 7/2 - 2: f2. Place 8: f lacks 1 and none is left; m has 4 of 8/2: the first, m3.
     assert score.batches == [("m1", "f1", "m2"), ("f3", "m5", "m6"), ("f2", "m3")]
-
-
-def test_a_target_that_is_not_even() -> None:
-    # Target 1/4 female. Lacking, f against m: 1/4 3/4; 2/4 2/4, and m2 is better placed; 3/4 1/4; 0 1.
-    score = Scores(dict.fromkeys(["m1", "m2", "m3", "m4", "f1", "f2"], 1))
-    reranker({}, score, budget=4, batch=4).rerank(pool("m1 m2 m3 m4 f1 f2", target=(0.25, 0.75)))
-    assert score.batches == [("m1", "m2", "f1", "m3")]
 
 
 def test_documents_without_a_label_keep_their_share_of_the_budget() -> None:
@@ -191,16 +168,6 @@ def test_exposure_by_hand() -> None:
     found = made.rerank(pool("m1 m2 m3 f1 f2", n=2))
     assert score.batches == [("f1", "f2"), ("m4", "f3"), ("m1", "m2")]
     assert found.ids == ("m4", "f2")
-
-
-def test_a_policy_for_the_frontier_leaves_the_list_as_it_is() -> None:
-    near = {"m1": ("m5", "m6", "f3")}
-    for policy in ("budget", "exposure"):
-        score = Scores(dict.fromkeys(["m1", "m2", "m3", "m4", "m5", "m6", "f1", "f3"], 1))
-        reranker(near, score, policy=policy, where="frontier", budget=6, batch=2).rerank(pool("m1 m2 m3 m4 f1"))
-        assert score.batches[0] == ("m1", "m2"), policy
-        assert "f3" in score.batches[1], policy
-        assert score.batches[2] == ("m3", "m4"), policy
 
 
 # --- bad input and small pools ----------------------------------------------------------------------------------
@@ -418,13 +385,6 @@ def test_an_agent_serves_and_measures_what_the_engine_did_not_find() -> None:
     found = replace(plain, reranker=adaptive).search("who")
     assert [(hit.id, hit.groups["gender"]) for hit in found.hits] == [("m2", {"male": 1.0}), ("f9", {"female": 1.0})]
     assert found.trace.exposures[0].shares.tolist() == [0.5, 0.5]
-
-
-def test_a_pair_scorer_needs_texts() -> None:
-    scorer: PairScorer = Numbers()
-    with pytest.raises(UsageError, match="keeps no texts"):
-        PairScoring(Engine({}), scorer)(Query("q"), ("m1",))
-    assert texts_for(Query("q"), ("m1",), Texts({}))[0].title == "title of m1"
 
 
 @pytest.mark.usefixtures("graph")

@@ -18,7 +18,7 @@ from scripted import by_letter, collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, StepDiscount, Uniform
 from fairagent.search.rerank.base import Pool, pool_of
-from fairagent.search.rerank.exposure import FAIRNESS, STRICT, ExposureConfig, ExposureReranker
+from fairagent.search.rerank.exposure import STRICT, ExposureConfig, ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, OriginalReranker
 from fairagent.settings import Settings
 from fairagent.types import Exposure, FloatArray, Query, Ranking
@@ -70,18 +70,6 @@ def test_a_document_without_a_label_by_hand() -> None:
         assert order(reranker.rerank(pool([M, U, F], 2))) == [0, expected], (unlabeled, fairness)
 
 
-def test_a_document_without_a_label_loses_as_often_as_it_has_none() -> None:
-    # Relevance 1, .6, .2, 0. d0 has no label in both dimensions, d1 in one: 1 - 1, .6 - .5, .2, 0.
-    ranking = Ranking(("d0", "d1", "d2", "d3"), np.array([1.0, 0.6, 0.2, 0.0]))
-    memberships = (np.array([U, U, F, M]), np.array([U, F, M, F]))
-    made = Pool(Query("q"), ranking, memberships, (np.array([0.5, 0.5]), np.array([0.5, 0.5])), 4)
-    assert order(ExposureReranker(fairness=0, unlabeled=0.5).rerank(made)) == [2, 1, 0, 3]
-
-
-def test_no_label_among_all_candidates_leaves_the_order() -> None:
-    assert order(ExposureReranker().rerank(pool([U, U, U], 3))) == [0, 1, 2]
-
-
 def test_the_last_rank_counts_an_exposure_of_nothing_as_ln_2() -> None:
     # d0 has no label; nothing is open after rank 3, so with a third one without a label nothing was exposed at all.
     # Weights 1, 1, .63093 must leave exactly 0, not a rounding error of either sign.
@@ -110,24 +98,6 @@ def test_a_dimension_counts_by_its_importance(importance: tuple[float, ...], sec
     # As in HAND: d1 has (1/2) / 2 more relevance than d2 and d3, which are tied, and each of these closes one gap of
     # .215762. With fairness 4 that is enough from an importance of TURN / 4 = .29 on. A sum below 1 stays what it is.
     assert order(ExposureReranker(fairness=4).rerank(two(importance))) == [0, second]
-
-
-def test_of_several_dimensions_each_counts_by_its_share() -> None:
-    # Of (1, 1) each counts a half, so the gap that d2 closes is worth it at twice the fairness.
-    for fairness, second in ((2 * TURN - 0.01, 1), (2 * TURN + 0.01, 2)):
-        assert order(ExposureReranker(fairness=fairness).rerank(two((1, 1)))) == [0, second]
-    # Without importance each counts as a whole.
-    for fairness, second in ((TURN - 0.01, 1), (TURN + 0.01, 2)):
-        assert order(ExposureReranker(fairness=fairness).rerank(two())) == [0, second]
-
-
-def test_a_unit_says_what_a_difference_in_relevance_is_worth() -> None:
-    # HAND: d1 is by 1 of a range of 2 more relevant than d2. In units of 4 that is half as much.
-    hand = pool(HAND, 2)
-    for unit, turn in ((0.0, TURN), (2.0, TURN), (4.0, TURN / 2), (1.0, 2 * TURN)):
-        for fairness, second in ((turn - 0.001, 1), (turn + 0.001, 2)):
-            found = ExposureReranker(fairness=fairness).rerank(replace(hand, unit=unit))
-            assert order(found) == [0, second], (unit, fairness)
 
 
 # --- documents without a label ------------------------------------------------------------------------------------
@@ -186,11 +156,6 @@ def test_the_unlabeled_are_ignored_where_that_is_asked_for() -> None:
 # --- settings ---------------------------------------------------------------------------------------------------
 
 
-def test_the_defaults() -> None:
-    assert ExposureReranker().fairness == ExposureConfig().fairness == FAIRNESS
-    assert ExposureReranker().unlabeled == ExposureConfig().unlabeled == 0
-
-
 @pytest.mark.parametrize("fairness", [-1, [1, 0.5], "much"])
 def test_a_fairness_that_makes_no_sense(fairness: Any) -> None:
     with pytest.raises(ValidationError):
@@ -208,19 +173,7 @@ def test_a_stricter_one_gives_exposure_more_weight() -> None:
     assert ChainReranker((made, plain)).stricter() is None
 
 
-def test_a_chain_of_none_has_no_stricter_one() -> None:
-    assert ChainReranker(()).stricter() is None
-
-
 # --- edges ------------------------------------------------------------------------------------------------------
-
-
-def test_without_fairness_it_is_the_order_of_relevance() -> None:
-    assert order(ExposureReranker(fairness=0).rerank(pool([M, F, M, F, M], 5))) == [0, 1, 2, 3, 4]
-
-
-def test_scores_fall_strictly_from_1() -> None:
-    assert ExposureReranker().rerank(pool([M, F, M, F], 4)).scores.tolist() == [1.0, 0.75, 0.5, 0.25]
 
 
 def test_no_candidates() -> None:
@@ -228,36 +181,10 @@ def test_no_candidates() -> None:
     assert (found.ids, found.scores.shape) == ((), (0,))
 
 
-def test_more_ranks_than_candidates() -> None:
-    assert sorted(order(ExposureReranker().rerank(pool([M, F, U], 9)))) == [0, 1, 2]
-
-
-def test_equal_scores_and_equal_groups_go_to_the_better_placed() -> None:
-    assert order(ExposureReranker().rerank(pool([M, M, M], 3, scores=[2, 2, 2]))) == [0, 1, 2]
-
-
-def test_equal_scores_alternate_between_the_groups() -> None:
-    found = ExposureReranker().rerank(pool([M, M, M, F, F, F], 4, scores=[1] * 6))
-    assert sorted(order(found)) == [0, 1, 3, 4]
-
-
-def test_a_group_that_should_get_nothing_gets_what_relevance_alone_gives() -> None:
-    target = (0.0, 1.0)
-    assert order(ExposureReranker(fairness=10).rerank(pool([F, M, M], 2, target=target))) == [1, 2]
-    assert order(ExposureReranker(fairness=0).rerank(pool([F, M, M], 2, target=target))) == [0, 1]
-
-
 def test_ranks_without_weight_go_to_the_better_placed() -> None:
     # From rank 3 on nothing is at stake, not even a label; and kinds run out before the ranks do.
     assert order(ExposureReranker(discount=StepDiscount(2)).rerank(pool([M, F, U, M, F], 5))) == [0, 1, 2, 3, 4]
     assert order(ExposureReranker(discount=Geometric(1e-200)).rerank(pool([M, F, U, M, F], 5)))[2:] == [2, 3, 4]
-
-
-def test_the_discount_decides_what_a_rank_is_worth() -> None:
-    # With equal weights d3 makes up for d0; with steep ones, 1 : .3 : .09, d3 and d5 together do not.
-    rows = [M, M, M, F, M, F]
-    assert order(ExposureReranker(fairness=5, discount=Uniform()).rerank(pool(rows, 4))) == [0, 3, 1, 5]
-    assert order(ExposureReranker(fairness=5, discount=Geometric(0.3)).rerank(pool(rows, 4))) == [0, 3, 5, 1]
 
 
 # --- the objective written out ----------------------------------------------------------------------------------

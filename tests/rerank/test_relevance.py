@@ -40,19 +40,11 @@ def test_original_orders_by_the_users_query() -> None:
     assert (found.ids, found.scores.tolist()) == (("b", "c"), [3.0, 2.0])
 
 
-def test_original_breaks_ties_by_id() -> None:
-    assert OriginalReranker(Scores(c=1, b=1, a=1, d=2)).rerank(pool(3, c=9, b=8, a=7, d=6)).ids == ("d", "a", "b")
-
-
 def test_fused_by_hand() -> None:
     # original 0, 4, 2 -> 0, 1, 1/2; refined 9, 7, 5 -> 1, 1/2, 0; a quarter of the latter: 1/4, 7/8, 3/8
     found = FusedReranker(Scores(a=0, b=4, c=2), refined=0.25).rerank(pool(3, a=9, b=7, c=5))
     assert found.ids == ("b", "c", "a")
     assert found.scores.tolist() == [0.875, 0.375, 0.25]
-
-
-def test_fused_breaks_ties_by_id() -> None:
-    assert FusedReranker(Scores(b=0, a=1), refined=0.5).rerank(pool(2, b=2, a=1)).ids == ("a", "b")
 
 
 def test_the_ends_of_fused_are_the_two_orders() -> None:

@@ -18,10 +18,8 @@ from fairagent.errors import DataError, UsageError
 from fairagent.papers.rivals.representative import (
     RepresentativeConfig,
     RepresentativeReranker,
-    counting_one,
     draw_order,
     raked,
-    with_unknown,
 )
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sampler_log_scores
@@ -166,11 +164,6 @@ def test_raking_meets_all_targets_where_every_combination_is_there(
     assert np.bincount(kinds[:, 1], found, len(b)) == pytest.approx(b, abs=1e-9)
 
 
-def test_rows_and_targets() -> None:
-    assert counting_one(np.array([[0.0, 2.0, 2.0], [0, 0, 0]])).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
-    assert with_unknown(np.zeros((0, 3)), np.array([0.5, 0.5])).tolist() == [0, 0.5, 0.5]
-
-
 # --- expectation ------------------------------------------------------------------------------------------------
 
 
@@ -243,11 +236,6 @@ def test_the_ranking_is_pinned() -> None:
     # Results of published runs depend on it.
     found = RepresentativeReranker(alpha=1).rerank(pool("mmmfu" * 20, 8, topic="1"))
     assert found.ids == ("m62", "f53", "f18", "f83", "f23", "m35", "f8", "m16")
-
-
-@pytest.mark.parametrize("size", [0, 1])
-def test_small_pools(size: int) -> None:
-    assert len(RepresentativeReranker().rerank(pool("f" * size, 3))) == size
 
 
 def test_numbers_out_of_range() -> None:
