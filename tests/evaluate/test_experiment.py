@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,30 +13,11 @@ from fairagent.evaluate.run import load_run, read_outcomes
 
 from . import words
 
-DELAYED = words.EXPERIMENT.replace("engine: words}", "engine: {kind: words, delay: 0.02}}").replace(
-    "{kind: words, order:", "{kind: words, delay: 0.02, order:"
-)
-
 
 @pytest.fixture(autouse=True)
 def _no_trouble():
     yield
     words.trouble.clear()
-
-
-def start(file: Path, folder: Path, workers: int = 2) -> subprocess.Popen[bytes]:
-    command = [sys.executable, words.__file__, str(file), str(folder), str(workers)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def wait_for_lines(process: subprocess.Popen[bytes], journal: Path, lines: int) -> None:
-    """Wait until the journal has so many lines, or the process is over."""
-    deadline = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < deadline:
-        if journal.exists() and journal.read_bytes().count(b"\n") >= lines:
-            return
-        time.sleep(0.002)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -52,37 +27,6 @@ def files(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in ("timings.csv", "journal.jsonl")
     }
-
-
-@pytest.mark.slow
-def test_killed_ten_times_it_comes_to_the_same(tmp_path: Path) -> None:
-    file = words.write(tmp_path, DELAYED.replace("0.02", "0.06"))
-    words.run(file, tmp_path / "whole", workers=8)
-    expected = files(tmp_path / "whole")
-    assert {"results.txt", "results.csv", "results.tex", "topics.csv", "run.json", "runs/plain.txt"} <= expected.keys()
-
-    moments = random.Random(20)
-    folder = tmp_path / "killed"
-    journal = folder / "journal.jsonl"
-    kills = 0
-    for _ in range(10):
-        process = start(file, folder)
-        done = journal.read_bytes().count(b"\n") if journal.exists() else 0
-        wait_for_lines(process, journal, done + moments.randint(0, 3))
-        time.sleep(moments.uniform(0, 0.06))
-        process.kill()
-        process.communicate()
-        kills += process.returncode == -signal.SIGKILL
-    assert kills == 10
-    assert not (folder / "results.csv").exists()
-
-    last = start(file, folder)
-    assert last.communicate()[1] == b""
-    assert last.returncode == 0
-    assert files(folder) == expected
-    # Nothing that was on the disk was done (and paid for) again.
-    done_once = [(outcome.topic, outcome.system) for outcome in read_outcomes(journal.parent)]
-    assert len(done_once) == len(set(done_once)) == 19 * 3
 
 
 def test_workers_and_order_change_nothing(tmp_path: Path) -> None:
@@ -208,21 +152,6 @@ def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> No
         words.run(file, tmp_path / "grown")
 
 
-def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    file = words.write(tmp_path, DELAYED.replace("0.02", "0.2"))
-    process = start(file, tmp_path / "run")
-    try:
-        wait_for_lines(process, tmp_path / "run" / "journal.jsonl", 1)
-        with pytest.raises(BackendUnavailable, match=f"process {process.pid} on .* is working in"):
-            words.run(file, tmp_path / "run")
-    finally:
-        process.kill()
-        process.communicate()
-    assert json.loads((tmp_path / "run" / "lock").read_text(encoding="utf-8"))["pid"] == process.pid
-    words.run(file, tmp_path / "run", workers=8, limit=1)
-    assert not (tmp_path / "run" / "lock").exists()
-
-
 def test_a_lock_of_another_host_is_not_broken(tmp_path: Path) -> None:
     file = words.write(tmp_path)
     (tmp_path / "run").mkdir()
@@ -284,19 +213,6 @@ def test_what_ends_a_run_leaves_partial_results(tmp_path: Path) -> None:
     assert 5 <= partial.comparisons[0].topics <= 10
     words.trouble.clear()
     assert not words.run(file, tmp_path / "run").partial
-    assert files(tmp_path / "run") == files(tmp_path / "whole")
-
-
-def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
-    file = words.write(tmp_path, DELAYED)
-    process = start(file, tmp_path / "run")
-    wait_for_lines(process, tmp_path / "run" / "journal.jsonl", 5)
-    process.send_signal(signal.SIGINT)
-    assert b"KeyboardInterrupt" in process.communicate(timeout=60)[1]
-    assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    assert not (tmp_path / "run" / "lock").exists()
-    words.run(file, tmp_path / "run")
-    words.run(file, tmp_path / "whole")
     assert files(tmp_path / "run") == files(tmp_path / "whole")
 
 

@@ -32,33 +32,17 @@ README = (ROOT / "evaluations" / "README.md").read_text(encoding="utf-8")
 OVERVIEW = README.partition("<!-- papers")[2].partition("<!-- /papers -->")[0]
 SEEDS = {"000": "fair_rag", "001": "utility", "002": "fairft", "003": "fair_qr", "004": "debias_rag"}
 COUNTS = {
-    ("fair_rag", "table_1"): 12,
-    ("fair_rag", "table_2"): 144,
-    ("utility", "table_1"): 115,
-    ("fairft", "table_3"): 231,
-    ("fairft", "table_4"): 231,
-    ("fairft", "table_6"): 220,
-    ("fairft", "table_7"): 220,
-    ("fairft", "table_8"): 32,
-    ("fair_qr", "key_results"): 8,
-    ("debias_rag", "table_1"): 20,
-    ("debias_rag", "table_2"): 14,
-    ("debias_rag", "table_3"): 12,
-    ("debias_rag", "table_4"): 18,
-    ("debias_rag", "table_6"): 8,
-    ("debias_rag", "table_7"): 3,
-    ("debias_rag", "table_8"): 28,
-    ("debias_rag", "fig_2"): 3,
-    ("debias_rag", "fig_4"): 4,
-    ("debias_rag", "fig_5"): 4,
-    ("fair_rag", "fig_3"): 0,
-    ("utility", "fig_k"): 0,
-    ("utility", "fig_4"): 0,
-    ("fairft", "fig_k"): 0,
-    ("fairft", "fig_steps"): 0,
-    ("fairft", "fig_both"): 0,
-    ("fairft", "fig_transfer"): 0,
-    ("debias_rag", "fig_3"): 0,
+    (paper, table): count
+    for paper, counts in {
+        "fair_rag": {"table_1": 12, "table_2": 144, "fig_3": 0},
+        "utility": {"table_1": 115, "fig_k": 0, "fig_4": 0},
+        "fairft": {"table_3": 231, "table_4": 231, "table_6": 220, "table_7": 220, "table_8": 32}
+        | dict.fromkeys(("fig_k", "fig_steps", "fig_both", "fig_transfer"), 0),
+        "fair_qr": {"key_results": 8},
+        "debias_rag": {"table_1": 20, "table_2": 14, "table_3": 12, "table_4": 18, "table_6": 8, "table_7": 3}
+        | {"table_8": 28, "fig_2": 3, "fig_3": 0, "fig_4": 4, "fig_5": 4},
+    }.items()
+    for table, count in counts.items()
 }
 """Paper and table -> how many numbers of it were read; 0: its file shows what prints none."""
 FILES = sorted(path for folder in SEEDS.values() for path in (PAPERS / folder).glob("*.yaml"))
