@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -68,6 +69,22 @@ class ArrayWriter:
         self._length += len(values)
 
 
+def write_lists(folder: Path, name: str, columns: Mapping[str, Any], pieces: Iterable[Sequence[NDArray[Any]]]) -> None:
+    """Write lists that come in pieces: their starts, (n + 1,), and their values in each of the typed `columns`."""
+    with ExitStack() as stack:
+        files = {"starts": np.int64, **columns}.items()
+        starts, *others = (
+            stack.enter_context(ArrayWriter(folder / f"{name}.{part}.npy", dtype)) for part, dtype in files
+        )
+        at = 0
+        starts.add(np.zeros(1, np.int64))
+        for own, *values in pieces:
+            starts.add(own[1:] + at)
+            for column, value in zip(others, values, strict=True):
+                column.add(value)
+            at += int(own[-1])
+
+
 class Strings:
     """Strings by number: one block of UTF-8 bytes and where each string starts in it."""
 
@@ -78,23 +95,14 @@ class Strings:
     def save(folder: Path, name: str, strings: Iterable[str]) -> None:
         """Write `<name>.bytes.npy` and `<name>.starts.npy` into `folder`."""
         encoded = [string.encode() for string in strings]
-        write_array(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
-        write_array(folder / f"{name}.starts.npy", starts_of([len(string) for string in encoded]))
+        block = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        write_lists(folder, name, {"bytes": np.uint8}, [(starts_of([len(string) for string in encoded]), block)])
 
     @staticmethod
     def join(parts: Iterable[Path], folder: Path, name: str) -> None:
         """Write the strings that `save` wrote into several folders, one after the other, into `folder`."""
-        with (
-            ArrayWriter(folder / f"{name}.bytes.npy", np.uint8) as block,
-            ArrayWriter(folder / f"{name}.starts.npy", np.int64) as starts,
-        ):
-            starts.add(np.zeros(1, np.int64))
-            at = 0
-            for part in parts:
-                own = mapped(part / f"{name}.bytes.npy")
-                block.add(own)
-                starts.add(mapped(part / f"{name}.starts.npy")[1:] + at)
-                at += len(own)
+        pieces = ([mapped(part / f"{name}.{file}.npy") for file in ("starts", "bytes")] for part in parts)
+        write_lists(folder, name, {"bytes": np.uint8}, pieces)
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Strings:

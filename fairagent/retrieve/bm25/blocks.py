@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csc_array
 
 from fairagent.retrieve.bm25.analysis import WordAnalyzer, open_analyzer
 from fairagent.retrieve.bm25.matrix import PARTS, TEXTS, Sparse, TermMatrix
-from fairagent.retrieve.catalog import ArrayWriter, Strings, mapped
+from fairagent.retrieve.catalog import ArrayWriter, Strings, mapped, write_lists
 from fairagent.storage.arrays import write_array
 from fairagent.storage.digests import record_files
 from fairagent.storage.files import force
@@ -205,17 +205,7 @@ class Blocks:
         return _columns(documents, terms, counts, (self._firsts[-1], last - first))
 
 
-def write_sparse(folder: Path, name: str, pieces: Iterator[Sparse]) -> None:
+def write_sparse(folder: Path, name: str, pieces: Iterable[Sparse]) -> None:
     """Write lists, which come in pieces one after the other, into `folder` for `Sparse.load`."""
-    with (
-        ArrayWriter(folder / f"{name}.starts.npy", np.int64) as starts,
-        ArrayWriter(folder / f"{name}.numbers.npy", np.int32) as numbers,
-        ArrayWriter(folder / f"{name}.counts.npy", COUNT) as counts,
-    ):
-        at = 0
-        starts.add(np.zeros(1, np.int64))
-        for piece in pieces:
-            starts.add(piece.starts[1:] + at)
-            numbers.add(piece.numbers)
-            counts.add(piece.counts)
-            at += int(piece.starts[-1])
+    arrays = ((piece.starts, piece.numbers, piece.counts) for piece in pieces)
+    write_lists(folder, name, {"numbers": np.int32, "counts": COUNT}, arrays)
