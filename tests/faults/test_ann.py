@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from retrieve.test_ann import DOCUMENTS, ENCODER, QUERIES
+from guests.dense.test_ann import DOCUMENTS, ENCODER, QUERIES
 from retrieve.test_dense import MADE, Made, Words
 from typer.testing import CliRunner
 

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from evaluate import words
+from guests.dense.test_splade import Words as SparseWords
 from retrieve.conftest import MADE
 from retrieve.test_dense import Words
-from retrieve.test_splade import Words as SparseWords
 from typer.testing import CliRunner
 
 from fairagent.cli import app

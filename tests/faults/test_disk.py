@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 from evaluate import words
+from guests.dense.test_splade import Words as SparseWords
 from retrieve.conftest import Made
 from retrieve.test_dense import Words
-from retrieve.test_splade import Words as SparseWords
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate.run import read_outcomes

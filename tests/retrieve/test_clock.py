@@ -67,9 +67,3 @@ def test_each_thread_has_its_own(ticks):
     # The other's reading fell between this thread's two.
     assert others == [1]
     assert engine_seconds() - before == 3
-
-
-def test_searching_counts(retriever):
-    before = engine_seconds()
-    retriever.document_frequency("words that are not remembered from one time to the next")
-    assert engine_seconds() > before

@@ -1,14 +1,25 @@
-"""Relevance models by hand, on two documents of three terms."""
+"""Relevance models by hand, on two documents of three terms; BM25 + RM3 as a retriever."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairagent.retrieve.relevance_model import RM3, Postings, TermSource, relevance_model, share_out, top_words
+from fairagent.retrieve.base import TextSource, Vocabulary
+from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.relevance_model import (
+    RM3,
+    Postings,
+    RM3Retriever,
+    TermSource,
+    relevance_model,
+    share_out,
+    top_words,
+)
 from fairagent.types import FloatArray, Query, Ranking, Term
 
 
@@ -21,14 +32,9 @@ def postings_of(*documents: str, share: Sequence[float] = (0.5, 0.5, 0.5)) -> Po
         if letter in text
     ]
     row, term, count = zip(*entries, strict=True) if entries else ((), (), ())
-    return Postings(
-        np.array(row, dtype=np.intp),
-        np.array(term, dtype=np.intp),
-        np.array(count, dtype=float),
-        np.array([len(text) for text in documents], dtype=float),
-        np.array([10, 20, 30]),
-        np.array(share, dtype=float),
-    )
+    places = (np.array(one, dtype=np.intp) for one in (row, term))
+    lengths = np.array([len(text) for text in documents], dtype=float)
+    return Postings(*places, np.array(count, dtype=float), lengths, np.array([10, 20, 30]), np.array(share))
 
 
 class Letters:
@@ -52,76 +58,44 @@ def scores(*values: float) -> FloatArray:
     return np.array(values, dtype=float)
 
 
-def ranked_words(source, postings, scores, *how):
-    return [(word, scores[place]) for word, place in top_words(source, postings, scores, *how)]
+@pytest.mark.parametrize(
+    ("documents", "weights", "model"),
+    [
+        # "aab" with weight 3/4, "bc" with 1/4: P(a) = 3/4 * 2/3, P(b) = 3/4 * 1/3 + 1/4 * 1/2, P(c) = 1/4 * 1/2.
+        (("aab", "bc"), (3, 1), [0.5, 0.375, 0.125]),
+        (("aab", "bc"), (0, 5), [0, 0.5, 0.5]),
+        (("aab", "bc"), (0, 0), [0, 0, 0]),
+        ((), (), [0, 0, 0]),
+        # An empty document takes its weight with it.
+        (("", "ab"), (1, 1), [0.25, 0.25, 0]),
+    ],
+)
+def test_the_model_by_hand(documents: tuple[str, ...], weights: tuple[float, ...], model: list[float]) -> None:
+    assert relevance_model(postings_of(*documents), scores(*weights)) == pytest.approx(model)
 
 
-def test_the_stand_in_is_a_term_source(retriever):
-    assert isinstance(Letters(), TermSource)
-    assert isinstance(retriever, TermSource)
-
-
-# --- P(w|R)
-
-
-def test_two_documents_by_hand():
-    # "aab" with weight 3/4, "bc" with 1/4: P(a) = 3/4 * 2/3, P(b) = 3/4 * 1/3 + 1/4 * 1/2, P(c) = 1/4 * 1/2.
-    model = relevance_model(postings_of("aab", "bc"), scores(3, 1))
-    assert model == pytest.approx([0.5, 0.375, 0.125])
-
-
-def test_only_the_proportion_of_the_weights_counts():
-    postings = postings_of("aab", "bc", "cccc")
-    one, other = relevance_model(postings, scores(1, 2, 3)), relevance_model(postings, scores(10, 20, 30))
-    assert one == pytest.approx(other)
-    assert one.sum() == pytest.approx(1)
-
-
-def test_a_weight_of_0_leaves_a_document_out():
-    assert relevance_model(postings_of("aab", "bc"), scores(0, 5)) == pytest.approx([0, 0.5, 0.5])
-
-
-def test_no_weight_at_all():
-    assert relevance_model(postings_of("aab", "bc"), scores(0, 0)).tolist() == [0, 0, 0]
-    assert relevance_model(postings_of(), scores()).tolist() == [0, 0, 0]
-
-
-def test_an_empty_document_takes_its_weight_with_it():
-    assert relevance_model(postings_of("", "ab"), scores(1, 1)) == pytest.approx([0.25, 0.25, 0])
-
-
-# --- the best words
-
-
-def test_the_best_words_come_first_and_ties_in_vocabulary_order():
-    postings = postings_of("abc")
-    assert ranked_words(Letters(), postings, scores(0.2, 0.5, 0.2), 3, 1.0) == [("b", 0.5), ("a", 0.2), ("c", 0.2)]
-    assert ranked_words(Letters(), postings, scores(0.2, 0.2, 0.2), 2, 1.0) == [("a", 0.2), ("b", 0.2)]
-    assert ranked_words(Letters(), postings, scores(0.2, 0.5, 0.2), 1, 1.0) == [("b", 0.5)]
-
-
-def test_scores_that_are_not_positive_are_no_candidates():
-    assert ranked_words(Letters(), postings_of("abc"), scores(0.0, -1.0, 0.3), 3, 1.0) == [("c", 0.3)]
-    assert ranked_words(Letters(), postings_of("abc"), scores(0, 0, 0), 3, 1.0) == []
-
-
-def test_words_of_too_many_documents_are_left_out():
-    postings = postings_of("abc", share=(0.21, 0.2, 0.19))
-    assert ranked_words(Letters(), postings, scores(3, 2, 1), 3, 0.2) == [("b", 2), ("c", 1)]
-    assert ranked_words(Letters(), postings, scores(3, 2, 1), 3, 0.1) == []
-
-
-def test_words_to_skip_make_room_for_the_next():
-    postings = postings_of("abc")
-    assert ranked_words(Letters(), postings, scores(3, 2, 1), 2, 1.0, frozenset({"a"})) == [("b", 2), ("c", 1)]
-    assert ranked_words(Letters(), postings, scores(3, 2, 1), 2, 1.0, frozenset("xyz")) == [("a", 3), ("b", 2)]
-
-
-def test_terms_without_a_word_are_left_out():
-    assert ranked_words(Letters(blank="a"), postings_of("abc"), scores(3, 2, 1), 3, 1.0) == [("b", 2), ("c", 1)]
-
-
-# --- shares and RM3
+@pytest.mark.parametrize(
+    ("values", "how", "words"),
+    [
+        ((0.2, 0.5, 0.2), (3, 1.0), "bac"),
+        ((0.2, 0.2, 0.2), (2, 1.0), "ab"),
+        ((0.2, 0.5, 0.2), (1, 1.0), "b"),
+        ((0.0, -1.0, 0.3), (3, 1.0), "c"),
+        ((0, 0, 0), (3, 1.0), ""),
+        # In .21, .2 and .19 of all documents.
+        ((3, 2, 1), (3, 0.2), "bc"),
+        ((3, 2, 1), (3, 0.1), ""),
+        # Words to skip make room for the next.
+        ((3, 2, 1), (2, 1.0, frozenset("a")), "bc"),
+        ((3, 2, 1), (2, 1.0, frozenset("xyz")), "ab"),
+    ],
+)
+def test_the_best_words(values: tuple[float, ...], how: tuple[Any, ...], words: str) -> None:
+    # Of equal shares, where a tie is by the order of the vocabulary, unless the share is what counts.
+    postings = postings_of("abc", share=(0.21, 0.2, 0.19) if how[1] < 1 else (0.5, 0.5, 0.5))
+    best = top_words(Letters(), postings, scores(*values), *how)
+    assert [(word, place) for word, place in best] == [(word, "abc".index(word)) for word in words]
+    assert top_words(Letters(blank="abc"), postings, scores(*values), *how) == []
 
 
 def test_shares_are_proportional():
@@ -161,3 +135,42 @@ def test_an_expanded_query_finds_what_the_query_does_not(retriever):
     expanded = RM3(max_share=1.0).expand(retriever, query, plain)
     assert plain.ids == ("law2",)
     assert {"law1", "law2", "law3"} <= set(retriever.search(expanded, 100).ids)
+
+
+QUERY = Query("lawyer", "7")
+SMALL = RM3(documents=3, terms=5, weight=0.5, max_share=1.0)
+
+
+def test_it_is_the_search_for_the_expanded_query(retriever: BM25Retriever) -> None:
+    expanded = SMALL.expand(retriever, QUERY, retriever.search(QUERY, 3))
+    assert len(expanded.terms) == 5
+    found = RM3Retriever(retriever, SMALL).search(QUERY, 10)
+    expected = retriever.search(expanded, 10)
+    assert found.ids == expected.ids
+    assert found.scores.tolist() == expected.scores.tolist()
+    assert found.ids != retriever.search(QUERY, 10).ids
+    assert RM3Retriever(retriever, SMALL).score(QUERY, found.ids[::-1]) == pytest.approx(found.scores[::-1], abs=1e-4)
+
+
+def test_keywords_of_the_query_stay(retriever: BM25Retriever) -> None:
+    query = Query("lawyer", "7", (Term("harbor", 2.0),))
+    expanded = RM3Retriever(retriever, SMALL).expanded(query)
+    assert expanded.terms[0] == Term("harbor", 2.0)
+    assert len(expanded.terms) == 6
+    # The first documents are those of the whole query.
+    assert expanded == SMALL.expand(retriever, query, retriever.search(query, 3))
+
+
+@pytest.mark.parametrize(("query", "rm3"), [(Query("zzzz"), SMALL), (QUERY, RM3(documents=0))])
+def test_nothing_to_learn_from(retriever: BM25Retriever, query: Query, rm3: RM3) -> None:
+    assert RM3Retriever(retriever, rm3).expanded(query) is query
+    assert RM3Retriever(retriever, rm3).search(query, 5).ids == retriever.search(query, 5).ids
+
+
+def test_texts_are_the_engines_and_no_agent_expands_again(retriever: BM25Retriever) -> None:
+    rm3 = RM3Retriever(retriever)
+    assert isinstance(rm3, TextSource)
+    assert isinstance(rm3, Vocabulary)
+    assert not isinstance(rm3, TermSource)
+    assert rm3.document("law1") == retriever.document("law1")
+    assert rm3.document_frequency("lawyer") == retriever.document_frequency("lawyer") > 0

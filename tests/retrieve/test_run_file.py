@@ -1,4 +1,4 @@
-"""Run files: what stands where, and every fault with its line."""
+"""Engines without a search: run files, with every fault and its line; the judgments; and none at all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.retrieve.run_file import RunFile, check_scored, read_run
+from fairagent.retrieve.base import Retriever, TextSource, checked
+from fairagent.retrieve.run_file import (
+    EmptyRetriever,
+    QrelsRetriever,
+    Reading,
+    RunFile,
+    by_grade,
+    check_scored,
+    drawn,
+    read_run,
+)
+from fairagent.settings.parts import read_part
 from fairagent.types import Query
 
 TOPICS = ("1", "2")
@@ -58,11 +69,6 @@ def test_forms(tmp_path: Path, raw: bytes) -> None:
     assert (run["1"].ids, run["1"].scores.tolist()) == (("a,1", "b"), [7, 3.5])
 
 
-def test_commas_separate_too(tmp_path: Path) -> None:
-    run = read_run(written(tmp_path, "qid,Q0,docno,rank,score,run\n1, Q0, a, 1, 7, t\n1,Q0,b,2,3.5,t\n"), TOPICS)
-    assert run["1"].ids == ("a", "b")
-
-
 @pytest.mark.parametrize("separator", ["\t", " ", ",", ", "])
 def test_topic_and_document_alone_stand_as_in_the_file(tmp_path: Path, separator: str) -> None:
     text = "query_id docid\n1 b\n2 b\n1 a\n1 c\n"
@@ -104,19 +110,10 @@ def test_one_of_several_runs(tmp_path: Path) -> None:
     [
         ("1 0 a 2\n", 1, "are these qrels?"),
         ("1 1 a\n", 1, "is this a run of Task 2"),
-        (
-            "1 Q0 a 1 7\n",
-            1,
-            "expected 6 columns (topic, Q0, document, rank, score, tag) or 2 columns (topic, document)",
-        ),
-        (
-            "1 Q0 a 1 7 t\n1 Q0 b 2 6\n",
-            2,
-            "expected 6 columns (topic, Q0, document, rank, score, tag) as above, got 5",
-        ),
+        ("1 Q0 a 1 7\n", 1, "expected 6 columns"),
+        ("1 Q0 a 1 7 t\n1 Q0 b 2 6\n", 2, "as above, got 5"),
         ("1 Q0 a one 7 t\n", 1, "the rank 'one' is no whole number"),
         ("1 Q0 a 1 nan t\n", 1, "the score 'nan' is no finite number"),
-        ("1 Q0 a 1 high t\n", 1, "the score 'high' is no finite number"),
         ("1 Q0 a 1 7 t\n1 Q0 a 2 6 t\n", 2, "topic 1 has document 'a' in line 1 already; if the file holds"),
         ("1,a\n1,a\n", 2, "topic 1 has document 'a' in line 1 already"),
         ("1\ta\n1\t\n", 2, "the document id is empty"),
@@ -124,7 +121,6 @@ def test_one_of_several_runs(tmp_path: Path) -> None:
         ("1 Q0 a 1 7 t\n1 Q0 b 2 8 t\n", 2, "rank 2 of topic 1 has the score 8, and rank 1 (line 1) the lower one 7"),
         ("9 Q0 a 1 7 t\n", None, "ranks documents for none of the 2 topics"),
         ("", None, "there are no lines"),
-        ("id\tpage\n\n", None, "there are no lines"),
     ],
 )
 def test_faults(tmp_path: Path, text: str, line: int | None, fault: str) -> None:
@@ -149,3 +145,75 @@ def test_the_runs_of_trec_deep_learning(shared: Path) -> None:
     assert {id: len(found) for id, found in read_run(path, topics, "mt5_dl19").items()} == dict.fromkeys(topics, 100)
     # This one has ranks that equal scores share.
     assert len(read_run(path, topics, "tct_dl19")["1106007"]) == 100
+
+
+# --- the judgments, and no search
+
+GRADES = {
+    "T1": {"a": 0, "b": 3, "c": 2, "d": -1, "e": 2},
+    "T2": {f"d{n}": int(n < 20) for n in range(40)},
+    "T3": {"a": 0},
+}
+
+
+def engine(reading: Reading = "drawn", worst: bool = False, seed: int = 0) -> QrelsRetriever:
+    return QrelsRetriever(GRADES, reading, worst, seed)
+
+
+def test_the_oracle_finds_what_is_relevant_and_its_adversary_the_rest() -> None:
+    found = engine().search(Query("q", "T1"), 10)
+    assert set(found.ids) == {"b", "c", "e"}
+    assert found.scores.tolist() == [3.0, 2.0, 1.0]
+    assert set(engine(worst=True).search(Query("q", "T1"), 10).ids) == {"a", "d"}
+
+
+def test_sorted_is_all_of_them_by_grade_and_then_in_the_order_of_the_judgments() -> None:
+    best, worst = engine("sorted"), engine("sorted", worst=True)
+    assert best.search(Query("q", "T1"), 10).ids == ("b", "c", "e", "a", "d")
+    assert worst.search(Query("q", "T1"), 10).ids == ("d", "a", "c", "e", "b")
+    found = best.search(Query("q", "T1"), 2)
+    assert (found.ids, found.scores.tolist()) == (("b", "c"), [5.0, 4.0])
+    assert by_grade({}) == []
+
+
+def test_a_draw_depends_on_the_seed_and_the_topic_alone() -> None:
+    first = engine().search(Query("q", "T2"), 20).ids
+    other = engine()
+    other.search(Query("q", "T1"), 5)
+    assert other.search(Query("other words", "T2"), 20).ids == first
+    assert engine().search(Query("q", "T2"), 5).ids == first[:5]
+    assert engine(seed=1).search(Query("q", "T2"), 20).ids != first
+    assert sorted(first) == sorted(f"d{n}" for n in range(20))
+    assert drawn([], np.random.default_rng(0)) == []
+
+
+@pytest.mark.parametrize("topic", ["", "T3", "T9"])
+def test_nothing_is_found_where_nothing_is_known(topic: str) -> None:
+    found = checked(Query("q"), engine().search(Query("q", topic), 5))
+    assert len(found) == 0
+    assert engine().score(Query("q", "T9"), ["a", "z"]).tolist() == [0.0, 0.0]
+
+
+def test_scores_are_grades_and_negative_for_the_adversary() -> None:
+    assert engine().score(Query("q", "T1"), ["b", "z", "a", "d"]).tolist() == [3.0, 0.0, 0.0, -1.0]
+    assert engine(worst=True).score(Query("q", "T1"), ["b", "d"]).tolist() == [-3.0, 1.0]
+    assert engine().score(Query("q", "T1"), []).tolist() == []
+
+
+@pytest.mark.parametrize(("kind", "worst"), [("oracle", False), ("adversarial", True)])
+@pytest.mark.parametrize("reading", ["drawn", "sorted"])
+def test_settings_name_them(kind: str, worst: bool, reading: Reading) -> None:
+    site = type("Site", (), {"seed": 5, "collection": type("C", (), {"qrels": GRADES}), "stateless": True})
+    made = read_part("engine", {"kind": kind, "reading": reading}).build(site)
+    assert (made.reading, made.worst, made.seed, made.grades) == (reading, worst, 5, GRADES)
+
+
+def test_no_search_at_all() -> None:
+    nothing: Retriever = read_part("engine", "none").build(None)
+    assert isinstance(nothing, EmptyRetriever)
+    assert len(checked(Query("q"), nothing.search(Query("q", "T1"), 10))) == 0
+    assert nothing.score(Query("q"), ["a", "b"]).tolist() == [0.0, 0.0]
+    # It keeps texts, of no document: answers are then written from nothing, and no error is made of that.
+    assert isinstance(nothing, TextSource)
+    with pytest.raises(DataError, match="so there is no 'a'"):
+        nothing.document("a")

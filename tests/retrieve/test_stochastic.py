@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import UsageError
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.stochastic import (
@@ -106,34 +106,10 @@ def test_samples_are_those_of_the_topic_whatever_is_served() -> None:
     assert samples.ranking(4).ids == tuple(f"d{i}" for i in samples.rankings[4])
 
 
-@pytest.mark.parametrize(("scores", "size"), [([], 0), ([2.0], 1), ([2.0, 2.0], 2)])
-def test_fewer_documents_than_asked_for(scores: list[float], size: int) -> None:
-    engine = StochasticRetriever(Engine(scores), alpha=1)
-    assert len(engine.search(QUERY, 5)) == size
-    assert engine.sample(QUERY, 3, k=5).rankings.shape == (3, size)
-
-
-def test_equal_scores_are_uniform() -> None:
-    engine = StochasticRetriever(Engine([2.0] * 4), alpha=1e8)
-    samples = engine.sample(QUERY, 20_000, k=1)
-    assert chisquare(np.bincount(samples.rankings[:, 0], minlength=4)).pvalue > 1e-4
-
-
-@pytest.mark.parametrize("score", [float("nan"), float("inf")])
-def test_a_score_that_is_no_number(score: float) -> None:
-    with pytest.raises(DataError, match="no finite number"):
-        StochasticRetriever(Engine([score, 1.0]), alpha=1).search(QUERY, 2)
-
-
 @pytest.mark.parametrize("wrong", [{"alpha": -1}, {"alpha": float("nan")}, {"seed": -1}, {"depth": 0}])
 def test_what_makes_no_sense(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         StochasticRetriever(Engine(TEN), **({"alpha": 1} | wrong))
-
-
-def test_no_documents_asked_for() -> None:
-    with pytest.raises(UsageError, match="n is"):
-        StochasticRetriever(Engine(TEN), alpha=1).search(QUERY, 0)
 
 
 def test_it_can_do_what_its_engine_can() -> None:

@@ -174,14 +174,3 @@ def test_documents_are_encoded_in_the_type_of_those_that_are_there(
         opened = vectors.encoder(here, BUNDLED)
         with vectors._work(here, BUNDLED, opened, lambda what, done: None) as work:
             assert work.dtype == earlier
-
-
-def test_the_manifest_is_of_this_very_embeddings(tmp_path: Path) -> None:
-    pytest.importorskip("faiss")
-    here = site(tmp_path, ann="always")
-    told(here)
-    manifest = AnnManifest.read(ann_folder(here, BUNDLED))
-    assert (manifest.documents, manifest.dimension, manifest.model) == (40, 64, "words")
-    import hashlib
-
-    assert manifest.vectors == hashlib.sha256((folder(here, BUNDLED) / "vectors.npy").read_bytes()).hexdigest()

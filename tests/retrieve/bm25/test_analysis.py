@@ -38,14 +38,6 @@ def test_terms(name, terms):
     assert open_analyzer(name).terms(TEXT) == terms
 
 
-def test_a_language_of_pystemmer_has_stems_and_no_stop_words():
-    assert open_analyzer("snowball-german").terms("Die Richterinnen GINGEN") == ["die", "richt", "ging"]
-
-
-def test_repeated_terms_repeat_in_order():
-    assert open_analyzer("english").terms("court law court the law courts") == ["court", "law", "court", "law", "court"]
-
-
 @pytest.mark.parametrize("text", ["", " ", "the", "\0", "?!", "the " * 100])
 def test_texts_without_terms(text):
     assert open_analyzer("english").terms(text) == []

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import textwrap
 from dataclasses import replace
 
 import pytest
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.manifest import MANIFEST, Manifest
-from fairagent.storage.digests import RECORD
+from fairagent.retrieve.manifest import Manifest
 from fairagent.types import Document, Query
 
 from ..conftest import MADE, Made
-from ..test_dense import broken_off
 
 SMALL = Made((Document("d1", "old text"), Document("d2", "older text")), name="small")
 
@@ -91,17 +86,6 @@ def test_an_index_of_something_else_is_refused_naming_every_difference(folder, w
     assert "`fairagent index --force`" in str(error.value)
 
 
-@pytest.mark.parametrize("values", [{"format": 2, "pyserini": "1.6.0"}, {"format": 99}])
-@pytest.mark.parametrize("collection", [None, SMALL])
-def test_an_index_of_another_version_is_refused_in_one_sentence(folder, values, collection):
-    assert len(BM25Retriever(folder)) == 2
-    path = folder / "fairagent.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | values))
-    expected = rf"another version of fairagent \(format {values['format']}, now {Manifest.FORMAT}\); build it again"
-    with pytest.raises(IndexMismatch, match=expected):
-        BM25Retriever(folder, collection)
-
-
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"collection": "small"}', '{"a": 1}', "\udcff"])
 def test_a_manifest_that_cannot_be_read(folder, text):
     (folder / "fairagent.json").write_text(text, errors="surrogateescape")
@@ -170,31 +154,10 @@ def test_a_build_that_fails_leaves_the_old_index_and_nothing_else(folder, collec
     assert [path.name for path in folder.parent.iterdir()] == ["index"]
 
 
-def test_a_build_that_is_interrupted_leaves_the_old_index_and_nothing_else(folder, monkeypatch):
-    monkeypatch.setattr(Breaking, "error", KeyboardInterrupt())
-    before = content(folder)
-    with pytest.raises(KeyboardInterrupt):
-        build_index(Breaking(SMALL.made * 1_000), folder)
-    assert content(folder) == before
-    assert [path.name for path in folder.parent.iterdir()] == ["index"]
-
-
 def test_an_unknown_analyzer_leaves_nothing(tmp_path):
     with pytest.raises(SettingsError, match="no analyzer 'klingon'"):
         build_index(SMALL, tmp_path / "index", "klingon")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_with_something_else_is_not_replaced(tmp_path):
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter1.tex").write_text("years of work")
-    (tmp_path / "file").write_text("years of work")
-    for name in ("thesis", "file"):
-        with pytest.raises(UsageError, match="was not made by fairagent; name a new or an empty folder"):
-            build_index(SMALL, tmp_path / name)
-    assert (tmp_path / "thesis" / "chapter1.tex").read_text() == (tmp_path / "file").read_text() == "years of work"
-    (tmp_path / "empty").mkdir()
-    assert build_index(SMALL, tmp_path / "empty").documents == 2
 
 
 def test_two_builds_of_one_index_do_not_mix(tmp_path):
@@ -208,63 +171,6 @@ def test_two_builds_of_one_index_do_not_mix(tmp_path):
     assert build_index(Meddling(MADE.made[:3]), tmp_path / "index").documents == 3
     assert len(BM25Retriever(tmp_path / "index")) == 3
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
-
-
-ENDLESS = """
-    from itertools import count
-    from pathlib import Path
-    from fairagent.retrieve.bm25.build import build_index
-    from fairagent.types import Document
-
-    class Endless:
-        name = "endless"
-        def documents(self):
-            for number in count():
-                if number == 100:
-                    print("ready", flush=True)
-                yield Document(f"e{number}", "text without end")
-        def fingerprint(self):
-            return "endless"
-
-    build_index(Endless(), Path(FOLDER))
-"""
-
-
-def test_a_build_that_is_killed_is_in_nobodys_way(folder):
-    script = textwrap.dedent(ENDLESS).replace("FOLDER", repr(str(folder)))
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as other:
-        try:
-            assert other.stdout is not None
-            assert other.stdout.readline() == "ready\n"
-            with pytest.raises(BackendUnavailable, match=r"is working in .*index.partial; wait for it"):
-                build_index(SMALL, folder)
-        finally:
-            other.kill()
-    assert sorted(path.name for path in folder.parent.iterdir()) == ["index", "index.partial"]
-    assert len(BM25Retriever(folder, SMALL)) == 2
-    changed = Made((Document("d3", "new text"),), "new")
-    build_index(changed, folder)
-    assert BM25Retriever(folder, changed).search(Query("text end"), 9).ids == ("d3",)
-    assert [path.name for path in folder.parent.iterdir()] == ["index"]
-
-
-def test_what_a_killed_build_left_is_not_added_to(folder):
-    broken_off(folder)
-    build_index(Made((Document("d3", "new text"),), "new"), folder)
-    retriever = BM25Retriever(folder)
-    assert [retriever.document_frequency(word) for word in ("text", "old", "new")] == [1, 0, 1]
-    assert [path.name for path in folder.parent.iterdir()] == ["index"]
-
-
-def test_the_same_collection_gives_the_same_arrays(tmp_path):
-    for name in ("one", "two"):
-        build_index(MADE, tmp_path / name)
-    one, two = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).glob("*.*") if path.name != RECORD}
-        for name in ("one", "two")
-    )
-    assert one == two
-    assert {MANIFEST, "ids.npy", "rows.numbers.npy", "columns.numbers.npy", "words.bytes.npy"} <= one.keys()
 
 
 def test_documents_keep_their_order_across_blocks(tmp_path):

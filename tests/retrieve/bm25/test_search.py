@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.types import Document, Query, Ranking, Term
@@ -18,6 +17,7 @@ from ..conftest import MADE, TIED, Made
 from .formula import bm25, kept_length
 
 LAWYER = Query("lawyer court")
+EVERY = [document.id for document in MADE.made]
 FRUIT = Made(
     (
         Document("d1", "apple apple pear banana"),
@@ -75,11 +75,9 @@ def test_scores_are_those_of_the_formula(retriever, text):
 
 
 def test_scores_are_32_bit_floats(retriever):
-    for number in range(100):
-        query = Query(
-            "lawyer harbor", terms=(Term("court town", 0.1 + number / 7), Term("odd", 10.0 ** (number % 9 - 4)))
-        )
-        scores = retriever.search(query, 100).scores
+    for number in range(9):
+        terms = Term("court town", 0.1 + number / 7), Term("odd", 10.0 ** (number - 4))
+        scores = retriever.search(Query("lawyer harbor", terms=terms), 100).scores
         assert (scores.astype(np.float32) == scores).all()
 
 
@@ -112,13 +110,6 @@ def test_a_weight_of_2_is_the_word_twice(retriever):
     assert scores_of(weighted) != scores_of(retriever.search(LAWYER, 100))
 
 
-def test_scores_are_linear_in_the_weights(retriever):
-    ids = ["law1", "law2", "law3", "long", "operators"]
-    lawyer, court = retriever.score(Query("lawyer"), ids), retriever.score(Query("court"), ids)
-    both = retriever.score(Query("lawyer", terms=(Term("court", 0.25),)), ids)
-    np.testing.assert_allclose(both, lawyer + 0.25 * court, rtol=1e-6)
-
-
 def test_a_keyword_of_several_words_gives_each_of_them_its_weight(retriever):
     phrase = retriever.search(Query("woman", terms=(Term("lawyer court", 0.5),)), 100)
     words = retriever.search(Query("woman", terms=(Term("lawyer", 0.5), Term("court", 0.5))), 100)
@@ -144,12 +135,6 @@ def test_ties_are_in_the_order_of_ids_at_the_cut_as_well(retriever):
         assert len(set(ranking.scores)) == 1
     # Two ties: one whole, one that the cut goes through.
     assert retriever.search(Query("town court"), 14).ids == ("law1", "law3", "law2", "operators", *ids[:10])
-
-
-def test_ids_are_ordered_by_code_points(retriever):
-    odd = retriever.search(Query("odd"), 100).ids
-    assert odd == tuple(sorted(odd))
-    assert len(odd) == 6
 
 
 @pytest.mark.parametrize("n", [0, -1])
@@ -206,17 +191,6 @@ def test_any_text_is_a_query(retriever, text, best):
     assert (score[1] > 0) == (best is not None)
 
 
-def test_operators_are_punctuation(retriever):
-    plain = retriever.search(Query("lawyer court"), 100)
-    operators = retriever.search(Query('+lawyer AND NOT (court")^~'), 100)
-    assert scores_of(operators) == scores_of(plain)
-
-
-def test_other_queries_find_other_documents(retriever):
-    texts = ["lawyer", "court", "harbor", "ocean", "адвокат", "律師", "弁護士", "😀", "odd", "woman"]
-    assert len({retriever.search(Query(text), 100).ids for text in texts}) == len(texts)
-
-
 def test_half_a_surrogate_pair_is_no_text(retriever):
     for ask in (
         lambda: retriever.search(Query("lawyer \ud800"), 5),
@@ -247,12 +221,6 @@ def test_documents_come_back_as_they_went_in(retriever):
     assert len(retriever) == len(MADE.made)
 
 
-def test_a_document_that_is_not_there(retriever):
-    for id in ("", "law", "law11", "LAW1", "law1\0", "\ud800", "x" * 5_000):
-        with pytest.raises(DataError, match=r"1 document id\(s\) are not in the index"):
-            retriever.document(id)
-
-
 def test_document_frequencies(retriever):
     counts = {word: retriever.document_frequency(word) for word in ("harbor", "Harbors", "lawyer", "the", "qqqq", "")}
     assert counts == {"harbor": 42, "Harbors": 42, "lawyer": 12, "the": 0, "qqqq": 0, "": 0}
@@ -260,23 +228,25 @@ def test_document_frequencies(retriever):
     assert retriever.document_frequency("harbor qqqq") == 0
 
 
-def test_no_index(tmp_path):
-    (tmp_path / "file").write_text("")
-    for folder in (tmp_path, tmp_path / "none", tmp_path / "file"):
-        with pytest.raises(BackendUnavailable, match=f"no index at {folder}; build it with `fairagent index`"):
-            BM25Retriever(folder)
+# --- scores of a given pool
 
 
-def test_a_relative_folder_is_that_of_the_moment(index, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "link").symlink_to(index)
-    assert BM25Retriever(Path("link")).search(LAWYER, 1).ids == ("law1",)
+def test_documents_without_a_query_term_score_0(retriever):
+    ids = ["empty", "law1", "stop-words-only", "tie00", "title-only"]
+    scores = retriever.score(Query("lawyer"), ids)
+    assert (scores > 0).tolist() == [False, True, False, False, True]
+    assert retriever.score(Query("qqqq"), EVERY).tolist() == [0.0] * len(EVERY)
 
 
-@pytest.mark.parametrize("lost", ["ids.npy", "columns.starts.npy", "rows.counts.npy", "words.bytes.npy"])
-def test_a_damaged_index_is_named(tmp_path, lost):
-    folder = tmp_path / "index"
-    build_index(FRUIT, folder)
-    (folder / lost).unlink()
-    with pytest.raises(IndexMismatch, match="damaged; build it again with `fairagent index --force`"):
-        BM25Retriever(folder)
+def test_no_ids_and_ids_in_an_array(retriever):
+    assert retriever.score(Query("lawyer"), []).shape == (0,)
+    assert retriever.score(Query("lawyer"), np.array(["law1", "tie00"]))[0] > 0
+
+
+def test_ids_that_are_not_in_the_index_are_named(retriever):
+    with pytest.raises(DataError, match=r"^2 document id\(s\) are not in the index: 'nobody', 'zz\\x00'$"):
+        retriever.score(Query("lawyer"), ["law1", "nobody", "zz\0"])
+    with pytest.raises(DataError, match=r"^9 document") as error:
+        retriever.score(Query("lawyer"), [f"unknown{number}" + "x" * 500 for number in range(9)])
+    assert "unknown4" in str(error.value)
+    assert len(str(error.value)) < 500

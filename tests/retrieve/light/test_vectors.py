@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from fairagent.errors import BackendUnavailable, IndexMismatch
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
@@ -18,7 +16,7 @@ from fairagent.retrieve.light.build import LSA, build_light, right_singular_vect
 from fairagent.retrieve.light.encoder import TERMS, LightEncoder
 from fairagent.types import Document, Query
 
-from ..conftest import MADE, Made
+from ..conftest import Made
 
 TOPICS = {
     "law": "lawyer court judge trial verdict attorney",
@@ -93,12 +91,6 @@ def test_words_that_the_index_lacks_have_no_part(dense: DenseRetriever) -> None:
     assert len(dense.search(Query("ทนายความ"), 5)) == 5
 
 
-def test_a_word_twice_weighs_twice(dense: DenseRetriever) -> None:
-    once, twice = (dense.query_vector(Query(text)) for text in ("verdict ocean", "verdict verdict ocean"))
-    alone = dense.query_vector(Query("verdict"))
-    assert twice @ alone > once @ alone
-
-
 def test_the_same_documents_give_the_same_files(folder: Path, engine: BM25Retriever, tmp_path: Path) -> None:
     build_light(engine, tmp_path / "again")
     files = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
@@ -129,49 +121,10 @@ def test_collections_of_next_to_nothing(tmp_path: Path, text: str) -> None:
     assert set(dense.search(Query("word"), 5).ids) == {"d1", "d2"}
 
 
-def test_documents_in_all_scripts(tmp_path: Path) -> None:
-    build_index(MADE, tmp_path / "index")
-    engine = BM25Retriever(tmp_path / "index")
-    build_light(engine, tmp_path / "light")
-    dense = DenseRetriever(tmp_path / "light", LightEncoder.open(engine, tmp_path / "light"), MADE)
-    assert len(dense.search(Query("harbor town"), len(MADE.made))) == len(MADE.made)
-    assert dense.search(Query("harbor"), 1).ids[0].startswith("tie")
-
-
 def test_progress_counts_the_documents(engine: BM25Retriever, tmp_path: Path) -> None:
     done: list[int] = []
     build_light(engine, tmp_path / "light", done.append)
     assert done == [90]
-
-
-@pytest.fixture
-def copy(folder: Path, engine: BM25Retriever, tmp_path: Path) -> Path:
-    build_light(engine, tmp_path / "light")
-    return tmp_path / "light"
-
-
-@pytest.mark.parametrize("name", ["light.table.npy", "light.terms.npy", "vectors.npy", "light.json"])
-def test_a_file_that_was_cut_short(copy: Path, engine: BM25Retriever, name: str) -> None:
-    path = copy / name
-    path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(IndexMismatch) as error:
-        DenseRetriever(copy, LightEncoder.open(engine, copy), made())
-    assert name in str(error.value)
-
-
-def test_vectors_of_another_collection_or_version(copy: Path, engine: BM25Retriever) -> None:
-    encoder = LightEncoder.open(engine, copy)
-    with pytest.raises(IndexMismatch, match="fingerprint"):
-        DenseRetriever(copy, encoder, made(state="edited"))
-    manifest = copy / "fairagent-dense.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 1}))
-    with pytest.raises(IndexMismatch, match="format"):
-        DenseRetriever(copy, encoder)
-
-
-def test_vectors_that_are_not_there(engine: BM25Retriever, tmp_path: Path) -> None:
-    with pytest.raises(BackendUnavailable, match="`fairagent index`"):
-        LightEncoder.open(engine, tmp_path / "nothing")
 
 
 def test_an_interrupted_build_leaves_nothing(engine: BM25Retriever, tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from retrieve.test_dense import Made
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.errors import BackendUnavailable, DataError
 from fairagent.guests.dense import ann as ann_build
 from fairagent.guests.dense.ann import FaissIndex, exact_lists
 from fairagent.retrieve import ann
@@ -21,8 +22,6 @@ from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.types import Document, FloatArray, Query
-
-from .test_dense import Made
 
 SIZE, COUNT, TOPICS = 32, 20_000, 60
 
@@ -123,11 +122,6 @@ def test_where_most_cells_are_looked_at_their_codes_still_say_what_is_close(fold
     assert not len(every.candidates(vector, manifest.documents // 10))
 
 
-@pytest.mark.parametrize("n", [10, 100, 500, 1000])
-def test_most_of_what_exact_search_finds_is_found(exact: DenseRetriever, approximate: DenseRetriever, n: int) -> None:
-    assert recall(exact, approximate, n) >= 0.95
-
-
 @pytest.mark.parametrize("group", ["side: many", "side: few"])
 def test_no_group_is_found_less(exact: DenseRetriever, approximate: DenseRetriever, group: str) -> None:
     """What is restricted to a group afterwards, or asks deeper for its sake, gets its share."""
@@ -151,11 +145,6 @@ def test_where_the_cells_hold_too_few_the_list_is_exact(
     monkeypatch.setattr(FaissIndex, "candidates", lambda self, vector, n: np.arange(n - 1))
     for query in QUERIES[:3]:
         assert approximate.search(query, 50).ids == exact.search(query, 50).ids
-
-
-def test_a_blank_query_and_vectors(exact: DenseRetriever, approximate: DenseRetriever) -> None:
-    assert approximate.search(Query(" "), 5).ids == ()
-    assert approximate.vectors(["d00037"]).tolist() == exact.vectors(["d00037"]).tolist()
 
 
 # --- the report ---------------------------------------------------------------------------------------------------
@@ -271,13 +260,6 @@ def test_without_faiss(exact: DenseRetriever, tmp_path: Path, monkeypatch: pytes
         build_ann(exact, tmp_path / "ann")
 
 
-def test_other_folders_are_not_replaced(exact: DenseRetriever, tmp_path: Path) -> None:
-    (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "dear.txt").write_text("...")
-    with pytest.raises(UsageError, match="was not made by fairagent"):
-        build_ann(exact, tmp_path / "letters")
-
-
 @pytest.mark.parametrize(
     ("when", "documents", "expected"),
     [("auto", 200_000, False), ("auto", 200_001, True), ("never", 10**7, False), ("always", 5, True)],
@@ -285,14 +267,3 @@ def test_other_folders_are_not_replaced(exact: DenseRetriever, tmp_path: Path) -
 def test_when_it_is_searched(when: ann.When, documents: int, expected: bool) -> None:
     pytest.importorskip("faiss")
     assert ann.wanted(when, documents) is expected
-
-
-def test_an_index_of_other_numbers_than_there_are(folder: Path, tmp_path: Path) -> None:
-    index = open_ann(folder / "ann", folder / "dense")
-    with pytest.raises(IndexMismatch, match="names documents that are not there"):
-        FaissIndex.looked_at(_of_fewer(index), ENCODER.made[0], 500, 10)
-
-
-def _of_fewer(index: FaissIndex) -> FaissIndex:
-    index.manifest = replace(index.manifest, documents=5)
-    return index

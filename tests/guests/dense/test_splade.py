@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from retrieve.test_dense import MADE, Made, broken_off
+from retrieve.test_dense import Words as DenseWords
 from scipy.sparse import csr_array
 from tiny_models import save_bert, save_masked
 
@@ -17,11 +19,7 @@ from fairagent.guests.dense import splade
 from fairagent.guests.dense.splade import SpladeEncoder, SpladeRetriever, build_splade_index
 from fairagent.retrieve import encoded
 from fairagent.retrieve.encoders import Embeddings
-from fairagent.retrieve.passages import PassageRetriever
 from fairagent.types import Document, Query, Term
-
-from .test_dense import MADE, Made, broken_off
-from .test_dense import Words as DenseWords
 
 
 @dataclass
@@ -105,14 +103,6 @@ def test_what_does_not_belong_is_refused(folder: Path, tmp_path: Path) -> None:
         SpladeRetriever(tmp_path / "none", Words())
 
 
-@pytest.mark.parametrize("name", ["starts.npy", "documents.npy", "weights.npy", "ids.npy", "probe.npy", "done.txt"])
-def test_a_damaged_index(tmp_path: Path, name: str) -> None:
-    build_splade_index(MADE, tmp_path / "index", Words())
-    (tmp_path / "index" / name).write_bytes(b"")
-    with pytest.raises(IndexMismatch, match="damaged"):
-        SpladeRetriever(tmp_path / "index", Words())
-
-
 def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splade, "CHUNK", 10)
     index, done = tmp_path / "index", []
@@ -142,14 +132,6 @@ def test_a_build_broken_off_at_its_end(tmp_path: Path, folder: Path) -> None:
     build_splade_index(MADE, index, encoder)
     assert encoder.encoded == [encoded.PROBE_TEXT]
     assert SpladeRetriever(index, Words()).search(Query("law"), 3).ids == tuple(id for id, _ in expected("law")[:3])
-
-
-def test_documents_by_their_best_passage(tmp_path: Path) -> None:
-    parts = [Document("a#1", "judge river"), Document("a#2", "judge"), Document("b#1", "tree"), Document("b#2", "law")]
-    build_splade_index(Made(parts), tmp_path / "index", Words())
-    engine = SpladeRetriever(tmp_path / "index", Words())
-    found = PassageRetriever(engine).search(Query("judge"), 5)
-    assert (found.ids, found.scores.tolist()) == (("a",), engine.score(Query("judge"), ["a#2"]).tolist())
 
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable
-from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import build_dense_index
 from fairagent.retrieve.encoders import open_encoder
-from fairagent.types import Document, Query
-
-from .test_dense import Made
 
 model2vec = pytest.importorskip("model2vec")
 
@@ -45,13 +40,6 @@ def test_vectors_are_means_of_known_words_with_length_one(folder: Path) -> None:
     assert encoder.documents([]).shape == (0, 3)
 
 
-def test_it_is_searched(folder: Path, tmp_path: Path) -> None:
-    documents = [Document("a", "judge court"), Document("b", "river boat"), Document("c", "")]
-    encoder = open_encoder(f"model2vec:{folder}")
-    build_dense_index(Made(documents), tmp_path / "index", encoder)
-    assert DenseRetriever(tmp_path / "index", encoder).search(Query("boat"), 2).ids == ("b", "a")
-
-
 def test_a_model_in_the_hub_cache(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
 
@@ -71,8 +59,3 @@ def test_what_is_not_on_this_machine_is_not_fetched(name: str, tmp_path: Path, m
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BackendUnavailable, match=f"no model2vec model '{name}' on this machine"):
         open_encoder(f"model2vec:{name}")
-
-
-def test_a_folder_with_something_else(tmp_path: Path) -> None:
-    with pytest.raises(BackendUnavailable, match="no model2vec model"):
-        open_encoder(f"model2vec:{tmp_path}")
