@@ -65,11 +65,11 @@ def test_the_message_is_a_table() -> None:
     text = said(["a", "c", "d", "b"], dimension="gender", n=3, shares={"female": ">= .4", "male": "< 2"})
     assert text.splitlines() == [
         "exposure in the first 3 of 4 documents, by gender",
-        "group      exposure  target   asked  result",
+        "group      exposure  target   bound  result",
         "female       0.0000  0.5000  >= 0.4  MISSED",
         "male         1.0000  0.5000     < 2     met",
         "(unknown)    0.2398",
-        "AWRF(unknown=ignore)@3 is 0.7842, asked >= 0.95: MISSED",
+        "AWRF(unknown=ignore)@3 is 0.7842, bound >= 0.95: MISSED",
     ]
 
 
@@ -77,10 +77,10 @@ def test_each_demand_alone_decides() -> None:
     ranking = ["a", "c", "b"]
     assert_exposure(ranking, GENDER, HALF, at_least=0.9, shares={"female": ">= .2", "male": "<= .8"})
     fairness = awrf(1 / math.log2(3) / (2 + 1 / math.log2(3)))
-    assert f"AWRF(unknown=ignore)@20 is {fairness:.4f}, asked >= 0.99: MISSED" in said(ranking, at_least=0.99)
+    assert f"AWRF(unknown=ignore)@20 is {fairness:.4f}, bound >= 0.99: MISSED" in said(ranking, at_least=0.99)
     text = said(ranking, at_least=0.9, shares={"male": "< .7"})
     assert "MISSED" in text.splitlines()[3]
-    assert text.endswith("asked >= 0.9")
+    assert text.endswith("bound >= 0.9")
     assert "AWRF" not in said(ranking, at_least=None, shares={"male": "< .7"})
     assert_exposure(ranking, GENDER, HALF, at_least=None, shares={"male": "> .7"})
 
@@ -158,7 +158,7 @@ def test_targets_of_a_collection(tmp_path: Path) -> None:
         ({"shares": {"femal": "> 0"}}, UsageError, "shares: no group 'femal'; did you mean 'female'?"),
         ({"shares": {"female": "lots"}}, UsageError, "'lots' is no bound"),
         ({"shares": {"female": ">= baseline"}}, UsageError, "there is no baseline here"),
-        ({"at_least": None}, UsageError, "nothing is asked"),
+        ({"at_least": None}, UsageError, "there is no bound"),
     ],
 )
 def test_what_cannot_be_asked_is_an_error_and_no_failure(

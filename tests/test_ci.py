@@ -62,7 +62,7 @@ def test_a_test_that_fails_shows_the_table_and_its_own_line(folder: Path) -> Non
     done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_strict.py")
     assert done.returncode == 1
     assert "2 failed, 1 passed" in done.stdout
-    assert "asked >= 1: MISSED" in done.stdout
+    assert "bound >= 1: MISSED" in done.stdout
     assert Path(exposure.__file__).name not in done.stdout.replace("test_exposure.py", "")
 
 

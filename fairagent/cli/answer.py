@@ -35,7 +35,7 @@ def answer(
     transcript: options.TranscriptFile = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Search fairly, and answer from what was found.
+    """Search fairly, and answer from its hits.
 
     Prints the answer with its numbered sources, the exposure of the groups in what was retrieved and in what the answer
     rests on, and how it came about. Without more settings the answer is made of sentences of the documents;
@@ -44,7 +44,7 @@ def answer(
     was cut off is shown as far as it goes, and the exit code is 7.
     """
     from fairagent.guests.lucene.java import for_one_search
-    from fairagent.llm.exchange import transcript as kept_in
+    from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.answer import comparison_table
     from fairagent.report.record import answer_record, to_json
     from fairagent.search.pipeline import build, engine_alone, open_site, served
@@ -70,7 +70,7 @@ def answer(
             echo(piece, end="")
 
         site = open_site(settings=chosen)
-        with closing(site.models), kept_in(transcript):
+        with closing(site.models), transcript_in(transcript):
             name = site.collection.name
             agent, question = served(build(site)), query_of(query, topic, site.collection)
             results = [engine_alone(site).answer(question)] if beside else []

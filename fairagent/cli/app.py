@@ -62,10 +62,10 @@ class Commands(TyperGroup):
 
     def get_params(self, ctx: Any) -> Any:
         """The options; those that set up completion, which is done once, are not in the help."""
-        found: list[Any] = super().get_params(ctx)
-        for one in found:
+        params: list[Any] = super().get_params(ctx)
+        for one in params:
             one.hidden = one.hidden or one.name in COMPLETION
-        return found
+        return params
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that `ctx` (typer's context) names."""
@@ -113,22 +113,22 @@ app = typer.Typer(
 def command(name: str) -> Callable[..., Any] | typer.Typer:
     """The function of the command `name`, or the group of commands."""
     name = name.replace("-", "_")
-    found: Callable[..., Any] | typer.Typer = getattr(import_module(f"fairagent.cli.{name}"), name)
-    return found
+    function: Callable[..., Any] | typer.Typer = getattr(import_module(f"fairagent.cli.{name}"), name)
+    return function
 
 
 @cache
 def _command(name: str) -> Any:
     """What typer makes of it."""
-    found = command(name)
+    function = command(name)
     plain: dict[str, Any] = {"pretty_exceptions_short": False, "rich_markup_mode": None}
-    if isinstance(found, typer.Typer):
-        return get_group_from_info(TyperInfo(found, name=name), suggest_commands=True, **plain)
-    return get_command_from_info(CommandInfo(name=name, callback=found), **plain)
+    if isinstance(function, typer.Typer):
+        return get_group_from_info(TyperInfo(function, name=name), suggest_commands=True, **plain)
+    return get_command_from_info(CommandInfo(name=name, callback=function), **plain)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         echo(f"fairagent {installed_version()}")
         raise typer.Exit
 
@@ -176,7 +176,7 @@ def _end(number: int, frame: object) -> None:
 
 
 def _silenced() -> bool:
-    """Whether a terminal is gone, and with it whoever could read: what is said from here on must not be an error."""
+    """Whether a terminal is gone, and with it whoever could read: output from here on must not be an error."""
     gone = False
     for stream in (1, 2):
         try:

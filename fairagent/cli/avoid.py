@@ -39,7 +39,7 @@ def diagnose(
 ) -> None:
     """Let the settings' model say which of your passages are biased, and against whom; those are the library.
 
-    Replies are kept: whatever ends the work, repeat the command, and nothing is paid for twice.
+    Replies are cached: whatever ends the work, repeat the command, and nothing is paid for twice.
     """
     from fairagent.llm.models import Models
     from fairagent.llm.prompts import Prompts
@@ -54,17 +54,17 @@ def diagnose(
     kinds = classes or list(load_lexicon(lexicon).order)
     models = Models.of(chosen)
     try:
-        found = diagnosed(models.open(chosen.model), Prompts(chosen.prompts), passages, kinds, batch, on_error)
+        diagnosis = diagnosed(models.open(chosen.model), Prompts(chosen.prompts), passages, kinds, batch, on_error)
     finally:
         models.close()
-    for id, why in found.failed:
+    for id, why in diagnosis.failed:
         echo(f"{id}: not diagnosed: {why}", err=True)
-    if not found.passages:
-        raise UsageError(f"the model finds none of {found.seen} passages biased, so there is no library to write")
-    write_avoid(out, found.passages)
-    echo(f"{out}: {len(found.passages):,} of {found.seen:,} passages, in {found.usage.calls:,} calls")
-    if found.failed:
-        echo(f"{len(found.failed):,} passages are left out, since the model gave no usable reply", err=True)
+    if not diagnosis.passages:
+        raise UsageError(f"the model calls none of {diagnosis.seen} passages biased, so there is no library to write")
+    write_avoid(out, diagnosis.passages)
+    echo(f"{out}: {len(diagnosis.passages):,} of {diagnosis.seen:,} passages, in {diagnosis.usage.calls:,} calls")
+    if diagnosis.failed:
+        echo(f"{len(diagnosis.failed):,} passages are left out, since the model gave no usable reply", err=True)
         raise typer.Exit(PARTIAL)
 
 
@@ -91,8 +91,8 @@ def search(
     out: Out,
     masked: Annotated[bool, typer.Option("--masked", help="The model is a masked one. (default: causal)")] = False,
     length: Annotated[int, typer.Option("--length", metavar="N", min=1, help="The most words of a prompt.")] = 5,
-    width: Annotated[int, typer.Option("--width", metavar="N", min=1, help="Prompts kept (beam width).")] = 10,
-    kind: Annotated[str, typer.Option("--class", metavar="NAME", help="The bias class of the passages found.")] = "",
+    width: Annotated[int, typer.Option("--width", metavar="N", min=1, help="Prompts retained (beam width).")] = 10,
+    kind: Annotated[str, typer.Option("--class", metavar="NAME", help="The bias class of the passages.")] = "",
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="torch's. (default: a GPU if any)")] = "",
 ) -> None:
     """Search for prompts after which a local model goes on differently for each group (Auto-Debias)."""
@@ -103,14 +103,14 @@ def search(
     members = [tuple(word.strip() for word in group.split("/")) for group in groups]
     opened = open_local("masked" if masked else "causal", model, device)
     completions = LocalCompletions(opened, _lines(words))
-    found = search_prompts(completions, members, _lines(vocabulary), length, width)
-    passages = passages_of(found, completions, members, kind)
+    prompts = search_prompts(completions, members, _lines(vocabulary), length, width)
+    passages = passages_of(prompts, completions, members, kind)
     write_avoid(out, passages)
-    for prompt in found:
+    for prompt in prompts:
         echo(f"{prompt.divergence:.4f}  {prompt.text}")
     if completions.left_out:
         echo(f"left out, more than one token of the model's: {', '.join(completions.left_out)}")
-    echo(f"{out}: {len(passages):,} passages from {len(found):,} prompts")
+    echo(f"{out}: {len(passages):,} passages from {len(prompts):,} prompts")
 
 
 LARGEST = 1 << 26
@@ -120,9 +120,9 @@ LARGEST = 1 << 26
 def _lines(path: Path) -> list[str]:
     """The words of a file, a word a line; UsageError where there are none."""
     try:
-        found = [line.strip() for line in file_text(path, LARGEST).splitlines() if line.strip()]
+        words = [line.strip() for line in file_text(path, LARGEST).splitlines() if line.strip()]
     except (OSError, Malformed) as error:
         raise UsageError(f"{path}: cannot be read ({error})") from None
-    if not found:
+    if not words:
         raise UsageError(f"{path}: holds no word")
-    return found
+    return words

@@ -27,26 +27,26 @@ cache = typer.Typer(no_args_is_help=True, help="Count, show or delete the cached
 
 @cache.command("stats")
 def stats(settings: SettingsFile = None, assignments: Assignments = None, as_json: AsJson = False) -> None:
-    """Say how many replies are kept, of which models, and what they took when they were paid for."""
+    """Say how many replies are cached, of which models, and what they took when they were paid for."""
     from fairagent.llm.cache import CacheStats, ReplyCache
     from fairagent.report.record import to_json
 
     folder = _folder(settings, assignments)
     if folder.is_dir():
-        kept = ReplyCache(folder)
-        found = kept.stats()
-        kept.close()
+        store = ReplyCache(folder)
+        stats = store.stats()
+        store.close()
     else:
-        found = CacheStats(str(folder), 0, 0, 0, 0, 0.0, {})
+        stats = CacheStats(str(folder), 0, 0, 0, 0, 0.0, {})
     if as_json:
-        echo(to_json(asdict(found)))
+        echo(to_json(asdict(stats)))
         return
     out = console()
-    out.print(f"{found.folder}: {found.replies:,} replies, {found.bytes / 1e6:.1f} MB", soft_wrap=True)
-    for model, count in sorted(found.models.items()):
+    out.print(f"{stats.folder}: {stats.replies:,} replies, {stats.bytes / 1e6:.1f} MB", soft_wrap=True)
+    for model, count in sorted(stats.models.items()):
         out.print(f"  {model}: {count:,}", soft_wrap=True)
-    if found.replies:
-        out.print(f"they took {found.calls:,} calls, {found.tokens:,} tokens, ${found.dollars:.4f} at known prices")
+    if stats.replies:
+        out.print(f"they took {stats.calls:,} calls, {stats.tokens:,} tokens, ${stats.dollars:.4f} at known prices")
 
 
 @cache.command("show")
@@ -54,15 +54,15 @@ def show(
     key: Annotated[
         str | None, typer.Argument(metavar="KEY", help="The beginning of a reply's key.", show_default=False)
     ] = None,
-    newest: Annotated[bool, typer.Option("--newest", help="Show the reply that was kept last.")] = False,
+    newest: Annotated[bool, typer.Option("--newest", help="Show the newest reply.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="List at most N replies.")] = LISTED,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the kept replies, the last first, or show one: by the beginning of its key, or the newest.
+    """List the cached replies, the last first, or show one: by the beginning of its key, or the newest.
 
-    The cache keeps what models said, under a hash of what they were asked. What they were asked is in the transcript of
+    The cache has the replies of models, under a hash of the request. The requests are in the transcript of
     a run, or of a search with --transcript.
     """
     from fairagent.llm.cache import ReplyCache
@@ -71,34 +71,34 @@ def show(
     if key and newest:
         raise UsageError("name a key or --newest, not both")
     folder = _folder(settings, assignments)
-    found: list[tuple[str, ModelReply]] = []
+    entries: list[tuple[str, ModelReply]] = []
     if folder.is_dir():
-        with closing(ReplyCache(folder)) as kept:
-            those = (one for one in kept.newest() if one[0].startswith(key or ""))
-            found = list(islice(those, 1 if newest else None if key else limit))
+        with closing(ReplyCache(folder)) as store:
+            those = (one for one in store.newest() if one[0].startswith(key or ""))
+            entries = list(islice(those, 1 if newest else None if key else limit))
     one = bool(key) or newest
-    if one and not found:
-        raise UsageError(f"no reply{f' has a key that begins with {key!r}' if key else ' is kept'} in {folder}")
-    if key and len(found) > 1:
-        keys = "\n  ".join(id for id, _ in found[:LISTED])
-        raise UsageError(f"{len(found):,} replies have keys that begin with {key!r}; give more of one:\n  {keys}")
-    records = [{"key": id, **asdict(reply)} for id, reply in found]
+    if one and not entries:
+        raise UsageError(f"no reply{f' has a key that begins with {key!r}' if key else ' is cached'} in {folder}")
+    if key and len(entries) > 1:
+        keys = "\n  ".join(id for id, _ in entries[:LISTED])
+        raise UsageError(f"{len(entries):,} replies have keys that begin with {key!r}; give more of one:\n  {keys}")
+    records = [{"key": id, **asdict(reply)} for id, reply in entries]
     if as_json:
         echo(to_json(records[0] if one else {"folder": str(folder), "replies": records}))
     elif one:
-        _print_reply(*found[0])
+        _print_reply(*entries[0])
     else:
-        _list(found, folder)
+        _list(entries, folder)
 
 
-def _list(found: Sequence[tuple[str, ModelReply]], folder: Path) -> None:
+def _list(entries: Sequence[tuple[str, ModelReply]], folder: Path) -> None:
     from rich import box
     from rich.table import Table
 
     from fairagent.types.clean import in_line
 
-    if not found:
-        console().print(f"no replies are kept in {folder}", soft_wrap=True)
+    if not entries:
+        console().print(f"no replies are cached in {folder}", soft_wrap=True)
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for name in ("key", "model"):
@@ -106,7 +106,7 @@ def _list(found: Sequence[tuple[str, ModelReply]], folder: Path) -> None:
     for name in ("tokens in", "out"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("reply", no_wrap=True, overflow="ellipsis")
-    for id, reply in found:
+    for id, reply in entries:
         counts = f"{reply.input_tokens:,}", f"{reply.output_tokens:,}"
         table.add_row(id[:KEY_SHOWN], in_line(reply.model), *counts, in_line(reply.text[:200]))
     console().print(table)
@@ -127,23 +127,23 @@ def clear(
     assignments: Assignments = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Delete all kept replies: what was paid for is then paid for again."""
+    """Delete all cached replies: what was paid for is then paid for again."""
     from fairagent.llm.cache import ReplyCache
 
     folder = _folder(settings, assignments)
     if not folder.is_dir():
-        console().print(f"no replies are kept in {folder}", soft_wrap=True)
+        console().print(f"no replies are cached in {folder}", soft_wrap=True)
         return
-    kept = ReplyCache(folder)
+    store = ReplyCache(folder)
     if not yes:
-        typer.confirm(f"Delete the {kept.stats().replies:,} replies in {folder}?", abort=True)
-    removed = kept.clear()
-    kept.close()
+        typer.confirm(f"Delete the {store.stats().replies:,} replies in {folder}?", abort=True)
+    removed = store.clear()
+    store.close()
     console().print(f"{removed:,} replies deleted from {folder}", soft_wrap=True)
 
 
 def _folder(settings: Path | None, assignments: list[str] | None) -> Path:
     folder = settings_of(settings, assignments).cache
     if not folder:
-        raise UsageError("no replies are kept: `cache` is empty in the settings")
+        raise UsageError("no replies are cached: `cache` is empty in the settings")
     return Path(folder)

@@ -87,19 +87,19 @@ def sources_of(chosen: Settings, layers: Sequence[Layer]) -> dict[Place, str]:
 
     They are laid anew, one by one: what a part of another kind took the place of counts for nothing.
     """
-    found: dict[Place, str] = {}
+    sources: dict[Place, str] = {}
     merged: dict[str, Any] = {}
     for name, values in _with_profiles(layers):
         merged = lay(merged, values)
         # A place that is gone meanwhile was another part's.
-        found = {place: source for place, source in found.items() if _sets(merged, place)}
+        sources = {place: source for place, source in sources.items() if _sets(merged, place)}
         for place in leaves(chosen):
             if _sets(values, place):
-                found[place] = _variable(place) if name == ENVIRONMENT else name
+                sources[place] = _variable(place) if name == ENVIRONMENT else name
     for name, values in layers:
         if "profile" in values:
-            found[PROFILE] = _variable(PROFILE) if name == ENVIRONMENT else name
-    return {place: found[place] for place in leaves(chosen) if place in found}
+            sources[PROFILE] = _variable(PROFILE) if name == ENVIRONMENT else name
+    return {place: sources[place] for place in leaves(chosen) if place in sources}
 
 
 def _with_profiles(layers: Sequence[Layer]) -> Iterator[Layer]:
@@ -112,13 +112,13 @@ def _with_profiles(layers: Sequence[Layer]) -> Iterator[Layer]:
 
 def _sets(values: Mapping[str, Any], place: Place) -> bool:
     """Whether there is a value at `place`, which may stand in a part's short form."""
-    found: Any = {key: described(key, value) if key in SLOTS else value for key, value in values.items()}
+    inner: Any = {key: described(key, value) if key in SLOTS else value for key, value in values.items()}
     for part in place:
-        if isinstance(found, str):
-            found = {"kind": found}
-        if not isinstance(found, Mapping) or part not in found:
+        if isinstance(inner, str):
+            inner = {"kind": inner}
+        if not isinstance(inner, Mapping) or part not in inner:
             return False
-        found = found[part]
+        inner = inner[part]
     return True
 
 

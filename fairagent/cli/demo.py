@@ -45,8 +45,8 @@ def demo(
     agent = build(site)
     topics = list(collection.topics.values())
     # Steps that do not help are discarded; the story of one that did says more.
-    found = map(agent.search, topics)
-    helped = (one for one in found if any(step.weights and step.accepted for step in one.trace.steps))
+    results = map(agent.search, topics)
+    helped = (one for one in results if any(step.weights and step.accepted for step in one.trace.steps))
     result = next(helped, None) or agent.search(topics[0])
     out = console()
     out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")

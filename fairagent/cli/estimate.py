@@ -124,7 +124,7 @@ def check_only(file: Path, limit: int | None, as_json: bool) -> None:
         elif not any(row.calls for row in ready.costs):
             echo("\nno language model would be called")
         else:
-            echo("\nwhat language models would be asked:\n")
+            echo("\nwhat language models would be called:\n")
             print_estimate(ready.costs)
     if ready.exit_code:
         raise typer.Exit(ready.exit_code)

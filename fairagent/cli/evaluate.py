@@ -116,7 +116,7 @@ def evaluate(
             "--workers",
             metavar="N",
             min=1,
-            help=f"Topics at a time: in threads where a model is asked (default: {WORKERS}), else in processes "
+            help=f"Topics at a time: in threads where a model is called (default: {WORKERS}), else in processes "
             "(default: the cores, at most as many)",
         ),
     ] = None,
@@ -139,7 +139,7 @@ def evaluate(
 
     Everything is checked before anything runs. Whatever ends a run, even kill -9: repeat the command, and it goes on
     where it was and comes to the same results, and no call of a language model that was answered is paid for again.
-    A budget that is used up ends it too (exit code 6): what is done is kept. The folder gets the tables (text, CSV,
+    A budget that is used up ends it too (exit code 6): what is done stays. The folder gets the tables (text, CSV,
     LaTeX), the rankings as TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and
     a page to look at (report.html). Where the numbers of a finished run miss what the file asserts (`assert`), a table
     of these is printed last, and the exit code is 8.
@@ -170,7 +170,7 @@ def evaluate(
         build_indexes(checked, build_progress(bar, checked.collection))
     with (
         accounted(checked.plan) as models,
-        going_on(f"what is done is kept; {repeat}"),
+        going_on(f"what is done stays; {repeat}"),
         _workers(workers, dask, checked.plan) as opened,
         progress_bar() as bar,
     ):
@@ -269,7 +269,7 @@ def print_results(run: Run, as_json: bool, before: Mapping[str, Any] = {}, after
 
 
 def print_account(paid: Usage, error: bool = False) -> None:
-    """Print what was paid, if a model was asked, or the cache answered."""
+    """Print what was paid, if a model was called, or the cache answered."""
     if line := account(paid):
         (error_console() if error else console()).print(line, soft_wrap=True)
 

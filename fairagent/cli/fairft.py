@@ -31,7 +31,7 @@ def train(
     """Train the retriever that a settings file names.
 
     Whatever ends it, Ctrl-C or even kill -9: repeat the command, and it goes on from its last checkpoint to the same
-    model; what the language model was asked is kept. The trained retriever is the folder `model` of the run: name it
+    model; replies of the language model are cached. The trained retriever is the folder `model` of the run: name it
     as `encoder:` wherever a part takes an embedding model, as `engine: {kind: dense, encoder: DIR}` does.
     """
     from fairagent.papers.fairft.run import check, run_training

@@ -121,7 +121,7 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: in
     given = site
     site = replace(resolved(given, preparing=True), renew=True)
     for part in parts_of(site.settings):
-        # What is not installed is said before anything is built; what an index is of, once it is there.
+        # What is not installed is an error before anything is built; what an index is of, once it is there.
         with suppress(IndexMismatch):
             part.check(site)
     indexed = _ensure_index(site, force, workers, memory)

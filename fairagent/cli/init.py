@@ -36,7 +36,7 @@ def init(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option("--target", metavar="KIND", help="What each group should get, e.g. uniform. (default: asked for)"),
+        typer.Option("--target", metavar="KIND", help="What each group should get, e.g. uniform. (default: a prompt)"),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
 ) -> None:

@@ -125,9 +125,9 @@ def demo(
     with LocalServer(_file(file), 0, context, threads) as server:
         _tell(server)
         # A model of this size on one thread needs its time: minutes for few and short texts.
-        asked = {"name": server.name, "base_url": server.url, "context": server.context}
-        asked |= {"timeout": 600, "deadline": 1200}
-        settings = load_settings(overrides={**DEMO, "model": asked}, environ={})
+        model_settings = {"name": server.name, "base_url": server.url, "context": server.context}
+        model_settings |= {"timeout": 600, "deadline": 1200}
+        settings = load_settings(overrides={**DEMO, "model": model_settings}, environ={})
         site = open_site(write_demo(folder), folder / "index", settings)
         ensure_indexes(site)
         out = console()

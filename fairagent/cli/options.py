@@ -85,7 +85,7 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
         if not equals or not key.strip():
             raise UsageError(f"--set {assignment}: expected KEY=VALUE, e.g. --set rerank.kind=fused")
         value = nested(key.strip().split("."), parse_yaml(text, f"--set {key}"), f"--set {key}")
-        # A part in its short form, so that more can be said of it: engine=rm3, engine.terms=20.
+        # A part in its short form, so that more can be set: engine=rm3, engine.terms=20.
         layers += [{name: described(name, part) if name in SLOTS else part} for name, part in value.items()]
     return merge(*layers, {name: value for name, value in options.items() if value is not None})
 
@@ -156,7 +156,7 @@ def progress_bar() -> Progress:
 
 @contextmanager
 def going_on(how: str) -> Iterator[None]:
-    """Whoever interrupts what is done inside the block is told `how` to go on."""
+    """Note `how` to go on for whoever interrupts the block."""
     try:
         yield
     except KeyboardInterrupt as interrupted:

@@ -58,10 +58,10 @@ def try_prompt(
     log_prompts: options.LogPrompts = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Fill a template from a real search, and show what the model would be asked.
+    """Fill a template from a real search, and show the messages for the model.
 
     For the refining templates the first turn of the loop is run on the index; those that read documents get the first
-    ones, and those that no search can fill are shown with examples. With --send the model is asked, and its reply is
+    ones, and those that no search can fill are shown with examples. With --send the model is called, and its reply is
     shown with what the index and the loop do with it.
     """
     from fairagent.llm.prompts import Prompts

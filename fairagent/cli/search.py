@@ -68,7 +68,7 @@ def search(
     the plain query.
     """
     from fairagent.guests.lucene.java import for_one_search
-    from fairagent.llm.exchange import transcript as kept_in
+    from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.record import result_record, to_json
     from fairagent.search.pipeline import build, open_site, served
 
@@ -87,7 +87,7 @@ def search(
     for_one_search()
     with status(hidden=log_prompts):
         site = open_site(settings=chosen)
-        with closing(site.models), kept_in(transcript):
+        with closing(site.models), transcript_in(transcript):
             result = served(build(site)).search(query_of(query, topic, site.collection))
     if as_json:
         echo(to_json({"collection": site.collection.name, **result_record(result)}))
@@ -122,10 +122,10 @@ def _print(result: SearchResult, n: int) -> None:
 
     out = console()
     if not result.hits:
-        out.print("Nothing was found: no word of the query occurs in the index.")
+        out.print("No hits: no word of the query occurs in the index.")
         return
     if len(result.hits) < n:
-        out.print(f"Only {len(result.hits)} of the {n} documents asked for were found.")
+        out.print(f"Only {len(result.hits)} of the {n} documents wanted have a word of the query.")
     out.print(hits_table(result.hits))
     if result.trace.exposures:
         out.print(exposure_table(result.trace))

@@ -51,10 +51,10 @@ def compare(site: Site) -> Iterator[SystemMeans]:
     _run("warming up", agent)
     ranked: dict[str, list[tuple[str, ...]]] = {}
     settings: dict[str, Settings] = {}
-    for name, told in SYSTEMS.items():
+    for name, overrides in SYSTEMS.items():
         if name == FUSED and not agent.settings.engine.inner:
             continue
-        tried = build(with_settings(site, resolve(site.settings, told)))
+        tried = build(with_settings(site, resolve(site.settings, overrides)))
         means, rankings = _run(name, tried)
         ranked[name], settings[name] = [one.ids for one in rankings.values()], tried.settings
         equal = {one.system: one for one in equal_systems(ranked, settings)}

@@ -193,8 +193,8 @@ class _Evaluator(ir_measures.Evaluator):
         scores = RunConverter(run).as_dict_of_dict()
         for measure in self._measures:
             for topic, grades in self._qrels.items():
-                found = scores.get(topic, {})
-                ranking = sorted(found, key=lambda id: (-found[id], id))
+                scored = scores.get(topic, {})
+                ranking = sorted(scored, key=lambda id: (-scored[id], id))
                 yield Metric(topic, measure, measure.value(topic, grades, ranking))
 
 
@@ -217,5 +217,5 @@ class _Provider(ir_measures.Provider):
 nDCG, AWRF, nDCG_AWRF = _NDCG(), _AWRF(), _Product()
 
 if "fairagent" not in ir_measures.providers.registry:
-    # First in line: others tell measures by names, and these are told by what they are.
+    # First in line: others know measures by name, this one by class.
     ir_measures.DefaultPipeline.providers.insert(0, ir_measures.providers.register(_Provider()))

@@ -35,13 +35,13 @@ def fair_transformer(agent: Pipeline) -> Any:
         def transform(self, queries: Any) -> Any:
             pyterrier.validate.query_frame(queries, extra_columns=["query"], context=self)
             pairs = zip(queries["qid"], queries["query"], strict=True)
-            found = [agent.search(Query(str(text), str(topic))).ranking for topic, text in pairs]
-            rows = np.repeat(np.arange(len(queries)), [len(ranking) for ranking in found])
+            rankings = [agent.search(Query(str(text), str(topic))).ranking for topic, text in pairs]
+            rows = np.repeat(np.arange(len(queries)), [len(ranking) for ranking in rankings])
             results = queries.iloc[rows].reset_index(drop=True)
-            results["docno"] = np.array([id for ranking in found for id in ranking.ids], dtype=object)
+            results["docno"] = np.array([id for ranking in rankings for id in ranking.ids], dtype=object)
             first = pyterrier.model.FIRST_RANK
-            results["rank"] = np.array([first + place for one in found for place in range(len(one))], dtype=np.int64)
-            results["score"] = np.concatenate([np.zeros(0), *(ranking.scores for ranking in found)])
+            results["rank"] = np.array([first + place for one in rankings for place in range(len(one))], dtype=np.int64)
+            results["score"] = np.concatenate([np.zeros(0), *(ranking.scores for ranking in rankings)])
             return results
 
         def __repr__(self) -> str:

@@ -126,7 +126,7 @@ class Desk:
         return served(build(with_settings(self.site, self.origin.settings(choices))))
 
     def warm(self) -> None:
-        """Search a little, which starts what is slow at first; no model is asked."""
+        """Search a little, which starts what is slow at first; no model is called."""
         topics = islice(self.collection.topics.values(), WARMING)
         agent = self._agent(Choices())
         for query in [Query(one.query, one.id) for one in topics] or [Query(self.collection.name)]:

@@ -1,7 +1,7 @@
-"""A run for people who look into it: its topics, what each system made of them, and what models were asked.
+"""A run for people who look into it: its topics, what each system made of them, and the calls of models.
 
 The files are read anew when they have changed, so that a run that goes on is shown as far as it has come. A run of the
-folder is found by its name alone, which is compared with those that there are.
+folder is opened by its name alone, which is compared with the existing ones.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ TOPICS_SHOWN = 500
 EXCHANGES_SHOWN = 200
 """Of one topic and system."""
 LONGEST_SHOWN = 20_000
-"""Characters of a text of an exchange, unless the whole exchange is asked for."""
+"""Characters of a text of an exchange, unless the whole exchange is requested."""
 LONGEST_SEARCH = 200
 """Characters of what is searched for."""
 EXCERPT = 60
-"""Characters on each side of what was found."""
+"""Characters on each side of a match."""
 MATCHES_SHOWN = 3
 """Of a topic."""
 
@@ -84,8 +84,8 @@ class RunFolder:
         """The run and its topics, at most `TOPICS_SHOWN`: all, or those in which `text` occurs (in any case)."""
         if len(text) > LONGEST_SEARCH:
             raise UsageError(f"what is searched for is longer than {LONGEST_SEARCH} characters")
-        found = self._found(text.casefold()) if text else {}
-        rows = [self._row(topic, found.get(topic, [])) for topic in self.topics if not text or topic in found]
+        matches = self._matches(text.casefold()) if text else {}
+        rows = [self._row(topic, matches.get(topic, [])) for topic in self.topics if not text or topic in matches]
         plan = self.head["plan"]
         return {
             "name": self.folder.name,
@@ -105,7 +105,7 @@ class RunFolder:
     def topic(self, id: str) -> PlainRecord:
         """What every system made of a topic, with its exchanges; UsageError where the run has no such topic.
 
-        Those of no topic are under "": what was asked when the systems were opened.
+        Those of no topic are under "": calls made when the systems were opened.
         """
         if id and id not in self.topics:
             raise UsageError(f"the run {self.folder.name!r} has no topic {id!r}")
@@ -161,16 +161,16 @@ class RunFolder:
         """Exchanges that are no topic's: of what systems are opened with."""
         return sum(len(places) for (topic, _), places in self.exchanges.items() if not topic)
 
-    def _found(self, text: str) -> dict[str, list[PlainRecord]]:
+    def _matches(self, text: str) -> dict[str, list[PlainRecord]]:
         """Topic -> where `text` (casefolded) occurs in it."""
-        found: dict[str, list[PlainRecord]] = {}
+        matches: dict[str, list[PlainRecord]] = {}
         known = set(self.topics)
         for topic, system, where, whole in self._texts():
             at = whole.casefold().find(text)
             if at >= 0 and topic in known:
                 start, end = max(0, at - EXCERPT), at + len(text) + EXCERPT
-                found.setdefault(topic, []).append({"system": system, "where": where, "text": whole[start:end]})
-        return found
+                matches.setdefault(topic, []).append({"system": system, "where": where, "text": whole[start:end]})
+        return matches
 
     def _texts(self) -> Iterator[tuple[str, str, str, str]]:
         """All that can be searched: topic, system, what it is, text."""
@@ -238,10 +238,10 @@ def _state(folder: Path) -> State:
 
 def _stat(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        about = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return about.st_ino, about.st_size, about.st_mtime_ns
 
 
 @lru_cache(maxsize=OPEN)

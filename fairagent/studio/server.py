@@ -36,7 +36,7 @@ class RequestGuard:
     """An ASGI middleware that lets in who calls `port` of this machine by name, with `token` ("": nobody needs one).
 
     The token is in the header `Authorization: Bearer ...`, or in the address of a page: then a cookie keeps it, and the
-    page is asked for again without it, so that it stands in no address that somebody shares.
+    page is requested again without it, so that it stands in no address that somebody shares.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:

@@ -19,7 +19,7 @@ from fairagent.studio.server import KEY
 
 HOST = "127.0.0.1"
 PATIENCE = 2
-"""Seconds that requests have to end in when the server is asked to."""
+"""Seconds that requests have to end in when the server shuts down."""
 
 
 def listening(port: int) -> socket.socket:

@@ -64,7 +64,7 @@ ANSWER = "Nothing is known about this."
 class FilledTemplate:
     """A filled template; `about` says what it was filled with.
 
-    Without messages the model would not be asked, and `about` says why.
+    Without messages the model would not be called, and `about` says why.
     """
 
     messages: tuple[Message, ...]
@@ -83,7 +83,7 @@ class EffectRow(NamedTuple):
 class TryoutReply:
     """The outcome of sending it: the model's texts, what became of each item, and how it ended.
 
-    `result` is the search in which a refining template was asked.
+    `result` is the search in which a refining template was tried.
     """
 
     texts: tuple[str, ...]

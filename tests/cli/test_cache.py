@@ -79,9 +79,9 @@ def test_show_lists_the_newest_first_and_shows_one(call: Call, small: Small, ser
 
 
 def test_show_of_what_there_is_not(call: Call, small: Small, server: LoopbackServer) -> None:
-    assert "no replies are kept in .fairagent/replies" in call("cache", "show").stdout
+    assert "no replies are cached in .fairagent/replies" in call("cache", "show").stdout
     for arguments, says in (
-        (("--newest",), "no reply is kept in .fairagent/replies"),
+        (("--newest",), "no reply is cached in .fairagent/replies"),
         (("abc",), "no reply has a key that begins with 'abc'"),
         (("abc", "--newest"), "name a key or --newest, not both"),
     ):
@@ -103,7 +103,7 @@ def test_clear(call: Call, small: Small, server: LoopbackServer) -> None:
 
 def test_nothing_kept(call: Call) -> None:
     assert ".fairagent/replies: 0 replies" in call("cache", "stats").stdout
-    assert "no replies are kept in .fairagent/replies" in call("cache", "clear").stdout
+    assert "no replies are cached in .fairagent/replies" in call("cache", "clear").stdout
     assert not Path(".fairagent").exists()
     none = call("cache", "stats", "--set", "cache=''")
     assert none.exit_code == 2

@@ -54,7 +54,7 @@ def test_what_each_system_lacks(call: Call, file: Path) -> None:
         assert f"\n{found[system]} {said}" in result.stdout
     # Said once, whoever lacks it.
     assert result.stdout.count(KEY) == result.stdout.count(WEIGHTS) == 1
-    assert "what language models would be asked:" in result.stdout
+    assert "what language models would be called:" in result.stdout
     assert "Corrections of invalid replies" in result.stdout
     assert sorted(Path().rglob("*")) == before
 

@@ -109,7 +109,7 @@ def test_ctrl_c(call: Call, small: Small, tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert said == "fairagent: interrupted; what is done is kept; to go on, repeat the command\n"
+    assert said == "fairagent: interrupted; what is done stays; to go on, repeat the command\n"
     assert "PARTIAL" in Path("stopped/results.txt").read_text(encoding="utf-8")
     assert call("report", "stopped").exit_code == 0
 

@@ -123,7 +123,7 @@ def test_52_sigterm_ends_a_run_as_ctrl_c_does(file: Path, server: LoopbackServer
     process.send_signal(signal.SIGTERM)
     ended, said = life.finish(process)
     assert ended == 143, said
-    assert "fairagent: ended by SIGTERM; what is done is kept; to go on, repeat the command" in said
+    assert "fairagent: ended by SIGTERM; what is done stays; to go on, repeat the command" in said
     assert "Traceback" not in said
     assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
     assert load_run(tmp_path / "run").partial

@@ -293,7 +293,7 @@ def test_39_ctrl_c_keeps_what_is_done_and_the_budget(file: Path, server: Loopbac
     process.send_signal(signal.SIGINT)
     code, said = life.finish(process)
     assert code == 130, said
-    assert said.endswith("fairagent: interrupted; what is done is kept; to go on, repeat the command\n")
+    assert said.endswith("fairagent: interrupted; what is done stays; to go on, repeat the command\n")
     assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
     finished, _ = run(file, tmp_path / "run", FAIRAGENT_CACHE=str(tmp_path / ".fairagent" / "replies"))
     assert not finished.partial

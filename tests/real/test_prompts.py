@@ -260,7 +260,7 @@ def test_diagnose(tmp_path: Path, record: Record) -> None:
     assert record.templates == {"diagnose_bias"}
     assert record.faults == []
     # A model that finds nothing leaves no library, and says so.
-    assert result.exit_code == 0 or "finds none of 2 passages biased" in result.output
+    assert result.exit_code == 0 or "calls none of 2 passages biased" in result.output
     assert out.exists() == (result.exit_code == 0)
 
 

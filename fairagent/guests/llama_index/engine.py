@@ -111,7 +111,7 @@ def _beginning(node: BaseNode) -> str:
 
 
 REMEMBERED = 50_000
-"""Documents whose texts are kept at least: far more than the lists of one search hold."""
+"""Documents whose texts are cached at least: far more than the lists of one search hold."""
 
 
 class LlamaIndexRetriever:
@@ -184,8 +184,8 @@ class LlamaIndexRetriever:
 
     def _remember(self, ids: Sequence[str], nodes: Sequence[NodeWithScore]) -> None:
         with self._lock:
-            for id, found in zip(ids, nodes, strict=True):
-                self._seen.setdefault(id, {})[found.node.node_id] = document_of(found.node, id)
+            for id, node in zip(ids, nodes, strict=True):
+                self._seen.setdefault(id, {})[node.node.node_id] = document_of(node.node, id)
                 self._seen.move_to_end(id)
             while len(self._seen) > REMEMBERED:
                 self._seen.popitem(last=False)

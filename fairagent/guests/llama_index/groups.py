@@ -28,7 +28,7 @@ class MetadataGroups:
     """Groups of documents as the metadata of their nodes tell them.
 
     A value is a label, a list of labels (equal shares) or a mapping from labels to weights; where it is missing or
-    empty, the group is not known. The shares of a whole collection cannot be told, so there is no target `corpus`.
+    empty, the group is not known. The shares of a whole collection are not known, so there is no target `corpus`.
     """
 
     oracle: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class MetadataGroups:
         return np.asarray(rows / rows.sum(axis=1, keepdims=True), dtype=np.float64)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Not said: None. Raises UsageError for a dimension that there is not."""
+        """Not known: None. Raises UsageError for an unknown dimension."""
         self.labels(dimension)
         return None
 
@@ -120,13 +120,13 @@ def given(
     target: Target | Part | Mapping[str, Part] | None, dimensions: Iterable[str]
 ) -> dict[str, Mapping[str, float]]:
     """Those of the `dimensions` whose shares stand in the target."""
-    found = {}
+    shares_of = {}
     for dimension in dimensions:
         one = target.get(dimension) if isinstance(target, Mapping) else target
         shares = getattr(one, "shares", one)
         if isinstance(shares, Mapping):
-            found[dimension] = shares
-    return found
+            shares_of[dimension] = shares
+    return shares_of
 
 
 class Shelf:

@@ -43,7 +43,7 @@ from fairagent.papers.debias_rag.stage import DebiasRAG
 class FairFilterPostprocessor(BaseNodePostprocessor):
     """Takes nodes out of a context that would do harm to an answer, such as `FairFilter` finds; order and scores stay.
 
-    `on_filtered` is told the verdicts and what they cost.
+    `on_filtered` receives the verdicts and what they cost.
     """
 
     filter: SkipValidation[Filter]
@@ -71,7 +71,7 @@ class DebiasPostprocessor(BaseNodePostprocessor):
     """The nodes, and counterfactual contexts among them, that `DebiasRAG` chooses for a query, the best first.
 
     A context that it makes is a node of its own, whose metadata say `synthesized`; it works without any node, too.
-    Scores are DebiasRAG's. `on_debiased` is told how the choice came about.
+    Scores are DebiasRAG's. `on_debiased` receives how the choice came about.
     """
 
     debiasing: SkipValidation[DebiasRAG]
@@ -169,7 +169,7 @@ class FairRetriever(BaseRetriever):
         on_result: Callable[[SearchResult], None] | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
-        """Take the agent; `on_result` is told each search with its trace.
+        """Take the agent; `on_result` receives each search with its trace.
 
         Raises UsageError where the agent's engine keeps no texts.
         """
@@ -180,11 +180,11 @@ class FairRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """What the pipeline's search finds, and what it raises."""
-        found = self._agent.search(query_bundle.query_str)
+        result = self._agent.search(query_bundle.query_str)
         if self._on_result:
-            self._on_result(found)
-        texts = texts_for(found.query, found.ranking.ids, self._agent.retriever)
-        return [node_of(hit, text) for hit, text in zip(found.hits, texts, strict=True)]
+            self._on_result(result)
+        texts = texts_for(result.query, result.ranking.ids, self._agent.retriever)
+        return [node_of(hit, text) for hit, text in zip(result.hits, texts, strict=True)]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """The same in a thread of its own: the event loop goes on meanwhile."""

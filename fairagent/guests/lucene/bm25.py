@@ -99,9 +99,9 @@ class AnseriniRetriever(AnseriniEngine):
 
 
 def borrowed(words: AnseriniRetriever) -> dict[str, Any]:
-    """What an engine over another index of the same documents tells in its place."""
-    told = ("document", "documents", "document_frequency", "postings", "words", "analyze")
-    return {name: getattr(words, name) for name in told if hasattr(words, name)}
+    """What an engine over another index of the same documents has in its place."""
+    methods = ("document", "documents", "document_frequency", "postings", "words", "analyze")
+    return {name: getattr(words, name) for name in methods if hasattr(words, name)}
 
 
 ENGLISH = ("english", "english-krovetz", "english-nostem", "whitespace")

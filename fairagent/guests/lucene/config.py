@@ -127,7 +127,7 @@ class LuceneHnswConfig(AnseriniPart):
     encoder: str = Field(BUNDLED, min_length=1)
     """The encoder that made the index's embeddings; named as for `engine: dense`."""
     ef: int = Field(1000, ge=1)
-    """How many nodes of the graph are looked at, or as many as documents are asked for. More find more of the nearest,
+    """How many nodes of the graph are looked at, or as many as documents are wanted. More find more of the nearest,
     and take longer."""
     texts: str = ""
     """A BM25 index of the same documents, with their texts and terms, for titles, answers and words of the loop."""

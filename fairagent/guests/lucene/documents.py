@@ -42,8 +42,8 @@ def stored_document(index: AnseriniIndex, id: str) -> Document:
 def parsed(id: str, stored: str) -> Document:
     """The document that a stored text is: a JSON object, a page or record with tags, or plain text.
 
-    >>> found = parsed("7", '{"id": "7", "title": "Bonn", "contents": "A city.", "year": 1288}')
-    >>> found.id, found.title, found.text, found.extra
+    >>> document = parsed("7", '{"id": "7", "title": "Bonn", "contents": "A city.", "year": 1288}')
+    >>> document.id, document.title, document.text, document.extra
     ('7', 'Bonn', 'A city.', {'year': 1288})
     >>> parsed("7", "A city.").text
     'A city.'

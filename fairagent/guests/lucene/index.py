@@ -117,40 +117,40 @@ class AnseriniIndex:
     def hits(self, query: Any, n: int) -> Hits:
         """The best `n` documents for a Lucene query, those that match; ties by id, at the cut as well."""
         with self.java():
-            found = self._searcher.search(query, min(index(n), len(self)), _by_score_and_id())
-            text = write_json(found)
-        found = json.loads(text)["scoreDocs"]
+            top = self._searcher.search(query, min(index(n), len(self)), _by_score_and_id())
+            text = write_json(top)
+        scored = json.loads(text)["scoreDocs"]
         try:
-            names = [a2b_base64(id["bytes"])[id["offset"] : id["offset"] + id["length"]] for _, id in _fields(found)]
+            names = [a2b_base64(id["bytes"])[id["offset"] : id["offset"] + id["length"]] for _, id in _fields(scored)]
         except TypeError:
             raise IndexMismatch(f"documents of the index at {self.folder} have no id") from None
-        scores = np.array([score for score, _ in _fields(found)], np.float32)
-        return Hits(names, np.array([hit["doc"] for hit in found], np.intp), scores.astype(np.float64))
+        scores = np.array([score for score, _ in _fields(scored)], np.float32)
+        return Hits(names, np.array([hit["doc"] for hit in scored], np.intp), scores.astype(np.float64))
 
     def search(self, weights: Mapping[str, float], n: int) -> Ranking:
         """The best `n` documents for weighted terms."""
         with using_java():
             query = _weighted(weights)
-        found = self.hits(query, n)
-        return Ranking(tuple(name.decode() for name in found.names), found.scores)
+        hits = self.hits(query, n)
+        return Ranking(tuple(name.decode() for name in hits.names), hits.scores)
 
     def scores(self, weights: Mapping[str, float], ids: Sequence[str]) -> FloatArray:
         """The scores (n,) of documents for weighted terms, by one call; 0 where nothing matches.
 
         Raises DataError naming ids that are not in the index.
         """
-        found = self.pool(ids, weights)
-        scores = dict(zip(found.names, found.scores.tolist(), strict=True))
+        hits = self.pool(ids, weights)
+        scores = dict(zip(hits.names, hits.scores.tolist(), strict=True))
         return np.array([scores[_encoded(id)] for id in ids], np.float64)
 
     def pool(self, ids: Sequence[str], weights: Mapping[str, float] | None = None) -> Hits:
         """These documents, once each, scored by weighted terms; raises DataError naming ids that are not there."""
-        found = self._those([_encoded(id) for id in ids], weights or {})
-        there = set(found.names)
+        hits = self._those([_encoded(id) for id in ids], weights or {})
+        there = set(hits.names)
         if missing := [id for id in dict.fromkeys(ids) if _encoded(id) not in there]:
             named = ", ".join(f"{id[:60]!r}" for id in missing[:NAMED])
             raise DataError(f"{len(missing)} document id(s) are not in the index: {named}")
-        return found
+        return hits
 
     def name(self, number: int) -> str:
         """The id of the document with this number of Lucene's."""
@@ -208,7 +208,7 @@ class AnseriniIndex:
 
     def _check(self, kind: str) -> None:
         if not len(self):
-            raise DataError(f"the index at {self.folder} holds no documents: its build failed, or found nothing")
+            raise DataError(f"the index at {self.folder} holds no documents: its build failed, or had no documents")
         if deleted := self.reader.numDeletedDocs():
             raise DataError(
                 f"the index at {self.folder} has {deleted:,} deleted documents, whose words still count in scores; "
@@ -289,8 +289,8 @@ def _warn(what: str) -> None:
     log.warning("%s", what)
 
 
-def _fields(found: Sequence[Any]) -> Iterator[tuple[float, Any]]:
-    return (hit["fields"] for hit in found)
+def _fields(scored: Sequence[Any]) -> Iterator[tuple[float, Any]]:
+    return (hit["fields"] for hit in scored)
 
 
 def _encoded(id: str) -> bytes:

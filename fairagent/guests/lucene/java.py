@@ -1,4 +1,4 @@
-"""Java for Lucene: found, checked and started before anything of pyserini can start it wrongly.
+"""Java for Lucene: located, checked and started before anything of pyserini can start it wrongly.
 
 pyserini's own start asks for a Java module that slim runtimes lack, and the JVM then ends the whole Python
 process. So the JVM is started here, once a process, with pyserini's jar (Anserini with Lucene) and with `-Xrs`,
@@ -29,7 +29,7 @@ MINIMUM = 21
 """The oldest Java that runs the Lucene of pyserini 1.6."""
 
 QUIETED = 23
-"""From this Java on, one that Lucene's way of reading files makes print warnings unless it is told that it may."""
+"""From this Java on, one that Lucene's way of reading files makes print warnings unless it is allowed."""
 
 HEAP = "2g"
 """The largest heap of the JVM; the variable _JAVA_OPTIONS=-Xmx8g, which Java itself reads, beats it."""
@@ -71,13 +71,13 @@ def java_version(home: Path) -> int | None:
     text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
     if "JAVA_VERSION=" not in text:
         try:
-            asked = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
+            answer = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
         except OSError:
             return None
-        text = asked.stderr
+        text = answer.stderr
     # "1.8.0" is Java 8, "21.0.8" is Java 21.
-    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
-    return int(found.group(1)) if found else None
+    match = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else None
 
 
 def start_java() -> None:

@@ -48,7 +48,7 @@ ALIKE = 0.5
 class HnswRetriever(AnseriniEngine):
     """The nearest embeddings by Lucene's HNSW graph; scores are exact inner products with the stored embeddings.
 
-    `ef` nodes are looked at, or as many as documents are asked for: Lucene's score (1 + product) / 2 of quantized
+    `ef` nodes are looked at, or as many as documents are wanted: Lucene's score (1 + product) / 2 of quantized
     embeddings orders these, the inner product of the full ones those that are returned. A query is encoded as its text
     and keywords in one line; a blank one finds nothing. Ties are ordered by document id.
     """
@@ -98,8 +98,8 @@ class HnswRetriever(AnseriniEngine):
         wanted = min(max(n, self._ef), len(self))
         with self.index.java():
             nearest = java_class("org.apache.lucene.search.KnnFloatVectorQuery")(VECTOR, vector.tolist(), wanted)
-        found = self.index.hits(nearest, wanted)
-        return ranked(np.array(found.names, np.bytes_), self._products(found.numbers, vector), n)
+        hits = self.index.hits(nearest, wanted)
+        return ranked(np.array(hits.names, np.bytes_), self._products(hits.numbers, vector), n)
 
     @engine_time()
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -123,8 +123,8 @@ class HnswRetriever(AnseriniEngine):
         return vector
 
     def _numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        found = self.index.pool(ids)
-        numbers = dict(zip(found.names, found.numbers.tolist(), strict=True))
+        hits = self.index.pool(ids)
+        numbers = dict(zip(hits.names, hits.numbers.tolist(), strict=True))
         return np.array([numbers[id.encode()] for id in ids], np.intp)
 
     def _products(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
@@ -258,14 +258,14 @@ class ImpactRetriever(AnseriniEngine):
 
     def _weights(self, text: str) -> Counter[str]:
         assert self._encoder is not None
-        found: Counter[str] = Counter()
+        weights: Counter[str] = Counter()
         if text.strip():
             row = self._encoder.queries([text])
             for place, weight in zip(row.indices.tolist(), row.data.tolist(), strict=True):
                 # What is rounded to 0 would find documents with a score of 0.
                 if quantized := round(weight / self._scale * self._levels):
-                    found[self._encoder.vocabulary[place]] = quantized
-        return found
+                    weights[self._encoder.vocabulary[place]] = quantized
+        return weights
 
     def _check(self, encoder: QueryEncoder) -> None:
         known = set(encoder.vocabulary)

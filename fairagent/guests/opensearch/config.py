@@ -38,7 +38,7 @@ class OpenSearchConfig(Part):
     encoder: str = Field(BUNDLED, min_length=1)
     """The encoder that made the index's embeddings; named as for `engine: dense`."""
     candidates: int = Field(0, ge=0, le=10_000)
-    """`by: embeddings`, Elasticsearch: how many documents each shard looks at; 0: twice as many as are asked for."""
+    """`by: embeddings`, Elasticsearch: how many documents each shard looks at; 0: twice as many as are wanted."""
     api_key_env: str = ""
     """The environment variable with an API key, or with a whole `Bearer` token; empty: none is needed."""
     user_env: str = ""
@@ -116,7 +116,7 @@ class OpenSearchConfig(Part):
         return index
 
     def connect(self, environ: Mapping[str, str] = os.environ) -> ServerIndex:
-        """The index on its server; nothing is asked of it yet."""
+        """The index on its server; nothing is requested yet."""
         address = Address.find(self.url, self._credentials, environ)
         secure = tls(self.ca, self.verify) if address.url.startswith("https:") else None
         return ServerIndex(Server(address, self.timeout, self.attempts, secure), self.index, self.fields)

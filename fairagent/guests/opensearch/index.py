@@ -75,7 +75,7 @@ class Version:
 
     @property
     def hides_vectors(self) -> bool:
-        """Whether it leaves embeddings out of what it shows of a document, unless it is told not to."""
+        """Whether it leaves embeddings out of what it shows of a document, unless the request says not to."""
         return not self.is_opensearch and self.numbers >= (9, 2)
 
     def __str__(self) -> str:

@@ -50,7 +50,7 @@ def assert_exposure(
 
     `target` has the share of each group (label -> share, in sum 1; a group that is not named has none), or is the name
     of a target: "uniform", and with a collection "population" or "trec". AWRF(unknown=ignore)@n of the exposure has to
-    be `at_least` that, from 1 - ln 2 to 1 (None: not asked), and the exposure of a group, a share of what the known
+    be `at_least` that, from 1 - ln 2 to 1 (None: no bound), and the exposure of a group, a share of what the known
     groups have together, within the bound that `shares` says: `{"female": ">= .4"}`. Documents without a label are
     left out of both and shown beside them; where none has a label, AWRF is 1 - ln 2 and every share 0. Exposure goes by
     the discount 1 / log2(max(rank, 2)), as in the TREC Fair Ranking track and in experiments; what differs by 1e-9 or
@@ -58,7 +58,7 @@ def assert_exposure(
 
     Of a mapping that is large make a GroupTable once (`GroupTable.from_rows`).
 
-    Raises UsageError for a dimension, a group or a bound that there is not, and where nothing is asked; DataError for a
+    Raises UsageError for a dimension, a group or a bound that there is not, and without any bound; DataError for a
     target that does not add up to 1, a document that is ranked twice, and n < 1.
 
     >>> gender = {"a": "male", "b": "female", "c": "male", "d": None}
@@ -67,19 +67,19 @@ def assert_exposure(
     Traceback (most recent call last):
         ...
     AssertionError: exposure in 4 documents, by group
-    group      exposure  target   asked  result
+    group      exposure  target   bound  result
     female       0.2000  0.5000  >= 0.4  MISSED
     male         0.8000  0.5000
     (unknown)    0.2015
-    AWRF(unknown=ignore)@20 is 0.9493, asked >= 0.95: MISSED
+    AWRF(unknown=ignore)@20 is 0.9493, bound >= 0.95: MISSED
     """
     __tracebackhide__ = True  # pytest shows the line of the test
-    asked = {label: _bound(label, text) for label, text in (shares or {}).items()}
-    if at_least is None and not asked:
-        raise UsageError("assert_exposure: nothing is asked; give at_least, shares or both")
+    bounds = {label: _bound(label, text) for label, text in (shares or {}).items()}
+    if at_least is None and not bounds:
+        raise UsageError("assert_exposure: there is no bound; give at_least, shares or both")
     collection, dimension = _grouped(groups, dimension, target)
     due = make_target(target, dimension, collection, topic)
-    for label in asked:
+    for label in bounds:
         if label not in due.labels:
             raise UsageError(f"shares: no group {label!r}; {nearest(label, due.labels)}")
     ranked = _ranking(ranking)
@@ -90,21 +90,21 @@ def assert_exposure(
     wanted = None if at_least is None else Bound(">=", at_least)
     reached = wanted is None or wanted.holds(fairness)
     of_groups = dict(zip(exposure.labels, exposure.shares.tolist(), strict=True))
-    if reached and all(bound.holds(of_groups[label]) for label, bound in asked.items()):
+    if reached and all(bound.holds(of_groups[label]) for label, bound in bounds.items()):
         return
     shown = min(n, len(ranked.ids))
     among = f"{shown} documents" if shown == len(ranked.ids) else f"the first {shown} of {len(ranked.ids)} documents"
-    lines = [f"exposure in {among}, by {dimension}", _table(exposure, asked).text()]
+    lines = [f"exposure in {among}, by {dimension}", _table(exposure, bounds).text()]
     if wanted:
         verdict = "" if reached else ": MISSED"
-        lines.append(f"AWRF(unknown=ignore)@{n} is {fairness:.4f}, asked {wanted}{verdict}")
+        lines.append(f"AWRF(unknown=ignore)@{n} is {fairness:.4f}, bound {wanted}{verdict}")
     raise AssertionError("\n".join(lines))
 
 
 def _bound(label: str, text: str) -> Bound:
     bound = Bound.parse(text)
     if bound.relative:
-        raise UsageError(f"shares: {label!r}: there is no baseline here, so {text!r} cannot be asked")
+        raise UsageError(f"shares: {label!r}: there is no baseline here, so {text!r} has no meaning")
     return bound
 
 
@@ -124,7 +124,7 @@ def _ranking(shown: Shown) -> Ranking:
 
 
 def _grouped(groups: Grouped, dimension: str, target: str | Mapping[str, float]) -> tuple[Collection, str]:
-    """What holds the groups, and the dimension that is meant; UsageError where it is not said which of several."""
+    """What holds the groups, and the dimension that is meant; UsageError where several are possible."""
     if isinstance(groups, Mapping):
         dimension = dimension or "group"
         rows = [(id, {dimension: labels}) for id, labels in groups.items()]
@@ -140,11 +140,11 @@ def _grouped(groups: Grouped, dimension: str, target: str | Mapping[str, float])
     return collection, dimension or there[0]
 
 
-def _table(exposure: Exposure, asked: Mapping[str, Bound]) -> Table:
+def _table(exposure: Exposure, bounds: Mapping[str, Bound]) -> Table:
     lines: list[tuple[object, ...]] = []
     for label, share, due in zip(exposure.labels, exposure.shares.tolist(), exposure.target.tolist(), strict=True):
-        bound = asked.get(label)
+        bound = bounds.get(label)
         result = "" if bound is None else "met" if bound.holds(share) else "MISSED"
         lines.append((label, share, due, str(bound or ""), result))
     lines.append(("(unknown)", exposure.unknown, "", "", ""))
-    return Table.of(["group", "exposure", "target", "asked", "result"], lines)
+    return Table.of(["group", "exposure", "target", "bound", "result"], lines)

@@ -76,9 +76,9 @@ class ReplayModel:
         return charged(request, lambda: self._reply(request))
 
     def _reply(self, request: ModelRequest) -> ModelReply:
-        asked = _plain(request)
+        plain = _plain(request)
         with self._lock:
-            replies = self._replies.get(_key(asked))
+            replies = self._replies.get(_key(plain))
             if replies:
                 return replies.pop(0) if len(replies) > 1 else replies[0]
         start = request.messages[-1][1][:80] if request.messages else ""
@@ -103,7 +103,7 @@ class _Recorder:
 
 
 def _plain(request: ModelRequest) -> dict[str, object]:
-    """What is asked, as JSON has it."""
+    """The request as JSON has it."""
     return {
         "messages": [list(message) for message in request.messages],
         "reply": request.reply and schema_of(request.reply, request.narrowed),

@@ -114,15 +114,14 @@ class LoopbackServer:
     """An OpenAI-compatible server at `url` on 127.0.0.1, for tests; a context manager.
 
     It answers with the next of `script`, and with its last from then on, or with what a function of the request says;
-    a text stands for the `completion` of it, or for it `streamed` where that is asked for. Who asks for embeddings gets
-    `embeddings` of the input, unless the script has an answer. `requests`, `paths` and
-    `keys` (the header Authorization) are the log, in the order of arrival. Threads may call it; each request has a
-    thread of its own.
+    a text stands for the `completion` of it, or for it `streamed`, as the request says. Requests for embeddings get
+    `embeddings` of the input, unless the script has an answer. `requests`, `paths` and `keys` (the header
+    Authorization) are the log, in the order of arrival. Threads may call it; each request has a thread of its own.
 
     >>> from urllib.request import Request, urlopen
     >>> with LoopbackServer(["red"]) as server:
-    ...     asked = Request(f"{server.url}/chat/completions", data=b'{"model": "tiny"}')
-    ...     json.load(urlopen(asked))["choices"][0]["message"]["content"]
+    ...     request = Request(f"{server.url}/chat/completions", data=b'{"model": "tiny"}')
+    ...     json.load(urlopen(request))["choices"][0]["message"]["content"]
     ...     server.requests
     'red'
     [{'model': 'tiny'}]
