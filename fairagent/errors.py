@@ -10,8 +10,8 @@ FairAgentError
  ├── ModelError ............. a language model did not give a usable reply          exit 5
  │    ├── TransientModelError  worth another attempt: overload, time-out, network
  │    ├── FatalModelError ... no attempt can help: key, quota, unknown model
- │    └── ReplyError ........ the model answered, but not in the form asked for
- │         ├── ReplyInvalid . not the JSON that was asked for
+ │    └── ReplyError ........ the model answered, but not in the form required
+ │         ├── ReplyInvalid . not the JSON that the schema requires
  │         ├── ReplyRefused . the model or its content filter declined
  │         └── ReplyTruncated cut off at the token limit
  ├── BudgetExceeded ......... calls, tokens, money or time used up                  exit 6
@@ -118,7 +118,7 @@ class FatalModelError(ModelError):
 
 
 class ReplyError(ModelError):
-    """The model answered, but not in the form asked for; `raw` is its (shortened) text."""
+    """The model answered, but not in the form required; `raw` is its (shortened) text."""
 
     def __init__(self, message: str, *, raw: str = "") -> None:
         super().__init__(message)
@@ -126,7 +126,7 @@ class ReplyError(ModelError):
 
 
 class ReplyInvalid(ReplyError):
-    """The reply is not the JSON that was asked for; `final` says that the model has had its chances to mend it."""
+    """The reply is not the JSON that the schema requires; `final`: the model has had its chances to mend it."""
 
     final = False
 

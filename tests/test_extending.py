@@ -429,7 +429,7 @@ POINTS = "fairagent.rerankers"
 
 def test_a_kind_that_there_is_not(parts: None) -> None:
     said = settings_error(rerank="turn", refine="place", engine={"kind": "overlaps"})
-    assert "3 fault(s)" in said
+    assert "3 errors" in said
     assert "rerank: no re-ranker of kind 'turn'; did you mean 'turns'?" in said
     assert "refine: no refiner of kind 'place'; did you mean 'places'?" in said
     assert "engine: no engine of kind 'overlaps'; did you mean 'overlap'?" in said

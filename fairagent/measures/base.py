@@ -56,8 +56,7 @@ class Measure(ABC):
     """A number for a judged ranking; `str(measure)` defines it, and `parse_measure` reads that back.
 
     A measure is a frozen dataclass: its cut-off `n`, and options, each of which takes its value as a text. Those of
-    fairagent are found by their files (`nDCG` in ndcg.py), those of other packages by the entry points
-    `fairagent.measures`.
+    fairagent are named in `parse.OWN`, those of other packages by the entry points `fairagent.measures`.
     """
 
     name: ClassVar[str]

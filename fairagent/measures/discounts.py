@@ -136,7 +136,7 @@ class Ends(Discount):
 
 
 LOG2_MAX2 = Log2Max2()
-"""The discount that measures use unless told otherwise."""
+"""The discount that measures use by default."""
 
 _PLAIN: dict[str, Discount] = {str(discount): discount for discount in (LOG2_MAX2, Log2Plus1(), Uniform())}
 

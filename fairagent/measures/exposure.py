@@ -247,7 +247,7 @@ def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> Float
     """Scores (n,) on [0, 1]: (score - lowest) / (highest - lowest); no scores give none.
 
     `flat` is what all of them get where they differ by no more than `within`, so that they say nothing about any
-    document: 1 where they still stand for relevance, as the scores of what was found; 0 where a signal that does not
+    document: 1 where they still stand for relevance, as the scores of a ranking; 0 where a signal that does not
     vary should count for nothing.
 
     >>> import numpy as np

@@ -55,7 +55,7 @@ def stopping(grades: ArrayLike, highest: int = 1) -> FloatArray:
         raise DataError(f"grades have shape {levels.shape}, expected (n,)")
     check_nonnegative(levels, "grades")
     if highest < 1 or (levels.size and levels.max() > highest):
-        raise DataError(f"the highest grade is said to be {highest}, and a document has {levels.max(initial=0):g}")
+        raise DataError(f"the highest grade is {highest}, but a document has {levels.max(initial=0):g}")
     stops = (np.exp2(levels) - 1.0) / 2.0**highest
     left = np.cumprod(np.concatenate(([1.0], 1.0 - stops)))[:-1]
     return stops * left

@@ -61,7 +61,7 @@ def confusion_matrix(posteriors: FloatArray, groups: Sequence[int]) -> FloatArra
     if truth.size and not (truth.min() >= 0 and truth.max() < g):
         raise DataError(f"groups are {truth.min()} to {truth.max()}, expected 0 to {g - 1}")
     if empty := sorted(set(range(g)) - set(truth.tolist())):
-        raise DataError(f"no validation document is of group {empty[0]}: how it is taken for others cannot be said")
+        raise DataError(f"no validation document is of group {empty[0]}: its confusion with others is unknown")
     return np.stack([rows[truth == group].mean(axis=0) for group in range(g)], axis=1)
 
 

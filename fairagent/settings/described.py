@@ -105,8 +105,8 @@ def _key(name: str, field: Schema, required: bool, models: Schema) -> Key:
 
 def _forms(field: Schema) -> Sequence[Schema]:
     """What a value may be."""
-    found: Sequence[Schema] = field.get("anyOf") or field.get("oneOf") or (field,)
-    return found
+    forms: Sequence[Schema] = field.get("anyOf") or field.get("oneOf") or (field,)
+    return forms
 
 
 def _models_in(field: Schema, models: Schema) -> Iterator[Schema]:
@@ -124,8 +124,8 @@ def _models_in(field: Schema, models: Schema) -> Iterator[Schema]:
 def _resolved(schema: Schema, models: Schema) -> Schema:
     if "$ref" not in schema:
         return schema
-    found: Schema = models[schema["$ref"].rpartition("/")[2]]
-    return found
+    resolved: Schema = models[schema["$ref"].rpartition("/")[2]]
+    return resolved
 
 
 def _words(field: Schema, models: Schema) -> str:
@@ -158,7 +158,7 @@ def _words(field: Schema, models: Schema) -> str:
         named = f"mapping of names to {PLURALS.get(inner, inner)}"
     else:
         named = TYPES.get(field.get("type", ""), "any value")
-    limits = [said.format(field[limit]) for limit, said in LIMITS.items() if limit in field]
+    limits = [words.format(field[limit]) for limit, words in LIMITS.items() if limit in field]
     return re.sub("at least 1 (characters|of them)", "not empty", ", ".join([named, *limits]))
 
 
@@ -184,29 +184,23 @@ def template(section: DescribedSection, margin: str = "", active: bool = True) -
     """
     required = {key.name for key in section.keys if key.required} or {key.name for key in section.keys[:1] if margin}
     for key in section.keys:
-        said = f"{key.meaning} ({key.type})".strip() if not key.nested else key.meaning
+        comment = f"{key.meaning} ({key.type})".strip() if not key.nested else key.meaning
         if not key.required and key.example is not None:
-            said += f" Default: {flow(key.default)}"
-        indent = f"{margin}# "
-        yield from textwrap.wrap(
-            said, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-        )
+            comment += f" Default: {flow(key.default)}"
+        lines = textwrap.wrap(comment, WIDTH - len(margin) - 2, break_on_hyphens=False, break_long_words=False)
+        yield from (f"{margin}# {line}" for line in lines)
         now = active and key.name in required
         name = f"{margin}{'' if now else '#'}{key.name}:"
         if key.nested:
             yield name
             yield from template(key.sections[0], margin + "  ", now)
+            continue
+        value = _example(key)
+        if isinstance(value, Mapping) and len(f"{name} {flow(value)}") > WIDTH:  # a line for each name
+            yield name
+            yield from (f"{margin}{'' if now else '#'}  {flow({one: of})[1:-1]}" for one, of in value.items())
         else:
-            yield from _set(name, _example(key), f"{margin}{'' if now else '#'}  ")
-
-
-def _set(name: str, value: Any, inner: str) -> Iterator[str]:
-    """A key with its value: of a long mapping a line for each name."""
-    if isinstance(value, Mapping) and len(f"{name} {flow(value)}") > WIDTH:
-        yield name
-        yield from (f"{inner}{flow({one: of})[1:-1]}" for one, of in value.items())
-    else:
-        yield f"{name} {flow(value)}"
+            yield f"{name} {flow(value)}"
 
 
 def _example(key: Key) -> Any:

@@ -10,10 +10,10 @@ from fairagent.settings.section import Section
 
 
 class SelfDebiasSettings(Section):
-    """Self-Debias (Schick et al., 2021): what a model would rather say if it were asked to be biased is lowered."""
+    """Self-Debias (Schick et al., 2021): what a model rather says when prompted to be biased becomes less likely."""
 
     kinds: tuple[str, ...] = Field(("gender", "race/color", "religion"), min_length=1)
-    """The kinds of bias that it is asked for, each in a sentence of its own."""
+    """The kinds of bias that it is prompted for, each in a sentence of its own."""
     decay: float = Field(50.0, ge=0)
     """How fast probabilities fall; 0 changes nothing."""
     least: float = Field(0.01, gt=0, le=1)
@@ -64,7 +64,7 @@ class ModelSettings(Section):
     attempts: int = Field(5, ge=1)
     """The largest number of attempts of a request, the first included."""
     transformers: TransformersSettings | None = None
-    """Set, be it to {}: the model runs in this process, and no server is asked."""
+    """Set, be it to {}: the model runs in this process, without a server."""
 
     @model_validator(mode="after")
     def _of_one_place(self) -> Self:

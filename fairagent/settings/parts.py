@@ -1,12 +1,12 @@
 """`Part`, the table of all kinds of parts, and how settings name them.
 
-A part is a `Part`: a section of the settings that is told apart by its `kind`, declares the prompts it asks with, and
-builds what does the work. Built-in kinds stand in `BUILT_IN`; other packages add theirs through entry points, e.g.
+A part is a `Part`: a section of the settings that is identified by its `kind`, declares the prompts it uses, and builds
+what does the work. Built-in kinds stand in `BUILT_IN`; other packages add theirs through entry points, e.g.
 
     [project.entry-points."fairagent.rerankers"]
     shuffle = "my_package:Shuffle"
 
-Nothing is imported before a kind is used, so a broken plugin takes down only those who ask for it.
+Nothing is imported before a kind is used, so a broken plugin takes down only those who use it.
 """
 
 from __future__ import annotations
@@ -112,8 +112,7 @@ class Part(Section):
     """A part of a pipeline as settings describe it; `build` makes what does the work.
 
     `site` (a `fairagent.retrieve.site.Site`) is what it is built from: the collection, the other settings, the
-    models. A part may hold others, as a chain of re-rankers does; unless it says otherwise, what is asked of it is
-    asked of these.
+    models. A part may hold others, as a chain of re-rankers does; by default it passes every call on to these.
     """
 
     template: ClassVar[str] = ""
@@ -125,7 +124,7 @@ class Part(Section):
     undoes_loops: ClassVar[bool] = False
     """Of a re-ranker, whether it orders by the user's query alone, so that nothing of what a loop did remains."""
     of_groups: ClassVar[bool] = False
-    """Whether it looks at the groups of documents, whatever it is told."""
+    """Whether it looks at the groups of documents, whatever its settings are."""
     kind: str
 
     def model_post_init(self, context: Any, /) -> None:
@@ -138,14 +137,12 @@ class Part(Section):
     @property
     def inner(self) -> tuple[Part, ...]:
         """The parts that it holds itself."""
-        found: list[Part] = []
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            found += [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Part)]
-        return tuple(found)
+        values = (getattr(self, name) for name in type(self).model_fields)
+        several = (value if isinstance(value, tuple) else (value,) for value in values)
+        return tuple(one for some in several for one in some if isinstance(one, Part))
 
     def uses(self, settings: Any) -> tuple[Part, ...]:
-        """The parts in other slots of the `settings` that it asks to do its work, in the order of asking.
+        """The parts in other slots of the `settings` that it uses for its work, in their order.
 
         Only so they are prepared and checked with it, count in estimates, and their prompts in fingerprints.
         """
@@ -189,18 +186,18 @@ class Part(Section):
 
     def relative_to(self, folder: Path) -> Self:
         """With paths that are relative to `folder`, a settings file's, as paths from anywhere."""
-        held = {name: getattr(self, name) for name in type(self).model_fields} if self.inner else {}
-        moved = {name: _each(value, lambda part: part.relative_to(folder)) for name, value in held.items()}
-        return self.model_copy(update=moved) if moved else self
+        return self._with_inner(lambda part: part.relative_to(folder))
 
     def resolved(self, site: Any, preparing: bool = False) -> Part:
         """What the part comes to with this collection; `preparing`: once its indexes are made."""
+        return self._with_inner(lambda part: part.resolved(site, preparing))
+
+    def _with_inner(self, change: Callable[[Part], Part]) -> Self:
+        """With each part that it holds changed."""
         if not self.inner:
             return self
-        held = {name: getattr(self, name) for name in type(self).model_fields}
-        return self.model_copy(
-            update={name: _each(value, lambda part: part.resolved(site, preparing)) for name, value in held.items()}
-        )
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return self.model_copy(update={name: _each(value, change) for name, value in fields.items()})
 
     def check(self, site: Any) -> None:
         """Raise what keeps it from working with this collection, its index and what is on this machine."""
@@ -274,11 +271,10 @@ def shipped(slot: str) -> dict[str, str]:
 def part_class(slot: str, kind: str) -> type[Part]:
     """The class of a kind; ValueError where there is none, or where the package that brings it is at fault."""
     what = SLOTS[slot].what
-    found = plugins.load(what, kind, BUILT_IN[slot], SLOTS[slot].group, Part, "fairagent.extend.Part")
-    if found is None:
+    part: type[Part] | None = plugins.load(what, kind, BUILT_IN[slot], SLOTS[slot].group, Part, "fairagent.extend.Part")
+    if part is None:
         raise ValueError(f"no {what} of kind {kind!r}; {nearest(kind, kinds(slot))}")
-    loaded: type[Part] = found
-    return loaded
+    return part
 
 
 def part_keys(slot: str, value: Any) -> frozenset[str]:
@@ -307,14 +303,14 @@ def read_part(slot: str, value: Any) -> Part:
         return value
     values = described(slot, value)
     if not isinstance(values, Mapping):
-        raise ValueError(f"expected a kind of {SLOTS[slot].what}, or `kind:` and what it is told")
+        raise ValueError(f"expected a kind of {SLOTS[slot].what}, or `kind:` and its keys")
     kind = values.get("kind", SLOTS[slot].default)
     if not isinstance(kind, str):
         raise ValueError(f"`kind` is a name; there are: {', '.join(kinds(slot))}")
     try:
         loaded = part_class(slot, kind)
     except ValueError as error:
-        # Says the kind itself.
+        # The message has the kind itself.
         raise PydanticCustomError(UNKNOWN_KEY, str(error)) from error
     try:
         return loaded.model_validate({**values, "kind": kind})

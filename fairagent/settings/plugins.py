@@ -1,6 +1,6 @@
 """Classes that files name by a word: those that are shipped, and those that other packages add by entry points.
 
-Nothing is imported before it is named, so a broken package takes down only those who ask for it.
+Nothing is imported before it is named, so a broken package takes down only those who use it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def plugins(group: str, own: bool = True) -> dict[str, tuple[EntryPoint, ...]]:
 
     Without `own` only those that other packages bring.
     """
-    found: dict[str, tuple[EntryPoint, ...]] = {}
+    by_name: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in all_entry_points().select(group=group):
         if own or not entry.value.startswith(OWN):
-            found[entry.name] = (*found.get(entry.name, ()), entry)
-    return found
+            by_name[entry.name] = (*by_name.get(entry.name, ()), entry)
+    return by_name
 
 
 @cache

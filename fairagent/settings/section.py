@@ -10,7 +10,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from fairagent.errors import SettingsError
 from fairagent.storage import yaml_text
 from fairagent.storage.readers import Malformed, file_text
 from fairagent.types.clean import in_line
+from fairagent.types.common import counted
 
 MOST_FAULTS = 50
 """So many are explained, each with the nearest key; of thousands nobody reads the others."""
@@ -54,31 +55,22 @@ def meanings(section: type[Section]) -> Mapping[str, str]:
 
     pydantic would read the sources of all sections while they are imported, a tenth of the time of a command.
     """
-    said: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for one in reversed(section.__mro__):
-        if issubclass(one, Section):
-            said |= _said_of(one)
-    return {name: said[name] for name in section.model_fields if said.get(name)}
-
-
-def _said_of(section: type[Section]) -> Mapping[str, str]:
-    """Field -> the text below it, "" where there is none."""
-    try:
-        (read,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
-    except (OSError, TypeError):
-        return {}  # it has no source: it was typed in somewhere
-    assert isinstance(read, ast.ClassDef)
-    return {
-        field.target.id: inspect.cleandoc(_text(below))
-        for field, below in pairwise([*read.body, ast.Pass()])
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-    }
-
-
-def _text(node: ast.stmt) -> str:
-    """The text that a line of source is; "" where it is anything else."""
-    said = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else None
-    return said if isinstance(said, str) else ""
+        if not issubclass(one, Section):
+            continue
+        try:
+            (source,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+        except (OSError, TypeError):
+            continue  # it has no source: it was typed in somewhere
+        assert isinstance(source, ast.ClassDef)
+        for pair in pairwise([*source.body, ast.Pass()]):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    texts[name] = inspect.cleandoc(text)
+                case ast.AnnAssign(target=ast.Name(id=name)), _:
+                    texts[name] = ""
+    return {name: texts[name] for name in section.model_fields if texts.get(name)}
 
 
 S = TypeVar("S", bound=Section)
@@ -91,7 +83,7 @@ def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
     except ValidationError as error:
         faults = [_explain(model, fault) for fault in error.errors(include_url=False)[:MOST_FAULTS]]
         more = [f"  ... and {error.error_count() - MOST_FAULTS} more"] if error.error_count() > MOST_FAULTS else []
-        raise SettingsError("\n".join([f"{origin}: {error.error_count()} fault(s)", *faults, *more])) from None
+        raise SettingsError("\n".join([f"{origin}: {counted(error.error_count(), 'error')}", *faults, *more])) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -107,7 +99,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise SettingsError(f"{name}: expected 'key: value' lines, found {type(values).__name__}")
+        raise SettingsError(f"{name}: expected 'key: value' lines, not {type(values).__name__}")
     return values
 
 
@@ -129,8 +121,8 @@ def nested(keys: Sequence[str], value: Any, origin: str) -> dict[str, Any]:
         raise SettingsError(f"{origin[:LONGEST_VALUE]}: more than {yaml_text.DEEPEST} keys within each other")
     for key in reversed(keys):
         value = {key: value}
-    found: dict[str, Any] = value
-    return found
+    mapping: dict[str, Any] = value
+    return mapping
 
 
 def merge(*layers: Mapping[str, Any], levels: float = math.inf) -> dict[str, Any]:
@@ -173,15 +165,13 @@ def _explain(model: type[BaseModel], fault: Any) -> str:
 
 
 def _field_names(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
-    """The keys that are valid at `loc`, found by walking through the field annotations."""
+    """The keys that are valid at `loc`, by the annotations of the fields on the way."""
     candidates: list[Any] = [model]
     for part in loc:
-        found: list[Any] = []
-        for candidate in candidates:
-            field = keys_of(candidate).get(str(part))
-            # A part that is no field is a mapping key, a list index or a union's tag: stay on the level.
-            found.extend(_models_in(field.annotation) if field else [candidate])
-        candidates = found
+        fields = [(candidate, keys_of(candidate).get(str(part))) for candidate in candidates]
+        # A part that is no field is a mapping key, a list index or a union's tag: stay on the level.
+        inner = (_models_in(field.annotation) if field else [candidate] for candidate, field in fields)
+        candidates = list(chain.from_iterable(inner))
     return sorted({name for candidate in candidates for name in keys_of(candidate)})
 
 

@@ -105,11 +105,11 @@ def _target(value: Any) -> Any:
             targets[str(dimension)] = read_part("target", given)
         except ValidationError as error:
             for fault in error.errors():
-                told = PydanticCustomError(fault["type"], fault["msg"])
-                faults.append({"type": told, "loc": (str(dimension), *fault["loc"]), "input": fault["input"]})
+                message = PydanticCustomError(fault["type"], fault["msg"])
+                faults.append({"type": message, "loc": (str(dimension), *fault["loc"]), "input": fault["input"]})
         except ValueError as error:
-            told = PydanticCustomError(UNKNOWN_KEY, str(error))
-            faults.append({"type": told, "loc": (str(dimension),), "input": one})
+            message = PydanticCustomError(UNKNOWN_KEY, str(error))
+            faults.append({"type": message, "loc": (str(dimension),), "input": one})
     if faults:
         raise ValidationError.from_exception_data("target", faults)
     return targets
@@ -193,13 +193,13 @@ class Settings(Section):
     generate: Generate = default("generate")
     """Who writes the answer: extractive (the documents' sentences), or llm."""
     attribute: Attribute = default("attribute")
-    """How the documents that the answer rests on are found: citations, nli, judge, embeddings, or none."""
+    """How the documents that the answer rests on are determined: citations, nli, judge, embeddings, or none."""
     prompts: str = ""
     """Other prompt templates than the default: a shipped variant (few-shot, reasoning), or a folder of your own, in
     which each file replaces the shipped one of that name."""
     model: ModelSettings = ModelSettings()
     cache: str = ".fairagent/replies"
-    """The folder in which models' replies are kept, so that none is paid for twice; empty: they are not kept."""
+    """The folder that caches the replies of models, so that none is paid for twice; empty: no cache."""
     budget: BudgetSettings = BudgetSettings()
     prices: dict[str, Price] = Field(default={})
     """Name of a language model -> its price."""

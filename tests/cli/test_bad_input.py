@@ -38,7 +38,7 @@ SEARCH = [
     (["--set", "depth"], 2, "--set depth: expected KEY=VALUE"),
     (["--set", "=3"], 2, "expected KEY=VALUE"),
     (["--set", "n=[1"], 2, "not valid YAML"),
-    (["--set", "n=0", "--set", "depth=-1"], 2, "2 fault(s)"),
+    (["--set", "n=0", "--set", "depth=-1"], 2, "2 errors"),
     (["--n", "0"], 2, "greater than or equal to 1"),
     (["--n", "few"], 2, "--n"),
     (["--dimension", "gendr"], 2, "no dimension 'gendr'; there are: gender, era"),

@@ -56,7 +56,7 @@ WRONG = [
     ({"target": "qrels"}, DataError, "no relevant document has a label of 'gender', so there is no target 'qrels'"),
     # numbers and names
     ({"n": 0}, SettingsError, "n: Input should be greater than or equal to 1 (got 0)"),
-    ({"depth": -1, "threshold": -1}, SettingsError, "2 fault(s)"),
+    ({"depth": -1, "threshold": -1}, SettingsError, "2 errors"),
     ({"discount": "log3"}, UsageError, "'log3' is no rank discount; the accepted forms are: log2-max2"),
     ({"refine": {"term": 3}}, SettingsError, "refine.term: unknown key of refiner 'feedback'; did you mean 'terms'?"),
     ({"settings": "nowhere.yaml"}, SettingsError, "nowhere.yaml: no such file"),

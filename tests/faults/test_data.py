@@ -32,7 +32,7 @@ def test_28_all_faults_of_the_settings_are_reported_together(search: Search) -> 
     with pytest.raises(SettingsError) as raised:
         load_settings(None, wrong, environ={})
     said = str(raised.value)
-    assert "4 fault(s)" in said
+    assert "4 errors" in said
     assert "n: Input should be greater than or equal to 1 (got -1)" in said
     assert "iteration: unknown key; did you mean 'iterations'?" in said
     assert "expansion.weight: Input should be less than 1 (got 1.5)" in said

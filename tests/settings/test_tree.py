@@ -184,7 +184,7 @@ def test_a_section_and_its_parts_as_variables() -> None:
 
 @pytest.mark.parametrize("name", ["FAIRAGENT_", "FAIRAGENT_N__", "FAIRAGENT___N", "FAIRAGENT_N__X__Y"])
 def test_strange_names_of_variables_are_faults(name: str) -> None:
-    assert "1 fault(s)" in fault(environ={name: "3"})
+    assert "1 error" in fault(environ={name: "3"})
 
 
 # --- everything that is wrong, at once --------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_every_fault_of_all_layers_at_once_with_the_nearest_name(file: Any) -> N
     path = file("iteratons: 5\nrefine: {terms: 0}\n")
     overrides = {"n": 0, "rerank": {"kind": "mrr"}, "expansion": {"term": 1}}
     message = fault(path, overrides, {"FAIRAGENT_THRESHOLD": "-1"})
-    assert message.splitlines()[0] == f"settings + {path} + FAIRAGENT_THRESHOLD: 6 fault(s)"
+    assert message.splitlines()[0] == f"settings + {path} + FAIRAGENT_THRESHOLD: 6 errors"
     assert set(message.splitlines()[1:]) == {
         "  iteratons: unknown key; did you mean 'iterations'?",
         "  refine.terms: Input should be greater than or equal to 1 (got 0)",

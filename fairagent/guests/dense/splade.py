@@ -186,7 +186,7 @@ def build_splade_index(
     `EncodedBuild.run` for what it raises, and when it is broken off. At the end memory holds all weights.
     """
     work = Work(encoder.documents, progress=progress)
-    return _Build(SpladeManifest, encoder.name, probe_vector(encoder), work, CHUNK).run(collection, folder)
+    return _WeightsBuild(SpladeManifest, encoder.name, probe_vector(encoder), work, CHUNK).run(collection, folder)
 
 
 def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
@@ -194,7 +194,7 @@ def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
     return np.asarray(encoder.documents([PROBE_TEXT]).toarray()[0], dtype=np.float32)
 
 
-class _Build(EncodedBuild[SpladeManifest, csr_array]):
+class _WeightsBuild(EncodedBuild[SpladeManifest, csr_array]):
     """A file for each block of documents, inverted together at the end."""
 
     def create(self, folder: Path, documents: int, dimension: int) -> None:

@@ -254,7 +254,7 @@ def source_regions(value: Any, dimension: Dimension) -> Alignment:
     """
     counts = {} if value is None else value
     if not isinstance(counts, Mapping):
-        raise ValueError(f"expected region -> count, found {value!r}")
+        raise ValueError(f"expected region -> count, not {value!r}")
     for region, count in counts.items():
         if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < math.inf:
             raise ValueError(f"the count of {region!r} is {count!r}, expected a number of 0 or more")
@@ -296,7 +296,7 @@ def category(value: Any, dimension: Dimension) -> Alignment:
     if value is None:
         return Alignment({})
     if not isinstance(value, str):
-        raise ValueError(f"expected one of {', '.join(dimension.labels)}, found {value!r}")
+        raise ValueError(f"expected one of {', '.join(dimension.labels)}, not {value!r}")
     return Alignment({value: 1.0}) if value in dimension.labels else Alignment({}, (value,))
 
 
@@ -363,5 +363,5 @@ def _labels(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(label, str) for label in value):
-        raise ValueError(f"expected a list of labels, found {value!r}")
+        raise ValueError(f"expected a list of labels, not {value!r}")
     return tuple(dict.fromkeys(value))
