@@ -1,7 +1,4 @@
-"""Budgets of calls, tokens, dollars and seconds: reserved before a request, settled after its reply.
-
-Usage accounting: a `ledger()` counts every model call made inside its block, failed ones too.
-"""
+"""Budgets of calls, tokens, dollars and seconds, reserved before a request and settled after; ledgers of usage."""
 
 from __future__ import annotations
 
@@ -138,10 +135,7 @@ _counting: ContextVar[bool] = ContextVar("counting", default=False)
 
 @contextmanager
 def ledger() -> Iterator[Ledger]:
-    """A ledger of the calls that are made inside the block, whether it ends well or in an error.
-
-    Blocks may stand inside each other: each counts its own calls. Threads begun inside by `in_threads` count too.
-    """
+    """A ledger of the calls inside the block, also of those in other such blocks and in threads of `in_threads`."""
     opened = Ledger()
     token = _open.set((*_open.get(), opened))
     try:

@@ -69,7 +69,6 @@ class ReplyCache:
 
     Nothing is ever thrown out. A damaged database is moved aside, and a new one begun. Where it cannot be written any
     more (full disk, read-only), one warning says so, and replies are not stored. Threads and processes may share it.
-
     Raises SettingsError where the folder holds something else, BackendUnavailable where it cannot be used.
     """
 
@@ -274,8 +273,8 @@ def _reason(error: Exception) -> str:
 class TextDisk(diskcache.Disk):  # type: ignore[misc]
     """A diskcache disk that stores texts only.
 
-    diskcache's own Disk, and its JSONDisk too, unpickle what a row says is a pickle, so that whoever can write to the
-    database can run code. Here such a row is no value at all, and a row's file name is never opened nor removed.
+    diskcache's own disks unpickle what a row says is a pickle, so that whoever can write to the database can run code.
+    Here such a row is no value at all, and a row's file name is never opened nor removed.
     """
 
     def put(self, key: Any) -> tuple[str, bool]:

@@ -1,7 +1,4 @@
-"""Reading a chat completion, whole or streamed; malformed bodies that come with HTTP 200 become errors.
-
-And how likely a model found each of some letters as the beginning of its answer (`top_logprobs`).
-"""
+"""Reading a chat completion, whole or streamed, and the chances of letters as its beginning (`top_logprobs`)."""
 
 from __future__ import annotations
 

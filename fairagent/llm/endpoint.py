@@ -128,8 +128,8 @@ _secrecy = _Secrecy()
 def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
     """The client for a server; it repeats nothing by itself, and from now on no logger shows the key.
 
-    Its requests leave by `fairagent.llm.transport`, whose errors are the causes of those that it raises.
-    `settings.log_prompts` holds for the whole process until the next call: whether logs may hold prompts.
+    The errors of `fairagent.llm.transport` are the causes of those that it raises. `settings.log_prompts` holds for
+    the whole process until the next call.
     """
     # Here and not above: openai takes a third of a second to load, and most runs need no model.
     import httpx

@@ -1,7 +1,6 @@
 """`Exchange`: what a model was sent and what it replied, for listeners; transcripts: exchanges as JSON lines in a file.
 
-A listener gets what the thread of its block sends, and those threads that share its context (`in_threads`). Without a
-listener nothing is recorded.
+A listener gets what the thread of its block sends, and those threads that share its context (`in_threads`).
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ from fairagent.types import Usage
 class Attempt:
     """One request of an exchange that failed, and why: an overload, or a reply that could not be used.
 
-    `correction` is what was added to the last message of the next request, "" where that was the same again. `seconds`
-    are those of this request alone.
+    `correction` is what the next request adds to its last message, "" where it is the same again. `seconds` are those
+    of this request alone.
     """
 
     error: str
@@ -94,10 +93,7 @@ _attempts: ContextVar[list[Attempt] | None] = ContextVar("attempts", default=Non
 
 @contextmanager
 def exchanges_to(listener: Listener) -> Iterator[None]:
-    """Call `listener` with every exchange inside the block, as soon as it is over, whatever its result.
-
-    Threads may call it at the same time. Blocks may stand inside each other: each gets its own.
-    """
+    """Call `listener`, maybe from several threads at once, with every exchange inside the block."""
     token = _listeners.set((*_listeners.get(), listener))
     try:
         yield
@@ -139,10 +135,7 @@ def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) 
 
 
 def attempt(ask: Callable[[], ModelReply], streamed: Callable[[], str] = str) -> ModelReply:
-    """What `ask` returns or raises, recorded as one attempt at the current exchange, unless it records its own.
-
-    `streamed` is what has come of a reply that did not come whole.
-    """
+    """What `ask` returns or raises, recorded as an attempt unless it records its own; `streamed` is what has come."""
     attempts = _attempts.get()
     if attempts is None:
         return ask()
@@ -230,10 +223,7 @@ def transcript(path: Path | str | None) -> Iterator[None]:
 
 
 def read_transcript(path: Path | str) -> Iterator[Exchange | None]:
-    """Every whole line as an exchange, in the order in which they ended; None for a line that is damaged.
-
-    Nothing where there is no file.
-    """
+    """Every whole line as an exchange, in their order, None for a damaged one; none where there is no file."""
     return map(exchange_in, whole_lines(Path(path)))
 
 

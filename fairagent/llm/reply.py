@@ -46,7 +46,7 @@ def text_within(most: int) -> WithJsonSchema:
 def text_like(pattern: str, most: int) -> WithJsonSchema:
     """The annotation of a text that matches a `pattern`, which begins with ^, ends with $ and takes `most` characters.
 
-    Servers that make a grammar of it heed no length next to a pattern, so that they get none.
+    Servers that make a grammar of it ignore a length next to a pattern.
     """
     return WithJsonSchema({"type": "string", "pattern": pattern, LONGEST: most})
 

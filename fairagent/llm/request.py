@@ -111,10 +111,7 @@ class StreamingModel(Protocol):
 
 
 def stream(model: Model, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
-    """The model's answer in free text, streamed to `on_text`, or passed at once where `model` cannot stream.
-
-    Raises what `Model.complete` raises.
-    """
+    """The model's answer in free text, streamed to `on_text`, or passed at once where `model` cannot stream."""
     if isinstance(model, StreamingModel):
         return model.stream(request, on_text)
     reply = model.complete(request)
@@ -139,7 +136,7 @@ def read_reply(request: ModelRequest, text: str) -> Any:
 
 
 def estimate_tokens(*texts: str) -> int:
-    """About how many tokens the texts are: one for every four bytes of UTF-8, rounded up.
+    """About how many tokens the texts have: one for every four bytes of UTF-8, rounded up.
 
     >>> estimate_tokens("lawyers", "judges")
     4
@@ -148,10 +145,7 @@ def estimate_tokens(*texts: str) -> int:
 
 
 def check_room(settings: ModelSettings, request: ModelRequest) -> None:
-    """Raise ModelError where prompt and reply are longer than `settings.context`; without that nothing is known.
-
-    The prompt is estimated at four bytes for each token, and the reply taken at its longest.
-    """
+    """Raise ModelError where the estimated prompt and the longest reply exceed `settings.context`, if that is set."""
     if settings.context is None:
         return
     read = estimate_tokens(*(text for _, text in request.messages))

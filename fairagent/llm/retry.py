@@ -65,10 +65,7 @@ def _jitter() -> Callable[[tenacity.RetryCallState], float]:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Repeats what fails transiently: `attempts` times in all, within `deadline` seconds of the first.
-
-    `sleep` takes seconds, `clock` returns them.
-    """
+    """Repeats what fails transiently: `attempts` times in all, within `deadline` seconds of the first."""
 
     attempts: int = 5
     deadline: float = 300.0
@@ -127,8 +124,7 @@ class Breaker:
     """A circuit breaker: keeps requests from a server that cannot answer them.
 
     * Until the server has answered a sort of request once, one request of it at a time: a wrong key costs one request,
-      not one a thread, and what a server cannot take is learned once. It has the turn until its own time is over, and
-      nobody waits for a turn longer than his own time.
+      not one a thread, and what a server cannot take is learned once. A turn ends with the request's own time.
     * A FatalModelError stays: every later call raises it without a request.
     * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server.
     """

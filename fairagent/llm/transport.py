@@ -1,11 +1,9 @@
 """How requests to a server leave and answers come in: one deadline for all waits, sizes limited, no redirects.
 
 httpx and httpcore limit each wait alone, so that a server that sends a byte now and then could hold a request for ever.
-Here each wait (connecting, TLS, sending, head and body of the answer) may take what is left until one deadline.
-
-What the openai package and httpx leave to the server is decided here too. A redirect is never followed: the next host
-would get the prompt. Of an answer's head only the content type is passed on, and its text is UTF-8, as JSON is: no
-charset, cookie or coding of a server's choice reaches a decoder. Whatever goes wrong becomes an error of fairagent.
+Here each wait (connecting, TLS, sending, head and body of the answer) may take what is left until one deadline. A
+redirect is never followed: the next host would get the prompt. Of an answer's head only the content type is passed on,
+and its text is UTF-8, as JSON is: no charset, cookie or coding of a server's choice reaches a decoder.
 """
 
 from __future__ import annotations
@@ -125,8 +123,7 @@ class _TimedStream(httpcore.NetworkStream):
 def open_pool(base_url: str, tls: ssl.SSLContext | None = None) -> httpcore.ConnectionPool:
     """The connections to the server at `base_url`, through the proxy that the environment names for it.
 
-    `tls` is what its certificate is checked with, None the usual authorities. Raises BackendUnavailable for a proxy
-    that cannot be used.
+    `tls` checks its certificate, None by the usual authorities. Raises BackendUnavailable for an unusable proxy.
     """
     address = httpx.URL(base_url)
     proxies = getproxies()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused, ReplyTruncated, UsageError
+from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused, ReplyTruncated
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.reply import parse_reply
@@ -145,10 +145,3 @@ def test_other_errors_are_not_corrected_but_counted(error):
     assert len(model.requests) == 2
     assert caught.value.usage == Usage(1, 5, 3, None, 0.0, unusable=1)
     assert error.usage == Usage()
-
-
-def test_a_model_may_answer_by_a_function_and_ends_with_its_script():
-    model = ScriptedModel(lambda request: request.messages[-1][1].upper())
-    assert model.complete(ASKED).text == "IS IT FAIR?"
-    with pytest.raises(UsageError, match="has 0 replies; request 1 came"):
-        ScriptedModel([]).complete(ASKED)

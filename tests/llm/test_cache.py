@@ -346,12 +346,6 @@ def test_what_was_asked_before_is_not_asked_again(cache: ReplyCache) -> None:
     assert tally.usage.saved.calls == 1
 
 
-def test_a_kept_reply_costs_what_it_would_cost_today(cache: ReplyCache) -> None:
-    model, _, _ = door(["red"], cache)
-    assert model.complete(ASKED).cost is None
-    assert model.complete(ASKED).cost == 5.0
-
-
 @pytest.mark.parametrize(
     "fault", [ReplyRefused("no", raw="no"), ModelError("what?"), ReplyInvalid("nothing"), "no JSON", '{"colors": 3}']
 )

@@ -52,13 +52,6 @@ def test_the_schema_is_closed_complete_and_bare():
     }
 
 
-def test_it_asks_for_everything_at_first():
-    shaped = Capabilities().shape(WANTED, ASKED)
-    assert shaped.pop("response_format")["type"] == "json_schema"
-    assert shaped == WANTED
-    assert Capabilities().shape(WANTED, replace(ASKED, reply=None)) == WANTED
-
-
 def test_what_is_learned_twice_counts_once():
     """Two threads may have sent the same before the first of them was answered."""
     capabilities = Capabilities()

@@ -25,17 +25,3 @@ def test_what_does_not_fit_is_said_with_its_size_and_not_sent(make_model: MakeMo
 def test_what_fits_is_sent(make_model: MakeModel, server: Server, context: int | None) -> None:
     server.script = [completion("Red.")]
     assert make_model(context=context, max_tokens=50).complete(PROMPT).text == "Red."
-
-
-def test_a_shorter_reply_makes_room(make_model: MakeModel, server: Server) -> None:
-    server.script = [completion("Red.")]
-    asked = ModelRequest(PROMPT.messages, max_tokens=20)
-    assert make_model(context=120, max_tokens=50).complete(asked).text == "Red."
-
-
-def test_requests_that_fit_are_sent_after_one_that_did_not(make_model: MakeModel, server: Server) -> None:
-    server.script = [completion("Red.")]
-    model = make_model(context=120, max_tokens=50)
-    with pytest.raises(ModelError, match="nothing was sent"):
-        model.complete(PROMPT)
-    assert model.complete(ModelRequest((("user", "A color?"),))).text == "Red."

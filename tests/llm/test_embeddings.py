@@ -22,7 +22,6 @@ from fairagent.errors import (
     ModelError,
     ReplyInvalid,
     SettingsError,
-    TransientModelError,
 )
 from fairagent.llm.budget import Budget, Ledger, ledger
 from fairagent.llm.cache import ReplyCache
@@ -117,11 +116,6 @@ def test_many_texts_are_several_requests_and_each_is_asked_once(server: Server, 
     assert sorted(text for request in server.requests for text in request["input"]) == sorted(MANY)
 
 
-def test_no_texts(server: Server, make: Make) -> None:
-    assert make().embed([]).shape == (0, 0)
-    assert server.requests == []
-
-
 def test_a_text_of_ten_megabytes_is_cut(server: Server, make: Make) -> None:
     model = make()
     model.embed(["x" * 10_000_000, "é" * 20_000, "\ud800 odd"])
@@ -204,19 +198,6 @@ def test_overload_cut_replies_and_lost_connections_are_tried_again(
     assert len(slept) == 4
     assert slept[0] >= 2
     assert (tally.usage.calls, tally.usage.input_tokens) == (5, 12)
-
-
-def test_given_up_after_all_attempts(server: Server, make: Make) -> None:
-    server.script = [error(503, "overloaded")]
-    with pytest.raises(TransientModelError, match="overloaded"):
-        make(attempts=3).embed(TEXTS)
-    assert len(server.requests) == 3
-
-
-def test_a_server_that_is_slow_is_not_waited_for(server: Server, make: Make) -> None:
-    server.script = [ServerReply(embeddings(TEXTS).body, delay=2)]
-    with pytest.raises(TransientModelError, match="in time"):
-        make(timeout=0.2, attempts=1).embed(TEXTS)
 
 
 def test_a_server_that_does_not_count(server: Server, make: Make) -> None:

@@ -85,21 +85,6 @@ def test_blocks_inside_each_other_count_their_own() -> None:
     assert (inner.usage.calls, other.usage.calls, outer.usage.calls) == (1, 0, 3)
 
 
-def test_a_cost_that_is_not_known_stays_unknown() -> None:
-    with ledger() as spent:
-        charged(ASKED, lambda: RED)
-        charged(ASKED, lambda: ModelReply("blue", 1, 1))
-    assert (spent.usage.calls, spent.usage.cost) == (2, None)
-
-
-def test_a_reply_from_the_cache_is_saved_and_not_spent() -> None:
-    with ledger() as spent:
-        charged(ASKED, lambda: ModelReply("red", 10, 1, cost=0.5, cached=True))
-    assert (spent.usage.calls, spent.usage.cost) == (0, 0.0)
-    assert spent.usage.saved
-    assert (spent.usage.saved.calls, spent.usage.saved.cost) == (1, 0.5)
-
-
 def test_of_models_that_ask_each_other_the_outer_one_counts() -> None:
     model, tally = Scripted([RED, failed()]), Ledger()  # type: ignore[list-item]
     door = CachingModel(model, None, tally)
@@ -141,21 +126,6 @@ def test_threads_begun_otherwise_do_not() -> None:
     assert spent.usage == Usage()
 
 
-def test_two_requests_in_two_threads_keep_two_ledgers() -> None:
-    both = threading.Barrier(2)
-
-    def request(calls: int) -> int:
-        with ledger() as spent:
-            both.wait(10)
-            for _ in range(calls):
-                charged(ASKED, lambda: RED)
-            both.wait(10)
-        return spent.usage.calls
-
-    with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(request, (3, 5))) == [3, 5]
-
-
 def test_the_first_error_is_raised_and_what_has_not_begun_is_not_done() -> None:
     begun: list[int] = []
     lock = threading.Lock()
@@ -173,12 +143,6 @@ def test_the_first_error_is_raised_and_what_has_not_begun_is_not_done() -> None:
     assert len(begun) < 100
     # All that was asked is counted, the failure as well.
     assert spent.usage.calls == len(begun)
-
-
-def test_no_items_and_names_of_threads() -> None:
-    assert in_threads(lambda item: item, [], 3, "test") == []
-    (name,) = set(in_threads(lambda item: threading.current_thread().name[:6], [1, 2], 2, "filter"))
-    assert name == "filter"
 
 
 def test_a_ledger_is_added_to_from_many_threads() -> None:

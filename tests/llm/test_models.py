@@ -9,7 +9,7 @@ import pytest
 from fairagent.errors import BackendUnavailable, BudgetExceeded, FatalModelError, SettingsError
 from fairagent.llm.models import Models
 from fairagent.llm.request import ModelRequest
-from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
+from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 from .conftest import CANARY
 from .server import completion, error
@@ -126,15 +126,6 @@ def test_a_wrong_key_is_one_request_for_all_systems(server) -> None:
             models.open(named(server, temperature=temperature)).complete(ASKED)
     assert len(server.requests) == 1
     assert models.usage.calls == 1
-    models.close()
-
-
-def test_settings_say_it_all(server, tmp_path: Path) -> None:
-    settings = Settings(cache=str(tmp_path / "here"), budget={"calls": 1}, prices={"tiny": {"input": 2, "output": 10}})
-    server.script = [completion("red")]
-    models = Models.of(settings, KEY)
-    assert models.open(named(server)).complete(ASKED).cost == pytest.approx(0.000092)
-    assert (tmp_path / "here" / "cache.db").is_file()
     models.close()
 
 

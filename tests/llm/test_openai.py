@@ -280,12 +280,6 @@ def test_time_out_and_reset_then_success(server, make_model, slept):
     assert len(slept) == 2
 
 
-def test_time_out_says_which_setting(server, make_model):
-    server.script = [ServerReply(GOOD.body, delay=0.4)]
-    with pytest.raises(TransientModelError, match=r"did not answer in time \(model.timeout"):
-        make_model(timeout=0.1, attempts=1).complete(ASKED)
-
-
 def test_nobody_there(make_model, slept):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -310,34 +304,6 @@ def test_a_server_without_json_mode_is_remembered(server, make_model, slept, sta
     forms = [request.get("response_format", {}).get("type") for request in server.requests]
     assert forms == ["json_schema", "json_object", None, None]
     assert slept == []
-
-
-def test_another_bad_request_does_not_cost_the_json_mode(server, make_model):
-    server.script = [error(400, "the prompt is too long"), GOOD]
-    model = make_model()
-    with pytest.raises(ModelError, match="too long"):
-        model.complete(COLORS)
-    model.complete(COLORS)
-    assert "response_format" in server.requests[-1]
-
-
-def test_fenced_json_is_read(server, make_model):
-    server.script = [completion('Sure!\n```json\n{"colors": ["red"]}\n```\nAnything else?')]
-    colors, usage = ask(make_model(), ASKED, Colors)
-    assert colors == Colors(colors=["red"])
-    assert usage.calls == 1
-
-
-def test_an_invalid_reply_is_corrected(server, make_model):
-    server.script = [completion('{"colors": "red"}'), error(500), GOOD]
-    colors, usage = ask(make_model(), ASKED, Colors)
-    assert colors.colors == ["red", "blue"]
-    assert (usage.calls, usage.input_tokens, usage.output_tokens) == (3, 22, 14)
-    first, *others = [request["messages"] for request in server.requests]
-    assert others[0] == others[1]
-    assert others[0][0] == first[0]
-    assert others[0][1]["content"].startswith(first[1]["content"])
-    assert "colors: Input should be a valid array" in others[0][1]["content"]
 
 
 def test_threads_share_a_model(server, make_model):

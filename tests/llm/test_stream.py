@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from fairagent.errors import (
-    BudgetExceeded,
     FatalModelError,
     ModelError,
     ReplyInvalid,
@@ -48,18 +47,6 @@ def test_the_pieces_are_told_as_they_are_and_counted(server: Server, make_model:
     assert reply.cost == pytest.approx(81e-6)
     (sent,) = server.requests
     assert (sent["stream"], sent["stream_options"]) == (True, {"include_usage": True})
-
-
-def test_what_is_not_streamed_is_asked_for_as_ever(server: Server, make_model: MakeModel) -> None:
-    server.script = ["red"]
-    make_model().complete(ASKED)
-    assert not {"stream", "stream_options"} & server.requests[0].keys()
-
-
-def test_a_stream_without_usage_is_estimated(server: Server, make_model: MakeModel, told: list[str]) -> None:
-    server.script = [streamed("red and", " blue", usage=None)]
-    reply = make_model().stream(ASKED, told.append)
-    assert (reply.input_tokens, reply.output_tokens, reply.estimated) == (3, 3, True)
 
 
 def test_comments_other_fields_and_a_missing_end_mark_do_no_harm(
@@ -132,19 +119,6 @@ def test_what_breaks_off_after_a_piece_is_an_error_and_no_retry(
     assert (caught.value.usage.calls, caught.value.usage.output_tokens, caught.value.usage.estimated) == (1, 2, True)
 
 
-def test_a_fault_that_no_call_can_mend(server: Server, make_model: MakeModel, told: list[str]) -> None:
-    server.script = [error(401, "no such key")]
-    with pytest.raises(FatalModelError):
-        make_model().stream(ASKED, told.append)
-    assert (told, len(server.requests)) == ([], 1)
-
-
-def test_a_page_is_no_stream(server: Server, make_model: MakeModel, told: list[str]) -> None:
-    server.script = [ServerReply("<html>Sign in</html>", content_type="text/html")]
-    with pytest.raises(FatalModelError, match="not a chat completion API"):
-        make_model().stream(ASKED, told.append)
-
-
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
@@ -193,12 +167,6 @@ def test_a_listener_that_has_gone_ends_it_and_the_budget_knows_what_came(server:
     assert budget._accounts[0].used == 3 + 5
     assert budget._accounts[0].reserved == 0
     assert model.stream(ASKED, lambda piece: None).text == "red and green and blue"
-
-
-def test_a_budget_is_asked_first(server: Server, make_model: MakeModel, told: list[str]) -> None:
-    with pytest.raises(BudgetExceeded):
-        make_model(Budget(BudgetSettings(calls=0))).stream(ASKED, told.append)
-    assert server.requests == []
 
 
 def test_no_key_is_told_or_kept(server: Server, make_model: MakeModel, told: list[str]) -> None:
@@ -275,29 +243,6 @@ def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(tmp_path: Path, tol
     assert len(model.requests) == 1
     assert (tally.usage.calls, tally.usage.saved and tally.usage.saved.calls) == (1, 2)
     cache.close()
-
-
-def test_what_was_asked_for_as_a_whole_is_a_hit_for_a_stream(tmp_path: Path, told: list[str]) -> None:
-    cache = ReplyCache(tmp_path / "cache")
-    door = CachingModel(Stream(["red"]), cache, Ledger())
-    door.complete(ASKED)
-    assert door.stream(ASKED, told.append).cached
-    assert told == ["red"]
-    cache.close()
-
-
-def test_a_stream_that_failed_is_not_kept(tmp_path: Path, told: list[str]) -> None:
-    cache, tally = ReplyCache(tmp_path / "cache"), Ledger()
-    door = CachingModel(Stream([ModelError("broke off"), "red"]), cache, tally)
-    with pytest.raises(ModelError):
-        door.stream(ASKED, told.append)
-    assert door.stream(ASKED, told.append).text == "red"
-    cache.close()
-
-
-def test_a_door_without_a_cache_streams(told: list[str]) -> None:
-    assert CachingModel(Stream(["red and blue"]), None, Ledger()).stream(ASKED, told.append).text == "red and blue"
-    assert len(told) == 3
 
 
 def test_a_model_that_cannot_stream_is_told_at_once(told: list[str]) -> None:

@@ -79,11 +79,6 @@ def test_a_context_without_tokens_is_none(model: CausalModel) -> None:
     np.testing.assert_allclose(blank, none, atol=1e-6)
 
 
-def test_perplexity_is_the_inverse_geometric_mean(model: CausalModel) -> None:
-    (score,) = model.score([("the court", " is good")])
-    assert model.perplexity(" is good", "the court") == pytest.approx(float(np.exp(-score.mean())))
-
-
 def test_a_long_context_loses_its_beginning_and_says_so(folder: str, caplog: pytest.LogCaptureFixture) -> None:
     model = CausalModel(folder, "cpu")
     words = ["court"] * 20 + ["judge"] * 31
@@ -104,16 +99,6 @@ def test_texts_without_tokens_are_refused(model: CausalModel) -> None:
         model.score([("a", "b"), ("a", "")])
     with pytest.raises(DataError, match="no token"):
         model.score([("a", " ")])
-
-
-def test_nothing_asked_is_nothing_told(model: CausalModel) -> None:
-    assert model.score([]) == []
-
-
-def test_half_precision_is_close(folder: str, model: CausalModel) -> None:
-    half = CausalModel(folder, "cpu", "bfloat16")
-    for one, two in zip(half.score(PAIRS), model.score(PAIRS), strict=True):
-        np.testing.assert_allclose(one, two, rtol=0.05, atol=0.2)
 
 
 def test_a_chat_is_asked_in_its_template(folder: str, tmp_path: Path) -> None:

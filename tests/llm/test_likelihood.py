@@ -14,7 +14,7 @@ from fairagent.guests.testing import LoopbackServer, ServerReply
 from fairagent.guests.testing.server import error
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.likelihood import EndpointModel
+from fairagent.llm.likelihood import EndpointModel, check_texts, perplexity
 from fairagent.settings import BudgetSettings, ModelSettings
 
 Request = dict[str, Any]
@@ -154,3 +154,13 @@ def test_bad_input_is_named(ask: Any) -> None:
         model.score([("a", "")])
     with pytest.raises(SettingsError, match="no language model is named"):
         EndpointModel(ModelSettings(base_url="http://localhost:1/v1"), environ={})
+
+
+def test_perplexity_of_certain_words_is_one() -> None:
+    assert perplexity(np.zeros(3)) == 1
+
+
+def test_empty_texts_are_counted() -> None:
+    with pytest.raises(DataError, match="2 of 3"):
+        check_texts([("a", ""), ("", "b"), ("", "")])
+    check_texts([])

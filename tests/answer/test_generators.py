@@ -1,3 +1,5 @@
+"""Generators: a scripted language model, and extracted sentences; citations and sentence splitting."""
+
 from __future__ import annotations
 
 import json
@@ -5,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fairagent.answer.generators import LlmGenerator
+from fairagent.answer.generators import CitationReader, ExtractiveGenerator, LlmGenerator, sentences, without_citations
 from fairagent.errors import (
     FatalModelError,
     ModelError,
@@ -18,7 +22,7 @@ from fairagent.errors import (
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.types import Document, Query, Term, Usage
+from fairagent.types import Answer, Document, Query, Term, Usage
 
 PROMPTS = Prompts()
 CONTEXT = [Document("d1", "A court.", "One"), Document("d2", "A judge.", "Two"), Document("d3", "A law.", "Three")]
@@ -110,13 +114,6 @@ def test_an_empty_answer_is_an_error(text: str) -> None:
     assert caught.value.usage.calls == 1
 
 
-@pytest.mark.parametrize("error", [FatalModelError("no key"), ReplyRefused("declined")])
-def test_what_the_model_raises_is_raised(error: Exception) -> None:
-    made, _ = generator(error)
-    with pytest.raises(type(error)):
-        made.answer("q", CONTEXT)
-
-
 class Streaming(ScriptedModel):
     """Tells its script's answers in pieces of four characters."""
 
@@ -134,13 +131,6 @@ def test_an_answer_is_heard_while_it_is_written_as_it_will_be() -> None:
     assert len(told) > 3
     assert "".join(told) == found.text == "A judge [2], a law and a court [1]."
     assert found.cited == (2, 1)
-
-
-def test_a_model_that_cannot_stream_tells_all_at_once() -> None:
-    told: list[str] = []
-    made, _ = generator("A judge [2].")
-    made.answer("q", CONTEXT, told.append)
-    assert told == ["A judge [2]."]
 
 
 def test_a_listener_that_has_gone_ends_the_answer() -> None:
@@ -214,3 +204,176 @@ def test_what_was_shown_before_a_stream_broke_off_is_the_answer(on_error: str) -
     found = made.answer("judge", CONTEXT, told.append)
     assert (found.truncated, found.cited) == (True, (2,))
     assert "".join(told).startswith("A judge [2]")
+
+
+def documents(*texts: str) -> list[Document]:
+    return [Document(f"d{number}", text) for number, text in enumerate(texts, start=1)]
+
+
+def answer(query: str | Query, *texts: str, most: int = 10) -> Answer:
+    return ExtractiveGenerator(most).answer(query, documents(*texts))
+
+
+def test_the_best_sentence_of_each_document_in_rank_order() -> None:
+    found = answer("roses", "Gardens are many. He grew roses.", "Red roses! She sold them.")
+    assert found.text == "He grew roses [1]. Red roses [2]!"
+    assert (found.cited, found.source, found.notes, found.usage.calls) == ((1, 2), "extractive", (), 0)
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    found = answer("roses thorns", "He grew roses. Some had thorns. More roses here. All roses there.")
+    assert found.text == "Some had thorns [1]."
+
+
+def test_a_short_sentence_counts_more_than_a_long_one() -> None:
+    found = answer("roses", "He grew very many and very old roses in a garden by the sea. He sold roses.")
+    assert found.text == "He sold roses [1]."
+
+
+def test_the_words_of_the_topic_count_by_their_weight() -> None:
+    text = "He grew roses. He grew hedges. He grew thorns."
+    assert answer(Query("", terms=(Term("thorns", 0.2), Term("hedges", 0.1))), text).text == "He grew thorns [1]."
+
+
+def test_sentences_that_repeat_one_another_are_taken_once() -> None:
+    found = answer("roses", "He grew roses in Ghent.", "He grew roses in Ghent, too.", "Roses have thorns.")
+    assert found.cited == (1, 3)
+
+
+def test_no_more_sentences_than_asked_for() -> None:
+    found = answer("roses", "A few roses were sold.", "Roses.", "We like those red roses best.", most=1)
+    assert found.text == "Roses [2]."
+
+
+def test_the_title_tells_whom_a_sentence_is_about() -> None:
+    context = [
+        Document("d1", "She grew roses.", "Ada Roe"),
+        Document("d2", "Eve Low sold roses at a market.", "Eve Low"),
+    ]
+    text = ExtractiveGenerator().answer("roses", context).text
+    assert text == "Ada Roe: She grew roses [1]. Eve Low sold roses at a market [2]."
+
+
+def test_what_looks_like_a_citation_in_a_document_is_none() -> None:
+    found = answer("roses", "He grew roses [2] [7].", "A hedge.")
+    assert (found.text, found.cited) == ("He grew roses [1].", (1,))
+
+
+def test_a_sentence_without_a_mark_gets_one() -> None:
+    assert answer("roses", "Roses in Ghent").text == "Roses in Ghent [1]."
+
+
+def test_no_sentence_holds_a_word_of_the_query() -> None:
+    found = answer("tulips", "He grew roses.")
+    assert (found.text, found.cited) == ("", ())
+    assert found.notes == ("no sentence of the context holds a word of the query",)
+
+
+def test_no_documents_and_empty_ones() -> None:
+    assert answer("roses") == Answer("", source="extractive")
+    assert answer("roses", "", " ").text == ""
+    assert answer("", "He grew roses.").text == ""
+
+
+def test_terms_are_those_of_the_engine() -> None:
+    generator = ExtractiveGenerator(analyze=lambda text: [word.rstrip("s.").lower() for word in text.split()])
+    assert generator.answer("rose", documents("He grew Roses.")).cited == (1,)
+
+
+def test_it_is_told_once() -> None:
+    told: list[str] = []
+    found = ExtractiveGenerator().answer("roses", documents("Roses."), told.append)
+    assert told == [found.text]
+    ExtractiveGenerator().answer("tulips", documents("Roses."), told.append)
+    assert len(told) == 1
+
+
+def read(text: str, documents: int = 3, size: int = 0) -> CitationReader:
+    """The text, read in pieces of `size` characters, or as a whole."""
+    reader = CitationReader(documents)
+    for start in range(0, len(text), size or len(text) or 1):
+        reader.read(text[start : start + (size or len(text))])
+    reader.close()
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "cited", "invented"),
+    [
+        ("A judge [2].", "A judge [2].", [2], []),
+        ("A [3][1], B [1].", "A [3][1], B [1].", [3, 1], []),
+        ("A [1, 3] and B [ 2 ; 3 ].", "A [1, 3] and B [ 2 ; 3 ].", [1, 3, 2], []),
+        ("A [1-3].", "A [1-3].", [1, 2, 3], []),
+        ("A [2\u20133].", "A [2\u20133].", [2, 3], []),
+        ("A [4].", "A.", [], ["4"]),
+        ("A [0], B [1].", "A, B [1].", [1], ["0"]),
+        ("A [1, 7, 2].", "A [1, 2].", [1, 2], ["7"]),
+        ("A [2-9].", "A.", [], ["2-9"]),
+        ("A [1-999999999].", "A.", [], ["1-999999999"]),
+        ("In brackets [sic], (1) and [a1].", "In brackets [sic], (1) and [a1].", [], []),
+        ("[1]", "[1]", [1], []),
+        ("[9]", "", [], ["9"]),
+        ("  A.\n", "A.", [], []),
+        ("", "", [], []),
+        ("An open end [1", "An open end [1", [], []),
+        (f"[{'9' * 5000}]", f"[{'9' * 5000}]", [], []),
+        ("<think>Is it [1]? [9]</think>\nYes [2].", "Yes [2].", [2], []),
+        ("<think>It never ends [1]", "", [], []),
+        ("<thin air> [1]", "<thin air> [1]", [1], []),
+    ],
+)
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_citations_are_read_and_invented_ones_taken_out(
+    text: str, kept: str, cited: list[int], invented: list[str], size: int
+) -> None:
+    reader = read(text, 3, size)
+    assert (reader.text, reader.cited, reader.invented) == (kept, cited, invented)
+
+
+def test_without_documents_every_citation_is_invented() -> None:
+    assert read("A [1].", 0).invented == ["1"]
+
+
+@given(st.text(alphabet="A [],-129.\n<>", max_size=60), st.lists(st.integers(1, 5), min_size=60, max_size=60))
+def test_what_is_told_in_pieces_is_the_text_that_is_read_at_once(text: str, sizes: list[int]) -> None:
+    pieces: list[str] = []
+    reader = CitationReader(3, pieces.append)
+    rest = text
+    for size in sizes:
+        reader.read(rest[:size])
+        rest = rest[size:]
+    reader.close()
+    at_once = read(text)
+    assert "".join(pieces) == reader.text == at_once.text
+    assert (reader.cited, reader.invented) == (at_once.cited, at_once.invented)
+    assert all(1 <= number <= 3 for number in reader.cited)
+
+
+def test_text_that_is_sure_is_told_at_once() -> None:
+    pieces: list[str] = []
+    reader = CitationReader(3, pieces.append)
+    for piece in ("She was ", "a judge", " [", "1", "]."):
+        reader.read(piece)
+    assert pieces == ["She was", " a judge", " [1]."]
+
+
+def test_footnotes_of_a_source_are_no_citations() -> None:
+    assert without_citations("He won [12] twice [3, 4].") == "He won twice."
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("Dr. A. B. Roe met St. Paul. He left.", ["Dr. A. B. Roe met St. Paul.", "He left."]),
+        ('She said "No." Then she left.', ['She said "No."', "Then she left."]),
+        ("It was 3.5 m, i.e. long.", ["It was 3.5 m, i.e. long."]),
+        ("A title\n\nA text. 12 more.", ["A title", "A text.", "12 more."]),
+        ("Él nació. Éva también.", ["Él nació.", "Éva también."]),
+        ("a wing in a slipstream . an e.g. study , it was", ["a wing in a slipstream .", "an e.g. study , it was"]),
+        (" \n ", []),
+        ("", []),
+    ],
+)
+def test_sentences(text: str, found: list[str]) -> None:
+    assert sentences(text) == found

