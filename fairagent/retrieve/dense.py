@@ -54,9 +54,7 @@ class VectorSearch(VectorEngine, Protocol):
 class VectorSearchAmong(Protocol):
     """An engine that finds those of some documents that are near a vector."""
 
-    @property
-    def ids(self) -> IdTable:
-        """The documents' ids by number."""
+    ids: IdTable
 
     def nearest_among(self, vector: Embeddings, n: int, numbers: NDArray[np.intp]) -> Ranking:
         """The best `n` of the documents with these `numbers`, which rise."""
@@ -66,7 +64,8 @@ class DenseRetriever:
     """Every document by the inner product of its embedding and the query's; ties are ordered by document id.
 
     A query is encoded as its text and its keywords in one line, without their weights. Every document has a score, so
-    `n` documents are returned wherever the collection has them; a blank query matches nothing.
+    `n` documents are returned wherever the collection has them; a blank query matches nothing. `stored` (n, d) are the
+    embeddings as they are stored, a row a document, in the order of `ids`.
     """
 
     def __init__(
@@ -74,9 +73,8 @@ class DenseRetriever:
     ) -> None:
         """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
 
-        With `ann`, made from the same embeddings, searches look at the documents that it names.
-
-        Raises BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
+        With `ann`, made from the same embeddings, searches look at the documents that it names. Raises
+        BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
         something else or with another model (two models may share a name: what counts is the vector of a test text).
         """
         self.manifest = of = DenseManifest.read(folder)
@@ -85,15 +83,13 @@ class DenseRetriever:
         self.folder = folder
         self._ann = ann
         with of.reading(folder):
-            self.ids, self.stored = IdTable.load(folder), mapped(folder / VECTORS)
+            self.ids = IdTable.load(folder)
+            self.stored: NDArray[np.float16] = mapped(folder / VECTORS)
             if not len(self.ids) == of.documents or self.stored.shape != (of.documents, of.dimension):
                 raise ValueError(f"{VECTORS} has the shape {self.stored.shape} for {len(self.ids)} ids")
         of.check_model(folder, encoder.name, encoder.documents([PROBE_TEXT])[0])
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
-
-    stored: NDArray[np.float16]
-    """All embeddings as they are stored, (n, d): a row a document, in the order of `ids`."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -148,18 +144,15 @@ class DenseRetriever:
 
     @cached_property
     def _whole(self) -> Embeddings | None:
-        """All embeddings where they are few."""
         return self.stored.astype(np.float32) if 4 * self.stored.size <= IN_MEMORY else None
 
     def query_vector(self, query: Query) -> Embeddings:
         """The embedding of a query's text and keywords, (d,)."""
-        vector: Embeddings = self._query_vector(str(query))
-        return vector
+        return np.asarray(self._query_vector(str(query)))
 
     def _products(self, vector: Embeddings) -> Embeddings:
         if self._whole is not None:
-            products: Embeddings = self._whole @ vector
-            return products
+            return np.asarray(self._whole @ vector)
         blocks = (floats(self.stored[start : start + BLOCK]) for start in range(0, len(self), BLOCK))
         return np.concatenate([block @ vector for block in blocks])
 

@@ -74,9 +74,7 @@ class ParallelEncoder(Protocol):
 class SentenceModel(Encoder, Protocol):
     """An encoder that a model of sentence-transformers makes."""
 
-    @property
-    def model(self) -> Any:
-        """The model."""
+    model: Any
 
     def tokens(self, text: str) -> Embeddings:
         """The vector of each token of a text, (t, d), the special ones at both ends included."""

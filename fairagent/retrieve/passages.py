@@ -26,9 +26,7 @@ from fairagent.types import Document, FloatArray, Query, Ranking
 class PassageEngine(Retriever, Protocol):
     """An engine over passages that stand in the order of their documents."""
 
-    @property
-    def ids(self) -> IdTable:
-        """The passages' ids by number."""
+    ids: IdTable
 
 
 class PassageRetriever:
@@ -92,7 +90,6 @@ class BM25Passages(PassageRetriever):
     """Documents by their best passage under BM25, with texts and terms of documents as `BM25Retriever` has them."""
 
     def __init__(self, engine: BM25Retriever) -> None:
-        """Take the engine over the passages; IndexMismatch where its index holds none."""
         super().__init__(engine)
         self._engine = engine
         lend(self, engine, "document_frequency", "words", "analyze")
@@ -131,7 +128,6 @@ class DensePassages(PassageRetriever):
     """Documents by their best passage under vector search."""
 
     def __init__(self, engine: DenseRetriever) -> None:
-        """Take the engine over the passages; IndexMismatch where its index holds none."""
         super().__init__(engine)
         self._engine = engine
         lend(self, engine, "query_vector")

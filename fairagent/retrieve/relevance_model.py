@@ -54,9 +54,7 @@ class TermSource(Protocol):
 class SearchAmong(Protocol):
     """An engine that searches among some documents."""
 
-    @property
-    def ids(self) -> IdTable:
-        """The documents' ids by number."""
+    ids: IdTable
 
     def search_among(self, query: Query, n: int, numbers: NDArray[np.intp]) -> Ranking:
         """The best `n` of the documents with these `numbers`, which rise."""
