@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fairagent.guests.dense.encoders import BFLOAT16
@@ -117,12 +116,3 @@ def test_the_rest_of_a_build_is_not_of_another_type(tmp_path: Path) -> None:
     build(index, again, BFLOAT16)
     assert len(again.encoder.encoded) == 3000 + 1
     assert DenseManifest.read(index).dtype == BFLOAT16
-
-
-def test_a_manifest_from_before_there_were_types(tmp_path: Path) -> None:
-    build(tmp_path / "index", Slow())
-    file = tmp_path / "index" / encoded.DenseManifest.FILE
-    file.write_text(file.read_text().replace(',\n  "dtype": "float32"', ""))
-    assert "dtype" not in file.read_text()
-    assert DenseManifest.read(tmp_path / "index").dtype == FLOAT32
-    assert np.load(tmp_path / "index" / "vectors.npy").shape == (3000, 64)

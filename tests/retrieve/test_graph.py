@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,16 +88,11 @@ def test_neighbors_are_those_of_brute_force(dense: DenseRetriever, tmp_path: Pat
     manifest = build_graph(dense, tmp_path / "graph", k, done.append)
     assert manifest == GraphManifest("as made", "words", COUNT, k)
     assert done == [10, 20, 30, 40, 50, 60, 61]
-    check(dense, opened(dense, tmp_path / "graph"), k)
-    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
-
-
-def test_a_block_of_all_gives_the_same(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build_graph(dense, tmp_path / "one", 7)
-    monkeypatch.setattr(graph, "CELL", 7)
-    build_graph(dense, tmp_path / "two", 7)
-    check(dense, opened(dense, tmp_path / "one"), 7)
-    check(dense, opened(dense, tmp_path / "two"), 7)
+    graph_of_all = opened(dense, tmp_path / "graph")
+    check(dense, graph_of_all, k)
+    assert graph_of_all.neighbors([]) == []
+    with pytest.raises(DataError, match="nobody"):
+        graph_of_all.neighbors(["d001", "nobody"])
 
 
 def test_fewer_documents_than_neighbors(tmp_path: Path) -> None:
@@ -105,14 +101,6 @@ def test_fewer_documents_than_neighbors(tmp_path: Path) -> None:
     assert build_graph(few, tmp_path / "graph").k == 2
     for id, near in zip("012", opened(few, tmp_path / "graph").neighbors([d.id for d in DOCUMENTS[:3]]), strict=True):
         assert set(near) == {document.id for document in DOCUMENTS[:3]} - {DOCUMENTS[int(id)].id}
-
-
-def test_ids_that_are_not_there_and_none(dense: DenseRetriever, tmp_path: Path) -> None:
-    build_graph(dense, tmp_path / "graph", 3)
-    found = opened(dense, tmp_path / "graph")
-    assert found.neighbors([]) == []
-    with pytest.raises(DataError, match="nobody"):
-        found.neighbors(["d001", "nobody"])
 
 
 def test_an_interrupted_build_leaves_nothing(dense: DenseRetriever, tmp_path: Path) -> None:
@@ -169,66 +157,52 @@ def test_it_is_made_once_and_found(tmp_path: Path) -> None:
     assert found is find_graph(place, BUNDLED)
     assert len(found.neighbors(["d000"])[0]) == graph.NEIGHBORS
     check(DenseRetriever(vectors.folder(place, BUNDLED), Words()), found, graph.NEIGHBORS)
-
-
-@pytest.mark.usefixtures("words")
-def test_another_collections_graph_is_refused(tmp_path: Path) -> None:
-    place = site(tmp_path)
-    build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
-    prepare_graph(place, BUNDLED, lambda what, done: None)
     with pytest.raises(IndexMismatch, match=r"corpus graph at .* was made from something else"):
         find_graph(site(tmp_path, "changed"), BUNDLED)
 
 
 @pytest.mark.usefixtures("words")
-def test_a_collection_in_passages_has_none(tmp_path: Path) -> None:
-    place = site(tmp_path, chunks=Chunks(tokens=32, overlap=8))
+@pytest.mark.parametrize("how", [{"chunks": Chunks(tokens=32, overlap=8)}, {"made": DOCUMENTS[:1]}])
+def test_passages_and_one_document_have_no_neighbors(tmp_path: Path, how: dict[str, Any]) -> None:
+    place = site(tmp_path, **how)
     build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
-    prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("it has passages"))
-    assert find_graph(place, BUNDLED) is None
-
-
-@pytest.mark.usefixtures("words")
-def test_one_document_has_no_neighbors(tmp_path: Path) -> None:
-    place = site(tmp_path, made=DOCUMENTS[:1])
-    build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
-    prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("there is one document"))
+    prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("there is none to make"))
     assert find_graph(place, BUNDLED) is None
 
 
 # --- by cells ---------------------------------------------------------------------------------------------------
 
 
-def near_by_cells(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: int) -> float:
-    """The share of the five exact neighbors that are found among the documents of so many cells."""
+@pytest.fixture
+def by_cells(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Set how large cells are, and how many are looked at, where they are looked at."""
+
+    def patch(**sizes: int) -> None:
+        for name, value in {"EXACT": COUNT - 1, **sizes}.items():
+            monkeypatch.setattr(graph, name, value)
+
+    return patch
+
+
+# Of neighbors that are equally near the one or the other may come first.
+@pytest.mark.parametrize(("near", "least", "most"), [(COUNT, 0.98, 1.0), (4, 0.6, 0.98)])
+def test_cells_give_most_of_what_brute_force_gives(
+    dense: DenseRetriever, tmp_path: Path, by_cells: Callable[..., None], near: int, least: float, most: float
+) -> None:
     build_graph(dense, tmp_path / "exact", 5)
-    monkeypatch.setattr(graph, "EXACT", COUNT - 1)
-    monkeypatch.setattr(graph, "CELL", 6)
-    monkeypatch.setattr(graph, "NEAR", near)
+    by_cells(CELL=6, NEAR=near)
     build_graph(dense, tmp_path / "cells", 5)
     ids = [document.id for document in DOCUMENTS]
     exact, cells = (opened(dense, tmp_path / name).neighbors(ids) for name in ("exact", "cells"))
     assert all(len(row) == 5 and id not in row for id, row in zip(ids, cells, strict=True))
-    return float(np.mean([len(set(row) & set(best)) / 5 for row, best in zip(cells, exact, strict=True)]))
-
-
-def test_all_cells_give_what_brute_force_gives(
-    dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Of neighbors that are equally near the one or the other may come first.
-    assert near_by_cells(dense, tmp_path, monkeypatch, COUNT) > 0.98
-
-
-def test_some_cells_give_most_of_it(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 0.6 < near_by_cells(dense, tmp_path, monkeypatch, 4) < 0.98
+    share = float(np.mean([len(set(row) & set(best)) / 5 for row, best in zip(cells, exact, strict=True)]))
+    assert least < share <= most
 
 
 def test_a_cell_alone_fills_up_with_its_last(
-    dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dense: DenseRetriever, tmp_path: Path, by_cells: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(graph, "EXACT", COUNT - 1)
-    monkeypatch.setattr(graph, "CELL", 20)
-    monkeypatch.setattr(graph, "NEAR", 1)
+    by_cells(CELL=20, NEAR=1)
     build_graph(dense, tmp_path / "graph", 30)
     table = np.load(tmp_path / "graph" / TABLE)
     assert table.shape == (COUNT, 30)
@@ -236,13 +210,8 @@ def test_a_cell_alone_fills_up_with_its_last(
     assert min(len(set(row)) for row in table.tolist()) < 30
 
 
-def test_many_documents_that_are_all_alike(
-    dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are one cell, which is compared in parts."""
-    monkeypatch.setattr(graph, "EXACT", COUNT - 1)
-    monkeypatch.setattr(graph, "CELL", 20)
-    monkeypatch.setattr(graph, "LARGEST", 7)
+def test_many_documents_that_are_all_alike_are_compared_in_parts(by_cells: Callable[..., None]) -> None:
+    by_cells(CELL=20, LARGEST=7)
     alike = np.ones((COUNT, 4), np.float16)
     parts = list(graph._cells(alike))
     assert sorted(number for members, _ in parts for number in members.tolist()) == list(range(COUNT))

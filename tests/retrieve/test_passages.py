@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fairagent.collection.config import Chunks, passage_document, passages
-from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary, texts_for
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
@@ -170,10 +170,6 @@ def test_documents_that_are_not_there(retriever: BM25Passages) -> None:
     for id in ("zz", "", "d0#0#1", "tie00#1"):
         with pytest.raises(DataError, match="not in the index"):
             retriever.score(Query("law"), [id])
-        with pytest.raises(DataError, match="not in the index"):
-            retriever.document(id)
-    with pytest.raises(UsageError, match="at least 1, not 0"):
-        retriever.search(Query("law"), 0)
 
 
 def test_an_index_of_whole_documents_is_refused(retriever: BM25Passages, tmp_path: Path) -> None:

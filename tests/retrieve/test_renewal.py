@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from guests.dense import test_splade as splade
 
 from fairagent.errors import IndexMismatch
 from fairagent.guests.dense import splade as splade_index
@@ -26,7 +27,6 @@ from fairagent.storage.digests import differences
 from fairagent.types import Document
 
 from . import test_dense as dense
-from . import test_splade as splade
 from .test_dense import MADE, Made, Words
 
 
@@ -72,16 +72,6 @@ def test_only_new_texts_are_encoded_and_every_file_is_the_same(tmp_path: Path, k
     kind.build(EDITED, tmp_path / "anew", kind.encoder())
     assert files(tmp_path / "index") == files(tmp_path / "anew")
     assert differences(tmp_path / "index", whole=True) == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_removed_needs_no_encoding(tmp_path: Path, kind: Kind) -> None:
-    kind.build(MADE, tmp_path / "index", kind.encoder())
-    encoder, fewer = kind.encoder(), Made(MADE.made[10:60], "fewer")
-    kind.build(fewer, tmp_path / "index", encoder)
-    assert encoder.encoded == [PROBE_TEXT]
-    kind.build(fewer, tmp_path / "anew", kind.encoder())
-    assert files(tmp_path / "index") == files(tmp_path / "anew")
 
 
 @pytest.mark.parametrize("kind", KINDS)
