@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from collection.test_kept import COLLECTION, folders, rows, same, table
+from collection.test_cached_table import COLLECTION, folders, rows, same, table
 from typer.testing import CliRunner
 
 from fairagent import load_collection
