@@ -23,7 +23,6 @@ from fairagent.errors import IndexMismatch
 from fairagent.retrieve.encoded import DenseManifest
 from fairagent.retrieve.manifest import MANIFEST as INDEX
 from fairagent.storage.digests import record_files
-from fairagent.storage.folders import workshop
 from fairagent.types import Query
 
 from .tiny import write
@@ -133,20 +132,6 @@ def test_light_vectors_of_an_index_by_another_analyzer_are_refused_and_made_agai
 
 
 # --- disks and other programs -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("folder", ["index", "index-light"])
-def test_of_two_programs_that_index_into_one_folder_the_second_says_so(copy: Path, folder: str) -> None:
-    options = ["-c", str(copy / "files" / "collection.yaml"), "--index", str(copy / "index")]
-    for name in ("index", "index-light"):
-        shutil.rmtree(copy / name)
-    with workshop(copy / folder):
-        found = call("index", *options)
-    assert found.exit_code == 3
-    assert f"process {os.getpid()} on " in said(found)
-    assert f"is working in {copy / folder}.partial; wait for it, or name another folder" in said(found)
-    indexed(Path(options[1]), copy / "index")
-    assert search(copy).exit_code == 0
 
 
 # --- texts and queries ------------------------------------------------------------------------------------------

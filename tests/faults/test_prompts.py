@@ -148,28 +148,22 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_26_a_hostile_template_is_refused_within_a_second(tmp_path: Path, text: str) -> None:
+def test_26_a_hostile_template_is_refused_within_a_second_and_50_mb(tmp_path: Path, text: str) -> None:
     path = tmp_path / "refine_query.j2"
     path.write_text(f"{template()}\n{text}\n", encoding="utf-8")
     Prompts()
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(PromptError) as caught:
         Prompts(tmp_path)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
     assert all(fault.path == path for fault in caught.value.faults)
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_26_and_within_50_mb(tmp_path: Path, text: str) -> None:
-    (tmp_path / "refine_query.j2").write_text(f"{template()}\n{text}\n", encoding="utf-8")
     tracemalloc.start()
     try:
         with pytest.raises(PromptError):
             Prompts(tmp_path)
-        _, peak = tracemalloc.get_traced_memory()
+        assert tracemalloc.get_traced_memory()[1] < 50e6
     finally:
         tracemalloc.stop()
-    assert peak < 50e6
 
 
 def test_26_a_prompt_has_at_most_64_kb(tmp_path: Path) -> None:

@@ -103,16 +103,6 @@ def test_162_what_is_gone_when_it_is_asked_for(
     assert ask(served, "/api/runs")["runs"] == []
 
 
-def test_162_a_damaged_line_of_a_transcript_is_counted_and_left_out(served: tuple[Studio, Path], place: Path) -> None:
-    path = place / "transcript.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(lines[0].replace(b"lawyer", b"sawyer") + b"\xff\xfe\n" + lines[1])
-    run = ask(served, "/api/runs/one")
-    assert (run["exchanges"], run["damaged"]) == (1, 2)
-    (shown,) = ask(served, "/api/runs/one/topic", id="T2")["systems"][1]["exchanges"]
-    assert shown["number"] == 3
-
-
 # Case 163
 
 

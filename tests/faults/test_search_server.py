@@ -292,26 +292,6 @@ def test_100_an_answer_that_is_no_json(body: bytes) -> None:
         OpenSearchRetriever(server.index()).search(LAW, 5)
 
 
-WRONG: list[Any] = [
-    [],
-    1,
-    None,
-    {},
-    {"hits": []},
-    {"hits": {"hits": [1]}},
-    {"hits": {"hits": [{"_index": "i", "_id": "a", "_score": "high", "_source": {"id": "a"}}]}},
-    {"hits": {"hits": [{"_index": "i", "_id": "a", "_score": 1.0, "_source": {"id": ["a", "b"]}}]}},
-    {"hits": {"hits": [{"_index": "i", "_id": "a", "_score": 1.0, "_source": {}}]}},
-    {"_shards": 1, "hits": {"hits": []}},
-]
-
-
-@pytest.mark.parametrize("body", WRONG, ids=str)
-def test_100_an_answer_in_another_form(body: Any) -> None:
-    with SearchServer(search=Answer(body)) as server, pytest.raises(BackendUnavailable, match="in a form"):
-        OpenSearchRetriever(server.index()).search(LAW, 5)
-
-
 def test_101_an_answer_without_an_end() -> None:
     with SearchServer(search=Answer(b" " * (17 << 20))) as server:
         with pytest.raises(BackendUnavailable, match="more than 16 MB"):

@@ -132,20 +132,13 @@ DRIPS = {
 
 
 @pytest.mark.parametrize("drip", DRIPS)
-def test_46_an_attempt_has_an_end_however_slowly_it_comes(drip: str) -> None:
-    came, requests, seconds = ask(DRIPS[drip], timeout=0.5, deadline=1.0)
-    assert isinstance(came, TransientModelError)
-    assert requests == 1
-    assert 0.4 < seconds < 0.5 + SLACK
-
-
-@pytest.mark.parametrize("drip", DRIPS)
-def test_46_and_so_has_a_stream(drip: str) -> None:
-    came, requests, seconds = ask(DRIPS[drip], stream=True, timeout=0.5, deadline=1.0)
-    assert isinstance(came, ModelError)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_46_an_attempt_and_a_stream_have_an_end_however_slowly_they_come(drip: str, stream: bool) -> None:
+    came, requests, seconds = ask(DRIPS[drip], stream, timeout=0.5, deadline=1.0)
+    assert isinstance(came, ModelError if stream else TransientModelError)
     assert not isinstance(came, FatalModelError)
     assert requests == 1
-    assert 0.4 < seconds < 1.0 + SLACK
+    assert 0.4 < seconds < (1.0 if stream else 0.5) + SLACK
 
 
 def test_46_a_stream_may_take_longer_than_an_attempt_while_something_comes() -> None:
@@ -154,13 +147,6 @@ def test_46_a_stream_may_take_longer_than_an_attempt_while_something_comes() -> 
     came, _, seconds = ask(lambda: plan, stream=True, timeout=0.6, deadline=30.0)
     assert came.text == "red " * 5
     assert seconds > 1.0
-
-
-def test_46_all_attempts_together_have_the_deadline() -> None:
-    came, requests, seconds = ask(DRIPS["a body"], timeout=0.4, deadline=1.0, attempts=50)
-    assert isinstance(came, TransientModelError)
-    assert 2 <= requests <= 4
-    assert seconds < 1.0 + SLACK
 
 
 # Case 47
@@ -342,19 +328,6 @@ def test_49_the_first_request_holds_up_the_others_no_longer_than_its_time() -> N
         stuck.set()
         assert late.result(timeout=10) == "late"
     assert breaker.run(lambda: "still fine") == "still fine"
-
-
-def test_49_nobody_waits_for_a_turn_longer_than_his_own_time() -> None:
-    breaker, stuck = Breaker(), threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(breaker.run, lambda: stuck.wait(30), None, 60.0)
-        time.sleep(0.1)
-        started = time.monotonic()
-        with pytest.raises(TransientModelError, match="no time is left to wait for the first answer"):
-            breaker.run(lambda: "fine", None, 0.3)
-        assert 0.2 < time.monotonic() - started < 0.3 + SLACK
-        stuck.set()
-        assert first.result(timeout=10)
 
 
 def test_49_a_server_that_hangs_ends_all_calls_in_their_time() -> None:

@@ -64,20 +64,6 @@ def test_78_a_list_less_fair_than_the_engines_is_not_served(search: Search) -> N
         search("court he", **UNFAIR, **WRONG_WAY, loop={"on_worse": "error", "worse": 0, "prior": 0, "steps": 0})
 
 
-def test_78_a_list_far_less_relevant_is_not_served(search: Search) -> None:
-    engine = search("law", n=2, engine="bm25", loop="none", rerank="none")
-    served = search("law", n=2, engine="bm25", **WRONG_WAY, loop={"worse": 99, "floor": 1, "prior": 0, "steps": 0})
-    assert served.ranking.ids == engine.ranking.ids
-    [alarm] = served.trace.alarms
-    assert alarm.what == WORSE
-    assert "less relevant" in alarm.detail
-
-
-def test_78_fair_qr_keeps_its_list_and_says_so(search: Search) -> None:
-    result = search("court he", **UNFAIR, **WRONG_WAY, profile="fair-qr", refine="feedback", loop={"worse": 0})
-    assert [str(alarm).endswith("it is served all the same") for alarm in result.trace.alarms] == [True]
-
-
 def test_78_it_stands_in_red_at_the_end_in_a_terminal(tiny: tuple[Path, Path], tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(

@@ -16,7 +16,7 @@ from fairagent.retrieve.encoders import Embeddings
 from fairagent.search.loop.actions import RefineAction
 from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.second_search import GroupMembers, SecondSearch
+from fairagent.search.loop.second_search import SecondSearch
 from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray, Query, Ranking, SearchResult, Step
 
@@ -41,7 +41,7 @@ class Near(Dense):
 
 def searched(engine: object, mixer: Mixer | None = None, depth: int = 10, **more: int) -> SearchResult:
     groups = by_letter(PAGES)
-    second = SecondSearch(GroupMembers(groups, Memo()), **({"depth": 20} | more))
+    second = SecondSearch(groups, Memo(), **({"depth": 20} | more))
     loop = Controller((RefineAction(3, 0.5),), mixer=mixer or Mixer(0.5), drift=0.9, second=second)
     return agent(engine, loop, groups, depth=depth).search("law")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from fairagent.errors import UsageError
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.rerank.base import Pool
-from fairagent.search.rerank.similarity import ByEmbeddings, ByGroups, ByTerms, MMRReranker, mmr
+from fairagent.search.rerank.similarity import MMRReranker, by_embeddings, by_groups, by_terms, mmr
 from fairagent.types import FloatArray, Query, Ranking
 
 
@@ -58,41 +59,41 @@ def test_picks_are_those_of_the_definition(case: tuple[list[int], list[int], flo
 def test_groups_take_turns() -> None:
     # Half of relevance 1, 3/4, 1/2, 1/4, 0, less 1/2 for a group that is there: after a comes d, then all lose alike.
     rows = [[0, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]]
-    assert MMRReranker(ByGroups()).rerank(pool([5, 4, 3, 2, 1], rows)).ids == ("a", "d", "b", "c", "e")
+    assert MMRReranker(by_groups).rerank(pool([5, 4, 3, 2, 1], rows)).ids == ("a", "d", "b", "c", "e")
 
 
 def test_documents_without_a_label_are_alike() -> None:
     # With nothing in common, u and v would both come before b.
     rows = [[0, 1, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]]
-    assert MMRReranker(ByGroups()).rerank(pool([4, 3.9, 1, 0.9], rows)).ids == ("a", "c", "b", "d")
+    assert MMRReranker(by_groups).rerank(pool([4, 3.9, 1, 0.9], rows)).ids == ("a", "c", "b", "d")
 
 
 def test_relevance_alone_and_novelty_alone() -> None:
     rows = [[0, 1, 0], [0, 1, 0], [0, 0, 1]]
-    assert MMRReranker(ByGroups(), relevance=1).rerank(pool([3, 2, 1], rows)).ids == ("a", "b", "c")
-    assert MMRReranker(ByGroups(), relevance=0).rerank(pool([3, 2, 1], rows, n=2)).ids == ("a", "c")
+    assert MMRReranker(by_groups, relevance=1).rerank(pool([3, 2, 1], rows)).ids == ("a", "b", "c")
+    assert MMRReranker(by_groups, relevance=0).rerank(pool([3, 2, 1], rows, n=2)).ids == ("a", "c")
 
 
 def test_scores_say_the_rank() -> None:
-    found = MMRReranker(ByGroups()).rerank(pool([3, 2, 1], [[0, 1], [0, 1], [0, 1]], n=2))
+    found = MMRReranker(by_groups).rerank(pool([3, 2, 1], [[0, 1], [0, 1], [0, 1]], n=2))
     assert found.scores.tolist() == [1.0, 0.5]
 
 
 @pytest.mark.parametrize("n", [1, 3, 10])
 def test_no_document_twice_and_none_that_is_not_there(n: int) -> None:
-    found = MMRReranker(ByGroups()).rerank(pool([2, 2, 2], [[1, 0], [1, 0], [1, 0]], n=n))
+    found = MMRReranker(by_groups).rerank(pool([2, 2, 2], [[1, 0], [1, 0], [1, 0]], n=n))
     assert len(found) == len(set(found.ids)) == min(n, 3)
 
 
 def test_an_empty_pool() -> None:
     empty = Pool(Query("q"), Ranking((), np.zeros(0)), (np.zeros((0, 3)),), (np.array([0.5, 0.5]),), 10)
-    assert MMRReranker(ByGroups()).rerank(empty).ids == ()
+    assert MMRReranker(by_groups).rerank(empty).ids == ()
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_a_weight_that_is_none(weight: float) -> None:
     with pytest.raises(UsageError, match="0 to 1"):
-        MMRReranker(ByGroups(), weight)
+        MMRReranker(by_groups, weight)
 
 
 class Terms:
@@ -113,7 +114,7 @@ class Terms:
 
 
 def test_similarity_of_terms_by_hand() -> None:
-    similar = ByTerms(Terms())(pool([4, 3, 2, 1]))
+    similar = by_terms(Terms(), pool([4, 3, 2, 1]))
     court, judge = (1 + np.log(2)) * np.log(8), np.log(4)
     assert similar(0) == pytest.approx([1, judge / np.hypot(court, judge), 0, 0])
     assert similar(2) == pytest.approx([0, 0, 1, 0])
@@ -123,8 +124,8 @@ def test_similarity_of_terms_by_hand() -> None:
 
 def test_by_text() -> None:
     # relevance 1, 2/3, 1/3, 0: b is like a by about .37, which costs it .18; c is like nothing above it.
-    assert MMRReranker(ByTerms(Terms()), relevance=0.3).rerank(pool([4, 3, 2, 1], n=3)).ids == ("a", "c", "d")
-    assert MMRReranker(ByTerms(Terms()), relevance=0.9).rerank(pool([4, 3, 2, 1], n=3)).ids == ("a", "b", "c")
+    assert MMRReranker(partial(by_terms, Terms()), relevance=0.3).rerank(pool([4, 3, 2, 1], n=3)).ids == ("a", "c", "d")
+    assert MMRReranker(partial(by_terms, Terms()), relevance=0.9).rerank(pool([4, 3, 2, 1], n=3)).ids == ("a", "b", "c")
 
 
 class Vectors:
@@ -134,5 +135,5 @@ class Vectors:
 
 
 def test_similarity_of_embeddings_is_the_cosine() -> None:
-    similar = ByEmbeddings(Vectors())(pool([4, 3, 2, 1]))
+    similar = by_embeddings(Vectors(), pool([4, 3, 2, 1]))
     assert similar(1) == pytest.approx([0.5**0.5, 1, -(0.5**0.5), 0], abs=1e-7)

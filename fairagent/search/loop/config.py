@@ -18,7 +18,7 @@ from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.loop.guard import Guard, OnWorse
 from fairagent.search.loop.judges import RELEVANCE, ModelJudge, RelevanceJudge, ScorerJudge
 from fairagent.search.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
-from fairagent.search.loop.second_search import GroupMembers, SecondSearch
+from fairagent.search.loop.second_search import SecondSearch
 from fairagent.search.loop.sources import EvidenceType, Sources, templates_of, worst_case
 from fairagent.search.rerank.base import pair_scorer
 from fairagent.settings import Settings
@@ -246,7 +246,7 @@ class ControllerConfig(GuardedConfig):
             Sources(self.model_evidence, site.model, site.prompts, self.on_error)
             if self.model_evidence and self.steps
             else None,
-            SecondSearch(GroupMembers(site.collection.groups, site.memo), self.again) if self.again else None,
+            SecondSearch(site.collection.groups, site.memo, self.again) if self.again else None,
             self.on_error,
         )
 

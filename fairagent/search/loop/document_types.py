@@ -22,6 +22,8 @@ from fairagent.types import FloatArray
 
 STEEPNESS, MIDDLE = 10.0, 0.4
 """Of the curve from evidence to probability: tuned on public topics (docs/loop.md)."""
+HEAD, SHRINK, ROUNDS = 50, 5.0, 3
+"""Of the share of a type: the first candidates, the documents that stand for its chance, and how often it is taken."""
 LEAST_RATIO = 0.02
 """Below it a document's odds are not distinguished, so that none is lost for good."""
 CLUSTERED = 0.92
@@ -48,60 +50,39 @@ class DocumentType:
     chance: float
 
 
-def type_chances(labeled: FloatArray, neighbors: NDArray[np.int32] | None, own: float = 0.5) -> FloatArray:
+def type_chances(labeled: FloatArray, neighbors: NDArray[np.int32]) -> FloatArray:
     """How surely each document is of the type that has labels, (n,) in [0, 1].
 
-    `labeled` (n,) is 1 where it has one; `neighbors` (n, k) are the numbers of its nearest documents, without which
-    the label alone counts. `own` is the weight of the document's own label.
-
-    >>> type_chances(np.array([1.0, 0.0]), None).tolist()
-    [1.0, 0.0]
+    `labeled` (n,) is 1 where it has one; `neighbors` (n, k) are the numbers of its nearest documents, which count
+    together as much as the document's own label.
     """
-    if neighbors is None:
-        return labeled
     around = np.asarray(labeled, dtype=np.float32)[neighbors].mean(axis=1)
-    mixed = own * labeled + (1 - own) * around
+    mixed = 0.5 * labeled + 0.5 * around
     return np.asarray(1 / (1 + np.exp(-STEEPNESS * (mixed - MIDDLE))), dtype=np.float64)
 
 
-def bonus(
-    scores: FloatArray,
-    types: Sequence[DocumentType],
-    weight: float,
-    head: int = 50,
-    shrink: float = 5.0,
-    rounds: int = 3,
-) -> tuple[FloatArray, dict[str, float]]:
-    """What its type adds to the score of each candidate (n,), and the estimated share of each type among the answers.
+def bonus(scores: FloatArray, types: Sequence[DocumentType], weight: float) -> FloatArray:
+    """What its types add to the score of each candidate, (n,).
 
-    Of each type the share p among the first `head` candidates, shrunk by `shrink` documents towards its chance c in the
-    collection, is estimated `rounds` times, each from the order that the last one gave. A document of probability t
-    gets `weight` ln(t p / c + (1 - t) (1 - p) / (1 - c)), its likelihood ratio; nothing where p is not above c, so that
-    no query loses the documents that it is about, nor where all documents are of one type.
+    Of each type the share p among the first candidates, shrunk by a few documents towards its chance c in the
+    collection, is estimated several times, each from the order that the last one gave. A document of probability t gets
+    `weight` ln(t p / c + (1 - t) (1 - p) / (1 - c)), its likelihood ratio; nothing where p is not above c, so that no
+    query loses the documents that it is about, nor where all documents are of one type.
     """
-    total, shares = np.zeros(len(scores)), {}
+    total = np.zeros(len(scores))
     for one in types:
-        chance, part, share = one.chance, np.zeros(len(scores)), one.chance
+        chance, part = one.chance, np.zeros(len(scores))
         if 0 < chance < 1 and len(scores) and np.ptp(one.of) > 0:
-            for _ in range(rounds):
-                first = np.argsort(-(scores + part), kind="stable")[:head]
-                share = (one.of[first].sum() + shrink * chance) / (len(first) + shrink)
+            for _ in range(ROUNDS):
+                first = np.argsort(-(scores + part), kind="stable")[:HEAD]
+                share = (one.of[first].sum() + SHRINK * chance) / (len(first) + SHRINK)
                 if share <= chance:
                     part = np.zeros(len(scores))
                     break
                 ratio = one.of * share / chance + (1 - one.of) * (1 - share) / (1 - chance)
                 part = weight * np.log(np.maximum(ratio, LEAST_RATIO))
-        total, shares[one.dimension] = total + part, float(share)
-    return total, shares
-
-
-def importance(share: float, chance: float) -> float:
-    """How much a dimension applies to a query, in [0, 1]: its type's share of the list, relative to the collection's.
-
-    >>> importance(0.2, 0.4), importance(0.5, 0.4)
-    (0.5, 1.0)
-    """
-    return min(1.0, share / chance) if chance > 0 else 0.0
+        total = total + part
+    return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,9 +15,8 @@ from fairagent.retrieve.base import FusedEngine
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.search.loop.base import Lack, Search, lacking, without
 from fairagent.search.loop.candidates import Candidates, has_evidence
-from fairagent.search.loop.document_types import bonus, importance
+from fairagent.search.loop.document_types import HEAD, bonus
 from fairagent.search.loop.evidence import EvidenceDocuments, learn_from, words
-from fairagent.search.loop.second_search import GroupEvidence
 from fairagent.search.loop.sources import ModelEvidence
 from fairagent.search.loop.state import JudgedDocuments, State, sorted_by, start
 from fairagent.search.rerank.base import ordered
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 LOSS = 0.5
 """What a document that is surely irrelevant loses, in ranges of the engine's scores."""
-HEAD = 50
-"""Documents by which it is estimated whether a dimension applies to a query."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,11 +49,12 @@ class Environment:
         unit = max(float(np.ptp(first.scores)), 1e-9)
         search = replace(search, retrieve=lru_cache(maxsize=64)(search.retrieve))
         known = types.document_types(first.ids, search.query.id) if types else []
-        applies = {one.dimension: importance(float(one.of[:HEAD].mean()), one.chance) for one in known}
+        # The type's share of the list, relative to the collection's.
+        applies = {one.dimension: min(1.0, float(one.of[:HEAD].mean()) / one.chance) for one in known}
         counts = tuple(applies.get(target.dimension, 1.0) for target in search.meter.targets)
         meter = replace(search.meter, importance=counts)
         candidates = Candidates(first, search, meter, controller.mixer)
-        added = bonus(candidates.fed, known if controller.prior else [], controller.prior)[0]
+        added = bonus(candidates.fed, known if controller.prior else [], controller.prior)
         if types and controller.prior:
             meter = meter.by_type(sorted_by(first, candidates.fed + added), types.clustered)
         environment, none = cls(controller, search, meter, unit), np.zeros(len(first))
@@ -94,12 +92,11 @@ class Environment:
         """
         if self.controller.second is None or state.again:
             return state, ()
-        state, texts = replace(state, again=True), state.model_evidence.texts if state.model_evidence else ()
-        weights = self._weighted(start(self.meter.targets, has_evidence(state.learned, texts)))
+        state = replace(state, again=True)
+        weights = self._weighted(start(self.meter.targets, has_evidence(state.learned, state.texts)))
         candidates, known = state.candidates, set(state.candidates.ids)
         try:
-            evidence = GroupEvidence(state.learned, texts, weights, self.short(state))
-            retrieved = self.controller.second.documents(candidates, evidence)
+            retrieved = self.controller.second.documents(state, weights, self.short(state))
             joined = self.joined(candidates.ranking, [id for id in retrieved if id not in known])
         except (BackendUnavailable, DataError) as error:
             return state, (f"the engine failed at the second search, so its first list stays: {error}",)
@@ -136,8 +133,7 @@ class Environment:
 
     def mixed(self, state: State) -> State:
         """The informed state with its evidence as scores."""
-        texts = state.model_evidence.texts if state.model_evidence else ()
-        return state if state.mix else replace(state, mix=state.candidates.mix(state.learned, texts))
+        return state if state.mix else replace(state, mix=state.candidates.mix(state.learned, state.texts))
 
     def refined(self, state: State, weights: FloatArray) -> State:
         """The mixed state with its candidates ranked under these weights of the groups' evidence, (g,)."""
@@ -181,7 +177,7 @@ class Environment:
             candidates = Candidates(ranking, self.search, self.meter, controller.mixer)
         topic, prior = self.search.query.id, controller.prior
         types = controller.types.document_types(ranking.ids, topic) if controller.types and prior else []
-        added = bonus(candidates.fed, types, prior)[0]
+        added = bonus(candidates.fed, types, prior)
         # Nothing is lost from a chance of one half on.
         chances = np.array([judged.chance.get(id, 1.0) for id in ranking.ids])
         lost = np.asarray(LOSS * self.unit * np.maximum(1 - 2 * chances, 0))

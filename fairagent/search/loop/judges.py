@@ -42,10 +42,9 @@ class ScorerJudge:
     scorer: PairScorer
 
     def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
-        """All documents are judged; where all scores are alike, none is above another."""
+        """All documents are judged; where all scores are alike, all have the chance 1."""
         scores = self.scorer.score(query, list(map(full_text, documents)))
-        alike = not len(scores) or scores.min() == scores.max()
-        return RelevanceJudgment(tuple([1.0] * len(documents) if alike else min_max(scores).tolist()))
+        return RelevanceJudgment(tuple(min_max(scores).tolist()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from fairagent.collection import Target
 from fairagent.collection.exposure import finite_gap
 from fairagent.search.loop.candidates import Candidates, Mix
 from fairagent.search.loop.evidence import EvidenceDocuments
-from fairagent.search.loop.sources import ModelEvidence
+from fairagent.search.loop.sources import GroupText, ModelEvidence
 from fairagent.types import Exposure, FloatArray, Ranking
 
 Reached = tuple[FloatArray, tuple[Exposure, ...]]
@@ -117,6 +117,11 @@ class State:
     def bar(self) -> float:
         """What the gap of another list has to be below: that of what would be served, and of the engine's own list."""
         return min(self.gap, self.own_gap)
+
+    @property
+    def texts(self) -> tuple[tuple[GroupText, ...], ...]:
+        """What a model says of each group, for each source."""
+        return self.model_evidence.texts if self.model_evidence else ()
 
     @property
     def weights(self) -> FloatArray | None:

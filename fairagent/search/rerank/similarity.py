@@ -6,7 +6,8 @@ of the candidates: what is like other good candidates is better than its own sco
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,59 +30,42 @@ Similar = Callable[[int], FloatArray]
 """The similarity of every candidate to candidate i, (n,): what a greedy re-ranker asks after each pick."""
 
 
-class Similarity(Protocol):
-    """Tells how alike candidates are: any callable with this signature will do."""
-
-    def __call__(self, pool: Pool) -> Similar:
-        """Similarities within this pool."""
-        ...
+Similarity = Callable[[Pool], Similar]
+"""How alike candidates are: similarities within a pool."""
 
 
-@dataclass(frozen=True, slots=True)
-class ByGroups:
-    """Cosine of the membership rows of all dimensions side by side.
+def by_groups(pool: Pool) -> Similar:
+    """Cosine of the membership rows of all dimensions side by side, in [0, 1].
 
     The unknown share counts as a group of its own: left out, documents without a label would be unlike everything,
     and MMR would put them first.
     """
-
-    def __call__(self, pool: Pool) -> Similar:
-        """Similarities of groups, in [0, 1]."""
-        return _cosines(np.hstack(pool.memberships))
+    return _cosines(np.hstack(pool.memberships))
 
 
-@dataclass(frozen=True, slots=True)
-class ByEmbeddings:
-    """Cosine of the texts' embeddings."""
-
-    source: EmbeddingSource
-
-    def __call__(self, pool: Pool) -> Similar:
-        """Similarities of meaning, in [-1, 1]."""
-        return _cosines(np.asarray(self.source.vectors(pool.ranking.ids), dtype=np.float64))
+def by_embeddings(source: EmbeddingSource, pool: Pool) -> Similar:
+    """Cosine of the texts' embeddings, in [-1, 1]."""
+    return _cosines(np.asarray(source.vectors(pool.ranking.ids), dtype=np.float64))
 
 
-@dataclass(frozen=True, slots=True)
-class ByTerms:
-    """Cosine of the texts' term vectors, weighted (1 + ln count) ln(documents / documents with the term)."""
+def by_terms(source: TermSource, pool: Pool) -> Similar:
+    """Cosine of the texts' term vectors, in [0, 1]; 0 for a text without terms.
 
-    source: TermSource
+    Terms are weighted (1 + ln count) ln(documents / documents with the term).
+    """
+    postings = source.postings(pool.ranking.ids)
+    n, row, term = len(pool.ranking), postings.row, postings.term
+    weight = (1 + np.log(postings.count)) * -np.log(postings.document_share)[term]
+    length = np.sqrt(np.bincount(row, weights=weight**2, minlength=n))
+    weight = weight / np.where(length > 0, length, 1)[row]
 
-    def __call__(self, pool: Pool) -> Similar:
-        """Similarities of wording, in [0, 1]; 0 for a text without terms."""
-        postings = self.source.postings(pool.ranking.ids)
-        n, row, term = len(pool.ranking), postings.row, postings.term
-        weight = (1 + np.log(postings.count)) * -np.log(postings.document_share)[term]
-        length = np.sqrt(np.bincount(row, weights=weight**2, minlength=n))
-        weight = weight / np.where(length > 0, length, 1)[row]
+    def similar(i: int) -> FloatArray:
+        of_i = row == i
+        vector = np.zeros(len(postings.vocabulary))
+        vector[term[of_i]] = weight[of_i]
+        return np.asarray(np.bincount(row, weights=weight * vector[term], minlength=n), dtype=np.float64)
 
-        def similar(i: int) -> FloatArray:
-            of_i = row == i
-            vector = np.zeros(len(postings.vocabulary))
-            vector[term[of_i]] = weight[of_i]
-            return np.asarray(np.bincount(row, weights=weight * vector[term], minlength=n), dtype=np.float64)
-
-        return similar
+    return similar
 
 
 def _cosines(vectors: FloatArray) -> Similar:
@@ -94,7 +78,7 @@ def _cosines(vectors: FloatArray) -> Similar:
 class MMRReranker:
     """Greedy: at each rank the document with the best mix of relevance and novelty.
 
-    `similarity` says what alike means: by text (`ByTerms`, `ByEmbeddings`) or by group (`ByGroups`, the fairness
+    `similarity` says what alike means: by text (`by_terms`, `by_embeddings`) or by group (`by_groups`, the fairness
     variant). `relevance` in [0, 1] is the weight of the min-max score; 1 is the order of the candidates.
     """
 
@@ -167,12 +151,12 @@ class MMRConfig(Part):
 
     def build(self, site: Site) -> MMRReranker:
         """The re-ranker."""
-        return MMRReranker(self._similarity(site), self.relevance)
-
-    def _similarity(self, site: Site) -> Similarity:
-        if self.by == "groups":
-            return ByGroups()
-        return ByTerms(words_of(site)) if self.by == "text" else ByEmbeddings(open_vectors(site, self.encoder))
+        similarity: Similarity = by_groups
+        if self.by == "text":
+            similarity = partial(by_terms, words_of(site))
+        elif self.by == "embeddings":
+            similarity = partial(by_embeddings, open_vectors(site, self.encoder))
+        return MMRReranker(similarity, self.relevance)
 
 
 @dataclass(frozen=True, slots=True)
