@@ -17,7 +17,7 @@ HOMES = {
         Refinement SearchResult Step Term Topic Usage Verdict
     """,
     "types.clean": "LONGEST_QUERY logger printable query_shown visible",
-    "types.common": "counted",
+    "types.common": "Check counted",
     "types.search": "as_query",
     "errors": """
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError

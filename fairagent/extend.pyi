@@ -401,6 +401,7 @@ from fairagent.types.clean import logger as logger
 from fairagent.types.clean import printable as printable
 from fairagent.types.clean import query_shown as query_shown
 from fairagent.types.clean import visible as visible
+from fairagent.types.common import Check as Check
 from fairagent.types.common import counted as counted
 from fairagent.types.search import as_query as as_query
 

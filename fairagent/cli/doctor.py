@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -27,6 +27,7 @@ from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS
 from fairagent.settings.plugins import plugins
 from fairagent.storage.packages import EXTRAS
+from fairagent.types.common import Check
 
 if TYPE_CHECKING:
     from fairagent.retrieve.manifest import Manifest
@@ -71,16 +72,6 @@ PLUGINS = {
     ),
 }
 """What a plugin is -> the entry points that bring such, and the code that loads one of them by its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One line of the report: `ok`, `note` (works, but worth knowing) or `problem`, with what to do about it."""
-
-    name: str
-    status: Literal["ok", "note", "problem"]
-    detail: str
-    fix: str = ""
 
 
 def doctor(
@@ -356,7 +347,6 @@ def check_prompts(folder: str) -> Check:
 
 def check_collection(settings: Settings) -> Iterator[Check]:
     """The collection and its index fit, where they are named; with what was measured of its ANN indexes."""
-    from fairagent.cli.server_checks import check_own_indexes
     from fairagent.collection import load_collection
     from fairagent.llm.models import Models
     from fairagent.retrieve.manifest import Manifest
@@ -377,7 +367,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
         yield Check(name, "ok", f"{collection.name}: {len(collection.topics):,} topics; {dimensions}")
         folder, name = index_folder(collection, settings), "index"
         site = Site(collection, settings, folder, Models.of(settings))
-        if others := list(check_own_indexes(site)):
+        if others := list(settings.engine.diagnose(site)):
             yield from others
             return
         manifest = Manifest.read(folder)

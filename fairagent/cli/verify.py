@@ -6,10 +6,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairagent.cli.doctor import FAULTS_SHOWN, Check
+from fairagent.cli.doctor import FAULTS_SHOWN
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.storage.digests import RECORD, differences
 from fairagent.storage.folders import recover
+from fairagent.types.common import Check
 
 
 def verify(place: Path) -> Iterator[Check]:

@@ -22,6 +22,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent.settings import plugins
 from fairagent.settings.section import UNKNOWN_KEY, Section, nearest
+from fairagent.types.common import Check
 
 Progress = Callable[[str, int], None]
 """Told what is being built, and how many documents of it are done."""
@@ -209,6 +210,11 @@ class Part(Section):
         for part in self.inner:
             site = part.with_parts_of(site)
         return site
+
+    def diagnose(self, site: Any) -> Iterator[Check]:
+        """What `fairagent doctor` says of an index that is not fairagent's own, a line each."""
+        for part in self.inner:
+            yield from part.diagnose(site)
 
     def learned_from(self) -> Iterator[tuple[str, Sequence[str]]]:
         """(name, texts) of what it was given beforehand and no test may ask; raises what reading them does."""

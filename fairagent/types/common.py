@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +143,13 @@ def quoted(text: str) -> str:
     ("'lawyers\\x1b'", "aaa…'")
     """
     return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report: `ok`, `note` (works, but worth knowing) or `problem`, with what to do about it."""
+
+    name: str
+    status: Literal["ok", "note", "problem"]
+    detail: str
+    fix: str = ""

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from fairagent import open_agent
-from fairagent.cli.doctor import Check
-from fairagent.cli.server_checks import check_server
 from fairagent.collection import load_collection
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch, UsageError
 from fairagent.guests.opensearch.bulk import LoadRecord, LoadSettings, load
+from fairagent.guests.opensearch.checks import check_server
 from fairagent.guests.opensearch.config import OpenSearchConfig
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import LOADED, ServerIndex
@@ -28,6 +27,7 @@ from fairagent.retrieve.fused import FusedRetriever
 from fairagent.retrieve.site import Site
 from fairagent.settings import load_settings
 from fairagent.types import Document, Query, Term
+from fairagent.types.common import Check
 
 from .search_server import FIELDS, SHARDS, Answer, SearchServer, found, refused
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from fairagent.extend import BUNDLED, Part, Site, encoder, read_part
+from fairagent.extend import BUNDLED, Check, Part, Site, encoder, read_part
 from fairagent.guests.lucene.bm25 import AnseriniRetriever
 from fairagent.guests.lucene.index import commit_file
 from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever, QueryEncoder
@@ -50,6 +50,11 @@ class AnseriniPart(Part):
     def check(self, site: Site) -> None:
         """Raise what keeps the index from being searched, and DataError where no document of the groups is in it."""
         self.build(site)
+
+    def diagnose(self, site: Site) -> Iterator[Check]:
+        """What there is; raises what keeps the index from being searched."""
+        self.check(site)
+        yield Check("index", "ok", self.summary(site))
 
     def build(self, site: Site) -> Any:
         """The engine."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
-from fairagent.extend import BUNDLED, Encoder, JoinedGroups, Part, Progress, SettingsError, Site, encoder
+from fairagent.extend import BUNDLED, Check, Encoder, JoinedGroups, Part, Progress, SettingsError, Site, encoder
 from fairagent.guests.opensearch.bulk import LoadRecord, LoadSettings, dimensions_of_documents, load
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
@@ -73,6 +73,12 @@ class OpenSearchConfig(Part):
         if self.by == "embeddings":
             likeness(index)
             encoder(site, self.encoder)
+
+    def diagnose(self, site: Site) -> Iterator[Check]:
+        """The server, its health, the index, its fields and groups, and what the account may do."""
+        from fairagent.guests.opensearch.checks import check_server
+
+        yield from check_server(self, site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Nothing: an index on a server is only written to by `fairagent index --engine opensearch`."""

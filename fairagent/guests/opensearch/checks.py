@@ -1,37 +1,25 @@
-"""What `fairagent doctor` says of indexes that others made; of a server each line is a request, and a cheap one."""
+"""What `fairagent doctor` says of an index on a server; each line is a request, and a cheap one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fairagent.cli.doctor import Check
-from fairagent.collection.table import GroupTable
-from fairagent.errors import FairAgentError
-from fairagent.guests.lucene.config import AnseriniPart
+from fairagent.extend import Check, FairAgentError, GroupTable, Site
 from fairagent.guests.opensearch.bulk import LoadRecord
-from fairagent.guests.opensearch.config import OpenSearchConfig
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import ServerIndex, named
 from fairagent.guests.opensearch.server import Forbidden, NotThere
 from fairagent.guests.opensearch.vectors import likeness
-from fairagent.retrieve.site import Site
+
+if TYPE_CHECKING:
+    from fairagent.guests.opensearch.config import OpenSearchConfig
 
 CHECKED_IDS = 200_000
 """Ids of a group table that are looked for in the index."""
 
 
-def check_own_indexes(site: Site) -> Iterator[Check]:
-    """The indexes that others made and an engine of the settings searches: on a server, or Anserini's."""
-    for part in (site.settings.engine, *site.settings.engine.inner):
-        if part.on_server:
-            yield from check_server(part, site)
-        elif isinstance(part, AnseriniPart):
-            part.check(site)
-            yield Check("index", "ok", part.summary(site))
-
-
-def check_server(part: Any, site: Site) -> Iterator[Check]:
+def check_server(part: OpenSearchConfig, site: Site) -> Iterator[Check]:
     """The server, its health, the index, fields, groups, and what the account may do; up to the first problem."""
     name = "search server"
     try:
