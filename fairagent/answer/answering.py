@@ -51,7 +51,6 @@ class Debiaser(Protocol):
 
     def apply(self, query: str, documents: Sequence[Document]) -> Debiased:
         """The context, and what became of the documents."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,6 @@ class Attributor(Protocol):
 
         An empty answer rests on nothing. Raises ModelError where a model was asked and gave no usable reply.
         """
-        ...
 
 
 def _no_attribution(kind: str, called: str, claim: object, documents: Sequence[Document]) -> Attribution | None:

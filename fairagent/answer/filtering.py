@@ -182,7 +182,6 @@ class Filter(Protocol):
         Nothing is added and nothing changes its place. Raises FatalModelError and BudgetExceeded where no call of a
         model can succeed.
         """
-        ...
 
 
 def parse_verdict(reply: str) -> bool:

@@ -41,7 +41,6 @@ class Generator(Protocol):
 
         What `on_text` raises ends the answer. Raises ModelError where a model gave no usable answer.
         """
-        ...
 
 
 _SHORT_FORMS = "".join(rf"(?<!\b{form}\.)" for form in ("[A-Z]", "St", "Dr", "Mr", "Mrs", "Ms", "Jr", "vs"))

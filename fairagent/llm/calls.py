@@ -25,20 +25,16 @@ class Identified(Model, Protocol):
 
     def identity(self, request: ModelRequest) -> dict[str, Any]:
         """Everything that may change the reply, as plain values without a secret."""
-        ...
 
     def hide(self, text: str) -> str:
         """`text` without the secrets that the model knows."""
-        ...
 
     @property
     def cost(self) -> Callable[[int, int], float | None]:
         """US dollars for input and output tokens; None where the price is not known."""
-        ...
 
     def close(self) -> None:
         """Free what it holds."""
-        ...
 
 
 class CachingModel:

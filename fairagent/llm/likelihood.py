@@ -38,7 +38,6 @@ class Likelihood(Protocol):
     @property
     def name(self) -> str:
         """What tables, messages and manifests call it."""
-        ...
 
     def score(self, pairs: Sequence[Pair]) -> list[FloatArray]:
         """For each (context, text): the natural-log probabilities (<= 0) of the text's tokens, (t,).
@@ -47,7 +46,6 @@ class Likelihood(Protocol):
         beginning of a text. A token that begins in the context and ends in the text is the text's. Texts are not
         empty: DataError.
         """
-        ...
 
 
 class LocalModel(Protocol):
@@ -62,21 +60,14 @@ class LocalModel(Protocol):
 class MaskedLikelihood(LocalModel, Protocol):
     """A model that fills in masks, and scores tokens and next sentences."""
 
-    def ids(self, text: str) -> list[int]:
-        """The tokens of a text on its own, with the marks that the model wants at its ends."""
-        ...
-
-    def each(self, text: str, places: Sequence[int], context: str = "") -> FloatArray:
-        """The log-probabilities of the tokens at some `places` of `ids(text)`, (len(places),), each masked alone."""
-        ...
-
-    def word(self, text: str, start: int, end: int, context: str = "") -> FloatArray:
-        """The log-probabilities of the tokens of text[start:end], (t,), from left to right."""
-        ...
-
-    def follows(self, first: str, second: str) -> float:
-        """The probability that `second` is the sentence after `first`."""
-        ...
+    ids: Callable[[str], list[int]]
+    """The tokens of a text on its own, with the marks that the model wants at its ends."""
+    each: Callable[[str, Sequence[int], str], FloatArray]
+    """Of text, places of `ids(text)` and context: the log-probabilities, (len(places),), each token masked alone."""
+    word: Callable[[str, int, int, str], FloatArray]
+    """Of text, start, end and context: the log-probabilities of the tokens of text[start:end], (t,), left to right."""
+    follows: Callable[[str, str], float]
+    """Of two sentences: the probability that the second one follows the first."""
 
 
 def open_local(kind: Literal["causal", "masked", "self-debiased"], *arguments: Any, **options: Any) -> Any:

@@ -95,7 +95,6 @@ class Model(Protocol):
         Raises TransientModelError (given up), FatalModelError (no call can succeed), ReplyRefused, ReplyTruncated,
         ReplyInvalid (an empty answer), or ModelError (this request was not accepted); each with its `usage`.
         """
-        ...
 
 
 @runtime_checkable
@@ -107,7 +106,6 @@ class StreamingModel(Protocol):
 
         What fails after the first piece is not tried again, and raises ModelError.
         """
-        ...
 
 
 def stream(model: Model, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:

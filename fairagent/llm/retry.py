@@ -1,7 +1,4 @@
-"""Retries, in this layer only: limited in number and time, with full jitter and the wait that a server demands.
-
-Circuit breaker: the health of one server, shared by all threads that call it.
-"""
+"""What keeps load from a server: a limit on retries, and a circuit breaker, shared by all threads that call it."""
 
 from __future__ import annotations
 
@@ -9,19 +6,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from fairagent.errors import FatalModelError, ModelError, TransientModelError
 from fairagent.types.clean import logger
-
-if TYPE_CHECKING:
-    import tenacity
-
-
-LONGEST_WAIT = 30.0
-"""Seconds. A server that demands more is not waited for: the call is given up at once."""
 
 log = logger(__name__)
 
@@ -53,63 +41,6 @@ class Allowance:
                 return False
             self._left -= 1
             return True
-
-
-@cache
-def _jitter() -> Callable[[tenacity.RetryCallState], float]:
-    """AWS's "full jitter": a random wait below 0.5 s, 1 s, 2 s ..., so that threads that fail together return apart."""
-    import tenacity
-
-    return tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """Repeats what fails transiently: `attempts` times in all, within `deadline` seconds of the first."""
-
-    attempts: int = 5
-    deadline: float = 300.0
-    sleep: Callable[[float], None] = time.sleep
-    clock: Callable[[], float] = time.monotonic
-
-    def run(self, attempt: Callable[[], T], allowance: Allowance) -> T:
-        """The result of `attempt`; raises what its last try raised.
-
-        Only TransientModelError is worth another try, and not if its `retry_after` is above `LONGEST_WAIT`.
-        `allowance` bounds the retries of all callers together; those that a `retry_after` demands are free.
-        """
-        # Here and not above: runs without a model need not load it.
-        import tenacity
-
-        end = self.clock() + self.deadline
-
-        def over(state: tenacity.RetryCallState) -> bool:
-            late = self.clock() + state.upcoming_sleep > end
-            if late or state.attempt_number >= self.attempts:
-                return True
-            # A retry that the server itself schedules adds nothing to an overload.
-            return _demanded_wait(state) is None and not allowance.spend()
-
-        allowance.earn()
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(
-                lambda error: isinstance(error, TransientModelError) and (error.retry_after or 0.0) <= LONGEST_WAIT
-            ),
-            stop=over,
-            wait=lambda state: max(_demanded_wait(state) or 0.0, _jitter()(state)),
-            sleep=self.sleep,
-            before_sleep=lambda state: log.info(
-                "attempt %d failed; the next one in %.1f s", state.attempt_number, state.upcoming_sleep
-            ),
-            reraise=True,
-        )
-        return retrying(attempt)
-
-
-def _demanded_wait(state: tenacity.RetryCallState) -> float | None:
-    """The wait in seconds that the server, or the breaker, named."""
-    error = state.outcome.exception() if state.outcome else None
-    return error.retry_after if isinstance(error, TransientModelError) else None
 
 
 MOST_FAILURES = 5

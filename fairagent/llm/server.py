@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, TypeVar
 
 from fairagent.errors import ModelError, TransientModelError
@@ -14,11 +16,14 @@ from fairagent.llm.budget import Budget, Reservation
 from fairagent.llm.capabilities import Capabilities
 from fairagent.llm.endpoint import Endpoint, check_named, open_client
 from fairagent.llm.faults import BadStatus, from_client
-from fairagent.llm.retry import Allowance, Breaker, Retry
+from fairagent.llm.retry import Allowance, Breaker
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.models import cost_of
 from fairagent.types import Usage
 from fairagent.types.clean import logger
+
+LONGEST_WAIT = 30.0
+"""Seconds. A server that demands more is not waited for: the call is given up at once."""
 
 log = logger(__name__)
 
@@ -82,7 +87,7 @@ class ServerModel:
         self._budget = budget or Budget()
         self._price = price
         self._clock = clock
-        self._retry = Retry(settings.attempts, settings.deadline, sleep, clock)
+        self._sleep = sleep
         self._client = open_client(self.endpoint, settings)
 
     def __repr__(self) -> str:
@@ -107,9 +112,27 @@ class ServerModel:
         return now, now + self.settings.deadline
 
     def _repeat(self, attempt: Callable[[], T], sort: object, call: Call) -> T:
-        """What `attempt`, a request of this `sort`, comes to, with retries and within the call's time."""
-        breaker = self.server.breaker
-        return self._retry.run(lambda: breaker.run(attempt, sort, call.end - self._clock()), self.server.allowance)
+        """What `attempt`, a request of this `sort`, comes to; the only layer that retries.
+
+        Only TransientModelError is worth another try, after the wait that the server or the breaker demands by
+        `retry_after`, if that is at most `LONGEST_WAIT`, or a random one. The server's allowance bounds the retries of
+        all callers together; those that a `retry_after` schedules are free.
+        """
+        breaker, allowance = self.server.breaker, self.server.allowance
+        allowance.earn()
+        for number in count(1):
+            try:
+                return breaker.run(attempt, sort, call.end - self._clock())
+            except TransientModelError as error:
+                demanded = error.retry_after
+                # AWS's "full jitter", so that threads that fail together return apart.
+                wait = max(demanded or 0.0, random.uniform(0, min(LONGEST_WAIT, 0.5 * 2 ** (number - 1))))
+                last = number >= self.settings.attempts or self._clock() + wait > call.end
+                if last or (demanded or 0.0) > LONGEST_WAIT or (demanded is None and not allowance.spend()):
+                    raise
+            log.info("attempt %d failed; the next one in %.1f s", number, wait)
+            self._sleep(wait)
+        raise AssertionError
 
     def _total(self, call: Call, last: Usage, notes: tuple[str, ...] = ()) -> Usage:
         """The usage of the whole call, `last` being that of its last attempt."""

@@ -133,7 +133,7 @@ def test_calls_before_the_end_of_a_budget_are_counted(server) -> None:
     server.script = [error(500), error(500)]
     models = Models("", BudgetSettings(calls=1), environ=KEY)
     model = models.open(named(server))
-    model.model._retry = type(model.model._retry)(sleep=lambda _: None)  # type: ignore[attr-defined]
+    model.model._sleep = lambda _: None  # type: ignore[attr-defined]
     with pytest.raises(BudgetExceeded):
         model.complete(ASKED)
     assert models.usage.calls == len(server.requests) == 1

@@ -94,15 +94,15 @@ class InProcessModel:
             "weights": self.weights.version,
             "messages": [list(message) for message in request.messages],
             "max_tokens": decoding.most,
-            "beams": decoding.beams,
+            "beams": self._own.beams,
             "temperature": decoding.temperature,
             "dtype": self._own.dtype,
             "context": self.settings.context,
         }
-        if decoding.biased_words:
-            identity |= {"biased_words": list(decoding.biased_words), "alpha": decoding.alpha}
-        if decoding.self_debias:
-            identity["self_debias"] = decoding.self_debias.model_dump()
+        if self._own.biased_words:
+            identity |= {"biased_words": list(self._own.biased_words), "alpha": self._own.alpha}
+        if self._own.self_debias:
+            identity["self_debias"] = self._own.self_debias.model_dump()
         if decoding.temperature:
             identity["seed"] = decoding.seed
         return identity | form_identity(request)
@@ -139,21 +139,13 @@ class InProcessModel:
         raise error
 
     def _decoding(self, request: ModelRequest, room: int | None = None) -> Decoding:
-        settings, own = self.settings, self._own
+        settings = self.settings
         most = min(settings.max_tokens, request.max_tokens or settings.max_tokens)
         temperature = settings.temperature if request.temperature is None else request.temperature
-        if own.beams > 1:
+        if self._own.beams > 1:
             temperature = 0.0
-        return Decoding(
-            most if room is None else min(most, room),
-            own.beams,
-            temperature,
-            (request.seed or 0) if temperature else 0,
-            own.batch,
-            own.biased_words,
-            own.alpha,
-            own.self_debias,
-        )
+        seed = (request.seed or 0) if temperature else 0
+        return Decoding(most if room is None else min(most, room), self._own, temperature, seed)
 
     def _room(self, length: int) -> int | None:
         """The tokens that a prompt of this length leaves for the reply; None where the reply has a place of its own."""
@@ -170,19 +162,12 @@ class InProcessModel:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a reply is generated: `most` tokens, by `beams`, or drawn with `seed` where `temperature` is not 0.
-
-    The probability of `biased_words` is multiplied by `alpha` at every step, before `self_debias` if there is one.
-    """
+    """How a reply is generated: `most` tokens, drawn with `seed` where `temperature` is not 0, as `own` says."""
 
     most: int
-    beams: int = 1
+    own: TransformersSettings
     temperature: float = 0.0
     seed: int = 0
-    batch: int = 1
-    biased_words: tuple[str, ...] = ()
-    alpha: float = 1.0
-    self_debias: SelfDebiasSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +271,7 @@ class Weights:
             return [first]
         with self._changing:
             alike = [one for one in self._waiting if one.reply is None and one.decoding == first.decoding]
-        return [first, *[one for one in alike if one is not first][: first.decoding.batch - 1]]
+        return [first, *[one for one in alike if one is not first][: first.decoding.own.batch - 1]]
 
     def _generate(self, batch: Sequence[_Pending]) -> None:
         torch = importlib.import_module("torch")
@@ -296,9 +281,9 @@ class Weights:
         width = ids.shape[1]
         decoding = batch[0].decoding
         rules: list[Any] = []
-        if decoding.biased_words:
-            rules.append(BiasedWordsProcessor.of(tokenizer, decoding.biased_words, decoding.alpha))
-        if rule := decoding.self_debias:
+        if decoding.own.biased_words:
+            rules.append(BiasedWordsProcessor.of(tokenizer, decoding.own.biased_words, decoding.own.alpha))
+        if rule := decoding.own.self_debias:
             padding = tuple(width - len(one.ids) for one in batch)
             before = tuple(map(tuple, self.asking_for_bias(rule)))
             rules.append(SelfDebiasProcessor(model, padding, before, rule, tokenizer.bos_token_id))
@@ -347,7 +332,7 @@ def _generation_config(tokenizer: Any, model: Any, decoding: Decoding) -> Any:
     own, drawn = model.generation_config, decoding.temperature > 0
     return library.GenerationConfig(
         max_new_tokens=decoding.most,
-        num_beams=decoding.beams,
+        num_beams=decoding.own.beams,
         do_sample=drawn,
         **({"temperature": decoding.temperature, "top_k": 0, "top_p": 1.0} if drawn else {}),
         bos_token_id=own.bos_token_id,

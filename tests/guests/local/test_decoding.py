@@ -106,7 +106,7 @@ def test_a_batch_says_what_each_prompt_gets_alone(folder: Path) -> None:
     from fairagent.guests.local.in_process import _Pending
 
     weights = Weights(str(folder), "cpu")
-    decoding = Decoding(TOKENS, batch=3, self_debias=RULE)
+    decoding = Decoding(TOKENS, TransformersSettings(batch=3, self_debias=RULE))
     asked = [_Pending(weights.read((("user", prompt),)), decoding) for prompt in PROMPTS]
     weights._generate(asked)
     alone = [weights.write(one.ids, decoding) for one in asked]
