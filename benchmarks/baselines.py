@@ -20,7 +20,7 @@ from timing import Way, milliseconds
 from fairagent.papers.rivals.deltr import JudgedQuery, TrainingBatch, deltr_gradient, fit_deltr
 from fairagent.papers.rivals.dlf import exposure_loss
 from fairagent.papers.rivals.fa_star_ir import adjusted, fail_probability
-from fairagent.retrieve.stochastic import placement_log_probabilities, sample_rankings
+from fairagent.retrieve.stochastic import sample_rankings
 from fairagent.search.rerank.similarity import mmr
 
 
@@ -172,7 +172,7 @@ def plackett_luce(seconds: float) -> None:
         scores = rng.uniform(1, 2, n) ** 4
         log_scores, listed = np.log(scores), scores.tolist()
         first = int(scores.argmax())
-        chance = math.exp(placement_log_probabilities(log_scores, [first])[0])
+        chance = float(1 / np.exp(scores - scores[first]).sum())
         share = (sample_rankings(log_scores, k, rng, 20_000)[:, 0] == first).mean()
         assert abs(share - chance) < 5 * math.sqrt(chance / 20_000)
 

@@ -102,7 +102,7 @@ HOMES = {
     "retrieve.relevance_model": "Postings TermSource",
     "retrieve.run_file": "AdversarialConfig OracleConfig RunFile RunFileConfig by_grade drawn read_run",
     "retrieve.site": "Site",
-    "retrieve.stochastic": "checked_alpha oracle_log_scores sample_rankings sampler_log_scores topic_rng",
+    "retrieve.stochastic": "checked_alpha sample_rankings sampler_log_scores topic_rng",
     "retrieve.vectors": "DenseConfig check_vectors encoder open_vectors prepare_vectors",
     "answer.answering": "Answerer Contexts",
     "answer.attribution": "Attributor",

@@ -278,7 +278,6 @@ from fairagent.retrieve.run_file import drawn as drawn
 from fairagent.retrieve.run_file import read_run as read_run
 from fairagent.retrieve.site import Site as Site
 from fairagent.retrieve.stochastic import checked_alpha as checked_alpha
-from fairagent.retrieve.stochastic import oracle_log_scores as oracle_log_scores
 from fairagent.retrieve.stochastic import sample_rankings as sample_rankings
 from fairagent.retrieve.stochastic import sampler_log_scores as sampler_log_scores
 from fairagent.retrieve.stochastic import topic_rng as topic_rng

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -28,3 +28,21 @@ def by_stream(apart: int) -> Sampler:
 
 
 all_ways = pytest.mark.parametrize("sample", [sample_rankings, by_stream(1), by_stream(2)], ids=["race", "1", "2"])
+
+
+def placement_log_probabilities(log_scores: FloatArray, ranking: Sequence[int]) -> FloatArray:
+    """The ln p(d | above) at each rank of `ranking`, (k,), indices of distinct documents; their sum is the ranking's.
+
+    >>> np.exp(placement_log_probabilities(np.zeros(3), [2, 0])).round(6).tolist()
+    [0.333333, 0.5]
+    """
+    left = np.ones(len(log_scores), dtype=bool)
+    values = np.zeros(len(ranking))
+    for rank, document in enumerate(ranking):
+        top = log_scores[left].max()
+        with np.errstate(over="ignore", invalid="ignore"):
+            # z - max z, without forming either: both may be beyond the largest double.
+            below = np.where(log_scores == top, 0.0, np.exp(top) * np.expm1(log_scores - top))
+        values[rank] = below[document] - np.log(np.exp(below[left]).sum())
+        left[document] = False
+    return values

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.base import Retriever, check_length, checked, lend, placed
@@ -133,19 +133,6 @@ def sampler_log_scores(scores: FloatArray, alpha: float, compat: Compat = None) 
     return np.asarray(alpha * np.log(normalized))
 
 
-def oracle_log_scores(useful: ArrayLike, alpha: float) -> FloatArray:
-    """The ln z of each item (n,) under an oracle that knows which are `useful`: z is 10^alpha, or 0^alpha for the rest.
-
-    0^0 is 1, so that alpha = 0 is uniform. Raises UsageError where alpha is negative or not finite.
-
-    >>> oracle_log_scores([True, False], alpha=2).round(3).tolist()
-    [4.605, -inf]
-    """
-    checked_alpha(alpha)
-    helps = np.asarray(useful, dtype=bool)
-    return np.where(helps, alpha * np.log(10), -np.inf) if alpha else np.zeros(len(helps))
-
-
 def checked_alpha(alpha: float) -> float:
     """`alpha` as it is; UsageError where it is no finite number of 0 or more."""
     if not 0 <= alpha < np.inf:
@@ -180,24 +167,6 @@ def sample_rankings(log_scores: FloatArray, k: int, rng: np.random.Generator, dr
     if draws > 1 and len(levels) >= DEEP * k and np.ptp(levels) <= WIDEST:
         return thinned(levels, k, rng, draws, apart=k)
     return earliest(arrivals(levels, rng, draws), k)
-
-
-def placement_log_probabilities(log_scores: FloatArray, ranking: Sequence[int]) -> FloatArray:
-    """The ln p(d | above) at each rank of `ranking`, (k,), indices of distinct documents; their sum is the ranking's.
-
-    >>> np.exp(placement_log_probabilities(np.zeros(3), [2, 0])).round(6).tolist()
-    [0.333333, 0.5]
-    """
-    left = np.ones(len(log_scores), dtype=bool)
-    values = np.zeros(len(ranking))
-    for rank, document in enumerate(ranking):
-        top = log_scores[left].max()
-        with np.errstate(over="ignore", invalid="ignore"):
-            # z - max z, without forming either: both may be beyond the largest double.
-            below = np.where(log_scores == top, 0.0, np.exp(top) * np.expm1(log_scores - top))
-        values[rank] = below[document] - np.log(np.exp(below[left]).sum())
-        left[document] = False
-    return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from judges import STEPS, documents_in, prompts_asking, step_of
+from samplers import placement_log_probabilities
 from scipy.special import softmax
 
 from fairagent.answer.filtering import FairFilter, parse_verdict
@@ -33,6 +34,7 @@ from fairagent.papers.debias_rag.theta import (
     step,
     target,
 )
+from fairagent.papers.fair_rag.draws import oracle_log_scores
 from fairagent.papers.fair_rag.okapi import EPSILON, K1, B, okapi_scores
 from fairagent.papers.fairft.graded import read_accuracy, read_agreement, says_yes
 from fairagent.papers.fairft.loss import kl_loss, log_target
@@ -40,8 +42,6 @@ from fairagent.papers.utility.section import Order, arranged
 from fairagent.retrieve.stochastic import (
     bounded,
     earliest,
-    oracle_log_scores,
-    placement_log_probabilities,
     sampler_log_scores,
 )
 from fairagent.types import Document

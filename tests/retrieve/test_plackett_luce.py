@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samplers import DRAWS, Sampler, all_ways, by_stream
+from samplers import DRAWS, Sampler, all_ways, by_stream, placement_log_probabilities
 from scipy.stats import chisquare
 
 from fairagent.errors import DataError, UsageError
+from fairagent.papers.fair_rag.draws import oracle_log_scores
 from fairagent.retrieve import stochastic
 from fairagent.retrieve.stochastic import (
     arrivals,
-    oracle_log_scores,
-    placement_log_probabilities,
     sample_rankings,
     sampler_log_scores,
     thinned,

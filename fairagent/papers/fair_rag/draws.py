@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
 from fairagent.extend import (
@@ -24,15 +24,29 @@ from fairagent.extend import (
     Ranking,
     Section,
     attributed_exposure,
+    checked_alpha,
     expected_attribution_rate,
     expected_exposure,
     item_exposure,
     normalized_attributed_disparity,
-    oracle_log_scores,
     sample_rankings,
     sampler_log_scores,
     topic_rng,
 )
+
+
+def oracle_log_scores(useful: ArrayLike, alpha: float) -> FloatArray:
+    """The ln z of each item (n,) under an oracle that knows which are `useful`: z is 10^alpha, or 0^alpha for the rest.
+
+    0^0 is 1, so that alpha = 0 is uniform. Raises UsageError where alpha is negative or not finite.
+
+    >>> oracle_log_scores([True, False], alpha=2).round(3).tolist()
+    [4.605, -inf]
+    """
+    checked_alpha(alpha)
+    helps = np.asarray(useful, dtype=bool)
+    return np.where(helps, alpha * np.log(10), -np.inf) if alpha else np.zeros(len(helps))
+
 
 HIGHEST = "highest utility"
 """The best utility of a row's draws: what EU is normalized by, and no measure."""
