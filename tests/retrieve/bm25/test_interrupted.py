@@ -38,22 +38,6 @@ MADE = """
 """
 
 
-def test_indexing_and_searching_are_quiet(tmp_path):
-    script = (
-        MADE.replace("FOLDER", repr(str(tmp_path / "index")))
-        + """
-    assert retriever.search(Query("lawyer"), 5).ids == ("d1",)
-    assert retriever.score(Query("harbor"), ["d1", "d2"])[1] > 0
-    assert retriever.document("d2").text == "a quiet harbor"
-    assert not {"jnius", "torch", "pyserini"} & set(sys.modules)
-    """
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
-
-
 INTERRUPTED = [
     ("search", 'while True: retriever.search(Query("lawyers in court " * 500), 2)'),
     ("index", 'build_index(Endless(), Path(FOLDER + "2"), memory=1 << 22)'),

@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.types import Document, Query, Term
+from fairagent.types import Query, Term
 
-from ..conftest import MADE, Made
+from ..conftest import MADE
 
 WORDS = ["lawyer", "court", "harbor", "odd", "ocean", "woman", "адвокат", "律師", "qqqq", "town judge"]
 EVERY = [document.id for document in MADE.made]
@@ -41,20 +40,3 @@ def test_threads_get_what_one_thread_gets(retriever):
         together = list(threads.map(lambda share: [call(retriever, number) for number in share], shares))
     assert [together[number % 8][number // 8] for number in numbers] == alone
     assert len(set(map(repr, alone))) > 100
-
-
-def test_threads_with_indexes_of_their_own(tmp_path):
-    """Building and searching at the same time."""
-
-    def work(number: int) -> list[tuple[str, ...]]:
-        made = tuple(Document(f"{number}-{n}", f"common word{n} only{number}") for n in range(60))
-        build_index(Made(made), tmp_path / str(number))
-        own = BM25Retriever(tmp_path / str(number))
-        texts = ["common", f"only{number}", f"only{number + 1}", "word7"]
-        return [own.search(Query(text), 100).ids for text in texts]
-
-    with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(work, range(4)))
-    for number, (common, only, other, word) in enumerate(found):
-        assert set(common) == set(only) == {f"{number}-{n}" for n in range(60)}
-        assert (other, word) == ((), (f"{number}-7",))

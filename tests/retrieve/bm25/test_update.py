@@ -6,28 +6,19 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.build import Changes, build_index, update_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.manifest import Manifest
 from fairagent.retrieve.passages import BM25Passages
 from fairagent.storage.digests import differences
-from fairagent.types import Document, Query, Term
+from fairagent.types import Document
 
 from ..conftest import MADE, Made
 
 LAW = next(document for document in MADE.made if document.id == "law1")
-QUERIES = (
-    Query("w1 w2 w3"),
-    Query("w7"),
-    Query("title w0"),
-    Query("w4", (Term("w5", 0.37), Term("w9 w11", 1.9))),
-    Query("tie"),
-)
 
 
 def text(chance: random.Random) -> str:
@@ -50,25 +41,6 @@ def arrays(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def assert_same(updated: Path, built: Path, collection: Made) -> None:
-    """Equal rankings and scores to the last bit, statistics, terms, texts, arrays and manifests."""
-    assert arrays(updated) == arrays(built)
-    assert Manifest.read(updated) == Manifest.read(built)
-    assert differences(updated, whole=True) == []
-    one, other = BM25Retriever(updated, collection), BM25Retriever(built, collection)
-    ids = [document.id for document in collection.made]
-    for query in QUERIES:
-        for n in (3, 50, len(ids)):
-            found, expected = one.search(query, n), other.search(query, n)
-            assert found.ids == expected.ids
-            assert found.scores.tolist() == expected.scores.tolist()
-        assert one.score(query, ids[::3]).tolist() == other.score(query, ids[::3]).tolist()
-    for number in range(40):
-        assert one.document_frequency(f"w{number}") == other.document_frequency(f"w{number}")
-    for document in collection.made:
-        assert one.document(document.id) == document
-
-
 @pytest.mark.parametrize("rate", [0.02, 0.5])
 def test_the_same_as_built_anew_after_each_of_several_updates(tmp_path: Path, rate: float) -> None:
     chance = random.Random(7)
@@ -84,7 +56,9 @@ def test_the_same_as_built_anew_after_each_of_several_updates(tmp_path: Path, ra
         expected = replace(expected, removed=len(before.keys() - now.keys()))
         assert update_index(collection, tmp_path / "index") == expected
         build_index(collection, tmp_path / f"{round}")
-        assert_same(tmp_path / "index", tmp_path / f"{round}", collection)
+        # All that is searched, scored and shown comes from these files.
+        assert arrays(tmp_path / "index") == arrays(tmp_path / f"{round}")
+        assert differences(tmp_path / "index", whole=True) == []
 
 
 def test_documents_in_all_scripts_and_without_a_text(tmp_path: Path) -> None:
@@ -93,10 +67,8 @@ def test_documents_in_all_scripts_and_without_a_text(tmp_path: Path) -> None:
     assert update_index(MADE, tmp_path / "index").changed == 1
     build_index(MADE, tmp_path / "built")
     assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
-    one, other = BM25Retriever(tmp_path / "index", MADE), BM25Retriever(tmp_path / "built", MADE)
-    for words in ("lawyer court", "harbor town", "адвокат", "律師"):
-        assert one.search(Query(words), 60).ids == other.search(Query(words), 60).ids
-    assert [one.document(document.id) for document in MADE.made] == list(MADE.made)
+    retriever = BM25Retriever(tmp_path / "index", MADE)
+    assert [retriever.document(document.id) for document in MADE.made] == list(MADE.made)
 
 
 def test_only_what_is_new_is_analyzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,21 +103,6 @@ def test_an_index_of_the_documents_as_they_are_is_left_as_it_was(tmp_path: Path)
     assert {path: path.stat().st_ino for path in tmp_path.rglob("*")} == files
 
 
-def test_a_build_in_the_folder_of_an_update_begins_anew(tmp_path: Path) -> None:
-    build_index(Made(MADE.made[5:], "first"), tmp_path / "index")
-    update_index(MADE, tmp_path / "index")
-    # As an update that was killed at its very end leaves it.
-    (tmp_path / "index").rename(tmp_path / "new")
-    (tmp_path / "index.partial").mkdir()
-    (tmp_path / "index.partial" / ".fairagent").touch()
-    (tmp_path / "new").rename(tmp_path / "index.partial" / "new")
-    (tmp_path / "index.partial" / "new" / "postings").mkdir()
-    build_index(MADE, tmp_path / "index")
-    build_index(MADE, tmp_path / "built")
-    assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
-    assert BM25Retriever(tmp_path / "index", MADE).document("law1") == LAW
-
-
 def test_passages_of_a_document_stay_together(tmp_path: Path) -> None:
     def passages(*texts: str) -> list[Document]:
         return [
@@ -159,8 +116,6 @@ def test_passages_of_a_document_stay_together(tmp_path: Path) -> None:
     build_index(old, tmp_path / "index")
     assert update_index(new, tmp_path / "index") == Changes(1, 2, 0, 4)
     build_index(new, tmp_path / "built")
-    one, other = (BM25Passages(BM25Retriever(tmp_path / name, new)) for name in ("index", "built"))
+    assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
+    one = BM25Passages(BM25Retriever(tmp_path / "index", new))
     assert one.passage_ids(["b", "a"])[0] == ["b#1", "b#2", "b#3", "a#1", "a#2", "a#3"]
-    found, expected = one.search(Query("court"), 3), other.search(Query("court"), 3)
-    assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
-    assert np.array_equal(one.postings(["a", "b"]).count, other.postings(["a", "b"]).count)

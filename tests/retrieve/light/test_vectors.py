@@ -92,7 +92,9 @@ def test_words_that_the_index_lacks_have_no_part(dense: DenseRetriever) -> None:
 
 
 def test_the_same_documents_give_the_same_files(folder: Path, engine: BM25Retriever, tmp_path: Path) -> None:
-    build_light(engine, tmp_path / "again")
+    done: list[int] = []
+    build_light(engine, tmp_path / "again", done.append)
+    assert done == [90]
     files = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
     assert files == {path.name: path.read_bytes() for path in Path(f"{folder}-light").iterdir()}
     assert [path.name for path in tmp_path.iterdir()] == ["again"]
@@ -105,9 +107,7 @@ def test_singular_vectors_are_those_of_the_exact_decomposition() -> None:
     exact = np.linalg.svd(matrix)[2][:5].T
     # Up to the sign of each.
     np.testing.assert_allclose(np.abs(np.sum(found * exact, axis=0)), 1, atol=1e-6)
-
-
-def test_a_matrix_of_a_smaller_rank_has_fewer() -> None:
+    # Of a smaller rank there are fewer.
     assert right_singular_vectors(csr_array(np.outer(np.arange(1, 9), np.ones(12))), 4).shape == (12, 1)
 
 
@@ -119,12 +119,6 @@ def test_collections_of_next_to_nothing(tmp_path: Path, text: str) -> None:
     build_light(engine, tmp_path / "light")
     dense = DenseRetriever(tmp_path / "light", LightEncoder.open(engine, tmp_path / "light"), collection)
     assert set(dense.search(Query("word"), 5).ids) == {"d1", "d2"}
-
-
-def test_progress_counts_the_documents(engine: BM25Retriever, tmp_path: Path) -> None:
-    done: list[int] = []
-    build_light(engine, tmp_path / "light", done.append)
-    assert done == [90]
 
 
 def test_an_interrupted_build_leaves_nothing(engine: BM25Retriever, tmp_path: Path) -> None:
