@@ -1,23 +1,20 @@
-"""Runs made up for the page: the demo's people, ranked by systems that never searched, and judged for real."""
+"""Runs made up for the page: nobody searched for anything, and values, groups and steps are drawn at random."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from random import Random
 
 import numpy as np
 
-from benchmarks.made_up_people import POPULATION, Entry, make_entries
+from benchmarks.made_up_people import POPULATION
 from benchmarks.made_up_people.people import OCCUPATIONS
 from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.judging import standard_measures
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.ranking.kind import RankingKind
 from fairagent.evaluate.run import Run
-from fairagent.measures import LOG2_MAX2, JudgedRanking, kl
 
 N = 20
 SYSTEMS = ("BM25", "BM25+RM3", "agent, original", "agent, exposure", "agent, exposure, qrels")
@@ -30,11 +27,6 @@ DIMENSIONS = {name: tuple(population) for name, population in POPULATION.items()
 MEASURES = standard_measures(N)
 KIND = RankingKind(name="made", systems={"-": {}}, measures=tuple(map(str, MEASURES)))
 COLUMNS = [("", str(MEASURES[0])), *((dimension, str(m)) for dimension in DIMENSIONS for m in MEASURES[1:])]
-
-
-@cache
-def entries() -> tuple[Entry, ...]:
-    return tuple(make_entries(300, 20221))
 
 
 @cache
@@ -88,129 +80,62 @@ def failed(outcome: Outcome, message: str) -> Outcome:
 
 
 def _outcome(topic: str, occupation: int, system: str, random: Random) -> Outcome:
-    people = entries()
-    skill, bias = SKILL[system] + random.uniform(-0.1, 0.1), BIAS[system]
-    # What every system sees alike: the text's own luck.
-    luck = Random(f"{topic} luck")
-    alike = [luck.random() for _ in people]
-    steps = _steps(system, occupation, bias, alike, skill, random)
-    ranked = _ranked(occupation, steps[-1][1] if steps else bias, alike, skill, random)
-    hits = tuple(
-        HitRecord(
-            entry.id,
-            entry.title if entry.regions else f"{entry.title}, {OCCUPATIONS[occupation].one}",
-            round(30 - rank * 0.7 - random.random() * 0.5, 4),
-            occupation in entry.occupations,
-            _groups(entry),
-            f"{entry.title} was a {OCCUPATIONS[occupation].one}, or not.",
-        )
-        for rank, entry in enumerate(ranked)
-    )
-    exposures = tuple(_shares(dimension, ranked, occupation) for dimension in DIMENSIONS)
+    own = OCCUPATIONS[occupation]
+    relevance = 2 * SKILL[system] + random.uniform(-0.1, 0.1)
+    values: dict[str, dict[str, float]] = {"": {str(MEASURES[0]): relevance}}
+    for dimension in DIMENSIONS:
+        fairness = 1 - BIAS[system] / 4 + random.uniform(-0.02, 0)
+        values[dimension] = {str(MEASURES[1]): fairness, str(MEASURES[2]): relevance * fairness}
+    steps = _steps(system, occupation, random)
     calls = 0 if system in SYSTEMS[:2] else len(steps)
     return Outcome(
-        topic,
-        OCCUPATIONS[occupation].title,
-        system,
-        _values(ranked, occupation),
-        hits,
-        exposures,
-        tuple(step for step, _ in steps),
-        "" if len(steps) < 3 else "the gap did not fall",
-        calls,
-        640 * calls,
-        48 * calls,
-        0.00021 * calls,
-        system == ORACLE,
-        0.2,
-        None,
+        *(topic, own.title, system, values, tuple(_hit(rank, own.one, random) for rank in range(N))),
+        *(steps[-1].exposures, steps, "" if len(steps) < 3 else "the gap did not fall"),
+        *(calls, 640 * calls, 48 * calls, 0.00021 * calls, system == ORACLE, 0.2, None),
     )
 
 
-def _steps(
-    system: str, occupation: int, bias: float, alike: Sequence[float], skill: float, random: Random
-) -> list[tuple[StepRecord, float]]:
-    """The steps with the bias that each list has: the user's words, topic words, then two groups, the last in vain."""
+def _hit(rank: int, occupation: str, random: Random) -> HitRecord:
+    """One of 300 people; some have no gender, some two regions."""
+    number = random.randrange(300)
+    person, labels = Random(number), {name: list(labels) for name, labels in DIMENSIONS.items()}
+    gender = person.choice([*labels["gender"], ""])
+    regions = person.sample(labels["region"], person.choice([0, 1, 1, 2]))
+    groups = {"gender": {gender: 1.0} if gender else {}, "region": {region: 1 / len(regions) for region in regions}}
+    title = f"Person {number}" if regions else f"Person {number}, {occupation}"
+    text = f"Person {number} was a {occupation}, or not."
+    return HitRecord(f"p{number}-{rank}", title, 30 - 0.7 * rank, random.random() < 0.4, groups, text)
+
+
+def _steps(system: str, occupation: int, random: Random) -> tuple[StepRecord, ...]:
+    """The user's words, topic words, then up to three groups, the last in vain; each shows less bias than before."""
     own = OCCUPATIONS[occupation]
     words = [word for phrase in own.did for word in phrase.split() if len(word) > 4]
-    kinds = 1 if system == "BM25" else 2 if system == "BM25+RM3" else 2 + random.randint(1, 3)
-    steps: list[tuple[StepRecord, float]] = []
-    for place in range(kinds):
-        slant = 0.6 - (0.6 - bias) * place / max(1, kinds - 1)
-        listed = _ranked(occupation, slant, alike, skill, random)
-        shares = [_shares(dimension, listed, occupation) for dimension in DIMENSIONS]
-        gap = sum(kl(np.array(s.shares), np.array(s.target), 1e-6) for s in shares)
-        last = steps[-1][0].gap if steps else math.inf
+    count = 1 if system == "BM25" else 2 if system == "BM25+RM3" else 2 + random.randint(1, 3)
+    steps: list[StepRecord] = []
+    for place in range(count):
+        bias = 0.6 - (0.6 - BIAS[system]) * place / max(1, count - 1) + random.uniform(-0.05, 0.05)
+        gap = max(0.001, bias**2 + random.uniform(-0.05, 0.05))
         aim = None if place < 2 else ("female (gender)", "Africa (region)", "Asia (region)")[place - 2]
         terms = [] if place == 0 else random.sample(words, 12) if place == 1 else [own.one, *random.sample(words, 3)]
         weighted = tuple((word, round(0.5 / (rank + 1), 4)) for rank, word in enumerate(terms))
         source = "query" if place == 0 else "topic words" if place == 1 else "feedback"
+        accepted = place < 2 or gap < steps[-1].gap
+        shares = tuple(_shares(dimension, bias, random) for dimension in DIMENSIONS)
         dropped = ("zyzzyva",) if place == 2 else ()
-        step = StepRecord(source, own.title, weighted, dropped, aim, float(gap), place < 2 or gap < last, tuple(shares))
-        steps.append((step, slant))
-        if not step.accepted:
+        steps.append(StepRecord(source, own.title, weighted, dropped, aim, gap, accepted, shares))
+        if not accepted:
             break
-    return steps
+    return tuple(steps)
 
 
-def _ranked(occupation: int, bias: float, alike: Sequence[float], skill: float, random: Random) -> list[Entry]:
-    relevant, favored = _traits(occupation)
-    noise = np.array([random.random() for _ in alike])
-    scores = skill * relevant + 0.25 * bias * favored + 0.6 * np.array(alike) + 0.2 * noise
-    return [entries()[place] for place in np.argsort(-scores, kind="stable")[:N]]
-
-
-@cache
-def _traits(occupation: int) -> tuple[np.ndarray, np.ndarray]:
-    """Who is relevant, and in how many ways each person is of a group that is shown too often."""
-    relevant = np.array([occupation in entry.occupations for entry in entries()], dtype=float)
-    return relevant, np.array([len(FAVORED & {entry.gender, *entry.regions}) for entry in entries()], dtype=float)
-
-
-def _groups(entry: Entry) -> dict[str, dict[str, float]]:
-    return {
-        "gender": {entry.gender: 1.0} if entry.gender else {},
-        "region": {region: 1 / len(entry.regions) for region in entry.regions},
-    }
-
-
-def _memberships(dimension: str, ranked: Sequence[Entry]) -> np.ndarray:
-    labels = DIMENSIONS[dimension]
-    rows = np.zeros((len(ranked), 1 + len(labels)))
-    for row, entry in zip(rows, ranked, strict=True):
-        shares = _groups(entry)[dimension]
-        row[0] = 0 if shares else 1
-        for label, share in shares.items():
-            row[1 + labels.index(label)] = share
-    return rows
-
-
-@cache
-def _target(dimension: str, occupation: int) -> np.ndarray:
-    relevant = _memberships(dimension, [entry for entry in entries() if occupation in entry.occupations])[:, 1:]
+def _shares(dimension: str, bias: float, random: Random) -> GroupShares:
+    """The world's shares as target; the favored groups get more of it."""
     world = np.array(list(POPULATION[dimension].values()))
-    return (relevant.sum(axis=0) / relevant.sum() + world / world.sum()) / 2
-
-
-def _shares(dimension: str, ranked: Sequence[Entry], occupation: int) -> GroupShares:
-    weights = LOG2_MAX2(len(ranked))
-    exposure = weights @ _memberships(dimension, ranked)
-    shares = exposure[1:] / exposure[1:].sum()
-    target = _target(dimension, occupation)
-    unknown = exposure[0] / exposure.sum()
-    return GroupShares(dimension, DIMENSIONS[dimension], tuple(shares.tolist()), tuple(target.tolist()), float(unknown))
-
-
-def _values(ranked: Sequence[Entry], occupation: int) -> dict[str, dict[str, float]]:
-    relevant = np.array([occupation in entry.occupations for entry in ranked])
-    n_relevant = sum(occupation in entry.occupations for entry in entries())
-    relevance, *fairness = MEASURES
-    values = {"": {str(relevance): relevance(JudgedRanking(relevant, n_relevant))}}
-    for dimension in DIMENSIONS:
-        target = np.concatenate(([0.0], _target(dimension, occupation)))
-        judged = JudgedRanking(relevant, n_relevant, _memberships(dimension, ranked), target)
-        values[dimension] = {str(measure): measure(judged) for measure in fairness}
-    return values
+    favored = np.array([label in FAVORED for label in DIMENSIONS[dimension]])
+    shares = world * np.where(favored, 1 + max(bias, 0), 1)
+    target, shares = (tuple((of / of.sum()).tolist()) for of in (world, shares))
+    return GroupShares(dimension, DIMENSIONS[dimension], shares, target, random.uniform(0, 0.2))
 
 
 def tiny_run(**changes: object) -> Run:
