@@ -88,23 +88,24 @@ def _outcome(topic: str, occupation: int, system: str, random: Random) -> Outcom
         values[dimension] = {str(MEASURES[1]): fairness, str(MEASURES[2]): relevance * fairness}
     steps = _steps(system, occupation, random)
     calls = 0 if system in SYSTEMS[:2] else len(steps)
+    people = random.sample(range(28), N)
+    hits = tuple(_hit(rank, number, own.one, random.random() < 0.4) for rank, number in enumerate(people))
     return Outcome(
-        *(topic, own.title, system, values, tuple(_hit(rank, own.one, random) for rank in range(N))),
+        *(topic, own.title, system, values, hits),
         *(steps[-1].exposures, steps, "" if len(steps) < 3 else "the gap did not fall"),
         *(calls, 640 * calls, 48 * calls, 0.00021 * calls, system == ORACLE, 0.2, None),
     )
 
 
-def _hit(rank: int, occupation: str, random: Random) -> HitRecord:
-    """One of 300 people; some have no gender, some two regions."""
-    number = random.randrange(300)
+def _hit(rank: int, number: int, occupation: str, relevant: bool) -> HitRecord:
+    """A person; some have no gender, some two regions."""
     person, labels = Random(number), {name: list(labels) for name, labels in DIMENSIONS.items()}
     gender = person.choice([*labels["gender"], ""])
     regions = person.sample(labels["region"], person.choice([0, 1, 1, 2]))
     groups = {"gender": {gender: 1.0} if gender else {}, "region": {region: 1 / len(regions) for region in regions}}
     title = f"Person {number}" if regions else f"Person {number}, {occupation}"
     text = f"Person {number} was a {occupation}, or not."
-    return HitRecord(f"p{number}-{rank}", title, 30 - 0.7 * rank, random.random() < 0.4, groups, text)
+    return HitRecord(f"p{number}", title, 30 - 0.7 * rank, relevant, groups, text)
 
 
 def _steps(system: str, occupation: int, random: Random) -> tuple[StepRecord, ...]:
