@@ -118,9 +118,7 @@ def test_forms_of_a_part_in_a_file_and_in_variables(tmp_path: Path) -> None:
 
 
 def test_only_rerankers_make_chains() -> None:
-    assert faults(filter=["fair"]) == [
-        "filter: expected a kind of filter, or `kind:` and what it is told (got ['fair'])"
-    ]
+    assert faults(filter=["fair"]) == ["filter: expected a kind of filter, or `kind:` and its keys (got ['fair'])"]
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------------
@@ -174,8 +172,8 @@ def test_only_rerankers_make_chains() -> None:
             {"rerank": {"kind": "mmr", "relevance": 3}},
             "rerank.relevance: Input should be less than or equal to 1 (got 3)",
         ),
-        ({"rerank": 5}, "rerank: expected a kind of re-ranker, or `kind:` and what it is told (got 5)"),
-        ({"rerank": None}, "rerank: expected a kind of re-ranker, or `kind:` and what it is told (got None)"),
+        ({"rerank": 5}, "rerank: expected a kind of re-ranker, or `kind:` and its keys (got 5)"),
+        ({"rerank": None}, "rerank: expected a kind of re-ranker, or `kind:` and its keys (got None)"),
         ({"target": "populaton"}, "target: no target of kind 'populaton'; did you mean 'population'?"),
         ({"target": {"gender": "corpu"}}, "target.gender: no target of kind 'corpu'; did you mean 'corpus'?"),
         ({"target": {"gender": {"kind": "given"}}}, "target.gender.shares: Field required"),

@@ -134,7 +134,7 @@ def test_every_fault_is_named_with_its_line(path: Path) -> None:
     assert "not JSON" in messages[2]
     assert messages[3] == "field 'page_id' is None, expected a whole number from 0 to 2147483647"
     assert "'13'" in messages[4]
-    assert messages[8] == "page 20, field 'gender': expected a list of labels, found 'male'"
+    assert messages[8] == "page 20, field 'gender': expected a list of labels, not 'male'"
     assert "page 21, field 'source_subcont_regions': the count of 'Caribbean' is 'x'" in messages[9]
     assert messages[10] == "page 22, field 'qual_cat': expected a quality class, got 3"
 

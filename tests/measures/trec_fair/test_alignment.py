@@ -69,7 +69,7 @@ def test_labels_that_are_none_are_named_and_count_for_nothing(
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("sub-geo", "Caribbean", "expected a list of labels, found 'Caribbean'"),
+        ("sub-geo", "Caribbean", "expected a list of labels, not 'Caribbean'"),
         ("occ", ["jurist", 7], "expected a list of labels"),
         ("gender", {"male": 1}, "expected a list of labels"),
         ("src-geo", ["Caribbean"], "expected region -> count"),
@@ -77,7 +77,7 @@ def test_labels_that_are_none_are_named_and_count_for_nothing(
         ("src-geo", {"Caribbean": -1}, "expected a number of 0 or more"),
         ("src-geo", {"Caribbean": float("nan")}, "expected a number of 0 or more"),
         ("src-geo", {"Caribbean": True}, "expected a number of 0 or more"),
-        ("alpha", ["a-d"], "expected one of a-d, e-k, l-r, s-, found"),
+        ("alpha", ["a-d"], "expected one of a-d, e-k, l-r, s-, not"),
     ],
 )
 def test_values_of_another_form_are_refused(name: str, value: Any, message: str) -> None:

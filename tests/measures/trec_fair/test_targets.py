@@ -28,7 +28,7 @@ def targets_of(seed: int, dimensions: tuple[Dimension, ...]) -> tuple[Targets, l
     ]
     topics, rows = np.array(pairs, np.int64).reshape(-1, 2).T
     alignment = space.amounts(pages, rows, topics, np.ones(len(pairs)))
-    plain = [target(world, topic, [dimension.name for dimension in dimensions], 1) for topic in world.qrels]
+    plain = [target(world, topic, [dimension.name for dimension in dimensions]) for topic in world.qrels]
     return averaged_with_world(space, alignment, len(world.qrels)), plain
 
 

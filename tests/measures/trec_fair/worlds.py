@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
-from fairagent.measures import LOG2_MAX2
 from fairagent.measures.trec_fair import QUALITIES, Dimension, Pages, TrackRun
 from fairagent.types import UNKNOWN, FloatArray
 
@@ -75,23 +73,9 @@ def made_up(seed: int, dimensions: tuple[Dimension, ...]) -> World:
     return World(dimensions, alignments, quality, qrels, rankings)
 
 
-def work_needed(world: World, topic: str) -> dict[int, float]:
-    """Page -> the exposure it should get, for the relevant pages with metadata and a quality."""
-    pages = [page for page in world.qrels[topic] if world.quality.get(page)]
-    pages.sort(key=lambda page: QUALITIES.index(world.quality[page] or ""))
-    attention = LOG2_MAX2(len(pages)).tolist()
-    exposure = {}
-    for quality in QUALITIES:
-        places = [place for place, page in enumerate(pages) if world.quality[page] == quality]
-        for place in places:
-            exposure[pages[place]] = math.fsum(attention[other] for other in places) / len(places)
-    return exposure
-
-
-def target(world: World, topic: str, names: Sequence[str], task: int) -> FloatArray:
+def target(world: World, topic: str, names: Sequence[str]) -> FloatArray:
     """The target over these dimensions, block by block over all cells; not scaled."""
-    weights = work_needed(world, topic) if task == 2 else dict.fromkeys(world.qrels[topic], 1.0)
-    tm = sum(weight * world.joint(page, names) for page, weight in weights.items())
+    tm = sum(world.joint(page, names) for page in dict.fromkeys(world.qrels[topic]))
     dimensions = [dimension for dimension in world.dimensions if dimension.name in names]
     averaged = [axis for axis, dimension in enumerate(dimensions) if dimension.averaged]
     others = tuple(axis for axis in range(len(dimensions)) if axis not in averaged)
@@ -114,29 +98,3 @@ def target(world: World, topic: str, names: Sequence[str], task: int) -> FloatAr
         scale = np.where(heads > 0, np.divide(part, heads, out=np.zeros_like(part), where=heads > 0), marginal)
         result[tuple(block)] = 0.5 * part + 0.5 * part.sum() * world_share * scale
     return result
-
-
-def summed(world: World, cells: FloatArray, names: Sequence[str]) -> FloatArray:
-    """Cells of all dimensions summed over those that are not named."""
-    left_out = [axis for axis, dimension in enumerate(world.dimensions) if dimension.name not in names]
-    return cells.sum(axis=tuple(left_out))
-
-
-def official_target(world: World, topic: str, names: Sequence[str], task: int) -> FloatArray:
-    """One dimension: its own; several: all of them, summed."""
-    if len(names) == 1:
-        alone = target(world, topic, names, task)
-        return alone / alone.sum() if alone.sum() > 0 else alone
-    weights = work_needed(world, topic) if task == 2 else {p: 1.0 for p in world.qrels[topic] if p in world.alignments}
-    whole = target(world, topic, [dimension.name for dimension in world.dimensions], task)
-    return summed(world, whole, names) / (math.fsum(weights.values()) or 1.0)
-
-
-def exposure(world: World, topic: str, names: Sequence[str], only_relevant: bool) -> FloatArray:
-    """The mean over the topic's rankings of the discounted sum of joint alignments."""
-    total = 0.0 * world.joint(-1, names)
-    for ranking in world.rankings[topic]:
-        for weight, page in zip(LOG2_MAX2(len(ranking)).tolist(), ranking, strict=True):
-            if page in world.qrels[topic] or not only_relevant:
-                total = total + weight * world.joint(page, names)
-    return total / len(world.rankings[topic])
