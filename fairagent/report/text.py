@@ -18,7 +18,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from fairagent.measures.parse import labels_of
 from fairagent.types import Exposure, Hit, Trace, exposure_rows
 from fairagent.types.clean import in_line, printable
 
@@ -200,6 +199,9 @@ def short_names(measures: Sequence[str]) -> dict[str, str]:
     >>> short_names(["nDCG(discount=log2-max2)@20*AWRF(log=e)@20", "AWRF(log=e)@20"])
     {'nDCG(discount=log2-max2)@20*AWRF(log=e)@20': 'nDCG@20·AWRF@20', 'AWRF(log=e)@20': 'AWRF@20'}
     """
+    # Here and not above: the command line prints without arrays.
+    from fairagent.measures.parse import labels_of
+
     return {measure: label.replace("*", "·") for measure, label in labels_of(measures).items()}
 
 

@@ -160,7 +160,7 @@ def test_grades_stop_more_readers_the_higher_they_are() -> None:
     assert GFR(20, "nmd", highest=2)(graded) == pytest.approx((3 / 4 + 3 / 8) / 2)
     with pytest.raises(DataError, match=r"GFR\(.*highest=2\)@20 needs grades"):
         GFR(20, highest=2)(judged())
-    with pytest.raises(DataError, match="the highest grade is 2, and a document has 3"):
+    with pytest.raises(DataError, match="the highest grade is 2, but a document has 3"):
         GFR(20, highest=2)(judged(grades=np.array([3.0, 0.0, 0.0])))
 
 
@@ -219,7 +219,7 @@ def test_bad_input() -> None:
         group_fairness(rows, np.array([1.0, 0.0, 0.0]), stop)
     with pytest.raises(DataError, match="an order needs two groups"):
         group_fairness(rows[:, :2], np.array([0.0, 1.0]), stop, "nmd")
-    with pytest.raises(DataError, match="the highest grade is 1, and a document has 2"):
+    with pytest.raises(DataError, match="the highest grade is 1, but a document has 2"):
         stopping([2, 0])
     with pytest.raises(DataError, match=r"grades\[0\] is -1"):
         stopping([-1])

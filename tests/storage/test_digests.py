@@ -1,4 +1,4 @@
-"""Digests of large files are remembered as long as a file's state is the same, and never trusted beyond that."""
+"""Digests of large files are cached as long as a file's state is the same, and never trusted beyond that."""
 
 from __future__ import annotations
 
@@ -157,14 +157,3 @@ def test_without_a_place_for_notes_a_process_reads_a_file_once(large: Path, note
     notes.write_text("a file is in the way")
     assert file_digest(large, later) == file_digest(large, later) == hashlib.sha256(CONTENT).hexdigest()
     assert len(hashed) == 1
-
-
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        file_digest(tmp_path / "nothing")
-
-
-def test_the_notes_are_in_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    assert digests.notes_folder().name == "digests"
-    assert "fairagent" in str(digests.notes_folder())
