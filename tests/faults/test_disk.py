@@ -61,6 +61,21 @@ FULL = """
 """
 
 
+def on_a_full_disk(size: int, folder: Path, *arguments: str) -> str:
+    """What the program says in a folder where no file may grow beyond a size, which is no traceback."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(FULL), str(size), *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "Traceback" not in done.stderr
+    return " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize("size", [2_000, 20_000])
 def test_72_a_full_disk_is_explained_and_the_old_index_is_kept(tmp_path: Path, size: int) -> None:
     """No file may grow beyond a size, which the files of a block and those of the whole meet in different places."""
@@ -69,19 +84,10 @@ def test_72_a_full_disk_is_explained_and_the_old_index_is_kept(tmp_path: Path, s
     build_index(OLD, tmp_path / "index")
     before = ranking(tmp_path / "index")
     (tmp_path / "docs.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    command = [sys.executable, "-c", textwrap.dedent(FULL), str(size), "index", "--force", "-c", str(file)]
-    done = subprocess.run(
-        [*command, "--index", "index", "--set", "engine=bm25"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 3, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "index.partial cannot be written (" in done.stderr
-    assert "make room or mend the permissions, then repeat the command" in " ".join(done.stderr.split())
+    command = ("index", "--force", "-c", str(file), "--index", "index", "--set", "engine=bm25")
+    said = on_a_full_disk(size, tmp_path, *command)
+    assert "index.partial cannot be written (" in said
+    assert "make room or mend the permissions, then repeat the command" in said
     assert ranking(tmp_path / "index") == before
 
 

@@ -6,9 +6,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -36,7 +33,7 @@ from fairagent.types import Document
 from .damage import trials
 from .power import Recording, after_the_cut
 from .test_damage import told
-from .test_disk import FULL, cuts, old_or_new
+from .test_disk import cuts, old_or_new, on_a_full_disk
 from .tiny import write
 
 OLD = Made(tuple(Document(f"d{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
@@ -121,19 +118,8 @@ def test_176_on_a_full_disk_the_old_index_is_kept(tmp_path: Path) -> None:
     before = files(tmp_path / "index")
     many = [json.dumps({"id": f"m{n}", "title": f"many {n}", "text": f"word{n} " * 9}) for n in range(2_000)]
     documents.write_text(documents.read_text(encoding="utf-8") + "\n".join(many) + "\n", encoding="utf-8")
-    command = [sys.executable, "-c", textwrap.dedent(FULL), "20000", "index", "-c", str(file)]
-    done = subprocess.run(
-        [*command, "--index", "index", "--set", "engine=bm25"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 3, done.stderr
-    assert "Traceback" not in done.stderr
-    assert "index.partial cannot be written (" in done.stderr
+    said = on_a_full_disk(20_000, tmp_path, "index", "-c", str(file), "--index", "index", "--set", "engine=bm25")
+    assert "index.partial cannot be written (" in said
     assert files(tmp_path / "index") == before
     assert update_index(load_collection(file), tmp_path / "index") == Changes(2_000, 0, 0, 40)
 

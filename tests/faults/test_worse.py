@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +24,7 @@ from fairagent.types import AnswerResult, Group, Removal
 from fairagent.types.common import GROUP_REMOVED, NO_REPLY, NO_VERDICTS, REMOVED, WORSE, Alarm
 
 from .conftest import Search
+from .test_strangers_text import in_a_terminal
 
 PROMPTS = Prompts()
 # Whatever is served shows men and women, and the target asks for men alone: the engine's list for "he" is on target.
@@ -71,24 +68,10 @@ def test_78_it_stands_in_red_at_the_end_in_a_terminal(tiny: tuple[Path, Path], t
         "rerank: {kind: mmr, relevance: 0.0}\nloop: {worse: 0, prior: 0, steps: 0}\n",
         encoding="utf-8",
     )
-    command = [sys.executable, "-c", "from fairagent.cli import main; main()", "search", "court he"]
-    command += ["--collection", str(tiny[0]), "--index", str(tiny[1]), "--settings", str(file)]
-    screen, end = pty.openpty()
-    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
-    with subprocess.Popen(command, stdout=end, stderr=subprocess.DEVNULL, env=environ) as process:
-        os.close(end)
-        shown = bytearray()
-        while True:
-            try:
-                piece = os.read(screen, 4096)
-            except OSError:
-                break
-            if not piece:
-                break
-            shown += piece
-        os.close(screen)
-    assert process.returncode == 0
-    last = bytes(shown).decode().strip().splitlines()[-1]
+    options = ("--collection", str(tiny[0]), "--index", str(tiny[1]), "--settings", str(file))
+    code, sent = in_a_terminal("search", "court he", *options, folder=tmp_path)
+    assert code == 0
+    last = sent.strip().splitlines()[-1]
     assert WORSE in last
     assert "\x1b[1;31m" in last
 

@@ -76,6 +76,8 @@ ORDER: tuple[ActionName, ...] = ("neighbors", "judge", "refine", "filter")
 """What rules look for: documents, then relevant ones, then exposure, then bias in what has come of it."""
 
 Evidence = Literal["feedback"] | EvidenceType
+SEVERAL = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+"""One name stands for a list of one."""
 
 
 class GuardedConfig(Part):
@@ -133,15 +135,11 @@ class ControllerConfig(GuardedConfig):
     steps: int = Field(3, ge=0)
     """The most refinements of a query by the groups' evidence, each of which re-ranks the candidates; 0: none, only
     feedback. More steps come closer to the target, up to a point."""
-    evidence: Annotated[
-        tuple[Evidence, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
-    ] = Field(("feedback",), min_length=1)
+    evidence: Annotated[tuple[Evidence, ...], SEVERAL] = Field(("feedback",), min_length=1)
     """What stands for a group in the refined query: feedback (words or vectors of its own best documents), or what the
     language model says in one call: llm (words), grounded (words, the model being shown those of its documents),
     passage (a short text). Of several the mean is taken."""
-    actions: Annotated[
-        tuple[ActionName, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
-    ] = ("refine",)
+    actions: Annotated[tuple[ActionName, ...], SEVERAL] = ("refine",)
     """What the loop may do: neighbors (takes in documents near those of groups that have too few; needs a corpus
     graph), judge (judges what evidence is learned from; needs `judge`), refine (mixes the evidence into the query),
     filter (applies the part `filter` to what would be served). An action without what it needs is not offered."""
@@ -180,13 +178,13 @@ class ControllerConfig(GuardedConfig):
     """How many documents the refined query retrieves over the whole collection, besides those of groups that have too
     few candidates; 0: only what the user's query retrieves is re-ranked. More take longer."""
     prior: float | None = Field(None, ge=0)
-    """The weight of the kinds of documents (is this query about persons at all?) in the scores; 0: they do not count.
-    Larger values lift documents of the kind that has labels. Not set: 0.6 with a corpus graph, else 0.3."""
+    """The weight of the types of documents (is this query about persons at all?) in the scores; 0: they do not count.
+    Larger values lift documents of the type that has labels. Not set: 0.6 with a corpus graph, else 0.3."""
 
     @property
     def model_evidence(self) -> tuple[EvidenceType, ...]:
         """The types of evidence that come from a model."""
-        return tuple(kind for kind in get_args(EvidenceType) if kind in self.evidence)
+        return tuple(one for one in get_args(EvidenceType) if one in self.evidence)
 
     @property
     def _judge(self) -> JudgeSettings | None:
@@ -233,6 +231,8 @@ class ControllerConfig(GuardedConfig):
         prior = self.prior if self.prior is not None else 0.6 if graph else 0.3
         grounded = "grounded" in self.evidence
         source = None if hasattr(site.engine, "query_vector") and not grounded else words_of(site)
+        asks = self.model_evidence and self.steps
+        sources = Sources(self.model_evidence, site.model, site.prompts, self.on_error) if asks else None
         return Controller(
             self._actions(site, graph),
             ModelPolicy(site.model, site.prompts, self.on_error) if self.policy == "model" else Rules(),
@@ -243,9 +243,7 @@ class ControllerConfig(GuardedConfig):
             prior,
             self.guard,
             TypeSource.of_collection(site.collection, graph, site.memo) if prior else None,
-            Sources(self.model_evidence, site.model, site.prompts, self.on_error)
-            if self.model_evidence and self.steps
-            else None,
+            sources,
             SecondSearch(site.collection.groups, site.memo, self.again) if self.again else None,
             self.on_error,
         )
