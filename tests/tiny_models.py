@@ -66,10 +66,12 @@ def save_cross_encoder(folder: Path, words: Sequence[str] = WORDS, seed: int = 3
     return _bert("BertForSequenceClassification", folder, words, seed, limit, num_labels=1)
 
 
-def save_classifier(folder: Path, labels: Sequence[str], words: Sequence[str] = WORDS, seed: int = 3) -> Path:
+def save_classifier(
+    folder: Path, labels: Sequence[str], words: Sequence[str] = WORDS, seed: int = 3, limit: int = 128
+) -> Path:
     """A BERT of two layers that puts a text into one of some classes."""
     named = {"id2label": dict(enumerate(labels)), "label2id": {label: place for place, label in enumerate(labels)}}
-    return _bert("BertForSequenceClassification", folder, words, seed, 128, num_labels=len(labels), **named)
+    return _bert("BertForSequenceClassification", folder, words, seed, limit, num_labels=len(labels), **named)
 
 
 def save_bert(folder: Path, words: Sequence[str] = WORDS, seed: int = 3, limit: int = 128) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_models
 from judges import documents_in, outside, says, verdicts
 from scripted import by_letter, collection
 
@@ -46,41 +47,9 @@ WORDS = "the a judge court woman man law city river she he was is born wrote boo
 LIMIT = 100
 
 
-def save_model(folder: Path, labels: dict[int, str], limit: int = LIMIT) -> Path:
+def save_model(folder: Path, labels: dict[int, str]) -> Path:
     """A BERT of two layers whose answer depends on what comes first and what second."""
-    import torch
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
-
-    vocabulary = {word: number for number, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS.split(), "."])}
-    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    words.normalizer = normalizers.Lowercase()
-    words.pre_tokenizer = pre_tokenizers.Whitespace()
-    words.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=words,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        model_max_length=limit,
-    )
-    torch.manual_seed(3)
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=limit,
-        initializer_range=1.0,
-        id2label=labels,
-        label2id={label: number for number, label in labels.items()},
-    )
-    model = BertForSequenceClassification(config)
-    tokenizer.save_pretrained(folder)
-    model.save_pretrained(folder)
-    return folder
+    return tiny_models.save_classifier(folder, list(labels.values()), WORDS.split(), limit=LIMIT)
 
 
 @pytest.fixture(scope="module")

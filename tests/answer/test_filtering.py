@@ -35,8 +35,7 @@ from fairagent.errors import (
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.types import Document, Usage, Verdict
-from fairagent.types.clean import query_shown
+from fairagent.types import Document, Verdict
 
 PROMPTS = Prompts()
 
@@ -114,31 +113,6 @@ def test_ten_documents_take_the_time_of_two_calls():
     assert len(model.requests) == 20
 
 
-def test_no_more_calls_at_a_time_than_workers():
-    lock, now, most = threading.Lock(), 0, 0
-    pair = threading.Barrier(2, timeout=20)
-
-    def answer(request: ModelRequest) -> Scripted:
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        pair.wait()
-        with lock:
-            now -= 1
-        return verdicts(documents_in(request), always)
-
-    model = ScriptedModel(answer)
-    FairFilter(model, PROMPTS, workers=2).filter("lawyers", documents(*map(str, range(10))))
-    assert (len(model.requests), most) == (10, 2)
-
-
-def test_nothing_to_filter_asks_nobody():
-    model = ScriptedModel([])
-    filtered = FairFilter(model, PROMPTS).filter("lawyers", [])
-    assert (filtered.documents, filtered.verdicts, filtered.usage) == ((), (), Usage())
-
-
 def test_usage_is_that_of_all_calls():
     def answer(request: ModelRequest) -> Scripted:
         return ModelReply(verdicts(documents_in(request), never), 100, 10, seconds=0.5)
@@ -165,12 +139,6 @@ def test_a_repeated_run_asks_the_same_and_another_query_or_neighbor_does_not():
     assert not set(ids("lawyers", "a", "c")) & set(first)
     assert not set(ids("lawyers", "a", "b", batch=1)) & set(first)
     assert len(set(ids("lawyers", "a", "a"))) == 2
-
-
-def test_a_model_never_sees_a_documents_own_id():
-    model = judge(PROMPTS, always, always)
-    FairFilter(model, PROMPTS).filter("lawyers", [Document("wiki-4711", "text")])
-    assert "wiki-4711" not in str(model.requests[0].messages)
 
 
 def test_a_large_batch_is_sent_in_parts():
@@ -260,14 +228,6 @@ def test_a_models_reason_is_one_short_line():
     assert verdict.note == f"a b {'c' * 196} ..."
 
 
-@pytest.mark.parametrize("reply", ["true", '{"verdicts": {}}', '{"verdicts": [{"pass": "True"}]}'])
-def test_a_reply_of_another_form_is_no_verdict(reply: str):
-    model = ScriptedModel(lambda _: reply)
-    (verdict,) = FairFilter(model, PROMPTS).filter("q", documents("a")).verdicts
-    assert (verdict.kept, verdict.fair) == (True, None)
-    assert len(model.requests) > 1
-
-
 @pytest.mark.parametrize(
     "values", [{"batch": 0}, {"workers": 0}, {"batch": -1}, {"compat": "authors", "batch": 2}], ids=json.dumps
 )
@@ -291,10 +251,6 @@ def test_long_and_hidden_text_is_cut_and_noted():
     assert page.note == (
         "hidden characters taken out: 3; title cut to 300 of 400 characters; text cut to 8,000 of 10,000 characters"
     )
-
-
-def test_a_query_is_visible_and_short():
-    assert query_shown("law\u200byers" + "s" * 3000) == "lawyers" + "s" * 1993
 
 
 @given(PAGES)

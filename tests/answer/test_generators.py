@@ -214,35 +214,59 @@ def answer(query: str | Query, *texts: str, most: int = 10) -> Answer:
     return ExtractiveGenerator(most).answer(query, documents(*texts))
 
 
-def test_the_best_sentence_of_each_document_in_rank_order() -> None:
-    found = answer("roses", "Gardens are many. He grew roses.", "Red roses! She sold them.")
-    assert found.text == "He grew roses [1]. Red roses [2]!"
-    assert (found.cited, found.source, found.notes, found.usage.calls) == ((1, 2), "extractive", (), 0)
+@pytest.mark.parametrize(
+    ("query", "texts", "expected", "cited"),
+    [
+        (
+            "roses",
+            ["Gardens are many. He grew roses.", "Red roses! She sold them."],
+            "He grew roses [1]. Red roses [2]!",
+            (1, 2),
+        ),
+        # A rare word counts more than a common one, a short sentence more than a long one.
+        (
+            "roses thorns",
+            ["He grew roses. Some had thorns. More roses here. All roses there."],
+            "Some had thorns [1].",
+            (1,),
+        ),
+        (
+            "roses",
+            ["He grew very many and very old roses in a garden by the sea. He sold roses."],
+            "He sold roses [1].",
+            (1,),
+        ),
+        # The words of the topic count by their weight.
+        (
+            Query("", terms=(Term("thorns", 0.2), Term("hedges", 0.1))),
+            ["He grew roses. He grew hedges. He grew thorns."],
+            "He grew thorns [1].",
+            (1,),
+        ),
+        # Sentences that repeat one another are taken once.
+        (
+            "roses",
+            ["He grew roses in Ghent.", "He grew roses in Ghent, too.", "Roses have thorns."],
+            "He grew roses in Ghent [1]. Roses have thorns [3].",
+            (1, 3),
+        ),
+        # What looks like a citation in a document is none; a sentence without a mark gets one.
+        ("roses", ["He grew roses [2] [7].", "A hedge."], "He grew roses [1].", (1,)),
+        ("roses", ["Roses in Ghent"], "Roses in Ghent [1].", (1,)),
+        ("roses", ["", " "], "", ()),
+        ("", ["He grew roses."], "", ()),
+    ],
+)
+def test_the_best_sentence_of_each_document_in_rank_order(
+    query: str | Query, texts: list[str], expected: str, cited: tuple[int, ...]
+) -> None:
+    extract = answer(query, *texts)
+    assert (extract.text, extract.cited, extract.source) == (expected, cited, "extractive")
 
 
-def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    found = answer("roses thorns", "He grew roses. Some had thorns. More roses here. All roses there.")
-    assert found.text == "Some had thorns [1]."
-
-
-def test_a_short_sentence_counts_more_than_a_long_one() -> None:
-    found = answer("roses", "He grew very many and very old roses in a garden by the sea. He sold roses.")
-    assert found.text == "He sold roses [1]."
-
-
-def test_the_words_of_the_topic_count_by_their_weight() -> None:
-    text = "He grew roses. He grew hedges. He grew thorns."
-    assert answer(Query("", terms=(Term("thorns", 0.2), Term("hedges", 0.1))), text).text == "He grew thorns [1]."
-
-
-def test_sentences_that_repeat_one_another_are_taken_once() -> None:
-    found = answer("roses", "He grew roses in Ghent.", "He grew roses in Ghent, too.", "Roses have thorns.")
-    assert found.cited == (1, 3)
-
-
-def test_no_more_sentences_than_asked_for() -> None:
-    found = answer("roses", "A few roses were sold.", "Roses.", "We like those red roses best.", most=1)
-    assert found.text == "Roses [2]."
+def test_no_more_sentences_than_the_limit() -> None:
+    extract = answer("roses", "A few roses were sold.", "Roses.", "We like those red roses best.", most=1)
+    assert extract.text == "Roses [2]."
 
 
 def test_the_title_tells_whom_a_sentence_is_about() -> None:
@@ -254,25 +278,10 @@ def test_the_title_tells_whom_a_sentence_is_about() -> None:
     assert text == "Ada Roe: She grew roses [1]. Eve Low sold roses at a market [2]."
 
 
-def test_what_looks_like_a_citation_in_a_document_is_none() -> None:
-    found = answer("roses", "He grew roses [2] [7].", "A hedge.")
-    assert (found.text, found.cited) == ("He grew roses [1].", (1,))
-
-
-def test_a_sentence_without_a_mark_gets_one() -> None:
-    assert answer("roses", "Roses in Ghent").text == "Roses in Ghent [1]."
-
-
 def test_no_sentence_holds_a_word_of_the_query() -> None:
     found = answer("tulips", "He grew roses.")
     assert (found.text, found.cited) == ("", ())
     assert found.notes == ("no sentence of the context holds a word of the query",)
-
-
-def test_no_documents_and_empty_ones() -> None:
-    assert answer("roses") == Answer("", source="extractive")
-    assert answer("roses", "", " ").text == ""
-    assert answer("", "He grew roses.").text == ""
 
 
 def test_terms_are_those_of_the_engine() -> None:

@@ -116,17 +116,6 @@ def test_stats_and_clear(cache: ReplyCache) -> None:
     assert cache.stats().replies == 1
 
 
-def test_threads_share_it(cache: ReplyCache) -> None:
-    def work(number: int) -> bool:
-        cache.put(str(number), replace(REPLY, text=str(number)))
-        kept = cache.get(str(number))
-        return kept is not None and kept.text == str(number)
-
-    with ThreadPoolExecutor(16) as pool:
-        assert all(pool.map(work, range(100)))
-    assert cache.stats().replies == 100
-
-
 # Tampering
 
 

@@ -99,16 +99,6 @@ def test_what_goes_over_the_wire_and_comes_back(server: Server, make: Make) -> N
     assert model.dimension == 16
 
 
-def test_order_is_that_of_the_index(server: Server, make: Make) -> None:
-    def backwards(request: dict[str, Any]) -> ServerReply:
-        body: Any = embeddings(request["input"]).body
-        body["data"].reverse()
-        return ServerReply(body)
-
-    server.script = backwards
-    assert np.array_equal(make().embed(TEXTS), vectors(TEXTS))
-
-
 def test_many_texts_are_several_requests_and_each_is_asked_once(server: Server, make: Make) -> None:
     found = make().embed([*MANY, *MANY[:7]])
     assert np.array_equal(found, vectors([*MANY, *MANY[:7]]))

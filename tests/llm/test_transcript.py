@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from fairagent.errors import (
     BackendUnavailable,
-    BudgetExceeded,
     ModelError,
     ReplyInvalid,
     ReplyTruncated,
@@ -22,11 +21,11 @@ from fairagent.errors import (
 from fairagent.guests.testing import ScriptedModel, completion, error
 from fairagent.guests.testing.server import streamed
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
-from fairagent.llm.budget import Budget, Ledger, in_threads
+from fairagent.llm.budget import Ledger, in_threads
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.calls import CachingModel
 from fairagent.llm.exchange import Attempt, Exchange, Transcript, exchanges_to, read_transcript, transcript
-from fairagent.settings import BudgetSettings, Price
+from fairagent.settings import Price
 
 from .conftest import CANARY
 from .test_cache import Scripted
@@ -101,17 +100,6 @@ def test_what_comes_to_nothing_is_told_as_well(server, make_model, heard) -> Non
     assert (down.model, down.calls) == ("tiny", 2)
 
 
-def test_a_reply_that_was_cut_off_and_asked_again(server, make_model, heard) -> None:
-    server.script = [completion("re", finish="length", usage=(9, 50)), completion("red", usage=(9, 51))]
-    with exchanges_to(heard.append):
-        door(make_model()).complete(ASKED)
-    (one,) = heard
-    (cut,) = one.attempts
-    assert (cut.text, cut.input_tokens, cut.output_tokens) == ("re", 9, 50)
-    assert "was cut off after 50 tokens" in cut.error
-    assert (one.text, one.input_tokens, one.output_tokens) == ("red", 18, 101)
-
-
 def test_a_stream_and_a_listener_who_leaves(server, make_model, heard) -> None:
     server.script = [streamed("re", "d")]
     with exchanges_to(heard.append):
@@ -137,13 +125,6 @@ def test_a_stream_that_breaks_off_and_a_long_reply_that_is_cut_off(server, make_
     assert (broken.text, broken.attempts) == ("red", ())
     assert "broke off" in broken.error
     assert (len(cut.text), [len(one.text) for one in cut.attempts]) == (5000, [5000])
-
-
-def test_a_budget_that_is_used_up_is_the_error_of_its_exchange(server, make_model, heard) -> None:
-    with exchanges_to(heard.append), pytest.raises(BudgetExceeded):
-        door(make_model(Budget(BudgetSettings(calls=0)))).complete(ASKED)
-    assert heard[0].error.startswith("the budget of 0 calls is used up")
-    assert (heard[0].calls, heard[0].attempts) == (0, ())
 
 
 def test_a_reply_from_the_cache_says_so(tmp_path: Path, heard) -> None:
@@ -206,11 +187,6 @@ def test_a_file_is_continued_and_read_again(tmp_path: Path, heard) -> None:
     assert list(read_transcript(path)) == heard
     assert [one.text or one.error for one in heard] == ["red", "no", "blue"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_nothing_is_kept_where_no_file_is_named() -> None:
-    with transcript(None):
-        ScriptedModel(["red"]).complete(ASKED)
 
 
 @pytest.mark.parametrize("content", ["# My thesis\n", "{}\n", '{"exchange":2,"at":""}\n', "x"])

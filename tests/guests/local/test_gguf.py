@@ -77,16 +77,17 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         LocalServer(gguf_file(tmp_path))
 
 
-def test_what_a_file_says_of_its_model(tmp_path: Path) -> None:
-    assert read_header(gguf_file(tmp_path)) == GgufHeader("llama", "Tiny", 2048, True)
-
-
-def test_what_it_does_not_say(tmp_path: Path) -> None:
-    assert read_header(gguf_file(tmp_path, {})) == GgufHeader("", "tiny-instruct", 0, False)
-
-
-def test_the_length_is_that_of_its_own_architecture(tmp_path: Path) -> None:
-    assert read_header(gguf_file(tmp_path, {**FULL, "general.architecture": "qwen2"})).context == 0
+@pytest.mark.parametrize(
+    ("values", "header"),
+    [
+        (FULL, GgufHeader("llama", "Tiny", 2048, True)),
+        ({}, GgufHeader("", "tiny-instruct", 0, False)),
+        # The length is that of its own architecture.
+        ({**FULL, "general.architecture": "qwen2"}, GgufHeader("qwen2", "Tiny", 0, True)),
+    ],
+)
+def test_what_a_file_says_of_its_model(tmp_path: Path, values: dict[str, object], header: GgufHeader) -> None:
+    assert read_header(gguf_file(tmp_path, values)) == header
 
 
 def test_no_file(tmp_path: Path) -> None:
