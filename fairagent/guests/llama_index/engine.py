@@ -119,10 +119,9 @@ class LlamaIndexRetriever:
 
     Keywords are added to the text of the query, without their weights. A query returns as many documents as the
     retriever was built for (`similarity_top_k`): make that as large as the setting `depth`. Nodes that are parts of one
-    document (`document_id` says which) count once, where the first of them stands.
-
-    A retriever cannot score given documents, so `score` is a local BM25 over their texts, as far as they were seen.
-    Threads may share it if they may share the retriever.
+    document (`document_id` says which) count once, where the first of them stands. A retriever cannot score given
+    documents, so `score` is a local BM25 over their texts, as far as they were seen. Threads may share it if they may
+    share the retriever.
     """
 
     def __init__(self, retriever: BaseRetriever, id_key: str = "") -> None:
@@ -158,10 +157,7 @@ class LlamaIndexRetriever:
         return np.maximum.reduceat(self._scores(query, [part for some in parts for part in some]), starts)
 
     def document(self, id: str) -> Document:
-        """The document, as far as it was seen; `extra` is its metadata.
-
-        Raises DataError where it was not retrieved.
-        """
+        """The document, as far as it was seen; `extra` is its metadata. Raises DataError where it was not retrieved."""
         parts = self._parts(id)
         return Document(id, "\n\n".join(part.text for part in parts), parts[0].title, parts[0].extra)
 

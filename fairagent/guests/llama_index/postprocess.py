@@ -106,11 +106,9 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     Put it behind a retriever that returns many more nodes than `n`: it can only choose among those
     (`fairagent.search.rerank.exposure` says how). `groups` are metadata keys ({"author_gender": "gender"}: see
     `MetadataGroups`), the groups of a collection, or the collection. `target` is a target of
-    `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need; a collection
-    may have one itself. Scores are the re-ranker's, from 1 down.
-
-    `fairness` and `unknown` are those of `fair_rerank`. Where a node has no score, the order of all nodes stands for
-    their scores.
+    `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need; a collection may
+    have one itself. Scores are the re-ranker's, from 1 down. `fairness` and `unknown` are those of `fair_rerank`. Where
+    a node has no score, the order of all nodes stands for their scores.
     """
 
     groups: SkipValidation[Collection | Groups | Keys]

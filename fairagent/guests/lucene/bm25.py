@@ -1,7 +1,4 @@
-"""BM25 over an index that Anserini has built.
-
-Lucene's analyzers by name, for languages that the core has none for.
-"""
+"""BM25 over an index that Anserini has built. Lucene's analyzers by name, for languages that the core has none for."""
 
 from __future__ import annotations
 
@@ -38,10 +35,8 @@ class AnseriniRetriever(AnseriniEngine):
     """BM25 (as Lucene scores it) with weighted query terms.
 
     `document` and `documents` are there where the index stores texts, `postings` and `words` where it stores texts or
-    document vectors.
-
-    Ties are ordered by document id, at the cut as well. Scores are Lucene's own 32-bit floats: pyserini's
-    LuceneSearcher shows them rounded to four decimals, and lowers the later ones of a tie a little.
+    document vectors. Ties are ordered by document id, at the cut as well. Scores are Lucene's own 32-bit floats:
+    pyserini's LuceneSearcher shows them rounded to four decimals, and lowers the later ones of a tie a little.
     """
 
     document: Callable[[str], Document]

@@ -66,10 +66,9 @@ class AnseriniIndex:
         """Open the index in `folder`, for the engine `kind`, which scores by the Java class `similarity`.
 
         `segments` are Lucene's context and reader of each segment, `starts` (segments + 1,) the number of the first
-        document of each, and the number of documents.
-
-        Raises BackendUnavailable where there is no index; IndexMismatch where this Lucene cannot read it, another
-        engine searches such, or its documents have no ids; DataError where it is empty or has deleted documents.
+        document of each, and the number of documents. Raises BackendUnavailable where there is no index; IndexMismatch
+        where this Lucene cannot read it, another engine searches such, or its documents have no ids; DataError where it
+        is empty or has deleted documents.
         """
         start_java()
         # Java resolves relative paths against the folder in which it was started.

@@ -1,7 +1,4 @@
-"""A model that replays recorded replies from a file.
-
-A model that answers from a script.
-"""
+"""A model that replays recorded replies from a file. A model that answers from a script."""
 
 import json
 import threading
