@@ -105,12 +105,6 @@ def test_exposures_are_those_of_the_first_n_before_and_after() -> None:
     assert after[0].target.tolist() == [0.5, 0.5]
 
 
-def test_without_fairness_the_order_stays() -> None:
-    found = fair_rerank(made("dicts"), "gender", EVEN, n=N, fairness=0)
-    assert [hit["id"] for hit in found.hits] == ["d0", "d1", "d2", "d3", "d4"]
-    assert found.before[0].divergence == found.after[0].divergence
-
-
 def test_groups_beside_the_hits() -> None:
     pairs = [(f"d{place}", score) for place, score in enumerate(SCORES)]
     rows = [{"id": f"d{place}", "text": "x", "gender": gender} for place, gender in enumerate(GENDERS)]

@@ -91,16 +91,16 @@ def test_parts_of_a_document_are_one_document_in_the_place_of_the_first() -> Non
     assert engine.score(Query("law"), ["a", "b", "c"]).argsort(kind="stable").tolist()[0] == 1
 
 
-def test_the_id_may_stand_in_the_metadata() -> None:
-    engine = LlamaIndexRetriever(Listed([node("n1", url="a"), node("n2", url="b")]), id_key="url")
-    assert engine.search(Query("q"), 5).ids == ("a", "b")
-
-
 @pytest.mark.parametrize("scores", [[None, None], [1.0, None], [float("nan"), 0.0], [0.1, 0.2], [float("inf"), 1.0]])
 def test_missing_or_rising_scores_fall_evenly(scores: list[Any]) -> None:
     listed = Listed([node(id, score=score) for id, score in zip("ab", scores, strict=True)])
     found = LlamaIndexRetriever(listed).search(Query("q"), 5)
     assert (found.ids, found.scores.tolist()) == (("a", "b"), [1.0, 0.5])
+
+
+def test_the_id_may_stand_in_the_metadata() -> None:
+    engine = LlamaIndexRetriever(Listed([node("n1", url="a"), node("n2", url="b")]), id_key="url")
+    assert engine.search(Query("q"), 5).ids == ("a", "b")
 
 
 def test_nothing_found() -> None:
@@ -199,24 +199,6 @@ def test_long_documents_are_split_by_llama_index_and_counted_once() -> None:
     assert all(len(node.text.split()) <= 20 for node in nodes)
 
 
-def test_groups_of_a_collection_and_a_table() -> None:
-    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
-    table = by_letter([one.node_id for one in people()])
-    population = {"gender": {"female": 0.5, "male": 0.5}}
-    rankings = [
-        fair_agent(retriever, groups, shares, target="population", n=6).search("trial lawyer").ranking.ids
-        for groups, shares in ((table, population), (collection(table, population), None), (BY_KEY, population))
-    ]
-    assert rankings[0] == rankings[1] == rankings[2]
-
-
-def test_an_answer_from_a_vector_index() -> None:
-    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
-    answer = fair_agent(retriever, BY_KEY, target=HALF, n=4).answer("trial lawyer").answer
-    assert "lawyer" in answer.text
-    assert answer.cited
-
-
 def test_what_it_refuses() -> None:
     with pytest.raises(UsageError, match="target that names all of them"):
         fair_agent(Listed(), BY_KEY)
@@ -269,31 +251,6 @@ def test_baselines_over_a_vector_index(rerank: Any, tmp_path: Path) -> None:
     assert again.search("trial lawyer").ranking.ids == result.ranking.ids
 
 
-def test_a_cross_encoder_reads_the_nodes(tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    from tiny_models import save_cross_encoder
-
-    scorer = str(save_cross_encoder(tmp_path / "cross", ["trial", "lawyer", "barrister", "a", "and", *"01234567"]))
-    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
-    chosen = {"kind": "cross-encoder", "scorer": scorer}
-    agent = fair_agent(retriever, BY_KEY, target=HALF, n=6, profile="engine", rerank=chosen)
-    result = agent.search("trial lawyer")
-    assert result.trace.reranker == "cross-encoder"
-    assert len(result.ranking) == 6
-
-
-def test_rankings_that_are_drawn() -> None:
-    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
-    agent = fair_agent(retriever, BY_KEY, target=HALF, profile="fair-rag", sampling={"alpha": 0})
-    first, second = agent.search("trial lawyer"), agent.search("trial lawyer")
-    assert first.trace.draw is not None
-    assert (first.trace.draw.request, second.trace.draw and second.trace.draw.request) == (0, 1)
-    assert first.ranking.ids != second.ranking.ids
-    nodes = FairRetriever(agent).retrieve("trial lawyer")
-    assert len(nodes) == 5
-    assert all(node.text for node in nodes)
-
-
 @pytest.mark.parametrize(
     ("settings", "place"),
     [
@@ -322,11 +279,3 @@ def test_a_list_in_which_nobody_has_a_label() -> None:
     assert result.ranking.ids == ("a", "b")
     assert result.trace.exposures[0].unknown == 1
     assert np.isinf(result.trace.gap)
-
-
-def test_scores_do_not_move_with_the_order_of_the_documents() -> None:
-    texts = ["law court", "court", "law law", "wine"]
-    query = Query("law court")
-    assert local_bm25(query, texts[::-1]).tolist() == pytest.approx(local_bm25(query, texts).tolist()[::-1])
-    assert local_bm25(query, []).shape == (0,)
-    assert local_bm25(Query("!"), texts).tolist() == [0, 0, 0, 0]

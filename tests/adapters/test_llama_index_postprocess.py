@@ -6,17 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo
 from pydantic import ValidationError
 from scripted import by_letter, collection
 
-from adapters.words import Echo, Listed, node, vector_index
-from fairagent.answer.filtering import FairFilter
-from fairagent.errors import DataError, FatalModelError, UsageError
+from adapters.words import node
+from fairagent.errors import DataError, UsageError
 from fairagent.guests.llama_index import DebiasPostprocessor, ExposurePostprocessor, FairFilterPostprocessor
-from fairagent.guests.testing import ScriptedModel
-from fairagent.llm.prompts import Prompts
 from fairagent.types import Debiased, Document, Filtered, Verdict
 
 HALF = {"gender": {"female": 0.5, "male": 0.5}}
@@ -91,31 +87,9 @@ def test_the_filter_keeps_order_scores_and_nodes() -> None:
     assert [verdict.id for verdict in seen[0].verdicts] == ["a", "b", "c"]
 
 
-def test_the_filter_in_an_event_loop() -> None:
-    after = FairFilterPostprocessor(filter=Only("x"))
-    kept = asyncio.run(after.apostprocess_nodes([node("a", "x"), node("b", "y")], query_str="q"))
-    assert ids(kept) == ["a"]
-
-
 def test_nodes_without_an_id_or_with_the_same_one_are_judged_by_their_place() -> None:
     nodes = [node("", "x"), node("", "y"), node("a", "y"), node("a", "x")]
     assert FairFilterPostprocessor(filter=Only("x")).postprocess_nodes(nodes, query_str="q") == [nodes[0], nodes[3]]
-
-
-def test_no_node_survives() -> None:
-    engine = RetrieverQueryEngine.from_args(
-        Listed([node("a", "x")]), llm=Echo(), node_postprocessors=[FairFilterPostprocessor(filter=Only("z"))]
-    )
-    assert str(engine.query("q")) == "Empty Response"
-
-
-def test_the_real_filter_and_an_error_of_its_model() -> None:
-    def broken(request: Any) -> str:
-        raise FatalModelError("no key")
-
-    after = FairFilterPostprocessor(filter=FairFilter(ScriptedModel(broken), Prompts()))
-    with pytest.raises(FatalModelError, match="no key"):
-        after.postprocess_nodes([node("a")], query_str="q")
 
 
 def test_a_filter_needs_a_query() -> None:
@@ -233,17 +207,6 @@ def test_a_node_without_an_id_cannot_be_looked_up() -> None:
         after.postprocess_nodes([node("m1"), node("", "lost")])
     with pytest.raises(DataError, match="a node has no metadata 'url'"):
         ExposurePostprocessor(groups=by_letter(["m1"]), id_key="url").postprocess_nodes([node("m1")])
-
-
-def test_behind_a_vector_index_the_under_exposed_group_is_read() -> None:
-    nodes = [TextNode(id_=f"m{n}", text=f"a trial lawyer {n}", metadata={"author_gender": "male"}) for n in range(8)]
-    nodes += [TextNode(id_=f"f{n}", text=f"a lawyer {n}", metadata={"author_gender": "female"}) for n in range(8)]
-    retriever = vector_index(nodes).as_retriever(similarity_top_k=16)
-    after = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=6, fairness=20)
-    plain = RetrieverQueryEngine.from_args(retriever, llm=Echo()).query("trial lawyer").source_nodes[:6]
-    fair = RetrieverQueryEngine.from_args(retriever, llm=Echo(), node_postprocessors=[after]).query("trial lawyer")
-    assert {id[0] for id in ids(plain)} == {"m"}
-    assert [id[0] for id in ids(fair.source_nodes)].count("f") == 3
 
 
 def test_metadata_do_not_say_what_is_of_a_type() -> None:

@@ -100,21 +100,10 @@ def test_of_a_long_document_the_node_holds_the_best_passage() -> None:
     assert nodes[0].metadata["title"] == f"Title of {nodes[0].node_id}"
 
 
-def test_a_query_that_finds_nothing() -> None:
-    made = agent(Library(LISTS), Proposals(), iterations=0)
-    assert FairRetriever(made).retrieve("nothing") == []
-    assert str(fair_query_engine(made, Echo()).query("nothing")) == "Empty Response"
-
-
 def test_a_filter_stands_before_the_model() -> None:
     response = fair_query_engine(fair(), Echo(), OnlyWomen()).query("q")
     assert [node.node_id for node in response.source_nodes] == ["f1", "f2"]
     assert "This is m1" not in str(response)
-
-
-def test_an_answer_in_pieces() -> None:
-    response = fair_query_engine(fair(), Echo(), streaming=True).query("q")
-    assert "This is f1." in "".join(response.response_gen)
 
 
 def test_an_engine_without_texts_is_refused_at_once() -> None:

@@ -13,7 +13,6 @@ from studio_server import HOSTILE, Studio, desk_of, running, without_target
 from fairagent import open_agent
 from fairagent.report.record import answer_record, result_record
 from fairagent.settings.parts import kinds
-from fairagent.settings.tree import profiles
 from fairagent.studio.calls import Choices, ExposureRequest
 from fairagent.types.clean import printable
 
@@ -123,10 +122,6 @@ def test_topics_and_documents(studio: Studio) -> None:
 def test_what_may_be_chosen_exists(name: str) -> None:
     (choices, _) = Choices.model_json_schema()["properties"][name]["anyOf"]
     assert set(choices["enum"]) <= set(kinds(name))
-
-
-def test_the_profiles_that_may_be_chosen_exist() -> None:
-    assert set(Choices.model_json_schema()["properties"]["profile"]["anyOf"][0]["enum"]) <= set(profiles())
 
 
 @pytest.mark.parametrize(

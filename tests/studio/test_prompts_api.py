@@ -120,10 +120,6 @@ def test_a_draft_is_checked_with_lines_and_filled_with_examples(trying: Studio) 
     assert "+{{ nobody }}" in found["diff"]
 
 
-def test_the_shipped_template_differs_in_nothing(trying: Studio) -> None:
-    assert post(trying, "check", template=SHIPPED)["diff"] == []
-
-
 @pytest.mark.parametrize("given", [{"query": "lawyer"}, {"topic": "T1"}])
 def test_a_draft_is_filled_from_a_search(trying: Studio, given: dict[str, str], model: LoopbackServer) -> None:
     before = len(model.requests)

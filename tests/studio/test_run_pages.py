@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,19 +143,12 @@ ROWS = "document.querySelectorAll('#topics tbody tr').length"
 SHOWN = "!document.getElementById('topic').hidden && document.querySelectorAll('#panels .panel').length"
 
 
-def picture(page: Browser, name: str) -> None:
-    """A picture of the page, where somebody wants to look."""
-    if folder := os.environ.get("BROWSER_PICTURES"):
-        page.picture(Path(folder) / f"{name}.png")
-
-
 class TestInABrowser:
     pytestmark = needs_chromium
 
     def test_a_run_is_opened_searched_and_an_exchange_read(self, page: Browser, studio: Studio) -> None:
         page.open(f"{studio.url}/runs")
         page.wait("document.querySelectorAll('#runs tbody tr').length === 2")
-        picture(page, "runs")
         page.run("document.querySelector('#runs a').click()")
         page.wait(f"location.pathname === '/runs/one/topics' && {ROWS} === 3")
         page.run("document.getElementById('text').value = 'rather NOT'")
@@ -182,7 +174,6 @@ class TestInABrowser:
             "added to the last message of the next request",
             "reply",
         ]
-        picture(page, "topic")
 
     def test_every_view_has_an_address(self, page: Browser, studio: Studio) -> None:
         page.open(f"{studio.url}/runs/one/topics?topic=T2")
@@ -214,14 +205,12 @@ class TestInABrowser:
         page.wait("location.search === '?left=one&right=two' && document.getElementById('found')?.hidden === false")
         assert page.run("document.querySelectorAll('#rows tbody tr').length") == 4
         assert "temperature: was 0.1, is 0.9" in page.text("#made")
-        picture(page, "compared")
         page.run("document.querySelector('#rows p a').click()")
         page.wait(f"location.pathname === '/runs/one/topics' && {ROWS} === 3")
         page.run("document.querySelector('#topics tbody a').click()")
         page.wait(f"{SHOWN} === 4")
         assert page.run("document.querySelectorAll('#panels .twin').length") == 2
         assert page.run("document.getElementById('with').value") == "two"
-        picture(page, "beside")
 
     @pytest.mark.parametrize("width", [360, 390, 768])
     def test_nothing_is_wider_than_the_screen(self, page: Browser, studio: Studio, width: int) -> None:
@@ -235,15 +224,6 @@ class TestInABrowser:
             page.wait(there)
             assert page.run("document.documentElement.scrollWidth") == width, place
             assert page.beyond(width, ".scroll, pre, nav, svg") == [], place
-            picture(page, f"{place.split('?')[0].replace('/', '-')}-{width}")
-
-    def test_dark(self, page: Browser, studio: Studio) -> None:
-        page.prefer("dark")
-        page.open(f"{studio.url}/runs/one/topics?topic=T1&text=she")
-        page.wait(f"{SHOWN} === 2")
-        ground = page.run("getComputedStyle(document.querySelector('.panel')).backgroundColor")
-        assert ground == "rgb(23, 27, 31)"
-        picture(page, "dark")
 
     def test_the_keyboard_is_enough(self, page: Browser, studio: Studio) -> None:
         """From the list of runs to the text of an exchange."""
@@ -266,21 +246,6 @@ class TestInABrowser:
         page.press("Enter")
         page.wait("document.querySelector('.exchange').open")
         tab_to(page, "document.activeElement.matches('.exchange pre')")
-
-    def test_every_control_has_a_name(self, page: Browser, studio: Studio) -> None:
-        for place, there in (
-            ("runs", "document.querySelectorAll('#runs tbody tr').length === 2"),
-            ("runs/one/topics?topic=T1&with=two", f"{SHOWN} === 4"),
-            ("compare?left=one&right=two", "!document.getElementById('found').hidden"),
-        ):
-            page.open(f"{studio.url}/{place}")
-            page.wait(there)
-            nameless = page.run(
-                "[...document.querySelectorAll('input, select, button, summary, a, progress, [tabindex=\"0\"]')]"
-                ".filter((one) => !(one.labels?.length || one.textContent.trim() || one.ariaLabel))"
-                ".map((one) => one.outerHTML)"
-            )
-            assert nameless == []
 
     def test_a_run_that_goes_on_is_seen_to(self, page: Browser, studio: Studio, runs: Path) -> None:
         """What comes while somebody looks appears; what is ticked and open stays so."""

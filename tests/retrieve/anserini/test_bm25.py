@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from anserini_indexes import texts
 
-from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
+from fairagent.errors import DataError, SettingsError, UsageError
 from fairagent.guests.lucene.bm25 import AnseriniRetriever, LuceneAnalyzer
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25.build import build_index
@@ -112,14 +111,6 @@ def test_words_are_those_of_the_texts_where_there_are_any(built):
         assert all(engine.score(Query(word), [IDS[0]])[0] > 0 for word in engine.words(postings.vocabulary) if word)
 
 
-def test_terms_from_texts_are_slower_which_is_said(built, caplog):
-    caplog.set_level(logging.WARNING)
-    AnseriniRetriever(built / "full")
-    assert not caplog.records
-    AnseriniRetriever(built / "raw")
-    assert "has no document vectors: terms come from its stored texts, analyzed again" in caplog.text
-
-
 def test_what_an_index_does_not_store_the_engine_does_not_tell(built):
     tells = {
         name: (isinstance(engine, TextSource), isinstance(engine, TermSource), engine.holds)
@@ -160,11 +151,6 @@ def test_another_analyzer_makes_other_terms(tmp_path):
 def test_settings_that_make_no_sense(built, wrong):
     with pytest.raises(UsageError, match="BM25 needs"):
         AnseriniRetriever(built / "full", **wrong)
-
-
-def test_an_index_of_another_kind_is_named(built):
-    with pytest.raises(IndexMismatch, match=r"`engine: \{kind: lucene-hnsw, index: \.\.\.\}` searches"):
-        AnseriniRetriever(built / "hnsw")
 
 
 def test_the_lists_are_those_of_our_own_index_of_the_same_documents(built, tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.errors import DataError, IndexMismatch
+from fairagent.errors import IndexMismatch
 from fairagent.guests.lucene.bm25 import AnseriniRetriever
 from fairagent.guests.lucene.vectors import HnswRetriever
 from fairagent.types import Query
@@ -62,12 +62,6 @@ def test_a_blank_query_finds_nothing(built):
     engine = HnswRetriever(built / "hnsw", Told(QUERY))
     assert not len(engine.search(Query(" "), 3))
     assert engine.score(Query(" "), [IDS[0]]).tolist() == [0.0]
-
-
-def test_unknown_ids_are_named(built):
-    engine = HnswRetriever(built / "hnsw", Told(QUERY))
-    with pytest.raises(DataError, match="'nobody'"):
-        engine.score(Query("any"), ["d00", "nobody"])
 
 
 def test_another_encoder_is_found_by_its_dimensions(built):

@@ -64,9 +64,3 @@ def test_texts_are_its_own_and_terms_are_borrowed(built):
     assert not hasattr(own, "postings")
     borrowed = ImpactRetriever(built / "impact", words=AnseriniRetriever(built / "full"))
     assert borrowed.words(borrowed.postings([IDS[1]]).vocabulary) == ["berlin", "heard", "judge", "lawyer"]
-
-
-def test_a_query_without_a_known_term_finds_nothing(built):
-    engine = ImpactRetriever(built / "impact")
-    assert not len(engine.search(Query("ignore_step"), 3))
-    assert engine.score(Query("ignore_step"), IDS[:2]).tolist() == [0.0, 0.0]

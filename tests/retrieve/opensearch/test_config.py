@@ -20,9 +20,8 @@ from fairagent import open_agent
 from fairagent.cli import app
 from fairagent.collection import load_collection
 from fairagent.collection.demo import write_demo
-from fairagent.errors import BackendUnavailable, SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.guests.opensearch.server import Address, Credentials, Server
-from fairagent.retrieve.bm25.build import build_index
 from fairagent.search.pipeline import open_site, parts_of, prepare
 from fairagent.settings import load_settings
 
@@ -87,22 +86,6 @@ def test_the_examples_are_those_that_are_shipped(example: Path) -> None:
     services = yaml.safe_load((shipped / "compose.yaml").read_text())["services"]
     assert len(services) == 3
     assert [port for one in services.values() for port in one.get("ports", ())] == ["127.0.0.1:9200:9200"]
-
-
-def test_the_whole_result_set_is_counted(example: Path) -> None:
-    from fairagent.types import Query
-
-    site = open_site(settings="fairagent.yaml")
-    engine = site.settings.engine.build(site)
-    assert engine.group_counts(Query("court")) == {"gender": {"": 0, "female": 5, "male": 15}}
-
-
-def test_a_collection_without_documents_has_nothing_to_index(example: Path) -> None:
-    collection = load_collection(example / "collection.yaml")
-    assert (collection.source.count(), collection.fingerprint()) == (0, "")
-    with pytest.raises(UsageError, match="names no `documents`"):
-        build_index(collection, example / "index")
-    assert not (example / "index").exists()
 
 
 def test_experiments_and_groups_that_are_there_twice(example: Path) -> None:

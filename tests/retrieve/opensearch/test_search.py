@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -81,12 +80,6 @@ def test_scores_follow_k1_and_b(server: Server, name: str, k1: float, b: float) 
         assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(expected, rel=2e-6)
 
 
-def test_keywords_count_by_their_weights(engine: OpenSearchRetriever) -> None:
-    ids = [one.id for one in MADE.made]
-    whole = engine.score(Query("harbor", terms=(Term("lawyers", 0.3),)), ids)
-    assert whole == pytest.approx(engine.score(Query("harbor"), ids) + 0.3 * engine.score(Query("lawyers"), ids), 2e-6)
-
-
 @pytest.mark.parametrize("n", [1, 3, 11, 12, 13, 20])
 def test_ties_are_in_the_order_of_ids_at_the_cut_too(engine: OpenSearchRetriever, n: int) -> None:
     found = engine.search(Query("quiet"), n)
@@ -126,13 +119,6 @@ def test_a_pool_above_the_window_takes_several_requests(engine: OpenSearchRetrie
     ids = [one.id for one in MADE.made]
     query = Query("lawyer court harbor")
     assert OpenSearchRetriever(narrow).score(query, ids).tolist() == engine.score(query, ids).tolist()
-
-
-def test_scores_of_search_and_pool_are_the_same(engine: OpenSearchRetriever) -> None:
-    query = Query("harbor lawyer", terms=(Term("court", 0.7),))
-    found = engine.search(query, 30)
-    assert engine.score(query, found.ids).tolist() == found.scores.tolist()
-    assert all(before >= after for before, after in pairwise(found.scores.tolist()))
 
 
 @pytest.mark.parametrize("query", [Query(""), Query("  "), Query("the of"), Query("xyzzy"), Query("👩‍⚖️ AND (")])

@@ -11,8 +11,7 @@ from fairagent.guests.opensearch.index import Fields, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever
 from fairagent.guests.opensearch.server import Server
 from fairagent.retrieve.base import ManyTexts, TextSource, Vocabulary, full_text
-from fairagent.retrieve.relevance_model import RM3, TermSource
-from fairagent.types import Query, Ranking
+from fairagent.retrieve.relevance_model import TermSource
 
 from .made import MADE
 
@@ -72,15 +71,6 @@ def test_nothing_depends_on_what_was_asked_before(engine: OpenSearchRetriever) -
         assert np.array_equal(getattr(before, name), getattr(after, name)), name
 
 
-def test_topic_words_of_the_first_documents(engine: OpenSearchRetriever) -> None:
-    query = Query("lawyers")
-    expanded = RM3(documents=3, terms=5).expand(engine, query, engine.search(query, 10))
-    assert "court" in [term.text for term in expanded.terms]
-    assert engine.search(query, 1).ids == ("law3",)
-    assert engine.search(expanded, 1).ids == ("law1",)
-    assert RM3().expand(engine, query, Ranking((), np.zeros(0))) == query
-
-
 def test_what_was_told_is_not_asked_again(engine: OpenSearchRetriever, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = OpenSearchRetriever(engine.index)
     ids = [one.id for one in MADE.made]
@@ -88,13 +78,6 @@ def test_what_was_told_is_not_asked_again(engine: OpenSearchRetriever, monkeypat
     monkeypatch.setattr(Server, "ask", lambda *given, **more: pytest.fail(f"asked again: {given[2]}"))
     assert fresh.words(fresh.postings(ids).vocabulary) == first
     fresh.postings(ids[:3])
-
-
-def test_words_are_analyzed_as_the_server_analyzes_them(engine: OpenSearchRetriever) -> None:
-    text = "The universities argued; cities, cities' 😀 courts of адвокатом"
-    body = {"field": "contents", "text": text}
-    told = engine.index.server.ask("POST", f"/{engine.index.name}/_analyze", body)
-    assert engine.analyze(text) == [one["token"] for one in told["tokens"]]
 
 
 def test_a_field_within_a_field_is_analyzed_by_its_own_analyzer(server: Server, name: str) -> None:
