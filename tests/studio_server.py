@@ -16,10 +16,9 @@ import uvicorn
 
 from fairagent.collection import load_collection
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.studio.app import studio_app
+from fairagent.studio.app import listening, studio_app
 from fairagent.studio.desk import Desk, StartSettings
 from fairagent.studio.lanes import Lanes
-from fairagent.studio.serving import listening
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m\u202e"
 COLLECTION = """\

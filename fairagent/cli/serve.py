@@ -41,8 +41,8 @@ def serve(
     """
     for package in ("fastapi", "uvicorn"):
         expect_installed(package, "fairagent serve")
+    from fairagent.studio.app import serve
     from fairagent.studio.desk import StartSettings
-    from fairagent.studio.serving import serve
 
     origin = StartSettings(options.settings_file(settings), overrides(assignments, collection, index))
     serve(origin, port, token, runs, prompts, lambda address: echo(f"{address}\nCtrl-C ends it."))

@@ -48,46 +48,6 @@ from fairagent.extend import (
 from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest, controls
 from fairagent.studio.lanes import LANES, WITH_MODEL, Listener, ignore_event
 
-NAMED = "collection", "index"
-"""Settings that the command line has options for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """One search: the `file` and the `overrides` that its settings came from, and its query."""
-
-    file: Path | None
-    overrides: Mapping[str, Any]
-    query: str
-    topic: str
-    command: str = "search"
-
-    def python(self) -> str:
-        """As a script."""
-        given = {"settings": str(self.file)} if self.file else {}
-        arguments = [f"{name}={value!r}" for name, value in {**given, **self.overrides}.items()]
-        imported, query = "from fairagent import open_agent", repr(self.query)
-        if self.topic:
-            imported, query = f"{imported}, Query", f"Query({self.query!r}, {self.topic!r})"
-        shown = "result.answer.text" if self.command == "answer" else "result"
-        opened = "".join(f"    {argument},\n" for argument in arguments)
-        return f"{imported}\n\nagent = open_agent(\n{opened})\nresult = agent.{self.command}({query})\nprint({shown})\n"
-
-    def shell(self) -> str:
-        """As a command line."""
-        words = ["fairagent", self.command, self.query, *(["--topic", self.topic] if self.topic else [])]
-        words += ["--settings", str(self.file)] if self.file else []
-        for name, value in self.overrides.items():
-            words += [f"--{name}", str(value)] if name in NAMED else ["--set", f"{name}={flow(value)}"]
-        return shlex.join(words)
-
-    @staticmethod
-    def yaml(settings: Settings) -> str:
-        """The settings as a file, what the profile sets included."""
-        values = settings.model_dump(mode="json", exclude_unset=True)
-        return "".join(f"{name}: {flow(value)}\n" for name, value in values.items())
-
-
 AGENTS = 64
 """Different settings that stay open."""
 WARMING = 5
@@ -106,6 +66,27 @@ class StartSettings:
     def settings(self, choices: Choices) -> Settings:
         """The settings of a request, whose choices each take the place of what was set; SettingsError."""
         return load_settings(self.file, {**self.overrides, **choices.overrides})
+
+
+def recipes(start: StartSettings, choices: Choices, query: Query, command: str = "search") -> PlainRecord:
+    """A search as people would repeat it: in Python, as a settings file (with the profile's), on the command line."""
+    overrides = {**start.overrides, **choices.overrides}
+    given = ({"settings": str(start.file)} if start.file else {}) | overrides
+    arguments = "".join(f"    {name}={value!r},\n" for name, value in given.items())
+    imported = f"from fairagent import open_agent{', Query' if query.id else ''}"
+    searched = f"Query({query.text!r}, {query.id!r})" if query.id else repr(query.text)
+    shown = "result.answer.text" if command == "answer" else "result"
+    words = ["fairagent", command, query.text, *(["--topic", query.id] if query.id else [])]
+    words += ["--settings", str(start.file)] if start.file else []
+    for name, value in overrides.items():
+        words += [f"--{name}", str(value)] if name in ("collection", "index") else ["--set", f"{name}={flow(value)}"]
+    values = start.settings(choices).model_dump(mode="json", exclude_unset=True)
+    called = f"agent = open_agent(\n{arguments})\nresult = agent.{command}({searched})\nprint({shown})\n"
+    return {
+        "python": f"{imported}\n\n{called}",
+        "yaml": "".join(f"{name}: {flow(value)}\n" for name, value in values.items()),
+        "command": shlex.join(words),
+    }
 
 
 class Desk:
@@ -215,12 +196,8 @@ class Desk:
         return [one.text[:length] for one in texts_for(self.query_of(request), ids, engine)]
 
     def recipes(self, request: SearchRequest, command: str) -> PlainRecord:
-        """The request in Python, as a settings file and on the command line."""
-        overrides = {**self.origin.overrides, **request.settings.overrides}
-        query = self.query_of(request)
-        recipe = Recipe(self.origin.file, overrides, query.text, query.id, command)
-        settings = self.origin.settings(request.settings)
-        return {"python": recipe.python(), "yaml": recipe.yaml(settings), "command": recipe.shell()}
+        """The request as `recipes` has it."""
+        return recipes(self.origin, request.settings, self.query_of(request), command)
 
     def query_of(self, request: SearchRequest) -> Query:
         """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""

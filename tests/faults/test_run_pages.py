@@ -15,7 +15,7 @@ from studio_server import HOSTILE, TOKEN, Studio, desk_of, running, write_collec
 
 from fairagent.evaluate.run import read_head, write_head
 from fairagent.llm.exchange import Exchange, Transcript, read_transcript
-from fairagent.studio import run_folder
+from fairagent.studio import runs as run_pages
 
 NAME = "<img src=x onerror=alert(1)>"
 
@@ -93,7 +93,7 @@ def test_162_a_run_that_goes_on_is_read_as_far_as_it_has_come(served: tuple[Stud
 def test_162_what_is_gone_when_it_is_asked_for(
     served: tuple[Studio, Path], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = run_folder.open_run(place)
+    opened = run_pages.open_run(place)
     (place / "transcript.jsonl").unlink()
     assert opened.topic("T1")["systems"][1]["exchanges"] == []
     assert ask(served, "/api/runs/one")["exchanges"] == 0
@@ -159,10 +159,10 @@ def test_164_what_is_huge_is_cut_where_it_is_said(served: tuple[Studio, Path], p
     first, long = exchange(place), "x" * 300_000
     with Transcript(place / "transcript.jsonl") as kept:
         kept.add(replace(first, messages=(("user", long),), text=long + "needle"))
-        for _ in range(run_folder.EXCHANGES_SHOWN + 5):
+        for _ in range(run_pages.EXCHANGES_SHOWN + 5):
             kept.add(first)
     asked = ask(served, "/api/runs/one/topic", id="T1")["systems"][1]
-    assert len(asked["exchanges"]) == run_folder.EXCHANGES_SHOWN
+    assert len(asked["exchanges"]) == run_pages.EXCHANGES_SHOWN
     assert asked["hidden"] == 7
     cut = asked["exchanges"][1]
     assert (len(cut["answer"]["text"]), cut["answer"]["more"]) == (20_000, 280_006)
@@ -171,10 +171,10 @@ def test_164_what_is_huge_is_cut_where_it_is_said(served: tuple[Studio, Path], p
     assert whole["answer"] == {"text": long + "needle", "more": 0}
     (found,) = ask(served, "/api/runs/one", text="needle")["topics"]
     assert found["matches"][0]["text"].endswith("xneedle")
-    assert len(found["matches"][0]["text"]) <= 2 * run_folder.EXCERPT + 6
+    assert len(found["matches"][0]["text"]) <= 2 * run_pages.EXCERPT + 6
     many = ask(served, "/api/runs/one", text="lawyer")["topics"][0]
-    assert len(many["matches"]) == run_folder.MATCHES_SHOWN
-    assert many["found"] > run_folder.EXCHANGES_SHOWN
+    assert len(many["matches"]) == run_pages.MATCHES_SHOWN
+    assert many["found"] > run_pages.EXCHANGES_SHOWN
 
 
 def test_164_of_many_topics_the_first_are_shown_and_the_others_are_found(
@@ -184,5 +184,5 @@ def test_164_of_many_topics_the_first_are_shown_and_the_others_are_found(
     head["plan"]["topics"] = [*head["plan"]["topics"], *(f"X{n}" for n in range(2000))]
     write_head(place, head)
     run = ask(served, "/api/runs/one")
-    assert (len(run["topics"]), run["found"]) == (run_folder.TOPICS_SHOWN, 2003)
+    assert (len(run["topics"]), run["found"]) == (run_pages.TOPICS_SHOWN, 2003)
     assert [one["id"] for one in ask(served, "/api/runs/one", text="x1999")["topics"]] == ["X1999"]

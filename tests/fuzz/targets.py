@@ -292,7 +292,7 @@ def transcripts(random: Random, folder: Path) -> None:
     from fairagent.llm.exchange import Transcript, read_transcript, transcript
     from fairagent.storage.digests import sealed
     from fairagent.studio.lanes import encoded
-    from fairagent.studio.run_folder import exchange_record, exchange_texts
+    from fairagent.studio.runs import exchange_record, exchange_texts
 
     file = folder / "t.jsonl"
     with transcript(file):

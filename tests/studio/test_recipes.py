@@ -11,7 +11,8 @@ import pytest
 from fairagent.cli.options import overrides
 from fairagent.settings import load_settings
 from fairagent.studio.calls import Choices
-from fairagent.studio.desk import Recipe, StartSettings
+from fairagent.studio.desk import StartSettings, recipes
+from fairagent.types import Query
 
 QUERY = 'it\'s a "test"; rm -rf $HOME'
 CHOICES = [
@@ -30,10 +31,6 @@ def origin(request: pytest.FixtureRequest, tmp_path: Path) -> StartSettings:
     return StartSettings(file if request.param else None, given)
 
 
-def recipe(origin: StartSettings, choices: Choices, topic: str = "") -> Recipe:
-    return Recipe(origin.file, {**origin.overrides, **choices.overrides}, QUERY, topic)
-
-
 @pytest.mark.parametrize("choices", CHOICES)
 def test_python_opens_the_same_settings(
     origin: StartSettings, choices: Choices, monkeypatch: pytest.MonkeyPatch
@@ -50,13 +47,13 @@ def test_python_opens_the_same_settings(
         return Agent()
 
     monkeypatch.setattr("fairagent.open_agent", open_agent, raising=False)
-    exec(recipe(origin, choices).python(), {})
+    exec(recipes(origin, choices, Query(QUERY))["python"], {})
     assert opened == [origin.settings(choices), QUERY]
 
 
 @pytest.mark.parametrize("choices", CHOICES)
 def test_the_command_has_the_same_settings(origin: StartSettings, choices: Choices) -> None:
-    program, command, query, *words = shlex.split(recipe(origin, choices, "T1").shell())
+    program, command, query, *words = shlex.split(recipes(origin, choices, Query(QUERY, "T1"))["command"])
     assert (program, command, query) == ("fairagent", "search", QUERY)
     pairs = list(zip(words[::2], words[1::2], strict=True))
     named = {name: value for name, value in pairs if name != "--set"}
@@ -71,9 +68,9 @@ def test_the_command_has_the_same_settings(origin: StartSettings, choices: Choic
 def test_the_file_has_the_same_settings(origin: StartSettings, choices: Choices, tmp_path: Path) -> None:
     settings = origin.settings(choices)
     file = tmp_path / "copied.yaml"
-    file.write_text(Recipe.yaml(settings), encoding="utf-8")
+    file.write_text(recipes(origin, choices, Query(QUERY))["yaml"], encoding="utf-8")
     assert load_settings(file) == settings
 
 
 def test_a_topic_is_in_the_script(origin: StartSettings) -> None:
-    assert f"agent.search(Query({QUERY!r}, 'T1'))" in recipe(origin, Choices(), "T1").python()
+    assert f"agent.search(Query({QUERY!r}, 'T1'))" in recipes(origin, Choices(), Query(QUERY, "T1"))["python"]

@@ -12,7 +12,7 @@ from browser import Browser, needs_chromium
 from studio_server import TOKEN, Studio, desk_of, running
 
 from fairagent.llm.exchange import read_transcript
-from fairagent.studio import run_folder
+from fairagent.studio import runs as run_pages
 
 from .asked_runs import make_runs
 
@@ -92,7 +92,7 @@ def test_a_topic_has_every_system_and_the_whole_exchange(studio: Studio, runs: P
 def test_a_long_text_is_cut_and_says_so_and_is_there_as_a_whole(
     studio: Studio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_folder, "LONGEST_SHOWN", 30)
+    monkeypatch.setattr(run_pages, "LONGEST_SHOWN", 30)
     cut = got(studio, "runs/one/topic", id="T1")["systems"][1]["exchanges"][0]
     whole = got(studio, "runs/one/exchange", number=1)
     for short, long in zip(cut["messages"], whole["messages"], strict=True):

@@ -30,8 +30,7 @@ from fairagent.extend import (
     ranked,
     term_weights,
 )
-from fairagent.guests.lucene.bm25 import AnseriniRetriever, borrowed
-from fairagent.guests.lucene.documents import stored_document
+from fairagent.guests.lucene.bm25 import AnseriniRetriever, borrowed, stored_document
 from fairagent.guests.lucene.index import CONTENTS, IMPACT, VECTOR, VECTORS, AnseriniEngine, AnseriniIndex
 from fairagent.guests.lucene.java import java_class
 

@@ -27,8 +27,7 @@ from fairagent.extend import (
     encode_id,
     full_text,
 )
-from fairagent.guests.opensearch.answers import understood
-from fairagent.guests.opensearch.index import LOADED, ServerIndex
+from fairagent.guests.opensearch.index import LOADED, ServerIndex, understood
 from fairagent.guests.opensearch.server import Forbidden, NotThere
 
 FORMAT = 1

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.extend import DataError, FloatArray, GroupTable, UsageError, listed, shown, unknown_dimension
-from fairagent.guests.opensearch.answers import ServerCache, ServerHit, understood, value
-from fairagent.guests.opensearch.index import WHOLE, ServerIndex
+from fairagent.guests.opensearch.index import WHOLE, ServerCache, ServerHit, ServerIndex, understood, value
 
 LABELED = 500_000
 """Documents whose labels are cached."""

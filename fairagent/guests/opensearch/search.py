@@ -29,9 +29,8 @@ from fairagent.extend import (
     engine_time,
     term_weights,
 )
-from fairagent.guests.opensearch.answers import ServerCache, ServerHit, text_of, understood, value
 from fairagent.guests.opensearch.groups import ServerGroups
-from fairagent.guests.opensearch.index import BATCH, ServerIndex
+from fairagent.guests.opensearch.index import BATCH, ServerCache, ServerHit, ServerIndex, text_of, understood, value
 
 TEXTS = 5_000
 """Documents whose texts are cached: far more than the lists of one search show."""

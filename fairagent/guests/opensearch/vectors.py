@@ -20,9 +20,8 @@ from fairagent.extend import (
     check_length,
     engine_time,
 )
-from fairagent.guests.opensearch.answers import ServerCache, understood, value
 from fairagent.guests.opensearch.groups import ServerGroups
-from fairagent.guests.opensearch.index import WHOLE, ServerIndex
+from fairagent.guests.opensearch.index import WHOLE, ServerCache, ServerIndex, understood, value
 from fairagent.guests.opensearch.search import OpenSearchRetriever, ordered
 
 MOST_NUMBERS = 400_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.guests.lucene.documents import parsed
+from fairagent.guests.lucene.bm25 import parsed
 from fairagent.guests.lucene.java import start_java
 
 
