@@ -94,10 +94,7 @@ WIKITEXT = [
     ("plain words", "plain words"),
     ("'''Bold''' and ''italic''", "Bold and italic"),
     ("== Life ==\nBorn.\n=== Work ===\n* one\n# two", "Life Born. Work one two"),
-    (
-        "[[London]], the [[London|city]]s, [[File:A.jpg|thumb|An [[island]].]][[Category:Towns]]end",
-        "London, the citys, end",
-    ),
+    ("[[London]], the [[London|city]]s, [[File:A.jpg|t|An [[isle]].]][[Category:Towns]]end", "London, the citys, end"),
     ("{{Infobox|a={{b|{{c}}}}}}Text{{citation needed}}.", "Text."),
     ('a<ref>one</ref> b<ref name="x" /> c<ref name="x">two</ref> d', "a b c d"),
     ("a<!-- hidden -->b <!-- never closed", "ab <!-- never closed"),

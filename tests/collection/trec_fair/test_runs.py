@@ -43,13 +43,9 @@ def test_the_rankings_of_both_tasks(path: Path) -> None:
         lambda text: text.encode(),
         lambda text: text.partition("\n")[2].encode(),  # no header
         lambda text: text.rstrip("\n").encode(),
-        lambda text: b"\xef\xbb\xbf" + text.encode(),
-        lambda text: text.replace("\n", "\r\n").encode(),
         lambda text: b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
-        lambda text: gzip.compress(text.encode(), mtime=0),
         lambda text: gzip.compress(text[:9].encode(), mtime=0) + gzip.compress(text[9:].encode()),
         lambda text: (text + "\n  \n").encode(),
-        lambda text: text.replace("\n", "\n\n").encode(),
         lambda text: text.replace("\t", " \t ").encode(),
         lambda text: text.replace("101", "00101").encode(),
     ],
@@ -120,11 +116,6 @@ def test_every_fault_is_named_with_its_line(path: Path, task: Task, text: str, f
     assert f"(TREC Fair 2022, Task {task}): {len(faults)} error" in str(caught.value)
 
 
-def test_length_is_the_evaluators_to_judge(path: Path) -> None:
-    path.write_text("".join(f"101\t{page}\n" for page in range(1001)))
-    assert read_run(path, 2022, 1).lengths.tolist() == [1001]
-
-
 SIX = """101 Q0 9 2 1.5 me
 102 Q0 70000000 9 -3e-2 me
 101 Q0 7 1 2.5 me
@@ -132,7 +123,7 @@ SIX = """101 Q0 9 2 1.5 me
 """
 
 
-@pytest.mark.parametrize("separator", [" ", "\t", ",", "   ", ", ", " \t "])
+@pytest.mark.parametrize("separator", [" ", "\t", ", ", " \t "])
 @pytest.mark.parametrize("header", ["", "topic,Q0,page,rank,score,tag\n", "QID Q0 docno rank score run\n"])
 def test_six_columns_are_ordered_by_score(path: Path, separator: str, header: str) -> None:
     """The lines stand in another order, and ranks that are all alike say nothing."""
@@ -145,7 +136,7 @@ def test_equal_scores_are_ordered_by_rank_and_then_as_in_the_file(path: Path) ->
     assert rankings(read_run(path, 2022, 1)) == {"1": [[4, 5, 3, 9]]}
 
 
-@pytest.mark.parametrize("separator", [" ", ",", ", ", "  "])
+@pytest.mark.parametrize("separator", [" ", ", "])
 @pytest.mark.parametrize("named", [False, True])
 def test_commas_and_spaces_separate_as_tabs_do(path: Path, separator: str, named: bool) -> None:
     for text, task, expected in ((TASK1, 1, ONE), (TASK2, 2, TWO)):
