@@ -81,16 +81,15 @@ class Collection(Summarized):
         dataclasses, or the path of a file in any form that collections are read from. `text` names the column with the
         text, or several; `id` that with the ids, by default `id` where the first row has one, else the number of the
         row, from 1; `title` that with the title. `groups` names the columns with the groups, or maps dimensions to
-        them; `separator` is what stands between several labels in one cell, which may also be a list, or a mapping to
-        weights. `population` is the world's share of each label, for each dimension, and as it is the target, where a
-        search says nothing else. `labels` cleans them: "join" joins the spellings of each label (F, Female; N/A for
+        them; a cell may be a list, a mapping to weights, or several labels with a `separator` between them; empty ones
+        are unknown. `population` is the world's share of each label, for each dimension, and as it is the target, where
+        a search says nothing else. `labels` cleans them: "join" joins the spellings of each label (F, Female; N/A for
         none), as `fairagent init` does; or it maps dimensions to "join" or to value -> label, or a list of labels, an
         empty one for none. What to know of the groups (more than a dozen, less than 1 % of the documents, spellings
         that look alike) is in `notes`, and logged as a warning.
 
-        Empty cells of groups are unknown. All errors of all rows are raised together as a DataError that names the
-        row, from 1 (of a file the line): a missing column, with those that there are, a cell that is no text, an id
-        that occurs twice, a column of groups that is empty. UsageError for what holds no rows.
+        All errors of all rows are raised together as a DataError that names the row, from 1 (of a file the line).
+        UsageError for what holds no rows.
         """
         from fairagent.collection.load import collection_of
 

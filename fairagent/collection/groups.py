@@ -1,4 +1,4 @@
-"""The protocol of groups, and what stands beside `GroupTable`: groups by topic, several joined, and intersections."""
+"""The protocol of groups and its implementations but `GroupTable`: by topic, several joined, and intersections."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class JoinedGroups:
 BETWEEN = " x "
 """What stands between the labels of a combination: "female x Africa"."""
 FEW = 30
-"""Of a group with fewer documents little can be said."""
+"""A group with fewer documents is noted as small."""
 
 
 class Intersection:
@@ -243,7 +243,7 @@ def check_intersections(
 
 
 def small_groups(made: Intersection, world: Mapping[str, float]) -> Iterator[str]:
-    """Notes on the groups of an intersection of which little can be said, so that nobody reads too much into them."""
+    """Notes on the small groups of an intersection, so that nobody reads too much into them."""
     things = "judged documents" if made.oracle else "documents"
     named = dict(zip(made.labels(made.name), made.counts.tolist(), strict=True))
     none = [label for label, count in named.items() if not count and world.get(label)]

@@ -95,10 +95,10 @@ class GroupTable:
         """Build a table from a stream of rows (id, {dimension: labels}).
 
         Labels are None (unknown), a label, several labels (equal shares) or a mapping to weights >= 0.
-        `dimensions` may map a dimension to all its labels in order; otherwise they are those that occur,
-        sorted. Weights are divided by their sum, except in the dimensions that `unnormalized` names; in those
-        that `predicted` names they are a classifier's probabilities, which add up to 1 (within 1e-3). All
-        errors of all rows are raised together as a DataError that counts the rows from 1.
+        `dimensions` may map a dimension to all its labels in order; else they are those that occur, sorted. Weights
+        are divided by their sum, except in dimensions that are `unnormalized`; in `predicted` ones they are a
+        classifier's probabilities, which add up to 1 (within 1e-3). All errors of all rows are raised together as a
+        DataError that counts the rows from 1.
         """
         known = dimensions if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
         buffer, faults, source = TableBuffer(known, unnormalized, predicted), Faults(), Path("rows")
@@ -116,10 +116,7 @@ class GroupTable:
         return self._column(dimension).labels
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Shares (n, 1 + g) of the `ids`; column 0 is unknown, and 1 for ids that are not in the table.
-
-        Rows sum to 1 (unless the dimension is not normalized). `topic` makes no difference here.
-        """
+        """Shares (n, 1 + g) of the `ids`, for any `topic`; column 0 is unknown, and 1 for ids not in the table."""
         return self._column(dimension).matrix(self._cached_rows(tuple(ids)))
 
     def shares(self, dimension: str) -> FloatArray:
@@ -131,10 +128,7 @@ class GroupTable:
         return self._column(dimension).missing
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        """Whether each of the `ids` (n,) is of the dimension's type, e.g. about a person; None: not declared.
-
-        Ids that are not in the table are not. `topic` makes no difference here.
-        """
+        """Whether each of the `ids` (n,) is of the dimension's type, those not in the table not; None: undeclared."""
         types = self._column(dimension).of_type
         return None if types is None else np.asarray(types[self._cached_rows(tuple(ids))], np.bool_)
 
@@ -219,10 +213,10 @@ def unknown_dimension(dimension: str, dimensions: Collection[str]) -> UsageError
 
 
 def _write(path: Path, array: AnyArray) -> None:
-    """Save beside `path` and move into place: the array may be mapped from the very file it replaces."""
-    beside = path.with_name(f"{path.name}.part")
-    write_array(beside, array)
-    beside.replace(path)
+    """Save and move into place: the array may be mapped from the very file it replaces."""
+    part = path.with_name(f"{path.name}.part")
+    write_array(part, array)
+    part.replace(path)
 
 
 Made = tuple[GroupTable, tuple[str, ...]]

@@ -1,31 +1,26 @@
 """The demo collection: short biographies of people who never lived, forty topics, and a skew made on purpose.
 
 EVERYTHING HERE IS MADE UP. A seeded generator (benchmarks/made_up_people) put sentence templates and word lists
-together into people, their work and their honors; its files lie beside this module. Only the countries and cities are
+together into people, their work and their honors; its files are in this folder. Only the countries and cities are
 real; a likeness to a real person or institution is chance. The collection shows what fairagent does, on a machine with
 nothing else on it. It is no evidence about the world, and nothing measured on it is a finding.
 
-Topics are occupations, with titles such as "Lawyers". A document is relevant for a topic if and only if the
-person in it has that occupation, in whatever words the text says so; the qrels come from the generator, not
-from the text. Each person may belong to a gender (female, male, nonbinary) and to one or two of six world
-regions. Where a gender is unknown the text has no pronoun and only initials; where a region is unknown it
-names no place.
+Topics are occupations, with titles such as "Lawyers". A document is relevant if and only if the person in it has that
+occupation, in whatever words the text says so; the qrels come from the generator. Each person may belong to a gender
+(female, male, nonbinary) and to one or two of six world regions. Where a gender is unknown the text has no pronoun and
+only initials; where a region is unknown it names no place.
 
 How the skew is made. The same work can be written about in three ways: the text opens with the occupation's name and
-repeats it ("a Polish lawyer ... younger lawyers learned from him"), has the name once or in passing, or never uses it
-("an advocate who defended tenants against eviction"). A search for "Lawyers" finds the first sort easily, the second
-late and the third not at all. Texts about men, and about people of Europe and Northern America, are more often of the
-first sort; all others more often of the second and third. Nothing else is made unequal: what people did, what they are
-known for and how they were honored is drawn alike for every group. How strong the skew is, and which groups an
-occupation leans to, is drawn for each topic. So the ranking of a plain search is less balanced than the relevant
-documents are, for a reason that lies in the wording, as in real collections.
+repeats it, has the name once or in passing, or never uses it ("an advocate who defended tenants against eviction"). A
+search for "Lawyers" finds the first sort easily, the second late and the third not at all. Texts about men, and about
+people of Europe and Northern America, are more often of the first sort; nothing else is made unequal. How strong the
+skew is, and which groups an occupation leans to, is drawn for each topic. So the ranking of a plain search is less
+balanced than the relevant documents are, for a reason that lies in the wording, as in real collections.
 
-What there is to learn. Pronouns, schools and societies, countries and cities go with groups; the phrases
-for some work come back in many texts about it, and some of them are more usual in one region than in
-another. Feedback from the labeled documents of an under-exposed group can find both. What makes it hard:
-most texts mention or describe somebody else's occupation, some people (booksellers, landlords ...) only
-live among lawyers or painters, and pages on societies, prizes, streets and schools name an occupation
-without being anybody's biography.
+What there is to learn. Pronouns, schools, countries and cities go with groups, and the phrases for some work come back
+in many texts about it: feedback from the labeled documents of an under-exposed group can find both. What makes it hard:
+most texts mention somebody else's occupation, and pages on societies, prizes, streets and schools name one without
+being anybody's biography.
 """
 
 import gzip
