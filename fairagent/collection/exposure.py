@@ -129,14 +129,12 @@ class ExposureMeter:
         targets = make_targets(settings.target, dimensions, collection, topic, ranking.top(ESTIMATE_FROM))
         discount, divergence = parse_discount(settings.discount), DIVERGENCES[settings.divergence]
         meter = cls(collection, topic, targets, settings.n, discount, divergence)
-        return meter.with_unlabeled(settings.unknown, ranking)
-
-    def with_unlabeled(self, unknown: Unknown, ranking: Ranking) -> ExposureMeter:
-        """The meter in which documents without a label are one more group, as the engine's own `ranking` has them."""
+        unknown = settings.unknown
         if unknown == "ignore" or not len(ranking):
-            return replace(self, unlabeled=())
-        pairs = zip(self._shares(ranking), self.targets, strict=True)
-        return replace(self, unlabeled=tuple(UnlabeledTarget.of(one, len(t.labels), unknown) for one, t in pairs))
+            return meter
+        pairs = zip(meter._shares(ranking), targets, strict=True)
+        due = tuple(UnlabeledTarget.of(shares, len(target.labels), unknown) for shares, target in pairs)
+        return replace(meter, unlabeled=due)
 
     def by_type(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> ExposureMeter:
         """The meter in which documents that cannot have a label should get what they have in `ranking`.

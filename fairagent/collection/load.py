@@ -55,7 +55,7 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         assert isinstance(track.groups, GroupTable)
         check_intersections(wanted, track.groups.dimensions, path, faults)
         faults.check(what)
-        return _with_target(_intersected(track, [track.groups], wanted, path), path)
+        return _finished(track, [track.groups], wanted, path)
     named = settings.documents.path if settings.documents else ()
     paths = tuple(file for name in named for file in _matching(root, name, path, faults))
     for file in paths:
@@ -96,7 +96,7 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         chunks=settings.chunks,
         target=settings.target,
     )
-    return _with_target(_intersected(collection, parts, wanted, path), path)
+    return _finished(collection, parts, wanted, path)
 
 
 def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator[Path]:
@@ -158,12 +158,10 @@ def _read_groups(path: Path, block: GroupsFile, cache: Path | None, faults: Faul
         return None
 
 
-def _intersected(
+def _finished(
     collection: Collection, tables: Sequence[GroupTable], wanted: Mapping[str, tuple[str, ...]], path: Path
 ) -> Collection:
-    """The collection with these intersections of the tables' dimensions: groups, world shares, topics and notes."""
-    if not wanted:
-        return collection
+    """The collection with the intersections of the tables' dimensions; DataError where its file's targets are wrong."""
     of = {dimension: table for table in tables for dimension in table.dimensions}
     faults, notes = Faults(), list(collection.notes)
     population, topics = dict(collection.population), dict(collection.topics)
@@ -181,28 +179,18 @@ def _intersected(
         for id, topic in topics.items():
             if topic.dimensions is not None and set(one.parts) <= set(topic.dimensions):
                 topics[id] = replace(topic, dimensions=(*topic.dimensions, one.name))
-    faults.check(f"collection {collection.name!r} ({path})")
-    groups = JoinedGroups([*tables, *made])
-    return replace(collection, topics=topics, groups=groups, population=population, notes=tuple(notes))
-
-
-def _with_target(collection: Collection, path: Path) -> Collection:
-    """The collection, whose file's target is one of its dimensions and groups; DataError where it is not."""
-    faults = Faults()
-    targets = collection.target if isinstance(collection.target, Mapping) else {}
-    for dimension, target in targets.items():
-        if dimension in collection.groups.dimensions:
-            labels = collection.groups.labels(dimension)
-            messages = target.faults(labels) if isinstance(target, TargetKind) else []
-        elif isinstance(collection.source, NoDocuments):
+    groups = JoinedGroups([*tables, *made]) if made else collection.groups
+    for dimension, target in (collection.target if isinstance(collection.target, Mapping) else {}).items():
+        messages: Sequence[str] = ()
+        if dimension in groups.dimensions:
+            messages = target.faults(groups.labels(dimension)) if isinstance(target, TargetKind) else ()
+        elif not isinstance(collection.source, NoDocuments):
             # Without documents the groups may come with the engine.
-            messages = []
-        else:
-            messages = [f"no such dimension; there are: {listed(collection.groups.dimensions) or 'none'}"]
+            messages = [f"no such dimension; there are: {listed(groups.dimensions) or 'none'}"]
         for message in messages:
             faults.add(path, None, f"target of {dimension!r}: {message}")
     faults.check(f"collection {collection.name!r} ({path})")
-    return collection
+    return replace(collection, topics=topics, groups=groups, population=population, notes=tuple(notes))
 
 
 def aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], notes: list[str]) -> GroupTable:

@@ -81,7 +81,7 @@ WRONG: list[tuple[list[Any], dict[str, Any], type[FairAgentError], str]] = [
     (DIRTY, {"labels": ["join"]}, UsageError, "expected 'join', or dimension"),
     (DIRTY, {"labels": {"sex": "join"}}, UsageError, "no dimension 'sex'; there are: gender"),
     (DIRTY, {"labels": {"gender": "no"}}, UsageError, "'gender' is 'no'"),
-    (DIRTY, {"labels": {"gender": {"M": 3.5}}}, SettingsError, "labels.gender: 1 fault"),
+    (DIRTY, {"labels": {"gender": {"M": 3.5}}}, SettingsError, "labels.gender"),
     (DIRTY, {"labels": {"gender": {"M": "m"}}, "groups": {"gender": {"map": {"F": "f"}}}}, UsageError, "has a `map`"),
     (["N/A", "-"], {"labels": "join"}, DataError, "leaves no label: it makes nothing of 'N/A' (1), '-' (1)"),
     (["x", "y"], {"labels": {"gender": {"x": [], "y": []}}}, DataError, "leaves no label"),

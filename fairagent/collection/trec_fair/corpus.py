@@ -136,20 +136,31 @@ class PageSet:
         return new
 
 
-class Corpus:
+class Articles:
+    """Articles that may repeat an id, of which the first counts."""
+
+    def __init__(self, name: str, place: str) -> None:
+        self.name, self._place = name, place
+        self._repeated: list[str] = []
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was odd in the last complete pass: the ids that came again."""
+        if not self._repeated:
+            return ()
+        repeated = f"{len(self._repeated)} ({listed(self._repeated)})"
+        return (f"articles of {self._place} that repeat an id, of which the first counts: {repeated}",)
+
+
+class Corpus(Articles):
     """The articles of a corpus file; iterating reads them.
 
     A pass that meets an error yields nothing from there on, reads to the end and raises one DataError with all of them.
     """
 
     def __init__(self, name: str, path: Path) -> None:
-        self.name, self.paths = name, (path,)
-        self._repeated: list[str] = []
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was odd in the last complete pass."""
-        return repeated_note(self._repeated, self.paths[0].name)
+        super().__init__(name, path.name)
+        self.paths = (path,)
 
     def __iter__(self) -> Iterator[Document]:
         faults, pages, repeated, count = Faults(), PageSet(), list[str](), 0
@@ -185,15 +196,6 @@ class Corpus:
             return file_digest(self.paths[0])
         except FileNotFoundError:
             raise DataError(f"{self.paths[0]}: the corpus is gone") from None
-
-
-def repeated_note(ids: list[str], where: str) -> tuple[str, ...]:
-    """A note on the ids that came again, if any did."""
-    return (
-        (f"articles of {where} that repeat an id, of which the first counts: {len(ids)} ({listed(ids)})",)
-        if ids
-        else ()
-    )
 
 
 def page_id(value: Any, what: str) -> int:

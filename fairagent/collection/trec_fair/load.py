@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fairagent.collection.collection import Collection
 from fairagent.collection.config import TrackSection
 from fairagent.collection.records import Faults, Record
 from fairagent.collection.table import cached_table
 from fairagent.collection.targets import TrecEstimatedTarget
-from fairagent.collection.trec_fair.corpus import ARTICLES, Corpus, PageSet, page_id, repeated_note
+from fairagent.collection.trec_fair.corpus import ARTICLES, Articles, Corpus, PageSet, page_id
 from fairagent.collection.trec_fair.metadata import (
     groups_of,
     population,
@@ -30,11 +32,10 @@ from fairagent.collection.trec_fair.topics import (
     Split,
     checked_fields,
     find_track_files,
-    pages_of,
     read_track_topics,
     topics_of,
 )
-from fairagent.errors import UsageError
+from fairagent.errors import DataError, UsageError
 from fairagent.measures.trec_fair import Rule, Year
 from fairagent.storage.packages import installed
 from fairagent.types import Document
@@ -121,6 +122,10 @@ def load_track_from_ir_datasets(
     for judgment in dataset.qrels_iter():
         if judgment.relevance > 0 and judgment.query_id in relevant:
             relevant[judgment.query_id].append(judgment.doc_id)
+    try:
+        qrels = {topic: PageGrades(np.array(documents, np.int64)) for topic, documents in relevant.items()}
+    except ValueError as error:
+        raise DataError(f"{id}: a relevant page is no whole number ({error})") from None
     folder = Path(ir_datasets.util.home_path()) / "trec-fair" / "fairagent-groups" / f"{year}-{'-'.join(chosen)}"
     groups, notes = cached_table(
         folder,
@@ -130,7 +135,7 @@ def load_track_from_ir_datasets(
     return Collection(
         name=name or id.replace("/", "-"),
         topics=topics,
-        qrels={topic: pages_of(topic, documents) for topic, documents in relevant.items()},
+        qrels=qrels,
         groups=groups,
         population=population(year, chosen),
         notes=notes,
@@ -139,17 +144,12 @@ def load_track_from_ir_datasets(
     )
 
 
-class IrDatasetsCorpus:
-    """The articles of a dataset of ir-datasets; of those with the same id the first counts."""
+class IrDatasetsCorpus(Articles):
+    """The articles of a dataset of ir-datasets."""
 
     def __init__(self, id: str, dataset: Any) -> None:
-        self.id, self._dataset = id, dataset
-        self._repeated: list[str] = []
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was odd in the last complete pass."""
-        return repeated_note(self._repeated, self.id)
+        super().__init__(id, id)
+        self._dataset = dataset
 
     def __iter__(self) -> Iterator[Document]:
         pages, repeated = PageSet(), list[str]()
@@ -166,7 +166,7 @@ class IrDatasetsCorpus:
 
     def fingerprint(self) -> str:
         """A hash of the name: ir-datasets checks that what it fetched is what the name stands for."""
-        return hashlib.sha256(f"ir-datasets {self.id.rpartition('/')[0]}".encode()).hexdigest()
+        return hashlib.sha256(f"ir-datasets {self.name.rpartition('/')[0]}".encode()).hexdigest()
 
 
 def _records(dataset: Any, rules: Sequence[Rule]) -> Iterator[tuple[int, Record]]:

@@ -1,6 +1,6 @@
 """The track's topics (a title, the relevant pages, and in some files keywords, scope and homepage), and its files."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fairagent.collection.records import Faults, Record, json_records, listed, read_text, shown
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import IntArray, Year
 from fairagent.types import Topic
 
@@ -96,14 +96,6 @@ def _fields(path: Path, faults: Faults) -> Iterator[tuple[str, dict[str, Any]]]:
             yield id, checked_fields(record)
         except ValueError as error:
             faults.add(path, number, str(error))
-
-
-def pages_of(topic: str, documents: Iterable[str]) -> PageGrades:
-    """Relevant pages from document ids as text; DataError where one is no number."""
-    try:
-        return PageGrades(np.array([int(document) for document in documents], np.int64))
-    except ValueError as error:
-        raise DataError(f"topic {topic}: a relevant page is no whole number ({error})") from None
 
 
 Split = Literal["train", "eval"]
