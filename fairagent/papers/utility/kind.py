@@ -1,12 +1,10 @@
-"""Utility experiments: answers from the first k documents are compared with the relevant passages.
-
-What a utility experiment came to: utility and its correlation with ranking quality, row by row and k by k.
-"""
+"""Utility experiments: answers from the first k documents are compared with the relevant passages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar, Literal
 
 from fairagent.extend import (
@@ -52,7 +50,7 @@ from fairagent.extend import (
     query_group_tables,
     read_run,
 )
-from fairagent.papers.utility.measures import Correlation, PairedTest, paired_test, pearson
+from fairagent.papers.utility.measures import PairedTest, paired_test, pearson
 from fairagent.papers.utility.section import IN_ORDER, NOT_COMPARABLE, OF_JUDGMENTS, Display, Utility, check_similarity
 from fairagent.papers.utility.trial import (
     PROMPT,
@@ -108,8 +106,7 @@ class UtilityKind(ExperimentKind):
             )
         names = [row for name, one in systems.items() for row in self._rows_of(name, one)]
         if len(set(names)) < len(names):
-            message = f"systems: a name is that of another's row; the rows are: {listed(names)}"
-            problems.add(SettingsError, message)
+            problems.add(SettingsError, f"systems: a name is that of another's row; the rows are: {listed(names)}")
 
     def choose(self, checking: Checking) -> Chosen:
         """The topics with a relevant passage that has a text; adds texts that lack."""
@@ -122,16 +119,16 @@ class UtilityKind(ExperimentKind):
         wanted = f"grade of {section.relevant} or more"
         for topic in chosen:
             grades = grades_of(collection, topic, section.grades)
-            if found := [id for id, grade in grades.items() if grade >= section.relevant]:
-                relevant[topic] = found
+            if passages := [id for id, grade in grades.items() if grade >= section.relevant]:
+                relevant[topic] = passages
             else:
                 excluded[topic] = f"no passage has a {wanted}"
         if not relevant:
             checking.problems.add(DataError, f"none of {len(chosen)} topics has a passage with a {wanted}")
             return Chosen((), excluded)
         texts = self._texts(checking, collection, list(relevant))
-        for topic, found in relevant.items():
-            if not any(texts[id].text.strip() for id in found if id in texts):
+        for topic, passages in relevant.items():
+            if not any(texts[id].text.strip() for id in passages if id in texts):
                 excluded[topic] = "no relevant passage has a text"
         return Chosen(tuple(topic for topic in relevant if topic not in excluded), excluded)
 
@@ -142,7 +139,7 @@ class UtilityKind(ExperimentKind):
             engine = system.settings.engine
             if path := engine.files.get("path"):
                 tag = getattr(engine, "tag", "")
-                # A file with faults is reported with the system's engine.
+                # A file with errors is reported with the system's engine.
                 try:
                     run = RunFile(read_run(path, collection.topics, tag))
                 except FairAgentError:
@@ -209,30 +206,21 @@ class UtilityKind(ExperimentKind):
 
     def tables(self, run: Run) -> list[Table]:
         """A line for each row and k; then results by group of the query."""
-        found = summary(run, self.utility)
-        if not found:
+        rows = summary(run, self.utility)
+        if not rows:
             return []
         utility, performance = self.short
         tests = (Column(name, none="") for name in ("t-test to baseline", "t-test to rank order"))
-        columns: list[str | Column] = [
-            "row",
-            performance,
-            Column(utility, "+.4f"),
-            "nDCG@k",
-            Column("r", "+.3f"),
-            "p(r)",
-            *tests,
-        ]
+        measures: list[str | Column] = [performance, Column(utility, "+.4f"), "nDCG@k", Column("r", "+.3f"), "p(r)"]
         lines = [
             (
-                *(one.name, one.performance, one.utility, one.quality),
-                *((one.correlation.r, one.correlation.p) if one.correlation else (None, None)),
+                *(f"{one.system} k={one.k}", one.performance, one.utility, one.quality, one.r, one.p),
                 *(_test(one.to_baseline, TO_BASELINE), _test(one.to_order, TO_ORDER)),
             )
-            for one in found
+            for one in rows
         ]
-        title = f"utility and ranking quality ({counted(found[0].topics, 'topic')})"
-        return [Table.of(columns, lines, title, self._notes(run)), *query_group_tables(run)]
+        title = f"utility and ranking quality ({counted(rows[0].topics, 'topic')})"
+        return [Table.of(["row", *measures, *tests], lines, title, self._notes(run)), *query_group_tables(run)]
 
     def _notes(self, run: Run) -> Iterator[str]:
         utility, performance = self.short
@@ -261,8 +249,7 @@ class UtilityKind(ExperimentKind):
         lines = [
             (
                 *(one.system, one.k, one.topics, self._similarity, one.performance, one.utility, one.quality),
-                *((one.correlation.r, one.correlation.p) if one.correlation else (None, None)),
-                *((one.fit.slope, one.fit.intercept) if one.fit else (None, None)),
+                *(one.r, one.p, *((one.fit.slope, one.fit.intercept) if one.fit else (None, None))),
                 *(part for test in (one.to_baseline, one.to_order) for part in _parts(test)),
             )
             for one in summary(run, self.utility)
@@ -271,24 +258,21 @@ class UtilityKind(ExperimentKind):
 
     def page(self, run: Run) -> PageSection | None:
         """Utility and its correlation with ranking quality over k, and the numbers."""
-        found = summary(run, self.utility)
-        if not found:
+        rows = summary(run, self.utility)
+        if not rows:
             return None
         utility, _ = self.short
-        of_u = {name: {0: 0.0, **{one.k: one.utility for one in _of(found, name)}} for name in run.systems}
-        of_r = {name: {one.k: one.correlation.r for one in _of(found, name) if one.correlation} for name in run.systems}
+        of_u = {name: {0: 0.0, **{one.k: one.utility for one in rows if one.system == name}} for name in run.systems}
+        of_r = {
+            name: {one.k: one.r for one in rows if one.system == name and one.r is not None} for name in run.systems
+        }
         plots = [LinePlot(f"{utility} over k", ("k", utility), _lines(run, of_u))]
-        plots += [
-            LinePlot(
-                f"{utility} against nDCG@{k}, topic by topic",
-                (f"nDCG@{k}", utility),
-                tuple(
-                    cloud(name, number, topic_points(run, self.utility, name, k))
-                    for number, name in enumerate(run.systems)
-                ),
+        for k in self.utility.scatter:
+            clouds = (
+                cloud(name, number, topic_points(run, self.utility, name, k)) for number, name in enumerate(run.systems)
             )
-            for k in self.utility.scatter
-        ]
+            caption = f"{utility} against nDCG@{k}, topic by topic"
+            plots.append(LinePlot(caption, (f"nDCG@{k}", utility), tuple(clouds)))
         if any(of_r.values()):
             caption = f"correlation of {utility} and nDCG@k over k"
             plots.append(LinePlot(caption, ("k", "Pearson's r"), _lines(run, of_r)))
@@ -297,12 +281,11 @@ class UtilityKind(ExperimentKind):
             f"is {self.utility.similarity.name} to the closest relevant passage. r is the correlation of a topic's "
             "utility with its nDCG@k, the better the list the more its documents add."
         )
-        warning = Note(
+        warning = (
             f"Answers are compared by {self.utility.similarity.name} and not by BERTScore: the numbers are "
-            f"{NOT_COMPARABLE} with those of papers.",
-            warning=True,
+            f"{NOT_COMPARABLE} with those of papers."
         )
-        warnings = [] if self.utility.similarity.comparable else [warning]
+        warnings = [] if self.utility.similarity.comparable else [Note(warning, warning=True)]
         parts: tuple[PagePart, ...] = (intro, *warnings, *plots, *self.tables(run))
         legend = tuple((name, number) for number, name in enumerate(run.systems))
         return PageSection("Utility", "Does relevance reach the answer?", parts, legend)
@@ -313,10 +296,6 @@ def _generator(system: SystemPlan) -> str:
     settings = system.settings
     asked = f"{settings.model.model_dump_json()} {settings.prompts}" if settings.generate.templates else ""
     return f"{settings.generate.model_dump_json()} {settings.context.tokens} {asked}"
-
-
-def _of(found: Sequence[RowSummary], system: str) -> list[RowSummary]:
-    return [one for one in found if one.system == system]
 
 
 def _lines(run: Run, of_system: Mapping[str, Mapping[int, float]]) -> tuple[PlotLine, ...]:
@@ -342,10 +321,10 @@ def _parts(test: PairedTest | None) -> tuple[float | None, ...]:
 class RowSummary:
     """One row at one k, over the `topics` that every row has and whose utility is defined.
 
-    `performance`, `utility` and `quality` (nDCG@k) are means, `correlation` is that of utility with quality, and `fit`
-    the line of utility on it. `to_baseline` tests its utility against the baseline's (None for itself), `to_order`
-    against that of the same documents in rank order (None where they are). The tests are not corrected for being
-    several.
+    `performance`, `utility` and `quality` (nDCG@k) are means, `r` and `p` the correlation of utility with quality, and
+    `fit` the line of utility on it (None where they are not defined). `to_baseline` tests its utility against the
+    baseline's (None for itself), `to_order` against that of the same documents in rank order (None where they are). The
+    tests are not corrected for being several.
     """
 
     system: str
@@ -354,86 +333,69 @@ class RowSummary:
     performance: float
     utility: float
     quality: float
-    correlation: Correlation | None
+    r: float | None
+    p: float | None
     fit: Line | None
     to_baseline: PairedTest | None
     to_order: PairedTest | None
 
-    @property
-    def name(self) -> str:
-        """What tables call it.
-
-        >>> RowSummary("BM25", 5, 0, 0.0, 0.0, 0.0, None, None, None, None).name
-        'BM25 k=5'
-        """
-        return f"{self.system} k={self.k}"
-
 
 def summary(run: Run, section: Utility) -> tuple[RowSummary, ...]:
     """A line for each row and k, row by row; none where no topic counts."""
-    values = _values(run)
-    topics = defined_topics(run, section, values)
-    if not topics:
-        return ()
-    return tuple(_summary(run, section, values, topics, system, k) for system in run.systems for k in section.ks)
-
-
-def topic_points(run: Run, section: Utility, system: str, k: int) -> list[PlotPoint]:
-    """Every topic's nDCG@k and utility, of one row."""
-    values = _values(run)
-    of_topics = ((topic, values[topic, system]) for topic in defined_topics(run, section, values))
-    return [PlotPoint(topic, of[section.quality(k)], of[section.utility(k)]) for topic, of in of_topics]
-
-
-def without_utility(run: Run, section: Utility) -> tuple[str, ...]:
-    """The topics that every row has and whose utility is not defined: an answer from no documents is worth nothing."""
-    values = _values(run)
-    defined = set(defined_topics(run, section, values))
-    return tuple(topic for topic in _finished(run, values) if topic not in defined)
-
-
-Values = Mapping[tuple[str, str], Mapping[str, float]]
-"""(topic, system) -> measure -> value."""
-
-
-def defined_topics(run: Run, section: Utility, values: Values) -> tuple[str, ...]:
-    """The topics that every row has and whose utility is defined, in their order."""
-    first = section.utility(section.ks[0])
-    return tuple(topic for topic in _finished(run, values) if first in values[topic, run.baseline])
-
-
-def _values(run: Run) -> Values:
-    return {
-        (one.topic, one.system): one.values[""]
-        for one in run.outcomes
-        if one.failed is None and one.topic not in run.excluded
-    }
-
-
-def _finished(run: Run, values: Values) -> tuple[str, ...]:
-    tried = dict.fromkeys(one.topic for one in run.outcomes)
-    return tuple(topic for topic in tried if all((topic, system) in values for system in run.systems))
+    values, topics, _ = _by_topic(run, section)
+    return tuple(_summary(run, section, values, topics, *row) for row in product(run.systems, section.ks) if topics)
 
 
 def _summary(run: Run, section: Utility, values: Values, topics: Sequence[str], system: str, k: int) -> RowSummary:
     def of(name: str, measure: str) -> list[float]:
         return [values[topic, name][measure] for topic in topics]
 
-    utilities, qualities = of(system, section.utility(k)), of(system, section.quality(k))
-    in_order = run.rows[system]["of"]
+    performances, utilities = of(system, section.performance(k)), of(system, section.utility(k))
+    qualities, in_order = of(system, section.quality(k)), run.rows[system]["of"]
+    correlation = pearson(utilities, qualities)
     return RowSummary(
         system,
         k,
         len(topics),
-        _mean(of(system, section.performance(k))),
-        _mean(utilities),
-        _mean(qualities),
-        pearson(utilities, qualities),
+        sum(performances) / len(topics),
+        sum(utilities) / len(topics),
+        sum(qualities) / len(topics),
+        correlation.r if correlation else None,
+        correlation.p if correlation else None,
         fitted_line(qualities, utilities),
         None if system == run.baseline else paired_test(utilities, of(run.baseline, section.utility(k))),
         None if system == in_order else paired_test(utilities, of(in_order, section.utility(k))),
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+def topic_points(run: Run, section: Utility, system: str, k: int) -> list[PlotPoint]:
+    """Every topic's nDCG@k and utility, of one row."""
+    values, topics, _ = _by_topic(run, section)
+    of_row = ((topic, values[topic, system]) for topic in topics)
+    return [PlotPoint(topic, of[section.quality(k)], of[section.utility(k)]) for topic, of in of_row]
+
+
+def without_utility(run: Run, section: Utility) -> tuple[str, ...]:
+    """The topics that every row has and whose utility is not defined: an answer from no documents is worth nothing."""
+    return _by_topic(run, section)[2]
+
+
+Values = Mapping[tuple[str, str], Mapping[str, float]]
+"""(topic, system) -> measure -> value."""
+
+
+def _by_topic(run: Run, section: Utility) -> tuple[Values, tuple[str, ...], tuple[str, ...]]:
+    """The values, and the topics that every row has: those with a utility, and those without, in their order."""
+    values = {
+        (one.topic, one.system): one.values[""]
+        for one in run.outcomes
+        if one.failed is None and one.topic not in run.excluded
+    }
+    first = section.utility(section.ks[0])
+    complete = [
+        topic
+        for topic in dict.fromkeys(one.topic for one in run.outcomes)
+        if all((topic, system) in values for system in run.systems)
+    ]
+    defined = tuple(topic for topic in complete if first in values[topic, run.baseline])
+    return values, defined, tuple(topic for topic in complete if topic not in defined)

@@ -1,9 +1,4 @@
-"""How much of a reference text an answer says: BERTScore-F1, by the library or by the bundled sentence encoder.
-
-Which documents an answer is given, and in which order: pure functions on ranked lists.
-
-The section `utility:` of an experiment file, and the names of what the experiment measures.
-"""
+"""The section `utility:` of an experiment file: what a row shows and is measured by, and how texts are compared."""
 
 from __future__ import annotations
 
@@ -49,12 +44,9 @@ def arranged(items: Sequence[Item], order: Order) -> list[Item]:
         return list(items)
     if order == "reversed":
         return list(items)[::-1]
-    return _around(items[::-1] if order == "ends" else items)
-
-
-def _around(items: Sequence[Item]) -> list[Item]:
-    """The first in the middle, the others one by one before and behind it."""
-    return [*items[1::2][::-1], *items[:1], *items[2::2]]
+    inwards = items[::-1] if order == "ends" else items
+    # The first in the middle, the others one by one before and behind it.
+    return [*inwards[1::2][::-1], *inwards[:1], *inwards[2::2]]
 
 
 NOT_COMPARABLE = "not comparable"
@@ -88,16 +80,16 @@ class SimilaritySection(Section):
 
     @property
     def comparable(self) -> bool:
-        """Whether its numbers may stand beside published ones."""
+        """Whether its numbers compare with published ones."""
         return self.kind == "bert-score"
 
 
 def _ks(values: tuple[int, ...]) -> tuple[int, ...]:
     """The numbers in their order, each once, without 0: an answer from no documents is always there."""
-    kept = tuple(sorted({k for k in values if k}))
-    if not kept or kept[0] < 0:
+    ks = tuple(sorted({k for k in values if k}))
+    if not ks or ks[0] < 0:
         raise ValueError("expected numbers of documents, at least one of them above 0 and none below")
-    return kept
+    return ks
 
 
 def _orders(values: tuple[Order, ...]) -> tuple[Order, ...]:
@@ -109,7 +101,7 @@ class Utility(Section):
     """The whole section."""
 
     ks: Annotated[tuple[int, ...], AfterValidator(_ks)] = (1, 2, 5, 10, 15)
-    """How many documents an answer is given, beside none."""
+    """How many documents an answer is given; one from none is always there."""
     orders: Annotated[tuple[Order, ...], AfterValidator(_orders)] = ("rank", "reversed")
     """In which order they are shown: each is a row of its own for every system that ranks. The rank order always is."""
     scatter: tuple[int, ...] = ()
@@ -159,8 +151,8 @@ class Display(Section):
     order: Order
 
 
-KEPT = 256
-"""Texts whose token vectors are kept: the references of a topic are compared with many answers."""
+CACHED = 256
+"""Texts whose token vectors are cached: the references of a topic are compared with many answers."""
 
 
 class TextSimilarity(Protocol):
@@ -186,19 +178,19 @@ class MiniLMTokens:
 
     def __init__(self) -> None:
         self._encoder = open_sentence_model(BUNDLED)
-        self._tokens = lru_cache(KEPT)(self._encoded)
+        self._tokens = lru_cache(CACHED)(self._encoded)
 
     def f1(self, text: str, references: Sequence[str]) -> list[float]:
         """See `TextSimilarity.f1`; of a text its first 256 word pieces count."""
         if not text.strip():
             return [0.0] * len(references)
         ours, our_weights = self._tokens(text)
-        found = []
+        values = []
         for reference in references:
             theirs, their_weights = self._tokens(reference)
             match = greedy_match(ours, theirs, our_weights, their_weights) if reference.strip() else None
-            found.append(match.f1 if match else 0.0)
-        return found
+            values.append(match.f1 if match else 0.0)
+        return values
 
     def _encoded(self, text: str) -> tuple[Embeddings, FloatArray]:
         """The token vectors of `text` and their weights: the marks around it weigh nothing."""
@@ -222,14 +214,12 @@ class BertScore:
 
     def f1(self, text: str, references: Sequence[str]) -> list[float]:
         """See `TextSimilarity.f1`; texts are cut at the model's own limit."""
-        there = [place for place, reference in enumerate(references) if reference.strip()]
-        found = [0.0] * len(references)
-        if text.strip() and there:
+        filled = [reference for reference in references if reference.strip()] if text.strip() else []
+        if filled:
             with self._lock:
-                _, _, values = self._scorer.score([text] * len(there), [references[place] for place in there])
-            for place, value in zip(there, values.tolist(), strict=True):
-                found[place] = value
-        return found
+                _, _, values = self._scorer.score([text] * len(filled), filled)
+            scores = iter(values.tolist())
+        return [next(scores) if filled and reference.strip() else 0.0 for reference in references]
 
 
 def open_similarity(section: SimilaritySection) -> TextSimilarity:
@@ -242,16 +232,12 @@ def check_similarity(section: SimilaritySection) -> None:
     if section.kind == "minilm":
         open_encoder(BUNDLED)
     else:
-        _package()
         _folder(section.model)
-
-
-def _package() -> None:
-    expect_installed("bert-score", "BERTScore")
 
 
 def _folder(model: str) -> str:
     """Where the model is on this machine."""
+    expect_installed("bert-score", "BERTScore")
     if Path(model).is_dir():
         return model
     hub = importlib.import_module("huggingface_hub")
@@ -266,7 +252,6 @@ def _folder(model: str) -> str:
 
 
 def _scorer(model: str, layer: int) -> Any:
-    _package()
     folder = _folder(model)
     library = importlib.import_module("bert_score")
     with without_progress():

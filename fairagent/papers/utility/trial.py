@@ -1,14 +1,9 @@
-"""The utility experiment, topic by topic: answers from k documents and from none, against the relevant passages.
-
-Who answers: a language model from what it knows and what it is given, or sentences taken from the documents.
-
-The texts of judged passages and of those that run files name: one pass over a collection's documents.
-"""
+"""The utility experiment, topic by topic: answers from k documents and from none, against the relevant passages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Ids
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -139,7 +134,7 @@ def check_texts(collection: Collection, wanted: Ids[str], there: Mapping[str, Do
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedDocuments:
-    """The documents of a topic under a system, best first, with their scores and how they were searched for."""
+    """The documents of a topic under a system, best first, with their scores; and the search, if it saw groups."""
 
     documents: tuple[Document, ...]
     scores: tuple[float, ...]
@@ -172,7 +167,7 @@ class UtilityTrial:
     similarity: TextSimilarity
     seed: int
     tokens: int
-    _found: Memo = field(default_factory=Memo)
+    _ranked: Memo = field(default_factory=Memo)
     _alone: Memo = field(default_factory=Memo)
 
     @classmethod
@@ -205,8 +200,8 @@ class UtilityTrial:
         topic = self.collection.topics[id]
         display = self.displays[system]
         query, grades = as_query(topic), grades_of(self.collection, id, self.section.grades)
-        found: RankedDocuments = self._found.get((display.of, id), lambda: self._find(display.of, id, grades))
-        trace = found.search.trace if found.search else None
+        ranked: RankedDocuments = self._ranked.get((display.of, id), lambda: self._rank(display.of, id, grades))
+        trace = ranked.search.trace if ranked.search else None
         spent = trace.usage if trace else Usage()
         references: dict[int, list[str]] = {}
         for one, grade in grades.items():
@@ -215,34 +210,48 @@ class UtilityTrial:
         alone: Worth = self._alone.get(id, lambda: self._worth(query, (), references))
         spent = spent + alone.usage
         worths: dict[tuple[str, ...], Worth] = {(): alone}
-        of_k: dict[int, Worth] = {}
+        ids = [document.id for document in ranked.documents]
+        values: dict[str, float | None] = {self.section.performance(0): alone.performance}
         for k in self.section.ks:
-            context = arranged(found.documents[:k], display.order)
+            context = arranged(ranked.documents[:k], display.order)
             key = tuple(document.id for document in context)
             # Of a list that is shorter than k all documents are shown, so larger numbers may show the same.
             if key not in worths:
                 worths[key] = self._worth(query, context, references)
                 spent = spent + worths[key].usage
-            of_k[k] = worths[key]
-        last = of_k[max(self.section.ks)]
+            last = worths[key]
+            values[self.section.performance(k)] = last.performance
+            values[self.section.utility(k)] = utility(last.performance, alone.performance)
+            values[self.section.quality(k)] = graded_ndcg(ids, grades, k, self.section.gain)
         judged = self.rows[system].settings.engine.kind in OF_JUDGMENTS
+        hits = (
+            HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {}, one.snippet)
+            for one, score in zip(ranked.documents, ranked.scores, strict=True)
+        )
         return Outcome.of(
             topic,
             system,
-            {"": self._values(found, grades, alone, of_k)},
+            {"": {measure: value for measure, value in values.items() if value is not None}},
             spent,
-            search=found.search,
-            hits=self._hits(found, grades),
+            search=ranked.search,
+            hits=tuple(hits),
             oracle=judged or bool(trace and trace.oracle and trace.targets),
             answer=AnswerRecord(last.text, "similarity"),
         )
 
-    def _find(self, system: str, id: str, grades: Mapping[str, int]) -> RankedDocuments:
+    def _rank(self, system: str, id: str, grades: Mapping[str, int]) -> RankedDocuments:
         """The documents of `system`, as many as the largest context has."""
-        n = max(self.section.ks)
-        if judged := self._of_judgments(system, id, grades):
-            ids = judged()[:n]
-            return RankedDocuments(tuple(self.passages[one] for one in ids), tuple(map(float, range(len(ids), 0, -1))))
+        n, chosen = max(self.section.ks), self.rows[system].settings.engine
+        if reading := getattr(chosen, "reading", ""):
+            worst: bool = getattr(chosen, "worst", False)
+            if reading == "sorted":
+                ids = by_grade(grades, worst_first=worst)
+            else:
+                relevant = self.section.relevant
+                pool = [one for one, grade in grades.items() if (grade <= 0 if worst else grade >= relevant)]
+                ids = drawn(pool, seeded(self.seed, "utility", chosen.kind, id))
+            documents = [self.passages[one] for one in ids[:n]]
+            return RankedDocuments(tuple(documents), tuple(map(float, range(len(documents), 0, -1))))
         used, query = self.systems[system], as_query(self.collection.topics[id])
         search = used.agent.search(query)
         top, engine = search.ranking.top(n), used.agent.retriever
@@ -252,46 +261,17 @@ class UtilityTrial:
             documents = [self.passages[one] for one in top.ids]
         return RankedDocuments(tuple(documents), tuple(top.scores.tolist()), search if used.sees_groups else None)
 
-    def _of_judgments(self, system: str, id: str, grades: Mapping[str, int]) -> Callable[[], list[str]] | None:
-        """What makes the list of an oracle or its adversary; None for a system that ranks."""
-        engine = self.rows[system].settings.engine
-        if not (reading := getattr(engine, "reading", "")):
-            return None
-        worst: bool = getattr(engine, "worst", False)
-        if reading == "sorted":
-            return lambda: by_grade(grades, worst_first=worst)
-        kept = [one for one, grade in grades.items() if (grade <= 0 if worst else grade >= self.section.relevant)]
-        return lambda: drawn(kept, seeded(self.seed, "utility", engine.kind, id))
-
     def _worth(self, query: Query, documents: Sequence[Document], references: Mapping[int, Sequence[str]]) -> Worth:
         """The answer from these documents in this order, over all runs, against the references by their grades."""
-        kept, _ = fit(documents, self.tokens) if documents else ((), ())
+        context, _ = fit(documents, self.tokens) if documents else ((), ())
         performances, texts, usage = [], [], Usage()
         for run in range(self.section.runs):
-            answer = self.writer.answer(query, kept, run)
+            answer = self.writer.answer(query, context, run)
             usage = usage + answer.usage
             texts.append(answer.text)
             alike = {grade: self.similarity.f1(answer.text, texts) for grade, texts in references.items()}
             performances.append(best_of_references(alike, tuple(alike)) or 0.0)
         return Worth(mean_performance(performances), texts[0], usage)
-
-    def _values(
-        self, found: RankedDocuments, grades: Mapping[str, int], alone: Worth, of_k: Mapping[int, Worth]
-    ) -> dict[str, float]:
-        """Measure -> value; utility only where performance without documents is not 0."""
-        ids = [document.id for document in found.documents]
-        values: dict[str, float | None] = {self.section.performance(0): alone.performance}
-        for k, worth in of_k.items():
-            values[self.section.performance(k)] = worth.performance
-            values[self.section.utility(k)] = utility(worth.performance, alone.performance)
-            values[self.section.quality(k)] = graded_ndcg(ids, grades, k, self.section.gain)
-        return {measure: value for measure, value in values.items() if value is not None}
-
-    def _hits(self, found: RankedDocuments, grades: Mapping[str, int]) -> tuple[HitRecord, ...]:
-        return tuple(
-            HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {}, one.snippet)
-            for one, score in zip(found.documents, found.scores, strict=True)
-        )
 
 
 def _writer(opened: Opened, section: Utility, first: SystemPlan, systems: Mapping[str, System]) -> AnswerWriter:

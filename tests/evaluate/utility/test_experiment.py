@@ -36,7 +36,11 @@ def lines(run: Run) -> dict[tuple[str, int], RowSummary]:
 def test_rows(run: Run) -> None:
     assert run.systems == ("Rel", "words", "words reversed", "run", "run reversed", "NRel")
     assert run.oracle_systems == ("Rel", "NRel")
-    assert [line.name for line in summary(run, run.kind.utility)][:3] == ["Rel k=1", "Rel k=2", "words k=1"]
+    assert [(line.system, line.k) for line in summary(run, run.kind.utility)][:3] == [
+        ("Rel", 1),
+        ("Rel", 2),
+        ("words", 1),
+    ]
 
 
 def test_by_group_of_the_query(same_words: None, tmp_path: Path) -> None:
@@ -113,7 +117,7 @@ def test_tests_against_the_baseline_and_the_rank_order(run: Run) -> None:
     assert alike
     assert (alike.difference, alike.p) == (0, 1)
     # Two topics are too few for a correlation.
-    assert all(line.correlation is None for line in summary(run, run.kind.utility))
+    assert all(line.r is None for line in summary(run, run.kind.utility))
 
 
 def test_not_comparable_stands_wherever_a_number_is_printed(run: Run) -> None:
@@ -146,10 +150,9 @@ def test_both_figures_are_on_the_page_of_such_a_run_alone(
     assert section.count("<figure>") == 2
     assert 'aria-label="U[not comparable] against k. Rel: k=0 0.000 0.000' in section
     assert 'aria-label="Pearson&#39;s r against k.' in section
-    correlation = lines(run)["words", 1].correlation
-    assert correlation
-    assert correlation.n == 6
-    assert f"{correlation.r:+.3f}" in (tmp_path / "run" / "results.txt").read_text()
+    line = lines(run)["words", 1]
+    assert line.topics == 6
+    assert f"{line.r:+.3f}" in (tmp_path / "run" / "results.txt").read_text()
 
 
 def test_the_same_once_more_and_after_an_end_in_between(run: Run, same_words: None, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_the_line_by_hand(same_words: None, tmp_path: Path) -> None:
     run = library.run(scattered(tmp_path, "[1]"), tmp_path / "run")
     points = {point.name: (point.x, point.y) for point in topic_points(run, run.kind.utility, "run", 1)}
     assert points == {"q1": (pytest.approx(1 / 3), pytest.approx(-5 / 11)), "q2": (0, 0)}
-    fits = {one.name: one.fit for one in summary(run, run.kind.utility)}
+    fits = {f"{one.system} k={one.k}": one.fit for one in summary(run, run.kind.utility)}
     fit = fits["run k=1"]
     assert fit is not None
     assert (fit.slope, fit.intercept) == (pytest.approx(-15 / 11), pytest.approx(0))
