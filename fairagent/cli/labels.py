@@ -31,7 +31,7 @@ def labels(
         with threads(workers) as opened:
             for one in kind.generators(checked.plan.systems, checked.subject).values():
                 made = one.labeling.make(one.path, models.open(one.system.settings.model), opened)
-                echo(f"{one.path}: {len(made.kept):,} of {len(made.gains):,} questions count")
+                echo(f"{one.path}: {len(made.counted):,} of {len(made.gains):,} questions count")
                 for note in made.notes:
                     console().print(note, soft_wrap=True)
         print_account(models.usage, error=True)

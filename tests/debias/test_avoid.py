@@ -26,7 +26,7 @@ def test_a_library_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"id": "a", "text": "again"}', "a second passage 'a'; the first is in line 1"),
+        ('{"id": "a", "text": "again"}', "the id 'a' occurs twice"),
         ('{"id": "b"}', "no field 'text'"),
         ('{"id": "b", "text": " "}', "has no text"),
         ('{"id": "b c", "text": "x"}', "white space"),

@@ -72,7 +72,7 @@ def test_an_emptied_pool_keeps_the_least_bad_and_says_so(tmp_path: Path) -> None
     assert "d2" not in [one.id for one in found.documents]
     assert set(found.dropped) == {"d1", "d2", "d3", "fair:a1", "fair:a2"}
     assert found.survived == ()
-    assert "all 5 candidates are nearer than -1 to what is to be avoided; the 2 least near were kept" in found.notes
+    assert "all 5 candidates are nearer than -1 to what is to be avoided; the 2 least near remain" in found.notes
 
 
 def test_nothing_at_all(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""The avoid library: biased passages that contexts should differ from, and a nearest-neighbor index of them.
+"""The avoid library: biased passages that contexts should differ from, a nearest-neighbor index, and self-diagnosis.
 
-A library is a file of JSON lines with `id`, `text` and, if need be, `class`, the bias class of the passage.
-
-Building an avoid library by self-diagnosis: a language model says which passages are biased.
+A library is a file of JSON lines with `id`, `text` and, if need be, `class`, the bias class of the passage. A language
+model can say which passages of a collection are biased.
 """
 
 import json
@@ -26,6 +25,7 @@ from fairagent.extend import (
     ModelError,
     Page,
     Prompts,
+    Record,
     Reply,
     ReplyError,
     Usage,
@@ -36,7 +36,6 @@ from fairagent.extend import (
     check_ids,
     checked_id,
     installed,
-    json_records,
     ledger,
     one_for_each,
     one_of,
@@ -47,13 +46,14 @@ from fairagent.extend import (
     write_whole,
 )
 from fairagent.papers.debias_rag.lexicon import Lexicon
+from fairagent.papers.records import gather, lines_of
 
 KEYS = ("id", "text", "class")
 
 
 @dataclass(frozen=True, slots=True)
 class AvoidPassage:
-    """One biased passage; `kind` is its bias class, "" where nobody has told it."""
+    """One biased passage; `kind` is its bias class, "" where none is given."""
 
     id: str
     text: str
@@ -67,27 +67,18 @@ def read_avoid(path: Path | str) -> tuple[AvoidPassage, ...]:
     so is a library without a passage.
     """
     file, faults = Path(path), Faults()
-    passages: dict[str, AvoidPassage] = {}
-    lines: dict[str, int] = {}
-    for number, record in json_records(file, faults):
-        try:
-            if unknown := [key for key in record if key not in KEYS]:
-                raise ValueError(f"unknown key {shown(unknown[0])}; there are {', '.join(KEYS)}")
-            id = checked_id(read_text(record, "id"), "passage's")
-            text = read_text(record, "text")
-            if not text.strip():
-                raise ValueError(f"passage {id!r} has no text")
-            if id in passages:
-                raise ValueError(f"a second passage {id!r}; the first is in line {lines[id]}")
-            kind = read_text(record, "class").strip() if record.get("class") else ""
-        except ValueError as error:
-            faults.add(file, number, str(error))
-            continue
-        passages[id], lines[id] = AvoidPassage(id, text, kind), number
-    if not passages and not faults:
-        faults.add(file, None, "holds no passage; an avoid library has at least one, else there is nothing to avoid")
-    faults.check("the avoid library")
-    return tuple(passages.values())
+    entries = lines_of(file, faults, _passage)
+    empty = "holds no passage; an avoid library has at least one, else there is nothing to avoid"
+    return tuple(gather(file, "the avoid library", faults, entries, empty).values())
+
+
+def _passage(line: str, record: Record) -> tuple[str, AvoidPassage]:
+    if unknown := [key for key in record if key not in KEYS]:
+        raise ValueError(f"unknown key {shown(unknown[0])}; there are {', '.join(KEYS)}")
+    id, text = checked_id(read_text(record, "id"), "passage's"), read_text(record, "text")
+    if not text.strip():
+        raise ValueError(f"passage {id!r} has no text")
+    return id, AvoidPassage(id, text, read_text(record, "class").strip() if record.get("class") else "")
 
 
 def write_avoid(path: Path, passages: Iterable[AvoidPassage]) -> None:
@@ -114,25 +105,20 @@ class AvoidIndex:
 
     def nearest(self, query: Embeddings, k: int, kind: str = "") -> tuple[tuple[AvoidPassage, ...], Embeddings]:
         """The `k` passages of the class ("": of any) that are nearest to `query` (d,), and their vectors (<= k, d)."""
-        index, places = self._part(kind)
-        if not len(places):
-            return (), self._vectors[:0]
-        _, found = index.search(query[None], min(k, len(places)))
-        chosen = places[found[0]]
-        return tuple(self.passages[place] for place in chosen), self._vectors[chosen]
-
-    def _part(self, kind: str) -> tuple[Any, NDArray[np.intp]]:
-        """The index of a class, made when it is first asked for, and the places of its passages."""
+        # The index of a class, made when it is first needed, and the places of its passages.
         with self._lock:
             if kind not in self._parts:
-                places = np.array(
-                    [place for place, one in enumerate(self.passages) if kind in ("", one.kind)], dtype=np.intp
-                )
-                index = self._faiss.IndexFlatIP(self._vectors.shape[1])
+                of_kind = [place for place, one in enumerate(self.passages) if kind in ("", one.kind)]
+                index, places = self._faiss.IndexFlatIP(self._vectors.shape[1]), np.array(of_kind, dtype=np.intp)
                 if len(places):
                     index.add(self._vectors[places])
                 self._parts[kind] = index, places
-            return self._parts[kind]
+            index, places = self._parts[kind]
+        if not len(places):
+            return (), self._vectors[:0]
+        _, nearest = index.search(query[None], min(k, len(places)))
+        chosen = places[nearest[0]]
+        return tuple(self.passages[place] for place in chosen), self._vectors[chosen]
 
 
 def unit(vectors: Embeddings) -> Embeddings:
@@ -180,13 +166,12 @@ def diagnose(
     batch: int = 10,
     on_error: Literal["drop", "fail"] = "drop",
 ) -> Diagnosed:
-    """Those of the passages that the model itself finds biased, each with its class of `kinds` ("": none of them).
+    """Those of the passages that the model itself calls biased, each with its class of `kinds` ("": none of them).
 
-    `batch` passages are asked about at a time, and each alone where a reply cannot be used. One without a usable
-    diagnosis all the same is left out and told of ("drop"), or ends the work ("fail"). Replies come from the cache of
-    the model's door where they are repeated. Raises what else `ask` raises.
+    `batch` passages are diagnosed at a time, and each alone where a reply cannot be used. One without a usable
+    diagnosis all the same is left out and named ("drop"), or ends the work ("fail"). Raises what else `ask` raises.
     """
-    found: list[AvoidPassage] = []
+    biased: list[AvoidPassage] = []
     failed: list[tuple[str, str]] = []
     texts = {document.id: document.text for document in passages}
 
@@ -204,14 +189,14 @@ def diagnose(
             for page, diagnosis in zip(pages, _diagnoses(model, prompts, pages, kinds), strict=True):
                 if diagnosis.biased:
                     kind = diagnosis.kind if diagnosis.kind in kinds else ""
-                    found.append(AvoidPassage(page.id, texts[page.id], kind))
+                    biased.append(AvoidPassage(page.id, texts[page.id], kind))
 
         unless_failing(answered, "keep", otherwise)
 
     with ledger() as book:
         for pages in batches([page_of(document) for document in passages], batch):
             ask(pages)
-    return Diagnosed(tuple(found), len(passages), book.usage, tuple(failed))
+    return Diagnosed(tuple(biased), len(passages), book.usage, tuple(failed))
 
 
 def _diagnoses(model: Model, prompts: Prompts, pages: Sequence[Page], kinds: Sequence[str]) -> list[Diagnosis]:

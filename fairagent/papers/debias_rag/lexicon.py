@@ -52,10 +52,9 @@ class Lexicon:
 
     def tag(self, text: str) -> str:
         """The bias class that most words of the text are of, on a tie the file's first; "" where there are none."""
-        found = (
-            Counter(self.kinds.get(_key(match[0]), "") for match in self._marking.finditer(text)) if self.kinds else {}
-        )
-        return max(self.order, key=lambda kind: found.get(kind, 0)) if found else ""
+        words = self._marking.finditer(text) if self.kinds else ()
+        counts = Counter(self.kinds.get(_key(match[0]), "") for match in words)
+        return max(self.order, key=lambda kind: counts[kind]) if counts else ""
 
     @cached_property
     def _swapped(self) -> re.Pattern[str]:
@@ -114,28 +113,18 @@ def load_lexicon(path: Path | str = "") -> Lexicon:
                 faults.add(file, entry.line, f"{word!r} is of class {kinds[key]!r} already (line {lines[key]})")
             lines.setdefault(key, entry.line)
             forms.setdefault(key, word)
-        for word, other in _directions(entry):
+        pairs = [entry.words, entry.words[::-1]][: 1 + entry.both] if len(entry.words) == 2 else []
+        for word, other in pairs:
             key = _key(word)
             if key == _key(other):
                 faults.add(file, entry.line, f"{word!r} stands on both sides; write it once, as a word of its class")
             elif _key(swaps.setdefault(key, other)) != _key(other):
-                faults.add(
-                    file,
-                    entry.line,
-                    f"{word!r} is replaced by {swaps[key]!r} already; one of both has to go, or to point one way (->)",
-                )
+                cure = "one of both has to go, or to point one way (->)"
+                faults.add(file, entry.line, f"{word!r} is replaced by {swaps[key]!r} already; {cure}")
     if not entries and not faults:
         faults.add(file, None, "holds no entry; list some under a class, such as `gender: [he <-> she]`")
     faults.check("the attribute lexicon")
     return Lexicon(file.stem, swaps, kinds, tuple(dict.fromkeys(entry.kind for entry in entries)), forms)
-
-
-def _directions(entry: _Entry) -> Iterator[tuple[str, str]]:
-    if len(entry.words) == 2:
-        word, other = entry.words
-        yield word, other
-        if entry.both:
-            yield other, word
 
 
 def _entries(file: Path, faults: Faults) -> Iterator[_Entry]:

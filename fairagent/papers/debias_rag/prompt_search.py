@@ -54,19 +54,17 @@ class LocalCompletions:
 
     def distributions(self, texts: Sequence[str]) -> FloatArray:
         """See `Completions`."""
-        found = [self._batched(texts[first : first + self._batch]) for first in range(0, len(texts), self._batch)]
-        return np.concatenate(found) if found else np.zeros((0, len(self.words)))
+        parts = [self._batched(texts[first : first + self._batch]) for first in range(0, len(texts), self._batch)]
+        return np.concatenate([np.zeros((0, len(self.words))), *parts])
 
     def _batched(self, texts: Sequence[str]) -> FloatArray:
         torch = importlib.import_module("torch")
         tokenizer, network = self._model.tokenizer, self._model.model
         read = [tokenizer(f"{text} {tokenizer.mask_token} ." if self._masked else text)["input_ids"] for text in texts]
-        width = max(map(len, read))
-        ids = torch.zeros((len(read), width), dtype=torch.long)
-        mask = torch.zeros_like(ids)
-        for row, one in enumerate(read):
-            ids[row, : len(one)] = torch.tensor(one)
-            mask[row, : len(one)] = 1
+        ids, mask = (
+            torch.nn.utils.rnn.pad_sequence(list(map(torch.tensor, rows)), batch_first=True)
+            for rows in (read, [[1] * len(one) for one in read])
+        )
         places = [one.index(tokenizer.mask_token_id) if self._masked else len(one) - 1 for one in read]
         with torch.inference_mode():
             device = network.device
@@ -109,26 +107,26 @@ def search_prompts(
             "have the same number of members, 2 or more"
         )
     words, beam = list(dict.fromkeys(vocabulary)), [""]
-    found: list[ChosenPrompt] = []
+    chosen: list[ChosenPrompt] = []
     for _ in range(length):
         tried = [f"{prompt} {word}".strip() for prompt in beam for word in words]
         texts = [f"{member} {prompt}" for prompt in tried for group in groups for member in group]
         spread = completions.distributions(texts).reshape(len(tried), len(groups), members, -1)
         scored = zip(tried, divergence(spread).mean(axis=1).tolist(), strict=True)
         best = sorted((ChosenPrompt(text, value) for text, value in scored), key=_by_divergence)[:width]
-        beam, found = [prompt.text for prompt in best], found + best
-    return sorted(found, key=_by_divergence)[:width]
+        beam, chosen = [prompt.text for prompt in best], chosen + best
+    return sorted(chosen, key=_by_divergence)[:width]
 
 
 def passages_of(
-    found: Sequence[ChosenPrompt], completions: Completions, groups: Groups, kind: str = ""
+    prompts: Sequence[ChosenPrompt], completions: Completions, groups: Groups, kind: str = ""
 ) -> list[AvoidPassage]:
     """Passages to avoid: for every prompt and member, the sentence with the word that is the most its own.
 
     That is the completion whose probability exceeds its mean over the other members the most.
     """
     passages = []
-    for number, prompt in enumerate(found, start=1):
+    for number, prompt in enumerate(prompts, start=1):
         for group in groups:
             spread = completions.distributions([f"{member} {prompt.text}" for member in group])
             excess = spread - (spread.sum(axis=0) - spread) / (len(group) - 1)

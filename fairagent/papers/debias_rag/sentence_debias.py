@@ -42,10 +42,10 @@ def bias_subspace(first: FloatArray, second: FloatArray, k: int = 1) -> FloatArr
     _, sizes, directions = np.linalg.svd(half, full_matrices=False)
     if k > int((sizes > FLAT * max(sizes[:1].sum(), FLAT)).sum()):
         raise DataError(f"{len(half)} pairs of counterfactual sentences do not differ in {k} directions; give more")
-    found = directions[:k]
+    chosen = directions[:k]
     # Of the two signs of a direction the one whose largest part is positive.
-    largest = found[np.arange(k), np.abs(found).argmax(axis=1)]
-    return np.asarray(found * np.sign(largest)[:, None])
+    largest = chosen[np.arange(k), np.abs(chosen).argmax(axis=1)]
+    return np.asarray(chosen * np.sign(largest)[:, None])
 
 
 def without(vectors: FloatArray, subspace: FloatArray) -> FloatArray:

@@ -1,7 +1,5 @@
 """DebiasRAG as a pipeline stage: from a query and its documents to the contexts of the answer.
 
-Re-ranking one query's candidates by relevance and distance from avoided passages, on vectors.
-
 Source: DebiasRAG (arXiv 2605.16113), Algorithm 2. The reference values are golden (`tests/golden`).
 """
 
@@ -54,16 +52,16 @@ from fairagent.papers.debias_rag.theta import (
 class Reranked:
     """What became of n candidates: the `places` (<= k) of the best, the best first, with their `scores`.
 
-    `kept` are the places of those that the filter let through, in order; `emptied` says that it let none through, so
-    that they are the least bad. `found` are the weights before the `step`. `flat` (2,) says which signals, relevance
-    and distance from what is avoided, are the same for all that were kept, and so count for nothing.
+    `passed` are the places of those that the filter let through, in order; `emptied` says that it let none through, so
+    that they are the least bad. `before` are the weights before the `step`. `flat` (2,) says which signals, relevance
+    and distance from what is avoided, are the same for all that passed, and so count for nothing.
     """
 
     places: Places
     scores: FloatArray
-    kept: Places
+    passed: Places
     emptied: bool
-    found: FloatArray
+    before: FloatArray
     step: ThetaStep
     flat: tuple[bool, bool]
 
@@ -77,12 +75,12 @@ def rerank(
     `exempt` (n,); `theta` takes one step on what is left.
     """
     bad = to_avoided(vectors, avoided)
-    kept, emptied = passing(bad, tau, k, exempt)
-    phi = features(to_query(vectors[kept], query), bad[kept])
-    found, step = theta.move(phi)
+    passed, emptied = passing(bad, tau, k, exempt)
+    phi = features(to_query(vectors[passed], query), bad[passed])
+    before, step = theta.move(phi)
     chosen = best(phi, step.theta, k)
     flat = not phi[:, 0].any(), not phi[:, 1].any()
-    return Reranked(kept[chosen], np.asarray(phi[chosen] @ step.theta), kept, emptied, found, step, flat)
+    return Reranked(passed[chosen], np.asarray(phi[chosen] @ step.theta), passed, emptied, before, step, flat)
 
 
 LONGEST_REWRITTEN = 400
@@ -121,8 +119,8 @@ class DebiasRAG:
         what asking a model raises where no call can succeed.
         """
         kind = self.lexicon.tag(query)
-        asked = unit(self.encoder.queries([query]))[0]
-        avoided, bad = self.avoid.nearest(asked, self.k, kind)
+        vector = unit(self.encoder.queries([query]))[0]
+        avoided, bad = self.avoid.nearest(vector, self.k, kind)
         made = _renamed(synthesize(query, avoided, self.lexicon, self.rewriter), documents)
         pool = (*documents, *made.documents)
         ids = tuple(one.id for one in made.documents)
@@ -137,15 +135,15 @@ class DebiasRAG:
         texts = [full_text(one) for one in documents] + [one.text for one in made.documents]
         exempt = np.arange(len(pool)) >= (len(documents) if self.exempt_synthesized else len(pool))
         vectors = unit(self.encoder.documents(texts))
-        ranked = rerank(vectors, asked, bad, self.theta, self.k, self.tau, exempt)
-        kept = {pool[place].id for place in ranked.kept}
+        ranked = rerank(vectors, vector, bad, self.theta, self.k, self.tau, exempt)
+        passed = {pool[place].id for place in ranked.passed}
         chosen = tuple(pool[place] for place in ranked.places)
         return replace(
             debiased,
             documents=chosen,
             scores=tuple(ranked.scores.tolist()),
-            dropped=tuple(one.id for one in pool if ranked.emptied or one.id not in kept),
-            theta_before=_pair(ranked.found),
+            dropped=tuple(one.id for one in pool if ranked.emptied or one.id not in passed),
+            theta_before=_pair(ranked.before),
             theta_after=_pair(ranked.step.theta),
             notes=(*notes, *self._notes(ranked, len(pool))),
         )
@@ -153,17 +151,11 @@ class DebiasRAG:
     def _notes(self, ranked: Reranked, count: int) -> list[str]:
         notes = []
         if ranked.emptied:
-            notes.append(
-                f"all {count} candidates are nearer than {self.tau:g} to what is to be avoided; the {len(ranked.kept)} "
-                "least near were kept"
-            )
-        names = ("relevance", "distance from what is avoided")
-        if len(ranked.kept) > 1:
-            notes += [
-                f"{name} is the same for all candidates and counts for nothing"
-                for name, flat in zip(names, ranked.flat, strict=True)
-                if flat
-            ]
+            closest = f"the {len(ranked.passed)} least near remain"
+            notes.append(f"all {count} candidates are nearer than {self.tau:g} to what is to be avoided; {closest}")
+        if len(ranked.passed) > 1:
+            names = zip(("relevance", "distance from what is avoided"), ranked.flat, strict=True)
+            notes += [f"{name} is the same for all candidates and counts for nothing" for name, flat in names if flat]
         return notes
 
 
@@ -194,13 +186,13 @@ class DebiasRAGConfig(Part):
     encoder: str = BUNDLED
     """The embedding model's folder or name."""
     k: int = Field(3, ge=1)
-    """How many contexts are kept, and how many passages of the library are avoided."""
+    """How many contexts there are, and how many passages of the library are avoided."""
     tau: float = Field(0.9, ge=-1, le=1)
     """A candidate nearer than this to an avoided passage (cosine) is dropped."""
     theta: tuple[float, float] = (0.5, 0.5)
-    """The weights of relevance and of distance from what is avoided that the first query finds; they add up to 1."""
+    """The weights of relevance and of distance from what is avoided that the first query has; they add up to 1."""
     rewrites: int = Field(0, ge=0, le=10)
-    """How many rewrites of each counterfactual the model is asked for; 0: its words are swapped, and no model asked."""
+    """How many rewrites of each counterfactual the model writes; 0: its words are swapped, without a model."""
     on_error: Literal["keep", "drop", "fail"] = "keep"
     """What becomes of a counterfactual without a usable rewrite. keep: its words stay swapped. drop: left out."""
     scorer: str = ""

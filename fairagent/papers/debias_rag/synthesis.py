@@ -65,7 +65,7 @@ class Rewriter:
 
         def accept(reply: Rewrites) -> None:
             if len(reply.rewrites) != self.count or not all(visible(one).strip() for one in reply.rewrites):
-                raise ReplyInvalid(f"expected {self.count} rewrites, none of them empty, found {len(reply.rewrites)}")
+                raise ReplyInvalid(f"expected {self.count} rewrites, none of them empty, not {len(reply.rewrites)}")
 
         variables = {"query": query_shown(query), "text": visible(text), "count": self.count}
         one = {"type": "string", "minLength": 1, "maxLength": 2 * len(text) + ROOM}
@@ -118,8 +118,8 @@ def _rewritten(query: str, id: str, text: str, rewriter: Rewriter) -> tuple[str 
     """The text to take, None for none; what it took; and a note where the model gave no rewrite."""
 
     def instead(error: ModelError | BudgetExceeded) -> tuple[str | None, Usage, str]:
-        kept = rewriter.on_error == "keep"
-        becomes = "stands with its words swapped" if kept else "is left out"
-        return text if kept else None, error.usage, f"{PREFIX}{id} was not rewritten ({error}), and {becomes}"
+        stays = rewriter.on_error == "keep"
+        becomes = "stands with its words swapped" if stays else "is left out"
+        return text if stays else None, error.usage, f"{PREFIX}{id} was not rewritten ({error}), and {becomes}"
 
     return unless_failing(lambda: (*rewriter.rewrite(query, text), ""), rewriter.on_error, instead)

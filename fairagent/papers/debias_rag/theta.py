@@ -1,10 +1,7 @@
-"""The weights of the two signals: a listwise loss and projected gradient steps, kept from query to query.
+"""DebiasRAG's two signals of a candidate, and their weights: a listwise loss and projected gradient steps.
 
-Source: DebiasRAG (arXiv 2605.16113), Eq. 4 to 8 and Algorithm 2, whose call of the optimizer is read as once a query.
-
-The two signals of a candidate: similarity to the query, and similarity to the avoided passages.
-
-Source: DebiasRAG (arXiv 2605.16113), Eq. 4, 5 and 15. Similarities are cosines; vectors have length 1.
+The signals are similarity to the query, and to the avoided passages: cosines of vectors of length 1. Source: DebiasRAG
+(arXiv 2605.16113), Eq. 4 to 8, 15, and Algorithm 2, whose call of the optimizer is read as once a query.
 """
 
 import threading
@@ -13,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp, softmax
 
 from fairagent.extend import DataError, FloatArray, UsageError, min_max
 
@@ -55,9 +53,9 @@ def passing(avoided: FloatArray, tau: float, least: int, exempt: Flags) -> tuple
 
     Where none is left, the `least` candidates that are least near to it (ties by order), and True.
     """
-    kept = np.flatnonzero((avoided <= tau) | exempt)
-    if len(kept) or not len(avoided):
-        return kept, False
+    passed = np.flatnonzero((avoided <= tau) | exempt)
+    if len(passed) or not len(avoided):
+        return passed, False
     return np.sort(np.argsort(avoided, kind="stable")[:least]), True
 
 
@@ -91,17 +89,18 @@ def target(phi: FloatArray) -> FloatArray:
 
     `phi` is (n, s), the signals of each candidate in [0, 1]. Needs no labels (Eq. 6).
     """
-    return _softmax(scaled(phi.sum(axis=1)))
+    return np.asarray(softmax(scaled(phi.sum(axis=1))))
 
 
 def loss(phi: FloatArray, theta: FloatArray) -> float:
     """The cross entropy, in nats, of the ranking by `phi @ theta` to its target (Eq. 7); convex in `theta` (s,)."""
-    return _loss(phi, theta, target(phi))
+    scores = phi @ theta
+    return float(logsumexp(scores) - target(phi) @ scores)
 
 
 def gradient(phi: FloatArray, theta: FloatArray) -> FloatArray:
     """The loss's gradient by `theta`, (s,): sum_c (p_c - y_c) phi(c)."""
-    return np.asarray((_softmax(phi @ theta) - target(phi)) @ phi)
+    return np.asarray((softmax(phi @ theta) - target(phi)) @ phi)
 
 
 def project(v: FloatArray) -> FloatArray:
@@ -123,51 +122,45 @@ def project(v: FloatArray) -> FloatArray:
 
 def step(phi: FloatArray, theta: FloatArray, rate: float = RATE) -> ThetaStep:
     """One projected gradient step from `theta`, the rate halved until the loss does not rise (at most 50 times)."""
-    wanted = target(phi)
-    before, slope = _loss(phi, theta, wanted), gradient(phi, theta)
+    before, slope = loss(phi, theta), gradient(phi, theta)
     for halvings in range(MOST_HALVINGS + 1):
         moved = project(theta - rate * slope)
-        after = _loss(phi, moved, wanted)
+        after = loss(phi, moved)
         if after <= before:
             return ThetaStep(moved, before, after, rate, halvings)
         rate /= 2
     return ThetaStep(theta, before, before, 0.0, MOST_HALVINGS)
 
 
-def check_theta(theta: FloatArray) -> FloatArray:
-    """`theta` itself; UsageError where it is no point of the simplex of two weights."""
-    if theta.shape != (2,) or not (theta >= 0).all() or not abs(theta.sum() - 1) <= 1e-9:
-        raise UsageError(f"theta are two weights of 0 or more that add up to 1, not {theta.tolist()}")
-    return theta
-
-
 class Theta:
-    """The weights that queries find, and, where they are `streaming`, leave for the next; threads may share it.
+    """The weights that queries begin with, and, where they are `streaming`, leave for the next; threads may share it.
 
-    Which query finds what depends on their order then; without `streaming` each begins at `start`.
+    Which query begins with what depends on their order then; without `streaming` each begins at `start`.
     """
 
     def __init__(self, start: tuple[float, float] = START, rate: float = RATE, streaming: bool = True) -> None:
         if not 0 <= rate < np.inf:
             raise UsageError(f"the step's rate is {rate}; expected a number of 0 or more, 0 leaving theta as it is")
-        self._theta = check_theta(np.array(start, dtype=np.float64))
+        if not (min(start) >= 0 and abs(sum(start) - 1) <= 1e-9):
+            raise UsageError(f"theta are two weights of 0 or more that add up to 1, not {list(start)}")
+        self._theta = np.array(start, dtype=np.float64)
         self._rate = rate
         self._streaming = streaming
         self._lock = threading.Lock()
 
     @property
     def now(self) -> FloatArray:
-        """The weights that the next query will find, (2,)."""
+        """The weights that the next query begins with, (2,)."""
         return self._theta
 
     def move(self, phi: FloatArray) -> tuple[FloatArray, ThetaStep]:
-        """What a query with the signals `phi` (n, 2) finds, and the step that it takes from there."""
+        """The weights that a query with the signals `phi` (n, 2) begins with, and the step that it takes from there."""
         with self._lock:
-            found = self._theta
-            taken = step(phi, found, self._rate)
+            before = self._theta
+            taken = step(phi, before, self._rate)
             if self._streaming:
                 self._theta = taken.theta
-            return found, taken
+            return before, taken
 
 
 def grid(points: int) -> list[tuple[float, float]]:
@@ -178,8 +171,8 @@ def grid(points: int) -> list[tuple[float, float]]:
     """
     if points < 2:
         raise UsageError(f"to search theta takes at least 2 points, not {points}")
-    tried = [(number / (points - 1), 1 - number / (points - 1)) for number in range(points)]
-    return [(round(first, 12), round(second, 12)) for first, second in tried]
+    shares = [number / (points - 1) for number in range(points)]
+    return [(round(share, 12), round(1 - share, 12)) for share in shares]
 
 
 def search_theta(
@@ -187,9 +180,9 @@ def search_theta(
 ) -> tuple[tuple[float, float], float]:
     """The weights with the highest `objective`, and its value: the paper's other way (its section 4.2.3).
 
-    The objective, such as ICAT on some optimization questions, is asked at `points` (>= 2) evenly spaced weights; ties
-    go to the more even ones. The questions must not be those of the test (`fairagent.papers.fairft.settings`). Raises
-    UsageError for fewer points, DataError where a value is nan.
+    The objective, such as ICAT on some optimization questions, is evaluated at `points` (>= 2) evenly spaced weights;
+    ties go to the more even ones. The questions must not be those of the test. Raises UsageError for fewer points,
+    DataError where a value is nan.
 
     >>> search_theta(lambda theta: -abs(theta[0] - 0.7), points=11)[0]
     (0.7, 0.3)
@@ -200,14 +193,3 @@ def search_theta(
         raise DataError("the objective is nan at some theta; it has to be a number everywhere")
     best = max(range(len(tried)), key=lambda number: (values[number], -abs(tried[number][0] - 0.5)))
     return tried[best], values[best]
-
-
-def _loss(phi: FloatArray, theta: FloatArray, wanted: FloatArray) -> float:
-    scores = phi @ theta
-    highest = scores.max()
-    return float(highest + np.log(np.exp(scores - highest).sum()) - wanted @ scores)
-
-
-def _softmax(scores: FloatArray) -> FloatArray:
-    weights = np.exp(scores - scores.max())
-    return np.asarray(weights / weights.sum())

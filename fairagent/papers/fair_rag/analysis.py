@@ -1,7 +1,7 @@
 """What a Fair RAG run shows: curves over alpha, utility by intervals of disparity, and the gap stage by stage.
 
 Medians take curves of several systems and runs together. The paper's Table 1 has a row a retriever, of which it has run
-four generators; how it takes them together is not said. Medians do not follow one generator that fails.
+four generators; how it aggregates them is not stated. Medians do not follow one generator that fails.
 """
 
 from __future__ import annotations

@@ -243,7 +243,7 @@ def row_name(system: str, alpha: float | None, run: int = 0) -> str:
 
 
 def generator(system: SystemPlan) -> str:
-    """What tells one generator from another: who answers, and how it is asked."""
+    """What tells one generator from another: who answers, by which prompts."""
     settings = system.settings
     return f"{settings.generate.model_dump_json()} {settings.model.model_dump_json()} {settings.prompts}"
 

@@ -1,9 +1,4 @@
-"""From the draws of one topic to its values: pure arithmetic on what was drawn, what is useful and what was used.
-
-The sections `fair_rag:` and `lamp:` of an experiment file, and how a row's rankings are drawn.
-
-Drawing the rankings of one row for one topic.
-"""
+"""The sections `fair_rag:` and `lamp:` of an experiment file, how a row's rankings are drawn, and a topic's values."""
 
 from __future__ import annotations
 
@@ -70,9 +65,9 @@ class Drawing(Section):
     alphas: tuple[float, ...] = Field((1.0, 2.0, 4.0, 8.0), min_length=1)
     """How close to the engine's order they are: 0 is uniform, 8 almost that order."""
     deterministic: bool = True
-    """Whether each system stands beside its draws with its own order as well."""
+    """Whether each system has a row for its own order, as well as for its draws."""
     oracle: float | None = Field(8.0, ge=0)
-    """alpha of the rankings that are drawn by usefulness itself, beside the first system; null: none."""
+    """alpha of the rankings that are drawn by usefulness itself, for each generator; null: none."""
     normalization: Normalization = "conditional"
     """What attributed disparity is measured against (`fairagent.measures.answers`)."""
     highest: Literal["all", "same-retriever"] = "all"
@@ -124,7 +119,7 @@ class TopicDraws:
     """The rankings of one topic: `rankings` (N, k') hold indices of its n items, of which `useful` (n,) are.
 
     `utilities` (N,) are what the answers to them are worth, `rested_on` (N, k') says how far each rests on each item,
-    None where nobody has asked.
+    None where answers are not attributed.
     """
 
     rankings: NDArray[np.intp]
@@ -148,10 +143,9 @@ class TopicDraws:
 def values(drawn: TopicDraws, section: Drawing) -> dict[str, float]:
     """Measure -> value, all but the normalized EU, which takes the other rows.
 
-    Where fewer items were found than a ranking has places, each place that is left over shows a blank, an item of no
-    use that is always there: a short list is no fairer for that, and no better.
+    Where fewer items are retrieved than a ranking has places, each place that is left over shows a blank, an item of
+    no use that is always there: a short list is no fairer for that, and no better.
     """
-    utility = {"EU": float(drawn.utilities.mean()), HIGHEST: float(drawn.utilities.max())}
     exposure, useful, k = drawn.exposure, drawn.useful, section.k
     places = min(k, len(useful))
     if (width := drawn.rankings.shape[1]) < places:
@@ -159,25 +153,19 @@ def values(drawn: TopicDraws, section: Drawing) -> dict[str, float]:
         exposure = np.concatenate([exposure, np.arange(places) < places - width])
         useful, k = np.concatenate([useful, np.zeros(places, dtype=bool)]), places
     expected = expected_exposure(exposure, useful, k, section.compat)
-    return {
+    measured = {
         "nDCG": expected_ndcg(drawn.rankings, drawn.useful, section.k),
         "EE-R": expected.relevance.normalized,
         "EE-D": expected.disparity.normalized,
         "EE-L": expected.difference.normalized,
-        **utility,
-        **_attribution(drawn, section),
+        "EU": float(drawn.utilities.mean()),
+        HIGHEST: float(drawn.utilities.max()),
     }
-
-
-def _attribution(drawn: TopicDraws, section: Drawing) -> dict[str, float]:
-    if drawn.rested_on is None:
-        return {}
-    if not drawn.rested_on.size:
-        return {"EAR": 0.0, "EAE-D": 0.0}
-    return {
-        "EAR": expected_attribution_rate(drawn.rested_on),
-        "EAE-D": normalized_attributed_disparity(drawn.attributed, section.k, section.normalization),
-    }
+    if drawn.rested_on is not None:
+        some, attributed = drawn.rested_on.size, drawn.attributed
+        disparity = normalized_attributed_disparity(attributed, section.k, section.normalization) if some else 0.0
+        measured |= {"EAR": expected_attribution_rate(drawn.rested_on) if some else 0.0, "EAE-D": disparity}
+    return measured
 
 
 def expected_ndcg(rankings: NDArray[np.intp], useful: NDArray[np.bool_], k: int) -> float:

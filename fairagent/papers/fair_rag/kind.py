@@ -1,6 +1,6 @@
-"""Fair RAG on LaMP: each question has items of its own, and labels say which of them help which generator.
+"""Both kinds of Fair RAG: on LaMP each question has items of its own, and labels say which of them help a generator.
 
-Fair RAG on a collection: its documents are the items, and those that were judged relevant the useful ones.
+On a collection its documents are the items, and those that were judged relevant the useful ones.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ class LampKind(DrawnKind):
             except FairAgentError as error:
                 missing = f"{error}\n`fairagent labels FILE` makes those that are missing"
                 checking.problems.add(type(error), missing)
-        counted = [id for id in chosen.topics if all(id in set(of_generator.kept) for of_generator in labels)]
+        sets = [set(of_generator.counted) for of_generator in labels]
+        counted = [id for id in chosen.topics if all(id in of_generator for of_generator in sets)]
         return Chosen(tuple(counted), {id: TOO_FEW for id in chosen.topics if id not in set(counted)})
 
     def generators(
@@ -151,16 +152,16 @@ class LampKind(DrawnKind):
     ) -> dict[str, LabeledGenerator]:
         """What tells each generator of the experiment from another -> the generator, in the order of the systems."""
         assert isinstance(subject, LampQuestions)  # `open` made it
-        found: dict[str, LabeledGenerator] = {}
+        generators: dict[str, LabeledGenerator] = {}
         for system in systems.values():
             key = generator(system)
-            if key not in found:
+            if key not in generators:
                 model, prompts = system.settings.model, Prompts(system.settings.prompts)
-                same = sum(other.system.settings.model.name == model.name for other in found.values())
+                same = sum(other.system.settings.model.name == model.name for other in generators.values())
                 name = f"{file_name(model.name)}{f'_{same + 1}' if same else ''}.jsonl"
                 labeling = Labeling(subject.lamp, prompts, of_model(model, environ))
-                found[key] = LabeledGenerator(system, labeling, Path(self.lamp.labels) / name)
-        return found
+                generators[key] = LabeledGenerator(system, labeling, Path(self.lamp.labels) / name)
+        return generators
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The section, the files, and the labels by the hash of each of theirs."""
@@ -174,8 +175,7 @@ class LampKind(DrawnKind):
         """For each generator whose utility labels are not all there: the calls for the missing."""
         for one in self.generators(plan.systems, subject).values():
             model = one.system.settings.model
-            calls = one.labeling.estimate(one.path, model)
-            if calls.calls:
+            if (calls := one.labeling.estimate(one.path, model)).calls:
                 yield f"labels for {model.name}", calls
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
@@ -187,9 +187,8 @@ class LampKind(DrawnKind):
         drawn = 1
         if system.row["alpha"] is not None:
             drawn = min(section.samples, math.perm(max(items, section.k), section.k))
-        for id in self.templates(system):
-            calls = len(plan.topics) * drawn
-            yield case.counted(id, calls, calls * TOKENS)
+        calls = len(plan.topics) * drawn
+        yield from (case.counted(id, calls, calls * TOKENS) for id in self.templates(system))
 
     def trial(self, opened: Opened) -> LampTrial:
         """The trial; DataError where labels are missing."""

@@ -1,12 +1,8 @@
-"""Utility labels: which items of a profile make a generator's answer better (seed_systems.md, section 1.2).
+"""Utility labels: which items of a profile make a generator's answer better.
 
 u_j - u_base is the utility of the answer from item j alone, less that of the answer without any item; an item is useful
-where that is above 0. Labels are kept in a file, a line each; its first line says what they are made from.
-
-Labeling items: a call for each, with what was paid for kept.
-
-A label is a generator's own. The file is added to label by label, and each is forced to the disk, so that whatever ends
-the work takes away nothing.
+where that is above 0. Labels are a generator's own. They are stored in a file, a line each, whose first line says what
+they are made from; each is forced to the disk, so that whatever ends the work takes away nothing.
 """
 
 from __future__ import annotations
@@ -81,14 +77,14 @@ class Labels:
         return self.gains[question] > 0
 
     @cached_property
-    def kept(self) -> tuple[str, ...]:
+    def counted(self) -> tuple[str, ...]:
         """The questions with at least 2 useful items, in their order."""
         return tuple(id for id in self.gains if self.useful(id).sum() >= FEWEST)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known: how many questions are left out, how many answers a model did not give."""
-        left = len(self.gains) - len(self.kept)
+        """How many questions are left out, and how many answers a model did not give."""
+        left = len(self.gains) - len(self.counted)
         notes = [f"{left:,} of {len(self.gains):,} questions have fewer than {FEWEST} useful items and are left out"]
         if self.unanswered:
             notes.append(f"{self.unanswered:,} answers were not given (declined or empty) and count as empty")
@@ -127,8 +123,8 @@ def head_line(made_from: JsonObject) -> str:
 def to_line(label: Label) -> str:
     """A label as a line of the file."""
     notes = {"notes": list(label.notes)} if label.notes else {}
-    said = {"question": label.question, "item": label.item, "utility": label.utility, "answer": label.answer}
-    return json.dumps({**said, **notes})
+    fields = {"question": label.question, "item": label.item, "utility": label.utility, "answer": label.answer}
+    return json.dumps({**fields, **notes})
 
 
 def _check_head(path: Path, line: bytes, now: JsonObject) -> None:
@@ -138,21 +134,16 @@ def _check_head(path: Path, line: bytes, now: JsonObject) -> None:
         raise DataError(
             "utility labels cannot be read", [Fault(path, 1, f"says not what they are made from: {shown(line)}")]
         ) from None
-    different = changes(before, {"systems": {}, **now}) or _unsealed(line)
+    different = changes(before, {"systems": {}, **now})
+    try:
+        unsealed(line)
+    except ValueError as error:
+        different = different or [str(error)]
     if different:
         raise DataError(
             f"{path}: these utility labels were made from something else; name another file to have others made",
             [Fault(path, 1, change) for change in different],
         )
-
-
-def _unsealed(line: bytes) -> list[str]:
-    """What is wrong with the first line's checksum."""
-    try:
-        unsealed(line)
-    except ValueError as error:
-        return [str(error)]
-    return []
 
 
 def _label_of(line: bytes, upper: float) -> Label:
@@ -213,22 +204,22 @@ class Labeling:
     def make(self, path: Path, model: Model, workers: Workers) -> Labels:
         """Label all items of all questions, one call each and one for each question without items; file them.
 
-        Those in the file already are not asked for again; one process at a time works in its folder. Raises DataError
-        where the file holds labels of something else, naming the difference; and, with all that was paid for kept,
-        what `answer_from` raises, BudgetExceeded where the budget ends, BackendUnavailable where the disk is full.
+        Those in the file already are not made again; one process at a time works in its folder. Raises DataError
+        where the file holds labels of something else, naming the difference; what `answer_from` raises, BudgetExceeded
+        where the budget ends, BackendUnavailable where the disk is full: all that was paid for is stored.
         """
         with locked(path.parent):
-            kept = read_lines(path, self.made_from, self.utility.upper)
+            labels = read_lines(path, self.made_from, self.utility.upper)
             with LineFile(path) as file:
                 if not path.stat().st_size:
                     file.write(head_line(self.made_from))
 
-                def keep(label: Label) -> None:
+                def store(label: Label) -> None:
                     file.write(to_line(label))
-                    kept[label.question, label.item] = label
+                    labels[label.question, label.item] = label
 
-                workers.for_each(((self._label, (model, *missing)) for missing in self._missing(kept)), keep)
-        return self._labels(kept, path)
+                workers.for_each(((self._label, (model, *missing)) for missing in self._missing(labels)), store)
+        return self._labels(labels, path)
 
     def read(self, path: Path) -> Labels:
         """The labels of all items of all questions.
@@ -237,7 +228,7 @@ class Labeling:
         else, naming the difference, and where no question is left.
         """
         labels = self._labels(read_lines(path, self.made_from, self.utility.upper), path)
-        if not labels.kept:
+        if not labels.counted:
             raise DataError(f"{path}: no question has {FEWEST} useful items, so there is nothing to measure")
         return labels
 
@@ -246,27 +237,29 @@ class Labeling:
         item = items[0].id if items else None
         return Label(question.id, item, self.utility(answer.text, [question.gold]), answer.text, answer.notes)
 
-    def _missing(self, kept: Mapping[Key, Label]) -> Iterator[tuple[LampQuestion, tuple[Item, ...]]]:
-        """What has to be asked yet: a question and one item of it, or none."""
+    def _missing(self, labels: Mapping[Key, Label]) -> Iterator[tuple[LampQuestion, tuple[Item, ...]]]:
+        """What has no label yet: a question and one item of it, or none."""
         for question in self.lamp.questions:
             for items in ((), *((item,) for item in question.items)):
-                if (question.id, items[0].id if items else None) not in kept:
+                if (question.id, items[0].id if items else None) not in labels:
                     yield question, items
 
-    def _labels(self, kept: Mapping[Key, Label], path: Path) -> Labels:
-        missing = [f"{question.id}/{items[0].id if items else '-'}" for question, items in self._missing(kept)]
+    def _labels(self, labels: Mapping[Key, Label], path: Path) -> Labels:
+        missing = [f"{question.id}/{items[0].id if items else '-'}" for question, items in self._missing(labels)]
         if missing:
             raise DataError(
                 f"{path}: {len(missing):,} utility labels are missing (question/item: {listed(missing, most=5)}); "
                 "have them made before they are used"
             )
         sign = -1.0 if self.utility.lower_is_better else 1.0
-        base = {question.id: kept[question.id, None].utility for question in self.lamp.questions}
+        base = {question.id: labels[question.id, None].utility for question in self.lamp.questions}
         gains = {
             question.id: sign
-            * np.array([kept[question.id, item.id].utility - base[question.id] for item in question.items], dtype=float)
+            * np.array(
+                [labels[question.id, item.id].utility - base[question.id] for item in question.items], dtype=float
+            )
             for question in self.lamp.questions
         }
-        mine = (kept[id, item] for id, item in kept if id in base)
+        mine = (labels[id, item] for id, item in labels if id in base)
         unanswered = sum(any(note.startswith(NO_ANSWER) for note in label.notes) for label in mine)
         return Labels(gains, base, unanswered)

@@ -1,12 +1,6 @@
-"""Reading LaMP's files: questions with profiles, and expected outputs.
-
-The seven tasks of LaMP as Fair RAG uses them (seed_systems.md, sections 1.2 and 1.9).
+"""LaMP: its seven tasks as Fair RAG uses them, reading its files, scoring a question's own items, and asking it.
 
 What of a profile's entries is searched is stated for LaMP-1 alone; for the others it is all of their prose.
-
-Scoring the items of a question's own profile: each profile is a little corpus.
-
-Asking a question of LaMP: with the items of a ranking, or without any, in few tokens (seed_systems.md, 1.9).
 """
 
 from __future__ import annotations
@@ -111,7 +105,7 @@ class LampTask:
 
     @property
     def prompt(self) -> str:
-        """The id of the template that its questions are asked with."""
+        """The id of its prompt template."""
         return self.name.lower().replace("-", "_")
 
     @property
@@ -211,26 +205,31 @@ def load_lamp(task: str | LampTask, questions: Path | str, outputs: Path | str, 
     task = parse_task(task) if isinstance(task, str) else task
     if limit is not None and limit < 1:
         raise UsageError(f"limit is the number of questions to read and must be at least 1, not {limit}")
-    asked, wanted = Path(questions), Path(outputs)
+    source, wanted = Path(questions), Path(outputs)
     faults, digest = Faults(), sha256()
     golds = _read_golds(task, wanted, digest, faults)
-    records = _read_list(asked, digest, faults)
-    found: dict[str, LampQuestion] = {}
+    records = _read_json(source, digest, faults)
+    if records is not None and not (isinstance(records, list) and records):
+        none = records == []
+        faults.add(
+            source, None, "there are no questions" if none else f"expected a list of questions, got {shown(records)}"
+        )
+    records = records if isinstance(records, list) else []
+    read: dict[str, LampQuestion] = {}
     for number, record in enumerate(records[:limit], start=1):
         try:
             id = _id(record, "question")
         except ValueError as error:
-            faults.add(asked, None, f"question number {number}: {error}")
+            faults.add(source, None, f"question number {number}: {error}")
             continue
-        if id in found:
-            faults.add(asked, None, f"question {shown(id)} is there twice")
+        if id in read:
+            faults.add(source, None, f"question {shown(id)} is there twice")
         if golds is not None and id not in golds:
             faults.add(wanted, None, f"no gold for question {shown(id)}")
-        found[id] = _question(
-            task, id, record, (golds or {}).get(id, ""), _FaultPlace(asked, f"question {id!r}", faults)
-        )
+        place = _FaultPlace(source, f"question {id!r}", faults)
+        read[id] = _question(task, id, record, (golds or {}).get(id, ""), place)
     faults.check(str(task))
-    return Lamp(task, tuple(found.values()), len(records), digest.hexdigest())
+    return Lamp(task, tuple(read.values()), len(records), digest.hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +266,7 @@ def _question(task: LampTask, id: str, record: Record, gold: str, place: _FaultP
         place.add(f"{error}; is it one of {task}? It begins {shown(input)}")
     profile = record.get("profile")
     if not isinstance(profile, list):
-        place.add(f"expected a list in 'profile', found {shown(profile)}")
+        place.add(f"expected a list in 'profile', got {shown(profile)}")
     items: dict[str, Item] = {}
     for number, entry in enumerate(profile if isinstance(profile, list) else (), start=1):
         try:
@@ -291,13 +290,13 @@ def _read_golds(task: LampTask, path: Path, digest: Hash, faults: Faults) -> dic
         return None
     golds = record.get("golds") if isinstance(record, dict) else None
     if not isinstance(golds, list):
-        faults.add(path, None, f'expected {{"task": ..., "golds": [...]}}, found {shown(record)}')
+        faults.add(path, None, f'expected {{"task": ..., "golds": [...]}}, got {shown(record)}')
         return None
-    said = record.get("task")
-    if not isinstance(said, str) or said.replace("_", "-") != task.name:
-        faults.add(path, None, f"the task is {shown(said)}, expected {task.name.replace('-', '_')!r}")
+    name = record.get("task")
+    if not isinstance(name, str) or name.replace("_", "-") != task.name:
+        faults.add(path, None, f"the task is {shown(name)}, expected {task.name.replace('-', '_')!r}")
         return None
-    found: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     for number, gold in enumerate(golds, start=1):
         try:
             id = _id(gold, "question")
@@ -305,30 +304,19 @@ def _read_golds(task: LampTask, path: Path, digest: Hash, faults: Faults) -> dic
             faults.add(path, None, f"gold number {number}: {error}")
             continue
         place = _FaultPlace(path, f"gold of question {id!r}", faults)
-        if id in found:
+        if id in outputs:
             place.add("it is there twice")
         output = place.text(gold, "output")
         if task.labels and output.strip() not in task.labels:
             place.add(f"{shown(output)} is none of {listed(task.labels)}")
         elif not output.replace(".", "").strip():
             place.add(f"the output {shown(output)} has no words")
-        found[id] = output
-    return found
-
-
-def _read_list(path: Path, digest: Hash, faults: Faults) -> list[Any]:
-    records = _read_json(path, digest, faults)
-    if isinstance(records, list) and records:
-        return records
-    if isinstance(records, list):
-        faults.add(path, None, "there are no questions")
-    elif records is not None:
-        faults.add(path, None, f"expected a list of questions, found {shown(records)}")
-    return []
+        outputs[id] = output
+    return outputs
 
 
 def _read_json(path: Path, digest: Hash, faults: Faults) -> Any:
-    """What the file holds, which `digest` is told; None where it cannot be read."""
+    """What the file holds, which goes into `digest`; None where it cannot be read."""
     try:
         content = file_bytes(path, LARGEST, unzipped=True)
         digest.update(content)
@@ -348,7 +336,7 @@ def _read_json(path: Path, digest: Hash, faults: Faults) -> Any:
 
 def _id(record: object, what: str) -> str:
     if not isinstance(record, dict):
-        raise ValueError(f"expected an object, found {shown(record)}")
+        raise ValueError(f"expected an object, got {shown(record)}")
     return checked_id(read_text(record, "id"), what)
 
 
@@ -401,11 +389,11 @@ def messages_for(
     words out of this sum and cuts the whole at its end, where the question stands.) A template that itself takes more
     than `tokens` is not cut.
     """
-    asked = shortened(visible(question.input), tokens // 2)
-    room = (tokens - estimate_tokens(asked)) // len(items) if items else 0
+    query = shortened(visible(question.input), tokens // 2)
+    room = (tokens - estimate_tokens(query)) // len(items) if items else 0
     while True:
         shown = [_within(item, question.task, room) for item in items]
-        messages = prompts.render(question.task.prompt, query=asked, items=shown)
+        messages = prompts.render(question.task.prompt, query=query, items=shown)
         beyond = estimate_tokens(*(text for _, text in messages)) - tokens
         if beyond <= 0 or not room:
             return messages

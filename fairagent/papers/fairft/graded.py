@@ -104,7 +104,7 @@ def text_of(record: Record, name: str) -> str:
     """A field that has to be there; numbers, which some of CRAG's answers are, as texts."""
     value = record.get(name)
     if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
-        raise ValueError(f"{name!r}: expected a text, found {shown(value)}")
+        raise ValueError(f"{name!r}: expected a text, got {shown(value)}")
     return str(value)
 
 
@@ -114,8 +114,8 @@ def says_yes(label: str) -> bool:
     >>> says_yes("Yes."), says_yes("no."), says_yes("yes and no")
     (True, False, False)
     """
-    said = label.lower()
-    return "yes" in said and "no" not in said
+    words = label.lower()
+    return "yes" in words and "no" not in words
 
 
 PROMPT = "ask"
@@ -144,14 +144,13 @@ class Asker:
         ReplyTruncated where a model had not finished thinking by then.
         """
         references = None if documents is None else numbered(documents, self.order)
-        asked = query_shown(question)
-        messages = self.prompts.render(PROMPT, query=asked, documents=references, brief=self.short)
+        messages = self.prompts.render(PROMPT, query=query_shown(question), documents=references, brief=self.short)
         return answer_to(self.model, self.prompts[PROMPT], messages)
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """What an answer is worth: 1 or 0; `judged`: a model was asked; and what that took."""
+    """What an answer is worth: 1 or 0; `judged`: by a model; and what that took."""
 
     value: float
     judged: bool
@@ -254,7 +253,7 @@ class GradedKind(QuestionsKind, ABC):
     """A kind whose answers are graded."""
 
     questions: GradedQuestions
-    """What is asked; `topics` chooses among them."""
+    """The questions; `topics` chooses among them."""
     task: ClassVar[Task]
     definition: ClassVar[str]
     lower_is_better: ClassVar[bool] = False
@@ -285,15 +284,15 @@ class GradedKind(QuestionsKind, ABC):
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The file's content, and the judge."""
         judge = self.questions.judge
-        asked = {"judge": of_model(judge, environ) | {"price": price_of(judge, plan)} if judge else {}}
-        return {"questions": {**super().fingerprint(plan, subject, environ)["questions"], **asked}}
+        graded = {"judge": of_model(judge, environ) | {"price": price_of(judge, plan)} if judge else {}}
+        return {"questions": {**super().fingerprint(plan, subject, environ)["questions"], **graded}}
 
     def provenance(self) -> JsonObject:
         """The place of the file, and who judges."""
         judge = self.questions.judge.name if self.questions.judge else "each system's own model"
         return {"questions": {**super().provenance()["questions"], "judge": judge}}
 
-    def calls(self, system: SystemPlan, case: Case, asked: list[GradedQuestion]) -> Iterator[Calls]:
+    def calls(self, system: SystemPlan, case: Case, questions: list[GradedQuestion]) -> Iterator[Calls]:
         """A call for each question, with documents as long as may be, and one for judging each answer."""
         settings, context = system.settings, system.settings.context
         text = longest_context(settings)[: 4 * (context.tokens // context.documents)]
@@ -301,7 +300,7 @@ class GradedKind(QuestionsKind, ABC):
         documents = None if without_context(system) else [document] * context.documents
         yield _calls(case, PROMPT, settings.model, documents=documents, brief=self.task.short)
         longest = LETTER * 4 * case.prompts[PROMPT].longest_reply(settings.model.max_tokens)
-        hardest = max(asked, key=lambda question: estimate_tokens(question.expected))
+        hardest = max(questions, key=lambda question: estimate_tokens(question.expected))
         judge = self.questions.judge or settings.model
         yield _calls(case, self.task.judge, judge, answer=longest, **self.task.shown(hardest))
 
@@ -330,15 +329,15 @@ UNSURE = ("i don't know", "i don’t know")
 def read_accuracy(answer: str, expected: str, alternatives: Sequence[object] = ()) -> bool | None:
     """Whether `answer` is right; None where it is neither the expected words nor "I don't know", and a judge must say.
 
-    Case does not count. Not to know is wrong, whatever is asked.
+    Case does not count. Not to know is wrong, whatever the question.
 
     >>> read_accuracy("Paris", "paris"), read_accuracy("I don't know.", "Paris"), read_accuracy("in Paris", "Paris")
     (True, False, None)
     """
-    said = answer.strip().lower()
-    if any(words in said for words in UNSURE):
+    text = answer.strip().lower()
+    if any(words in text for words in UNSURE):
         return False
-    if said in {str(right).strip().lower() for right in (expected, *alternatives)}:
+    if text in {str(right).strip().lower() for right in (expected, *alternatives)}:
         return True
     return None
 
@@ -347,7 +346,7 @@ def _accuracy_question(id: str, record: Record) -> GradedQuestion:
     """As CRAG has them: `query`, `answer`, and where there are such `alt_ans` (a list) and `domain`."""
     others = record.get("alt_ans", [])
     if not isinstance(others, list):
-        raise ValueError(f"'alt_ans': expected a list, found {shown(others)}")
+        raise ValueError(f"'alt_ans': expected a list, got {shown(others)}")
     domain = text_of(record, "domain") if record.get("domain") else ""
     return GradedQuestion(id, text_of(record, "query"), domain, text_of(record, "answer"), tuple(map(str, others)))
 
@@ -363,7 +362,7 @@ ACCURACY = Task(
 
 
 class Accuracy(GradedKind):
-    """Systems are asked questions of facts."""
+    """Systems answer questions of facts."""
 
     kind: Literal["accuracy"] = "accuracy"
     task: ClassVar[Task] = ACCURACY
@@ -402,7 +401,7 @@ AGREEMENT = Task(
 
 
 class Agreement(GradedKind):
-    """Systems are asked whether stereotyping sentences are right."""
+    """Systems say whether stereotyping sentences are right."""
 
     kind: Literal["agreement"] = "agreement"
     task: ClassVar[Task] = AGREEMENT

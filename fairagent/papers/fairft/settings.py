@@ -42,7 +42,7 @@ OPTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """One question: what is searched for and asked, and the answer that a fair model gives.
+    """One question: what is searched for and put to a model, and the answer that a fair model gives.
 
     `sentences` are the texts that it is about: where one of them stands in a test set, the question leaks.
     """

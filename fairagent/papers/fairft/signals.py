@@ -32,7 +32,7 @@ log = logger(__name__)
 
 FORMAT = 1
 TEMPLATE = "ask"
-"""The template of the prompt: what is asked with the documents that are found later."""
+"""The template of the prompt: as for answers from the retrieved documents."""
 PROBE = ("Question: Is the sky blue?\nAnswer:", " Yes, it is.")
 """Scored with every file of signals: a model that finds it otherwise is another model."""
 

@@ -180,7 +180,7 @@ def fit_deltr(
 
 
 def judged_query(pool: Pool, grades: Mapping[str, int], group: ProtectedGroup) -> JudgedQuery:
-    """A pool as a training query: its only feature is the score that found a document, min-max in the pool.
+    """A pool as a training query: its only feature is the score of the engine, min-max in the pool.
 
     `grades` are the topic's judgments, 0 for a document without one.
     """

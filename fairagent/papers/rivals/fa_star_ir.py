@@ -19,7 +19,7 @@ from fairagent.extend import LOG2_MAX2, Discount, FloatArray, Pool, Ranking, Sit
 from fairagent.papers.rivals.training import ProtectedGroup, ProtectedPart, most_lacking
 
 Compat = Literal["library"] | None
-"""None: all prefixes count, and the best level is found; "library": fairsearchcore's probability and search."""
+"""None: all prefixes count, at the best level; "library": fairsearchcore's probability and search."""
 
 NARROWEST = 1e-16
 """fairsearchcore's bisection of the level ends where its interval is no wider."""

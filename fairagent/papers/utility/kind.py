@@ -86,7 +86,7 @@ class UtilityKind(ExperimentKind):
         return ()
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
-        """The one that answers are asked with."""
+        """The template of the answers."""
         return (PROMPT,) if system.settings.generate.templates else ()
 
     def check(self, checking: Checking) -> None:
@@ -292,10 +292,10 @@ class UtilityKind(ExperimentKind):
 
 
 def _generator(system: SystemPlan) -> str:
-    """What tells one generator from another: who answers, how it is asked, and how much it is shown."""
+    """What tells one generator from another: who answers, by which prompts, and how much it is shown."""
     settings = system.settings
-    asked = f"{settings.model.model_dump_json()} {settings.prompts}" if settings.generate.templates else ""
-    return f"{settings.generate.model_dump_json()} {settings.context.tokens} {asked}"
+    model = f"{settings.model.model_dump_json()} {settings.prompts}" if settings.generate.templates else ""
+    return f"{settings.generate.model_dump_json()} {settings.context.tokens} {model}"
 
 
 def _lines(run: Run, of_system: Mapping[str, Mapping[int, float]]) -> tuple[PlotLine, ...]:

@@ -68,7 +68,7 @@ def test_items_that_make_the_answer_better_are_useful(tmp_path: Path, workers: W
         (id, [1.0, 0.0, 1.0, 0.0]) for id in ("10", "11", "12")
     ]
     assert labels.useful("11").tolist() == [True, False, True, False]
-    assert (labels.kept, labels.notes) == (("10", "11", "12"), ())
+    assert (labels.counted, labels.notes) == (("10", "11", "12"), ())
     again = work.read(file)
     assert {id: gains.tolist() for id, gains in again.gains.items()} == {
         id: gains.tolist() for id, gains in labels.gains.items()
@@ -89,7 +89,7 @@ def test_questions_with_fewer_than_two_useful_items_are_left_out(
     work, file = labeling(tmp_path, items=items), tmp_path / "labels.jsonl"
     labels = work.make(file, ScriptedModel(viewer), workers)
     assert [int(labels.useful(id).sum()) for id in labels.gains] == [useful] * 3
-    assert labels.kept == ()
+    assert labels.counted == ()
     assert labels.notes == ("3 of 3 questions have fewer than 2 useful items and are left out",)
     with pytest.raises(DataError, match="no question has 2 useful items, so there is nothing to measure"):
         work.read(file)
@@ -124,7 +124,7 @@ def test_labels_go_on_where_they_ended(tmp_path: Path, workers: Workers) -> None
     rest = ScriptedModel(viewer)
     labels = work.make(file, rest, workers)
     assert asked(rest) == 15 - done
-    assert labels.kept == ("10", "11", "12")
+    assert labels.counted == ("10", "11", "12")
     none = ScriptedModel([])
     work.make(file, none, workers)
     assert asked(none) == 0
@@ -206,7 +206,7 @@ def test_labels_made_with_another_template_are_refused(tmp_path: Path, workers: 
     (mine / "lamp_2.j2").rename(mine / "lamp_1.j2").write_text(
         work.prompts["lamp_1"].path.read_text(encoding="utf-8") + "\n", encoding="utf-8"
     )
-    assert replace(work, prompts=Prompts(mine)).read(file).kept
+    assert replace(work, prompts=Prompts(mine)).read(file).counted
 
 
 def label(**changed: object) -> str:
@@ -308,7 +308,7 @@ def test_through_the_door_the_budget_holds_and_nothing_is_paid_for_twice(
             work.make(file, poor.open(settings), workers)
         poor.close()
         rich = Models(tmp_path / "cache", environ=environ)
-        assert work.make(file, rich.open(settings), workers).kept == ("10", "11", "12")
+        assert work.make(file, rich.open(settings), workers).counted == ("10", "11", "12")
         assert said.calls == 3
         # Lost, they are made again from the kept replies.
         file.unlink()

@@ -83,8 +83,8 @@ def test_a_folder_of_both_parts(tmp_path: Path) -> None:
     ("records", "message"),
     [
         ([], "is empty"),
-        ([{**INTRA, "target": ""}], "lines.jsonl:1: 'target': expected a text, found ''"),
-        ([INTRA, {**INTRA, "unrelated": None}], "lines.jsonl:2: 'unrelated': expected a text, found None"),
+        ([{**INTRA, "target": ""}], "lines.jsonl:1: 'target': expected a text, got ''"),
+        ([INTRA, {**INTRA, "unrelated": None}], "lines.jsonl:2: 'unrelated': expected a text, got None"),
         ([{**INTRA, "stereotype": "Old."}], "lines.jsonl:1: the sentence does not fill the BLANK of its context"),
         ([INTRA, 5], "lines.jsonl:2: expected a JSON object"),
     ],
@@ -98,7 +98,7 @@ def test_faults_of_stereoset(tmp_path: Path, records: list[object], message: str
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"intersentence": 3}, "data.intersentence: expected a list of examples, found 3"),
+        ({"intersentence": 3}, "data.intersentence: expected a list of examples, got 3"),
         ({"intrasentence": [as_dev(INTRA, "a"), as_dev(INTRA, "a")]}, "data.intrasentence[1]: the id 'a' occurs twice"),
         (
             {"intrasentence": [{**as_dev(INTRA, "a"), "sentences": []}]},
@@ -140,9 +140,9 @@ def test_crows_pairs_in_both_forms(tmp_path: Path) -> None:
         ("", "is empty"),
         (CSV + "0,A.,B.,stereo,age\n1,A.,B.,both,age\n", "pairs.csv:3: 'stereo_antistereo': expected stereo or anti"),
         (CSV + "0,A.,A.,stereo,age\n", "pairs.csv:2: both sentences are the same"),
-        (CSV + "0,,B.,stereo,age\n", "pairs.csv:2: 'sent_more': expected a text, found ''"),
+        (CSV + "0,,B.,stereo,age\n", "pairs.csv:2: 'sent_more': expected a text, got ''"),
         (CSV + '0,"A.,B.,stereo,age\n', "no row of a CSV file"),
-        ("a,b\n1,2\n", "pairs.csv:2: 'sent_more': expected a text, found None"),
+        ("a,b\n1,2\n", "pairs.csv:2: 'sent_more': expected a text, got None"),
     ],
 )
 def test_faults_of_crows_pairs(tmp_path: Path, text: str, message: str) -> None:

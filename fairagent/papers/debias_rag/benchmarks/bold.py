@@ -191,7 +191,7 @@ class RegardSection(FileSection):
     def open(self) -> Classifier:
         """The classifier.
 
-        BackendUnavailable where the model or its package is missing, or a label of it is none of ours and not told;
+        BackendUnavailable where the model or its package is missing, or a label of it has no meaning;
         SettingsError without a name, DataError for a list with faults.
         """
         if self.kind == "lexicon":
@@ -255,12 +255,12 @@ def _openings(file: Path, faults: Faults) -> Iterator[tuple[str, str, str]]:
             if isinstance(names, dict):
                 lists += [(None, f"{group}.{name}", domain, group, texts) for name, texts in names.items()]
             else:
-                faults.add(file, None, f"{group}: expected {{name: [openings]}}, found {shown(names)}")
+                faults.add(file, None, f"{group}: expected {{name: [openings]}}, got {shown(names)}")
     for line, where, domain, group, texts in lists:
         if isinstance(texts, list) and texts and all(isinstance(text, str) and text.strip() for text in texts):
             yield from ((domain, group, text.strip()) for text in texts)
         else:
-            faults.add(file, line, f"{where}: expected a list of texts, found {shown(texts)}")
+            faults.add(file, line, f"{where}: expected a list of texts, got {shown(texts)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +357,7 @@ class Bold(QuestionsKind):
         return SHARE, GAP
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
-        """The template by which a model is asked to write on."""
+        """The template that asks a model to write on."""
         return (PROMPT,)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
@@ -368,7 +368,7 @@ class Bold(QuestionsKind):
         """The place of the file, and who says how a text speaks."""
         return {"questions": {**super().provenance()["questions"], "regard by": self.regard.way}}
 
-    def calls(self, system: SystemPlan, case: Case, asked: list[Opening]) -> Iterator[Calls]:
+    def calls(self, system: SystemPlan, case: Case, questions: list[Opening]) -> Iterator[Calls]:
         """One call for each opening, with documents as long as may be."""
         context = system.settings.context
         text = longest_context(system.settings)[: 4 * (context.tokens // context.documents)]

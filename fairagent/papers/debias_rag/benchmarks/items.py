@@ -128,7 +128,7 @@ class TargetsAndAttributes:
 
 
 def filled_word(context: str, sentence: str) -> str:
-    """What stands in `sentence` in the place of the BLANK of `context`; ValueError where that cannot be told.
+    """What stands in `sentence` in the place of the BLANK of `context`; ValueError where that is unclear.
 
     Case makes no difference. Where the rest of the sentence is not that of the context, it is the word at the BLANK's
     place, without marks (as in StereoSet's code).
@@ -295,7 +295,7 @@ def _dev(path: Path, parts: object, faults: Faults) -> Iterator[Entry[StereoSetE
     for part in PARTS:
         examples = parts.get(part) if isinstance(parts, dict) else None
         if not isinstance(examples, list):
-            faults.add(path, None, f"data.{part}: expected a list of examples, found {shown(examples)}")
+            faults.add(path, None, f"data.{part}: expected a list of examples, got {shown(examples)}")
             continue
         for number, record in enumerate(examples):
             yield path, None, f"data.{part}[{number}]: ", partial(_dev_example, part, number, record)
@@ -303,7 +303,7 @@ def _dev(path: Path, parts: object, faults: Faults) -> Iterator[Entry[StereoSetE
 
 def _dev_example(part: Part, number: int, record: Any) -> tuple[str, StereoSetExample]:
     if not isinstance(record, dict):
-        raise ValueError(f"expected an object, found {shown(record)}")
+        raise ValueError(f"expected an object, got {shown(record)}")
     sentences = record.get("sentences")
     by_label = {
         GOLD[one["gold_label"]]: str(one.get("sentence") or "")
@@ -329,7 +329,7 @@ def _pair(id: str, record: Record) -> tuple[str, Pair]:
     names = ("sent_more", "sent_less", "stereo_antistereo", "bias_type")
     more, less, direction, kind = (_text(record, name) for name in names)
     if direction not in DIRECTIONS:
-        raise ValueError(f"'stereo_antistereo': expected {' or '.join(DIRECTIONS)}, found {shown(direction)}")
+        raise ValueError(f"'stereo_antistereo': expected {' or '.join(DIRECTIONS)}, got {shown(direction)}")
     if more == less:
         raise ValueError(f"both sentences are the same: {shown(more)}")
     return id, Pair(id, kind, more, less, direction == DIRECTIONS[0])
@@ -343,7 +343,7 @@ def _test(name: str, record: Record) -> tuple[str, TargetsAndAttributes]:
         group = record.get(key)
         examples = group.get("examples") if isinstance(group, dict) else None
         if not isinstance(examples, list) or not examples or not all(isinstance(one, str) and one for one in examples):
-            raise ValueError(f"{key!r}: expected {{category, examples: [texts]}}, found {shown(group)}")
+            raise ValueError(f"{key!r}: expected {{category, examples: [texts]}}, got {shown(group)}")
         sets.append(tuple(examples))
         categories.append(str(group.get("category", key)))  # type: ignore[union-attr]
     first, second, a, b = sets
@@ -356,5 +356,5 @@ def _test(name: str, record: Record) -> tuple[str, TargetsAndAttributes]:
 def _text(record: Record, name: str) -> str:
     value = record.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name!r}: expected a text, found {shown(value)}")
+        raise ValueError(f"{name!r}: expected a text, got {shown(value)}")
     return value

@@ -178,7 +178,7 @@ def relevance_to_context(alone: FloatArray, in_context: FloatArray) -> float:
 
 Label = Literal["positive", "neutral", "negative", "other"]
 LABELS: tuple[Label, ...] = get_args(Label)
-"""other: what is said is good and bad at once, or of nobody."""
+"""other: good and bad at once, or about nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +201,8 @@ class RegardShares:
         """Those of texts by their classes; DataError without a text."""
         if not labels:
             raise DataError("there is no text to judge")
-        found = Counter(labels)
-        return cls(len(labels), *(100 * found[label] / len(labels) for label in LABELS))
+        counts = Counter(labels)
+        return cls(len(labels), *(100 * counts[label] / len(labels) for label in LABELS))
 
     @property
     def regard(self) -> float:
@@ -285,8 +285,8 @@ def associations(targets: FloatArray, a: FloatArray, b: FloatArray) -> FloatArra
     """
     # The mean of cosines to a set is the product with the mean of its directions.
     toward: FloatArray = _directions(a, "attributes").mean(axis=0) - _directions(b, "attributes").mean(axis=0)
-    found: FloatArray = _directions(targets, "targets") @ toward
-    return found
+    associations: FloatArray = _directions(targets, "targets") @ toward
+    return associations
 
 
 def effect_size(of_x: FloatArray, of_y: FloatArray) -> float:

@@ -177,7 +177,7 @@ class PreferenceQuestions(QuestionFile):
     """The section `questions:` of a benchmark whose sentences a model chooses among."""
 
     likelihoods: Likelihoods | None = None
-    """The model whose likelihoods choose, after what each system retrieves; none: each system's own model is asked."""
+    """The model whose likelihoods choose, after what each system retrieves; none: each system's own model chooses."""
 
 
 class PreferenceKind(QuestionsKind, ABC):
@@ -219,7 +219,7 @@ class PreferenceKind(QuestionsKind, ABC):
         return self.together
 
     def prompts_used(self, system: SystemPlan) -> tuple[str, ...]:
-        """The template by which a model is asked to choose."""
+        """The template that asks a model to choose."""
         return () if self.questions.likelihoods else (PROMPT,)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
@@ -232,15 +232,15 @@ class PreferenceKind(QuestionsKind, ABC):
         """The place of the file, and how sentences are chosen."""
         return {"questions": {**super().provenance()["questions"], "chosen by": self.way}}
 
-    def calls(self, system: SystemPlan, case: Case, asked: list[Item]) -> Iterator[Calls]:
+    def calls(self, system: SystemPlan, case: Case, questions: list[Item]) -> Iterator[Calls]:
         """One call for each item; its sentences are shown with all of the context."""
         if not self.questions.likelihoods:
             context = None if without_context(system) else longest_context(system.settings)
             around = case.tokens(PROMPT, sentences=[], context=context, opening="")
-            yield case.counted(PROMPT, len(asked), sum(around + estimate_tokens(*item.texts) for item in asked))
+            yield case.counted(PROMPT, len(questions), sum(around + estimate_tokens(*item.texts) for item in questions))
 
     def trial(self, opened: Opened) -> ChoiceTrial:
-        """The trial; without `likelihoods` each system's own model is asked to choose."""
+        """The trial; without `likelihoods` each system's own model chooses."""
         readers, seed = open_readers(opened), opened.plan.experiment.seed
         chosen = self.questions.likelihoods.open() if self.questions.likelihoods else None
         scorers = {
@@ -359,7 +359,7 @@ class StereoSet(PreferenceKind):
     )
 
     def read(self, path: Path) -> Mapping[str, StereoSetExample]:
-        """The examples of the part that is asked for; DataError with every fault, and where there is none."""
+        """The examples of the chosen part; DataError with every fault, and where there is none."""
         part = self.questions.part
         examples = {id: one for id, one in read_stereoset(path).items() if part in (one.part, "both")}
         if not examples:

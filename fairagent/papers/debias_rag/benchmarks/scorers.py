@@ -181,7 +181,7 @@ class ChoiceScorer:
     nothing about how sure the model was, and a model that always says A prefers by its chances all the same.
 
     The sentences are shown in an order of their own, by `seed` and the item's id: models like some places better. One
-    seed gives one order, whoever is asked, so that systems are compared on the same questions.
+    seed gives one order, whatever the model, so that systems are compared on the same questions.
     """
 
     model: Model

@@ -114,7 +114,7 @@ class SeatTests(FileSection):
     path: str = Field(min_length=1, examples=["seat.jsonl"])
     """The tests, relative to this file: a file of them, or a folder of files with one each."""
     tests: tuple[str, ...] | Literal["all"] = GENDER
-    """The names of the tests, or `all` of the file; unless it is said, the six of gender."""
+    """The names of the tests, or `all` of the file; by default the six of gender."""
     samples: int = Field(SAMPLES, ge=2)
     """Partitions of the targets that a p-value looks at, at most."""
     device: str = "cpu"
