@@ -27,7 +27,7 @@ from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build_answerer
 from fairagent.search.sampled import Sampled
 from fairagent.settings import Settings
-from fairagent.types import Answer, Debiased, Document, Filtered, Group, Query, Removal, Topic, Usage, Verdict
+from fairagent.types import Answer, Debiased, Document, Filtered, Group, Query, Removal, Usage, Verdict
 
 SKEWED = {"q": "m1 m2 m3 f1 f2"}
 NOTHING = Usage()
@@ -139,20 +139,10 @@ def test_the_generator_hears_the_words_of_the_topic_but_not_those_for_a_group() 
     assert str(writer.given[0][0]) == "q"
 
 
-def test_an_answer_is_told_while_it_is_written() -> None:
-    told: list[str] = []
-    answering(Writer()).answer("q", told.append)
-    assert told == ["written"]
-
-
 def test_usage_is_that_of_all_parts() -> None:
     refiner = Proposals(refinement("", usage=Usage(1, 100, 10, 0.5, 1.0)))
     made = answering(Writer(usage=Usage(1, 5, 6, 0.25, 2.0)), filter=Without(usage=Usage(8, 3, 4)), refiner=refiner)
     assert made.answer("q").usage == Usage(10, 108, 20, 0.75, 3.0)
-
-
-def test_a_topic_is_answered_as_its_query() -> None:
-    assert answering(Writer()).answer(Topic("T1", "q")).query == Query("q", "T1")
 
 
 # --- debiasing --------------------------------------------------------------------------------------------------
@@ -192,12 +182,6 @@ def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() ->
     assert "theta moved by 0.0000, from (0.5000, 0.5000) to (0.5000, 0.5000)" in told
 
 
-def test_debiasing_alone_gives_a_context_where_nothing_is_retrieved() -> None:
-    result = answering(Writer(), Library({"q": ""}), debiasing=Debias()).answer("q")
-    assert [hit.id for hit in result.context] == ["fair:a"]
-    assert result.notes == ()
-
-
 def test_what_debiasing_says_is_in_the_record() -> None:
     record = answer_record(answering(Writer(), debiasing=Debias()).answer("q"))
     assert record["debiasing"]["placed"] == ["fair:a"]
@@ -220,24 +204,11 @@ def test_no_document_survives_the_filter() -> None:
     assert shares(result.attribution.exposures) == shares(result.attribution.retrieved) == [[0.0, 0.0]]
 
 
-def test_without_a_model_an_emptied_context_gives_no_answer_and_says_why() -> None:
-    result = answering(ExtractiveGenerator(), filter=Without("m1", "m2", "m3", "f1", "f2")).answer("q")
-    assert result.answer.text == ""
-    assert "No answer: the filter left none of 5 documents" in answer_text(result)
-
-
 def test_with_a_model_an_emptied_context_is_asked_about_with_empty_references() -> None:
     model = ScriptedModel(["Nothing is known."])
     made = answering(LlmGenerator(model, Prompts()), filter=Without("m1", "m2", "m3", "f1", "f2"))
     assert made.answer("q").answer.text == "Nothing is known."
     assert "[]" in model.requests[0].messages[-1][1]
-
-
-def test_an_empty_ranking() -> None:
-    result = answering(ExtractiveGenerator(), Library({"q": ""}), filter=Without()).answer("q")
-    assert (result.context, result.answer.text, result.removed[0].seen) == ((), "", 0)
-    assert result.notes == ("the query retrieves nothing, so there is no context",)
-    assert "No answer: the query retrieves nothing" in answer_text(result)
 
 
 def test_documents_longer_than_the_context() -> None:
@@ -275,11 +246,6 @@ def test_a_generator_that_cites_what_is_not_there() -> None:
 def test_an_engine_without_texts() -> None:
     with pytest.raises(UsageError, match="Engine keeps no texts"):
         answering(Writer(), Engine(SKEWED)).answer("q")
-
-
-def test_an_agent_without_an_answerer() -> None:
-    with pytest.raises(UsageError, match="no answerer"):
-        agent(Library(SKEWED), Proposals()).answer("q")
 
 
 def test_what_is_missing_is_said_before_the_search() -> None:
@@ -349,11 +315,6 @@ def test_the_parts_are_those_of_the_settings() -> None:
     assert isinstance(made.attributor, JudgeAttributor)
     assert (made.contexts.documents, made.contexts.tokens) == (3, 500)
     assert build_answerer(site(attribute="none")).attributor is None
-
-
-def test_entailment_needs_a_model_that_is_named() -> None:
-    with pytest.raises(SettingsError, match=r"attribute: \{encoder"):
-        build_answerer(site(attribute="nli"))
 
 
 @pytest.mark.usefixtures("no_variables")

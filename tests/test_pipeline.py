@@ -35,7 +35,7 @@ from fairagent.search.pipeline import (
     with_settings,
 )
 from fairagent.search.refine.feedback import FeedbackRefiner
-from fairagent.search.rerank.base import Pool, pool_of
+from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker
 from fairagent.search.rerank.similarity import GraphReranker, MMRReranker
@@ -212,33 +212,6 @@ def test_okapi_is_of_questions_alone(opened: Callable[..., Any]) -> None:
         opened(profile="engine", engine="okapi")
 
 
-def test_what_the_engine_profile_serves_is_the_engines_list(opened: Callable[..., Any]) -> None:
-    agent = opened(profile="engine")
-    expected = agent.retriever.search(Query(QUERY), 6)
-    found = agent.search(QUERY).ranking
-    assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
-    assert (agent.loop, agent.reranker) == (None, None)
-
-
-def test_a_chain_is_what_its_parts_give(opened: Callable[..., Any]) -> None:
-    chain = opened(profile="engine", rerank=[{"kind": "cross-encoder", "scorer": "shortest"}, {"fairness": 1}])
-    alone = opened(profile="engine", rerank={"kind": "cross-encoder", "scorer": "shortest"}, n=20)
-    pool = pool_of(Query(QUERY), alone.search(QUERY).ranking, chain.find(QUERY, 6).meter, 6)
-    reranker = chain.reranker
-    assert isinstance(reranker, ChainReranker)
-    assert chain.search(QUERY).ranking.ids == reranker.rerankers[1].rerank(pool).ids
-
-
-def test_drawn_rankings(opened: Callable[..., Any]) -> None:
-    agent = opened(profile="fair-rag", sampling={"seed": 3})
-    assert isinstance(agent, Sampled)
-    assert (agent.alpha, agent.settings.n) == (1.0, 6)
-    drawn = {agent.search(QUERY).ranking.ids for _ in range(10)}
-    assert len(drawn) > 1
-    again = opened(profile="fair-rag", sampling={"seed": 3})
-    assert {again.search(QUERY).ranking.ids for _ in range(10)} == drawn
-
-
 def test_a_part_of_ones_own_may_be_given_as_a_value(opened: Callable[..., Any]) -> None:
     class Backwards(Part):
         kind: str = "backwards"
@@ -311,7 +284,7 @@ def test_an_index_is_opened_once_however_many_parts_read_it(made: Path, collecti
     agent = build(site)
     assert refiner_of(agent).source is agent.retriever
     assert isinstance(agent.reranker, MMRReranker)
-    assert agent.reranker.similarity.source is agent.retriever  # type: ignore[attr-defined]
+    assert agent.reranker.similarity.args == (agent.retriever,)  # type: ignore[attr-defined]
     assert build(with_settings(site, Settings(rerank="fused"))).retriever is agent.retriever
     assert build(with_settings(site, Settings(engine={"kind": "bm25", "k1": 2}))).retriever is not agent.retriever
     close_all(site.memo)
@@ -447,12 +420,6 @@ def test_what_looks_at_no_groups_is_served_where_there_are_none(bare: Callable[.
     assert (answered.attribution.exposures, answered.removed) == ((), ())
 
 
-def test_drawing_needs_no_groups(bare: Callable[..., Any]) -> None:
-    agent = bare(profile="fair-rag")
-    assert agent.search(QUERY).trace.draw.request == 0
-    assert agent.sample(QUERY, 5).rankings.shape == (5, 6)
-
-
 def test_a_dimension_or_a_group_that_there_is_not(opened: Callable[..., Any]) -> None:
     with pytest.raises(UsageError, match="no dimension 'age'; there are: gender, era"):
         opened(dimensions=("age",))
@@ -478,11 +445,6 @@ def test_what_is_not_there(made: Path, collection: Collection, tmp_path: Path) -
             refine="llm",
             model={"base_url": "http://127.0.0.1:1/v1"},
         )
-
-
-def test_who_reads_terms_needs_an_engine_that_tells_them(opened: Callable[..., Any]) -> None:
-    with pytest.raises(UsageError, match="engine rm3: 'oracle' does not tell which terms"):
-        opened(engine={"kind": "rm3", "engine": "oracle"})
 
 
 def test_the_check_of_groups_is_for_sites_as_well(made: Path, collection: Collection) -> None:

@@ -62,22 +62,6 @@ def test_the_trace_is_about_what_is_served() -> None:
     assert "drawn" in story_text(result.trace)
 
 
-def test_the_settings_say_whether_it_draws() -> None:
-    made = served(drawing(sampling={"alpha": 2.0}).agent)
-    assert isinstance(made, Sampled)
-    assert made.alpha == 2
-    assert made.settings is made.agent.settings
-    assert made.search("q").ranking.ids == drawing(alpha=2.0).search("q").ranking.ids
-
-
-def test_two_that_draw_from_one_agent_count_their_own_requests() -> None:
-    agent = drawing().agent
-    one, other = Sampled(agent, 1.0), Sampled(agent, 1.0)
-    expected = [one.search("q").ranking.ids for _ in range(3)]
-    assert [other.search("q").ranking.ids for _ in range(3)] == expected
-    assert agent.search("q").trace.draw is None
-
-
 def test_it_draws_from_the_pool() -> None:
     made = drawing(alpha=0.0, sampling={"pool": 6})
     shown = {id for _ in range(100) for id in made.search("q").ranking.ids}
@@ -110,11 +94,6 @@ def test_samples_come_from_one_run_of_the_loop() -> None:
     made.search("q")
     assert made.sample("q", 50).rankings.tolist() == samples.rankings.tolist()
     assert made.sample(Query("q", "another topic"), 50).rankings.tolist() != samples.rankings.tolist()
-
-
-def test_fewer_samples_than_one() -> None:
-    with pytest.raises(UsageError, match="1 or more"):
-        drawing().sample("q", 0)
 
 
 def test_the_candidates_and_their_head() -> None:

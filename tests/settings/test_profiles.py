@@ -7,15 +7,11 @@ from typing import Any
 
 import pytest
 
-from fairagent.answer.filtering import FairFilterConfig
 from fairagent.errors import SettingsError
-from fairagent.papers.debias_rag.stage import DebiasRAGConfig
 from fairagent.papers.rivals.dlf import DLFConfig
 from fairagent.retrieve.bm25.part import BM25Config
-from fairagent.retrieve.vectors import DenseConfig
 from fairagent.search.loop.config import FairQRConfig
 from fairagent.search.pipeline import resolve
-from fairagent.search.refine.feedback import FeedbackConfig
 from fairagent.search.refine.llm import LlmConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import ChainConfig, FusedRerankConfig, OriginalConfig
@@ -52,14 +48,6 @@ def test_the_engine_alone() -> None:
     assert (chosen.expansion.documents, chosen.loops, chosen.sees_groups) == (0, False, False)
 
 
-def test_the_engine_with_labeled_documents_first() -> None:
-    chosen = loaded("labeled")
-    assert chosen.rerank == ExposureConfig(fairness=0, unlabeled=1)
-    assert chosen.unknown == "ignore"
-    rest = {"profile": "engine", "rerank": chosen.rerank, "unknown": "ignore"}
-    assert chosen.model_dump(exclude=set(rest)) == loaded("engine").model_dump(exclude=set(rest))
-
-
 def test_fair_qr() -> None:
     chosen = loaded("fair-qr")
     assert (chosen.engine, chosen.loop, chosen.loops) == (BM25Config(), FairQRConfig(), True)
@@ -72,15 +60,6 @@ def test_fair_rag() -> None:
     chosen = loaded("fair-rag")
     assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.n, chosen.context.documents) == (1.0, 100, 5, 5)
     assert not chosen.sees_groups
-
-
-def test_fair_filter_fairft_and_debias_rag() -> None:
-    chosen = loaded("fair-filter")
-    assert (chosen.filter, chosen.context.documents) == (FairFilterConfig(batch=1, utility=True), 5)
-    assert loaded("fairft", engine={"encoder": "trained"}).engine == DenseConfig(encoder="trained")
-    assert loaded("debias-rag", debias={"library": "a.jsonl"}).debias == DebiasRAGConfig(
-        library="a.jsonl", k=3, tau=0.9
-    )
 
 
 def test_offline_is_the_default_but_for_its_name() -> None:
@@ -127,17 +106,6 @@ def test_a_profile_in_a_higher_layer_beats_values_in_a_lower_one(tmp_path: Path)
     assert (chosen.n, chosen.depth, chosen.loop.kind) == (5, 70, "none")
     # A section is merged key by key, a profile's as well.
     assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.sampling.seed) == (1.0, 10, 3)
-
-
-def test_of_two_profiles_both_are_laid_and_the_higher_one_is_the_name(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text("profile: fair-rag\n", encoding="utf-8")
-    chosen = load_settings(file, {"profile": "fair-filter"}, {})
-    assert (chosen.profile, chosen.filter.kind, chosen.sampling.alpha, chosen.n) == ("fair-filter", "fair", 1.0, 5)
-
-
-def test_no_profile_again(tmp_path: Path) -> None:
-    assert loaded("fair-rag") != load_settings(overrides={"profile": ""}, environ={})
 
 
 def test_settings_made_by_hand_lie_over_their_profile() -> None:
@@ -231,18 +199,6 @@ def test_a_key_that_no_part_of_a_chain_has(model: dict[str, str]) -> None:
     for broken in (5, {"kind": "chain", "parts": 5}, [5], [{"kind": "mrr"}]):
         with pytest.raises(SettingsError, match="rerank"):
             load_settings(overrides=lay({"rerank": broken}, {"rerank": {"relevance": 0.3}}), environ={})
-
-
-def test_a_key_of_the_kind_below_is_a_fault_of_the_kind_above() -> None:
-    with pytest.raises(SettingsError, match=r"rerank\.relevance: unknown key of re-ranker 'fused'; mmr has it"):
-        load_settings(overrides=lay({"rerank": "fused"}, {"rerank": {"relevance": 0.3}}), environ={})
-
-
-def test_parts_of_a_profile_are_laid_over_in_the_same_way() -> None:
-    found = loaded("fair-qr", refine={"keyword_weight": 2}).refine
-    assert found == LlmConfig(drift=100, keyword_weight=2, on_error="keep")
-    assert loaded("fair-qr", refine="feedback").refine == FeedbackConfig()
-    assert loaded("fair-qr", refine={"kind": "grounded"}).refine.drift == 0.3  # type: ignore[attr-defined]
 
 
 def test_laying_changes_no_layer() -> None:

@@ -23,7 +23,6 @@ from fairagent.settings import (
     lay,
     load_settings,
     merge,
-    read_yaml,
 )
 from fairagent.settings.section import meanings
 
@@ -70,10 +69,6 @@ def test_the_defaults() -> None:
     assert chosen.expansion.documents == 0
     exposure = chosen.rerank.inner[1]
     assert exposure == ExposureConfig(fairness=1.0, unlabeled=0.0)
-
-
-def test_nothing_given_is_the_defaults() -> None:
-    assert load_settings(environ={}) == Settings(profile="offline")
 
 
 def test_the_real_environment_is_read_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,12 +121,6 @@ def test_a_part_that_was_given_as_a_value_keeps_its_kind(rerank: Any) -> None:
     assert Settings.model_validate(given.model_dump(mode="json")) == given
 
 
-def test_resolving_a_file(file: Any) -> None:
-    path = file("n: 9")
-    assert resolve(path, {}).n == resolve(str(path), {}).n == 9
-    assert resolve(path, {"n": 10}).n == 10
-
-
 def test_merge() -> None:
     deep = {"a": {"b": {"c": 1}, "d": 2}, "e": 3}
     assert merge(deep, {"a": {"b": {"x": 4}}}) == {"a": {"b": {"c": 1, "x": 4}, "d": 2}, "e": 3}
@@ -166,12 +155,6 @@ def test_a_variable_that_is_no_yaml(value: str) -> None:
     assert "FAIRAGENT_N: not valid YAML" in fault(environ={"FAIRAGENT_N": value})
 
 
-def test_a_wrong_variable_is_named() -> None:
-    message = fault(environ={"FAIRAGENT_DEPTHS": "5", "HOME": "/root"})
-    assert "FAIRAGENT_DEPTHS" in message.splitlines()[0]
-    assert "depths: unknown key; did you mean 'depth'?" in message
-
-
 def test_a_section_and_its_parts_as_variables() -> None:
     environ = {"FAIRAGENT_RERANK": "{kind: fused, refined: 0.2}", "FAIRAGENT_RERANK__REFINED": "0.3"}
     assert load_settings(environ=environ).rerank == FusedRerankConfig(refined=0.3)
@@ -203,12 +186,6 @@ def test_every_fault_of_all_layers_at_once_with_the_nearest_name(file: Any) -> N
         "  expansion.term: unknown key; did you mean 'terms'?",
         "  threshold: Input should be greater than or equal to 0 (got -1)",
     }
-
-
-def test_an_unknown_key_that_is_like_none_lists_what_there_is() -> None:
-    assert "expansion.zzz: unknown key; known here: documents, terms, weight" in fault(
-        overrides={"expansion": {"zzz": 1}}, environ={}
-    )
 
 
 @pytest.mark.parametrize(
@@ -285,10 +262,6 @@ def test_no_file_and_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "# nothing\n", b"\xef\xbb\xbfn: 20\r\n"])
 def test_files_that_are_fine(file: Any, text: str | bytes) -> None:
     assert load_settings(file(text), environ={}).n == 20
-
-
-def test_reading_gives_plain_values(file: Any) -> None:
-    assert read_yaml(file("a: {b: [1, x]}")) == {"a": {"b": [1, "x"]}}
 
 
 # --- what settings become ---------------------------------------------------------------------------------------
