@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.made_up_people import make_entries
-from benchmarks.made_up_people.people import COUNTRIES, OCCUPATIONS, REGIONS
+from benchmarks.made_up_people.people import OCCUPATIONS, REGIONS
 from fairagent.collection import demo, load_collection
 from fairagent.collection.demo import EDITION, write_demo
 from fairagent.errors import BackendUnavailable, UsageError
@@ -172,8 +172,8 @@ def test_a_small_collection_is_the_first_of_the_whole_with_topics_that_have_rele
     ids = [*list(docs)[:60], "D03001", "D03002"]
     assert [(one.id, one.text) for one in collection.documents()] == [(id, docs[id]["text"]) for id in ids]
     whole = load_collection(folder / "collection.yaml")
-    kept = {topic: {id: 1 for id in grades if id in ids} for topic, grades in whole.qrels.items()}
-    assert collection.qrels == {topic: grades for topic, grades in kept.items() if grades}
+    known = {topic: {id: 1 for id in grades if id in ids} for topic, grades in whole.qrels.items()}
+    assert collection.qrels == {topic: grades for topic, grades in known.items() if grades}
     for dimension in ("gender", "region"):
         theirs = whole.groups.memberships(dimension, ids).tolist()
         assert collection.groups.memberships(dimension, ids).tolist() == theirs
@@ -182,22 +182,21 @@ def test_a_small_collection_is_the_first_of_the_whole_with_topics_that_have_rele
 # What is in it
 
 
-def test_it_loads(folder):
+def test_it_loads(folder, docs):
     collection = load_collection(folder / "collection.yaml")
+    # Biographies are of the type of gender, pages are not.
+    assert collection.groups.of_type("gender", list(docs)).tolist() == [True] * 3000 + [False] * 120
+    assert collection.groups.of_type("region", list(docs)) is None
     assert collection.name == "demo"
     assert len(collection.topics) == 40
     assert set(collection.groups.dimensions) == {"gender", "region"}
     assert collection.notes == ()
 
 
-def test_every_biography_is_of_the_type_of_gender_and_no_page_is(folder, docs):
-    groups = load_collection(folder / "collection.yaml").groups
-    assert groups.of_type("gender", list(docs)).tolist() == [True] * 3000 + [False] * 120
-    assert groups.of_type("region", list(docs)) is None
-
-
 def test_counts(docs, groups, relevant, occupation_of):
-    assert len(docs) == 3000 + 120
+    assert (
+        len(docs) == len({d["text"] for d in docs.values()}) == len({d["title"] for d in docs.values()}) == 3000 + 120
+    )
     assert list(groups) == list(docs)
     assert list(occupation_of) == [f"T{number:02d}" for number in range(1, 41)] == list(relevant)
     assert all(40 <= len(found) <= 150 for found in relevant.values())
@@ -218,35 +217,6 @@ def test_group_labels_are_valid_and_have_the_shares_meant(groups):
     assert sum(not here for _, here in people) / 3000 == pytest.approx(0.05, abs=0.02)
     assert sum(len(here) == 2 for _, here in people) / 3000 == pytest.approx(0.076, abs=0.02)
     assert all(gender == "" and len(here) == 1 for gender, here in list(groups.values())[3000:])
-
-
-def test_no_title_and_no_text_occurs_twice(docs):
-    assert len({d["title"] for d in docs.values()}) == len(docs)
-    assert len({d["text"] for d in docs.values()}) == len(docs)
-
-
-def test_texts_are_short_biographies_without_holes(docs):
-    for d in docs.values():
-        assert 40 <= len(d["text"].split()) <= 90, d
-        assert not re.search(r"[{}]|\(n\)|  |\ba [aio]\w|\ban [b-df-gj-np-tv-z]", d["text"]), d
-        assert all(s[0].isupper() for s in re.split(r"(?<=[a-zé\d]\.) ", d["text"])), d
-
-
-def test_a_text_says_no_more_about_groups_than_the_labels_do(docs, groups):
-    places = [name for c in COUNTRIES for name in (c.name.removeprefix("the "), *c.cities)]
-    place = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in places))
-    silent = 0
-    for id, (gender, regions) in list(groups.items())[:3000]:
-        text = docs[id]["text"]
-        words = set(re.findall(r"\w+", text.lower()))
-        assert gender == "female" or not words & {"she", "her"}, text
-        assert gender == "male" or not words & {"he", "him", "his"}, text
-        silent += gender in {"female", "male"} and not words & {"she", "her", "he", "him", "his"}
-        # Nobody's grammar mistake: the mapped verbs go with the plural pronoun.
-        assert not re.search(r"\b(they was|she were|he were)\b", text, re.IGNORECASE), text
-        if not regions:
-            assert not place.search(text), text
-    assert silent < 0.05 * 3000
 
 
 # The skew, and what can be learned about it
@@ -275,17 +245,3 @@ def test_some_groups_are_named_outright_more_often(docs, groups, relevant, occup
     for over in ("Europe", "Northern America"):
         for under in set(REGIONS) - {"Europe", "Northern America"}:
             assert named[over] - named[under] > least / 2, (over, under)
-
-
-def test_every_topic_has_distractors_and_pages_of_its_own(docs, relevant, occupation_of):
-    for topic, occupation in occupation_of.items():
-        others = [id for id, d in docs.items() if id not in relevant[topic] and names(occupation, d["text"])]
-        assert len(others) >= 15, topic
-        assert any(id > "D03000" for id in others), topic
-
-
-def test_phrases_of_an_occupation_lead_to_its_relevant_documents(docs, relevant, occupation_of):
-    for topic, occupation in occupation_of.items():
-        found = {id for id, d in docs.items() if any(phrase in d["text"] for phrase in occupation.did)}
-        assert len(found & relevant[topic]) > 0.8 * len(relevant[topic]), topic
-        assert len(found - relevant[topic]) > 0.2 * len(relevant[topic]), topic
