@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from fairagent.answer.filtering import longest_calls
 from fairagent.llm.prompts.calls import Calls, Case
 from fairagent.retrieve.bm25.part import prepare_words, words_of
+from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.graph import Graph, graph_of, prepare_graphs
 from fairagent.retrieve.site import Site
 from fairagent.search.loop.actions import ROUNDS, Action, FilterAction, JudgeAction, NeighborsAction, RefineAction
@@ -230,7 +231,7 @@ class ControllerConfig(GuardedConfig):
         graph = graph_of(site)
         prior = self.prior if self.prior is not None else 0.6 if graph else 0.3
         grounded = "grounded" in self.evidence
-        source = None if hasattr(site.engine, "query_vector") and not grounded else words_of(site)
+        source = None if isinstance(site.engine, VectorEngine) and not grounded else words_of(site)
         asks = self.model_evidence and self.steps
         sources = Sources(self.model_evidence, site.model, site.prompts, self.on_error) if asks else None
         return Controller(

@@ -17,7 +17,7 @@ from fairagent.errors import UsageError
 from fairagent.measures import min_max
 from fairagent.retrieve.base import placed
 from fairagent.retrieve.bm25.part import prepare_index, prepare_words, words_of
-from fairagent.retrieve.dense import EmbeddingSource
+from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.site import Site
@@ -216,5 +216,5 @@ class GraphConfig(Part):
 
     def build(self, site: Site) -> GraphReranker:
         """The re-ranker."""
-        source = site.engine if hasattr(site.engine, "query_vector") else None
+        source = site.engine if isinstance(site.engine, VectorEngine) else None
         return GraphReranker(source, self.weight, self.k, self.depth)
