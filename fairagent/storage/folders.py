@@ -37,7 +37,7 @@ class Workshop:
     """Where what is to be at `folder` is made: in `new`; `old` is what was there before, `path` the workshop itself."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.path = folder, folder.with_name(f"{folder.name}.partial")
+        self.folder, self.path = folder, folder.parent / f"{folder.name}.partial"
         self.new, self.old = self.path / "new", self.path / "old"
 
     def begin(self) -> None:
