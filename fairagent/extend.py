@@ -139,12 +139,11 @@ HOMES = {
         Question QuestionFile QuestionsKind TEMPERATURE answer_to check_debiasing longest_context questions_of
         without_context without_thoughts
     """,
-    "evaluate.reading": "Plan SystemPlan",
+    "evaluate.plan": "Plan System SystemPlan build_systems site_of",
     "evaluate.results": "PAGE",
     "evaluate.run": """
         HEAD JOURNAL Run TRANSCRIPT answers differences load_run read_head read_outcomes side_by_side
     """,
-    "evaluate.systems": "System build_systems site_of",
     "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table",
     "evaluate.thresholds": "Bound",
     "evaluate.workers": "Workers",

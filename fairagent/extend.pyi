@@ -88,6 +88,11 @@ from fairagent.evaluate.kind import choose_topics as choose_topics
 from fairagent.evaluate.outcome import AnswerRecord as AnswerRecord
 from fairagent.evaluate.outcome import HitRecord as HitRecord
 from fairagent.evaluate.outcome import Outcome as Outcome
+from fairagent.evaluate.plan import Plan as Plan
+from fairagent.evaluate.plan import System as System
+from fairagent.evaluate.plan import SystemPlan as SystemPlan
+from fairagent.evaluate.plan import build_systems as build_systems
+from fairagent.evaluate.plan import site_of as site_of
 from fairagent.evaluate.query_groups import cloud as cloud
 from fairagent.evaluate.query_groups import query_group_files as query_group_files
 from fairagent.evaluate.query_groups import query_group_tables as query_group_tables
@@ -101,8 +106,6 @@ from fairagent.evaluate.questions import longest_context as longest_context
 from fairagent.evaluate.questions import questions_of as questions_of
 from fairagent.evaluate.questions import without_context as without_context
 from fairagent.evaluate.questions import without_thoughts as without_thoughts
-from fairagent.evaluate.reading import Plan as Plan
-from fairagent.evaluate.reading import SystemPlan as SystemPlan
 from fairagent.evaluate.results import PAGE as PAGE
 from fairagent.evaluate.run import HEAD as HEAD
 from fairagent.evaluate.run import JOURNAL as JOURNAL
@@ -114,9 +117,6 @@ from fairagent.evaluate.run import load_run as load_run
 from fairagent.evaluate.run import read_head as read_head
 from fairagent.evaluate.run import read_outcomes as read_outcomes
 from fairagent.evaluate.run import side_by_side as side_by_side
-from fairagent.evaluate.systems import System as System
-from fairagent.evaluate.systems import build_systems as build_systems
-from fairagent.evaluate.systems import site_of as site_of
 from fairagent.evaluate.tables import Column as Column
 from fairagent.evaluate.tables import LinePlot as LinePlot
 from fairagent.evaluate.tables import Note as Note

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import Checking, ExperimentKind, Systems
-from fairagent.evaluate.reading import read_values
-from fairagent.evaluate.systems import read_systems
+from fairagent.evaluate.plan import read_systems, read_values
 from fairagent.settings import read_yaml
 
 

@@ -15,7 +15,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.reading import LEAST, kind_class
+from fairagent.evaluate.plan import LEAST, kind_class
 from fairagent.measures import parse_measure
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import Settings, lay, validate

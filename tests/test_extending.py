@@ -18,10 +18,9 @@ from evaluate import words
 import fairagent.extend
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, PromptError, SettingsError, UsageError
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.fingerprint import fingerprint
 from fairagent.evaluate.run import load_run
-from fairagent.evaluate.worst_case import estimate
 from fairagent.extend import Case, Prompts
 from fairagent.guests.testing import LoopbackServer
 from fairagent.measures import parse_measure

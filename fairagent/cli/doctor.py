@@ -64,7 +64,7 @@ PLUGINS = {
     },
     "experiment kind": (
         "fairagent.kinds",
-        "from fairagent.evaluate.reading import kind_class; kind_class(sys.argv[1])",
+        "from fairagent.evaluate.plan import kind_class; kind_class(sys.argv[1])",
     ),
     "measure": (
         "fairagent.measures",

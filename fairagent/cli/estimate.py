@@ -17,9 +17,8 @@ from fairagent.cli.evaluate import ExperimentFile, LimitTopics, RunFolder, dolla
 from fairagent.cli.options import AsJson, echo
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.check import CheckedExperiment
+    from fairagent.evaluate.check import CheckedExperiment, Estimate
     from fairagent.evaluate.run import TopicTime
-    from fairagent.evaluate.worst_case import Estimate
 
 
 def estimate(
@@ -33,8 +32,8 @@ def estimate(
     --limit-topics 3`); without one only the wait for models has a bound. Nothing is searched, and no model is called.
     """
     from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.check import estimate as estimated
     from fairagent.evaluate.run import topic_times
-    from fairagent.evaluate.worst_case import estimate as estimated
     from fairagent.llm.endpoint import KEY_VARIABLE
     from fairagent.report.record import to_json
 
@@ -96,8 +95,8 @@ def _time(
 
 def check_only(file: Path, limit: int | None, as_json: bool) -> None:
     """Print which systems of an experiment are ready, and end with the exit code that running it would end with."""
+    from fairagent.evaluate.check import readiness
     from fairagent.evaluate.tables import aligned
-    from fairagent.evaluate.worst_case import readiness
     from fairagent.report.record import to_json
 
     ready = readiness(file, limit)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairagent.evaluate.kind import ExperimentKind
-    from fairagent.evaluate.reading import Plan
+    from fairagent.evaluate.plan import Plan
     from fairagent.evaluate.run import Run
     from fairagent.evaluate.workers import Workers
     from fairagent.llm.models import Models
@@ -46,7 +46,7 @@ MISSED = 8
 
 def models() -> dict[str, type[ExperimentKind]]:
     """Kind of experiment -> the model of its file."""
-    from fairagent.evaluate.reading import GROUP, SHIPPED, kind_class
+    from fairagent.evaluate.plan import GROUP, SHIPPED, kind_class
     from fairagent.settings.plugins import ours
 
     return {kind: kind_class(kind) for kind in ours(SHIPPED, GROUP)}

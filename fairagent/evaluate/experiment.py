@@ -18,7 +18,7 @@ from fairagent.evaluate.check import CheckedExperiment, open_collection
 from fairagent.evaluate.fingerprint import changes, fingerprint, keys, provenance, without_passwords
 from fairagent.evaluate.kind import Opened, Subject, Trial
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.reading import Plan
+from fairagent.evaluate.plan import Plan, prepared
 from fairagent.evaluate.results import made_files, write_results
 from fairagent.evaluate.run import (
     FORMAT,
@@ -34,7 +34,6 @@ from fairagent.evaluate.run import (
     read_outcomes,
     write_head,
 )
-from fairagent.evaluate.systems import prepared
 from fairagent.evaluate.workers import Workers
 from fairagent.llm.budget import ledger
 from fairagent.llm.exchange import Exchange, Listener, Transcript, exchanges_to

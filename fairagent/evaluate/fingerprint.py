@@ -16,7 +16,7 @@ from fairagent.collection.config import CollectionFile
 from fairagent.collection.trec_fair.topics import find_track_files
 from fairagent.evaluate.check import CheckedExperiment
 from fairagent.evaluate.kind import JsonObject
-from fairagent.evaluate.reading import Plan, SystemPlan
+from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.prompts import Prompts
 from fairagent.settings import ModelSettings, Part, read_yaml, validate

@@ -20,7 +20,7 @@ from fairagent.collection.targets import target_of
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, choose_topics
 from fairagent.evaluate.outcome import HitRecord
-from fairagent.evaluate.reading import Plan
+from fairagent.evaluate.plan import Plan
 from fairagent.measures import (
     AWRF,
     DIVERGENCES,

@@ -37,7 +37,7 @@ from fairagent.storage.threads import Memo
 from fairagent.types import Topic
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.reading import Plan, SystemPlan
+    from fairagent.evaluate.plan import Plan, SystemPlan
     from fairagent.evaluate.run import Run
 
 

@@ -21,7 +21,7 @@ from fairagent.errors import ReplyTruncated, SettingsError
 from fairagent.evaluate.fields import FileSection
 from fairagent.evaluate.fingerprint import file_hash
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, JsonObject, Subject, Systems, choose_topics
-from fairagent.evaluate.reading import Plan, SystemPlan
+from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.llm import Message, Model, ModelRequest
 from fairagent.llm.prompts import Prompt, Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case

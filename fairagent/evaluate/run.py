@@ -24,7 +24,7 @@ from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_syst
 from fairagent.evaluate.fingerprint import changes, fingerprint, keys
 from fairagent.evaluate.kind import ExperimentKind
 from fairagent.evaluate.outcome import Outcome, from_value, to_line
-from fairagent.evaluate.reading import Plan
+from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.thresholds import Threshold
 from fairagent.measures.trec_fair import Year
 from fairagent.storage.digests import checksum, unsealed

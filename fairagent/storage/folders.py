@@ -122,8 +122,10 @@ def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> No
 
 def recover(folder: Path) -> None:
     """Move to its place what a killed process was about to put there."""
+    if folder.exists():
+        return
     shop = Workshop(folder)
-    if not folder.exists() and shop.old.is_dir() and _own(shop.path):
+    if shop.old.is_dir() and _own(shop.path):
         with locked(shop.path), _explained(shop.path):
             shop.finish()
             shop.clear()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fairagent.evaluate.comparison import compare
 from fairagent.evaluate.outcome import GroupShares, Outcome
-from fairagent.evaluate.reading import as_kind
+from fairagent.evaluate.plan import as_kind
 from fairagent.evaluate.run import Run
 from fairagent.types import Topic, Usage
 

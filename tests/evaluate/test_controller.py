@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from experiment_files import read_file
 
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.worst_case import estimate
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.llm.endpoint import KEY_VARIABLE
 from fairagent.settings import Settings, read_yaml
 

@@ -10,11 +10,10 @@ import yaml
 from experiment_files import read_file
 
 from fairagent.collection.demo import write_demo
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.workers import threads
-from fairagent.evaluate.worst_case import estimate
 from fairagent.llm.endpoint import KEY_VARIABLE
 from fairagent.settings import read_yaml
 

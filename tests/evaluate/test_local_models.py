@@ -12,8 +12,8 @@ from tiny_models import save_bert, save_cross_encoder, save_masked, save_t5
 from fairagent.errors import BackendUnavailable, IndexMismatch, SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.plan import site_of
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.systems import site_of
 from fairagent.evaluate.workers import threads
 from fairagent.guests.dense.cross_encoder import open_pair_scorer
 from fairagent.guests.dense.splade import SpladeEncoder, SpladeRetriever

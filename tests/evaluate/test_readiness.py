@@ -8,7 +8,7 @@ import pytest
 import tiny_models
 
 from evaluate import words
-from fairagent.evaluate.worst_case import readiness
+from fairagent.evaluate.check import readiness
 
 from .stereotypes import bench
 

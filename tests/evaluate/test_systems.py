@@ -13,7 +13,7 @@ from fairagent.errors import DataError, IndexMismatch, SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.reading import SystemPlan
+from fairagent.evaluate.plan import SystemPlan
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.workers import threads
 from fairagent.papers.rivals.fa_star_ir import FAStarIRReranker

@@ -15,7 +15,7 @@ from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.systems import prepared, site_of
+from fairagent.evaluate.plan import prepared, site_of
 from fairagent.evaluate.workers import threads
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.llm.models import Models

@@ -136,7 +136,7 @@ def experiment_seeds() -> tuple[bytes, ...]:
 
 @target(3)
 def experiment(random: Random, folder: Path) -> None:
-    from fairagent.evaluate.worst_case import readiness
+    from fairagent.evaluate.check import readiness
 
     tiny.write(folder)
     seed = random.choice(experiment_seeds())

@@ -10,14 +10,12 @@ import pytest
 import yaml
 from faults import life
 
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import Checking
-from fairagent.evaluate.reading import read_values
-from fairagent.evaluate.systems import read_systems
+from fairagent.evaluate.plan import read_systems, read_values
 from fairagent.evaluate.workers import threads
-from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.prompts import Prompts
 from fairagent.settings import read_yaml

@@ -25,11 +25,10 @@ from fairagent.evaluate.fields import Name, Values
 from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
 from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.plan import Plan, System, build_systems
 from fairagent.evaluate.ranking import recall, unawareness
 from fairagent.evaluate.ranking.recall import WHOLE, AgainstBaseline, read
-from fairagent.evaluate.reading import Plan
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.systems import System, build_systems
 from fairagent.evaluate.tables import Note, PageSection, Table
 from fairagent.measures import Measure, Product, parse_measure
 from fairagent.retrieve.base import checked

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, SettingsError
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.fingerprint import changes, fingerprint
-from fairagent.evaluate.systems import site_of
-from fairagent.evaluate.worst_case import estimate
+from fairagent.evaluate.plan import site_of
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.llm.models import Models
 from fairagent.search.pipeline import build_contexts

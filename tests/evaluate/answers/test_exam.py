@@ -11,11 +11,10 @@ import pytest
 from faults.life import files
 
 from fairagent.errors import BudgetExceeded, UsageError
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.results import costs, mark
 from fairagent.evaluate.run import Run, read_outcomes
-from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.report.page import page
 

@@ -10,7 +10,7 @@ import yaml
 
 from evaluate import words
 from fairagent.evaluate.fields import Problems
-from fairagent.evaluate.reading import as_kind, read_values
+from fairagent.evaluate.plan import as_kind, read_values
 from fairagent.papers.fair_rag.drawn import MEASURED
 from fairagent.papers.fair_rag.kind import OF_GROUPS
 from fairagent.papers.fair_rag.lamp import LIMIT, TOKENS

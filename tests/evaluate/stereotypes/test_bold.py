@@ -13,12 +13,11 @@ import tiny_models
 
 from evaluate import words
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
-from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.debias_rag.benchmarks.bold import SHIPPED, Opening, RegardSection, WordList, read_openings
 from fairagent.report.page import page

@@ -14,12 +14,11 @@ from faults.life import files
 
 from evaluate import words
 from fairagent.errors import BackendUnavailable, FairAgentError
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run, load_run
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
-from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer
 from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
 from fairagent.papers.debias_rag.benchmarks.preference import FILE

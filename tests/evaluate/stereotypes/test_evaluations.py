@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.evaluate.check import check_experiment, check_values
-from fairagent.evaluate.worst_case import estimate
+from fairagent.evaluate.check import check_experiment, check_values, estimate
 from fairagent.settings import read_yaml
 
 FOLDER = Path(__file__).resolve().parents[3] / "evaluations" / "stereotypes"

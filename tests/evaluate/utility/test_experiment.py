@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError, FairAgentError
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import Run, load_run, read_outcomes
-from fairagent.evaluate.worst_case import estimate
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.utility.kind import RowSummary, summary, without_utility
 from fairagent.report.page import page

@@ -9,7 +9,7 @@ import pytest
 
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.reading import SHIPPED, kinds
+from fairagent.evaluate.plan import SHIPPED, kinds
 from fairagent.evaluate.run import FORMAT, load_run, read_head, write_head
 
 from . import words
