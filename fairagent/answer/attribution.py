@@ -15,13 +15,10 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.answer.filtering import (
-    LONGEST_TEXT,
-    LONGEST_TITLE,
     Page,
-    as_data,
     ask_verdicts,
     batches,
-    call_ids,
+    longest_calls,
     page_of,
 )
 from fairagent.answer.generators import sentences, without_citations
@@ -327,9 +324,7 @@ class JudgeConfig(Part):
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Each document and the answer as long as a model is ever shown them."""
-        page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
-        documents = as_data(call_ids(PROMPT, [""], [page]), [page])
-        yield case.calls(PROMPT, case.settings.context.documents, documents=documents, answer=LETTER * LONGEST_ANSWER)
+        yield from longest_calls(case, PROMPT, case.settings.context.documents, 1, answer=LETTER * LONGEST_ANSWER)
 
     def build(self, site: Site) -> JudgeAttributor:
         """The attributor."""

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
@@ -88,11 +88,11 @@ def call_ids(prompt: str, variables: Sequence[str], pages: Sequence[Page]) -> tu
     return tuple(hashlib.sha256(f"{digest} {place}".encode()).hexdigest()[:ID_DIGITS] for place in places)
 
 
-def longest_calls(case: Case, prompt: str, count: int, batch: int) -> Iterator[Calls]:
+def longest_calls(case: Case, prompt: str, count: int, batch: int, **variables: Any) -> Iterator[Calls]:
     """The calls about `count` documents, `batch` in one, all as long as a model is ever shown one."""
     page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
     for pages in batches([page] * count, batch):
-        yield case.calls(prompt, documents=as_data(call_ids(prompt, [""], pages), pages))
+        yield case.calls(prompt, documents=as_data(call_ids(prompt, [""], pages), pages), **variables)
 
 
 def batches(pages: Sequence[Page], most: int) -> Iterator[tuple[Page, ...]]:
@@ -213,12 +213,8 @@ def steps(utility: bool) -> tuple[str, ...]:
     return (FAIRNESS, UTILITY) if utility else (FAIRNESS,)
 
 
-@dataclass(frozen=True, slots=True)
-class _Opinion:
-    """One step's opinion on one document; None where there was no answer."""
-
-    passed: bool | None
-    note: str = ""
+Opinion = tuple[bool | None, str]
+"""Whether one step passes a document (None: no answer), and a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,16 +222,13 @@ class FairFilter:
     """Asks `model` two things about each document: is it fair, and if not: can the answer do without it?
 
     A document stays if it passes either step; `utility=False` leaves out the second (the paper's variant "Prompt").
-    `batch` is how many documents are judged in one call. 1 (the paper's) is the safest: a text that tries to sway the
-    model can sway its own verdict alone. `workers` calls run at a time, so 10 documents take at most 20 calls and, with
-    10 workers, the time of two.
+    `batch` documents are judged in one call. 1 (the paper's) is the safest: a text that tries to sway the model can
+    sway its own verdict alone. `workers` calls run at a time.
 
     `on_error` says what becomes of a document without a usable verdict (an invalid reply, also after a correction; a
     refusal; an overloaded server): "keep" it, its verdict noting so, "drop" it, or "fail" with the model's error.
     `compat="authors"` reads replies as the released code does (`parse_verdict`), with templates of your own that ask
-    for {"Pass": true}; it needs `batch=1`.
-
-    Raises UsageError for values that make no sense.
+    for {"Pass": true}; it needs `batch=1`. Raises UsageError for values that make no sense.
     """
 
     model: Model
@@ -270,44 +263,40 @@ class FairFilter:
     def _judge(self, query: str, pages: Sequence[Page]) -> tuple[list[Verdict], Usage]:
         """Both steps for one batch; the last one that a page was in decides."""
         first, usage = self._ask(FAIRNESS, query, pages)
-        unfair = [page for page, opinion in zip(pages, first, strict=True) if opinion.passed is False]
+        unfair = [page for page, (fair, _) in zip(pages, first, strict=True) if fair is False]
         useful, more = self._ask(UTILITY, query, unfair if self.utility else [])
         second = iter(useful)
         verdicts = []
-        for page, fair in zip(pages, first, strict=True):
-            both = self.utility and fair.passed is False
-            last = next(second) if both else fair
-            stays = self.on_error == "keep" if last.passed is None else last.passed
-            notes = [fair.note, last.note if both else "", page.note]
-            if last.passed is None:
-                notes.insert(2, "kept all the same" if stays else "dropped")
-            verdict = Verdict(
-                page.id, stays, fair.passed, last.passed if both else None, "; ".join(filter(None, notes))
-            )
-            verdicts.append(verdict)
+        for page, (fair, note) in zip(pages, first, strict=True):
+            needed, second_note = next(second) if self.utility and fair is False else (None, "")
+            last = needed if self.utility and fair is False else fair
+            stays = self.on_error == "keep" if last is None else last
+            unjudged = "" if last is not None else "kept all the same" if stays else "dropped"
+            notes = "; ".join(filter(None, (note, second_note, unjudged, page.note)))
+            verdicts.append(Verdict(page.id, stays, fair, needed, notes))
         return verdicts, usage + more
 
-    def _ask(self, prompt: str, query: str, pages: Sequence[Page]) -> tuple[list[_Opinion], Usage]:
+    def _ask(self, prompt: str, query: str, pages: Sequence[Page]) -> tuple[list[Opinion], Usage]:
         """One step's opinion on each of the pages, in one call."""
         if not pages:
             return [], Usage()
 
-        def opinions() -> tuple[list[_Opinion], Usage]:
+        def opinions() -> tuple[list[Opinion], Usage]:
             if self.compat:
                 variables = {"query": query, "documents": as_data(call_ids(prompt, [query], pages), pages)}
                 answer = self.model.complete(self.prompts.request(prompt, variables, TEMPERATURE))
-                return [_Opinion(parse_verdict(answer.text))], answer.usage
+                return [(parse_verdict(answer.text), "")], answer.usage
             verdicts, usage = ask_verdicts(self.model, self.prompts, prompt, pages, query=query)
-            return [_Opinion(verdict.passed, reason_text(verdict.reason)) for verdict in verdicts], usage
+            return [(verdict.passed, reason_text(verdict.reason)) for verdict in verdicts], usage
 
-        def otherwise(error: ModelError | BudgetExceeded) -> tuple[list[_Opinion], Usage]:
+        def otherwise(error: ModelError | BudgetExceeded) -> tuple[list[Opinion], Usage]:
             if isinstance(error, ReplyError) and len(pages) > 1:
                 # One text that makes the model decline or ramble must not cost its neighbors their verdicts.
                 singly = [self._ask(prompt, query, [page]) for page in pages]
                 return [opinion for (opinion,), _ in singly], sum((usage for _, usage in singly), error.usage)
             if self.on_error == "fail":
                 raise error
-            return [_Opinion(None, f"not judged: {reason_text(str(error))}")] * len(pages), error.usage
+            return [(None, f"not judged: {reason_text(str(error))}")] * len(pages), error.usage
 
         return unless_failing(opinions, "keep", otherwise)
 
