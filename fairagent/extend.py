@@ -105,7 +105,7 @@ HOMES = {
     "retrieve.stochastic": "checked_alpha sample_rankings sampler_log_scores topic_rng",
     "retrieve.vectors": "DenseConfig check_vectors encoder open_vectors prepare_vectors",
     "answer.answering": "Answerer Contexts",
-    "answer.attribution": "Attributor",
+    "answer.attribution": "Attributor no_attribution statement",
     "answer.context": "Order arrange fit numbered shortened",
     "answer.filtering": """
         Filter LONGEST_TITLE Page Verdicts as_data ask_verdicts batches call_ids check_ids page_of reason_text steps

@@ -2,6 +2,8 @@
 from fairagent.answer.answering import Answerer as Answerer
 from fairagent.answer.answering import Contexts as Contexts
 from fairagent.answer.attribution import Attributor as Attributor
+from fairagent.answer.attribution import no_attribution as no_attribution
+from fairagent.answer.attribution import statement as statement
 from fairagent.answer.context import Order as Order
 from fairagent.answer.context import arrange as arrange
 from fairagent.answer.context import fit as fit

@@ -100,7 +100,6 @@ BUILT_IN: dict[str, dict[str, str]] = {
     },
     "attribute": {
         "citations": "fairagent.answer.attribution:CitationConfig",
-        "nli": "fairagent.answer.attribution:NliConfig",
         "judge": "fairagent.answer.attribution:JudgeConfig",
         "embeddings": "fairagent.answer.attribution:EmbeddingConfig",
         "none": "fairagent.settings.parts:Without",

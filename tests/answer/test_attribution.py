@@ -5,29 +5,22 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import tiny_models
 from judges import documents_in, outside, says, verdicts
 from scripted import by_letter, collection
 
 from fairagent.answer.attribution import (
-    BATCH,
     CitationAttributor,
     EmbeddingAttributor,
     JudgeAttributor,
-    NliAttributor,
-    entailment_label,
     statement,
     with_exposures,
 )
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import (
-    BackendUnavailable,
     FatalModelError,
     ModelError,
     ReplyRefused,
@@ -42,120 +35,6 @@ from fairagent.measures import LOG2_MAX2, group_exposure
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.settings import Settings
 from fairagent.types import Answer, Attribution, Document, Ranking, Usage
-
-WORDS = "the a judge court woman man law city river she he was is born wrote book"
-LIMIT = 100
-
-
-def save_model(folder: Path, labels: dict[int, str]) -> Path:
-    """A BERT of two layers whose answer depends on what comes first and what second."""
-    return tiny_models.save_classifier(folder, list(labels.values()), WORDS.split(), limit=LIMIT)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("transformers")
-    return save_model(tmp_path_factory.mktemp("nli"), {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"})
-
-
-@pytest.fixture(scope="module")
-def attributor(folder: Path) -> NliAttributor:
-    return NliAttributor(str(folder))
-
-
-@pytest.fixture
-def read(attributor: NliAttributor, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The pairs as the model read them: marks and padding included."""
-    seen: list[str] = []
-    forward = attributor._model.forward
-
-    def spy(**pairs: Any) -> Any:
-        for row, mask in zip(pairs["input_ids"], pairs["attention_mask"], strict=True):
-            seen.append(attributor._tokenizer.decode(row[mask.bool()]))
-        return forward(**pairs)
-
-    monkeypatch.setattr(attributor._model, "forward", spy)
-    return seen
-
-
-def documents(*texts: str) -> list[Document]:
-    return [Document(f"d{place}", text) for place, text in enumerate(texts)]
-
-
-def test_the_document_is_the_premise_and_the_answer_the_hypothesis(attributor: NliAttributor, read: list[str]) -> None:
-    answer = Answer("She was a judge [1], [2].", (1, 2))
-    found = attributor.attribute("law", answer, [Document("d1", "the woman wrote law", "court"), *documents("a river")])
-    assert read == [
-        "[CLS] court the woman wrote law [SEP] she was a judge . [SEP]",
-        "[CLS] a river [SEP] she was a judge . [SEP]",
-    ]
-    assert found.kind == "nli"
-    assert found.weights.shape == (2,)
-
-
-def test_a_document_weighs_1_where_entailment_is_the_likeliest_label(attributor: NliAttributor) -> None:
-    import torch
-
-    rng = np.random.default_rng(5)
-    texts = [" ".join(rng.choice(WORDS.split(), 6)) for _ in range(2 * BATCH + 3)]
-    answer = "she was a judge"
-    weights = attributor.attribute("law", Answer(answer), documents(*texts)).weights
-
-    def likeliest(first: str, second: str) -> int:
-        with torch.inference_mode():
-            return int(attributor._model(**attributor._tokenizer(first, second, return_tensors="pt")).logits.argmax())
-
-    assert weights.tolist() == [float(likeliest(text, answer) == 2) for text in texts]
-    assert 0 < weights.sum() < len(texts)
-    # The other direction is another question, and this model answers it otherwise.
-    assert weights.tolist() != [float(likeliest(answer, text) == 2) for text in texts]
-
-
-@pytest.mark.parametrize(("said", "left"), [("she was a judge", 93), (" ".join(["judge"] * 60), 37)])
-def test_a_long_pair_loses_the_end_of_its_premise(
-    attributor: NliAttributor, read: list[str], said: str, left: int
-) -> None:
-    # 100 tokens: three marks and the whole answer, even if that is the longer part, then what is left.
-    found = attributor.attribute("law", Answer(said), documents(" ".join(["river"] * 200), "court"))
-    assert read == [f"[CLS] {' '.join(['river'] * left)} [SEP] {said} [SEP]", f"[CLS] court [SEP] {said} [SEP]"]
-    assert found.notes == ()
-
-
-def test_an_answer_longer_than_the_model_takes_is_cut_and_noted(attributor: NliAttributor, read: list[str]) -> None:
-    found = attributor.attribute("law", Answer(" ".join(["judge"] * 150)), documents(" ".join(["river"] * 200)))
-    assert read == [f"[CLS] {' '.join(['river'] * 32)} [SEP] {' '.join(['judge'] * 65)} [SEP]"]
-    (note,) = found.notes
-    assert "150 tokens" in note
-    assert "read 65" in note
-
-
-def test_the_label_is_found_by_its_name_whatever_its_number(folder: Path, tmp_path: Path) -> None:
-    turned = NliAttributor(str(save_model(tmp_path, {0: "entailment", 1: "not_entailment"})))
-    assert turned._entailment == 0
-    with pytest.raises(BackendUnavailable, match="LABEL_0, LABEL_1"):
-        entailment_label({0: "LABEL_0", 1: "LABEL_1"}, "x")
-
-
-def test_a_tokenizer_without_a_limit_takes_the_models(tmp_path: Path) -> None:
-    attributor = NliAttributor(str(save_model(tmp_path, {0: "entailment", 1: "neutral"})))
-    attributor._tokenizer.model_max_length = int(1e30)
-    from fairagent.answer.attribution import _longest_pair
-
-    assert _longest_pair(attributor._tokenizer, attributor._model) == LIMIT - 2
-
-
-def test_nothing_to_compare(attributor: NliAttributor, read: list[str]) -> None:
-    found = attributor.attribute("law", Answer(" [1] ", (1,)), documents("court", "law"))
-    assert (found.weights.tolist(), found.notes) == ([0.0, 0.0], ("the answer is empty",))
-    assert attributor.attribute("law", Answer("judge"), []).weights.shape == (0,)
-    assert read == []
-
-
-def test_a_model_that_is_not_there(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    with pytest.raises(BackendUnavailable, match="on this machine; name a model's folder"):
-        NliAttributor(str(tmp_path / "none"))
-
 
 CONTEXT = [Document("a", "A court."), Document("b", "A judge."), Document("c", "A law.")]
 
