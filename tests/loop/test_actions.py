@@ -80,6 +80,12 @@ def test_where_no_neighbor_is_new_nothing_changes() -> None:
     assert result.ranking.ids == alone.ranking.ids
 
 
+def test_a_group_that_has_documents_enough_needs_no_neighbors() -> None:
+    result = searched(Dense(LAWYERS), NeighborsAction(Near(f1="m1")))  # type: ignore[arg-type]
+    assert len(result.trace.steps) == 1
+    assert result.trace.stopped == "no group lacks documents"
+
+
 # --- judge -------------------------------------------------------------------------------------------------------
 
 MIXED = Dense(TWO_KINDS | {"f1": "law woman sea", "f2": "law woman sea", "f3": "law woman", "f4": "law woman"})

@@ -76,6 +76,19 @@ def test_words_find_them_and_who_has_none_of_the_users_is_no_answer(text_alone: 
     assert "f9" not in result.ranking.ids
 
 
+def test_the_words_of_a_group_count_by_its_weight() -> None:
+    def weight(female: float) -> float:
+        source, queries = Words(PAGES | {f"s{number}": "ship sea" for number in range(40)}), list[Query]()
+        plain = source.search
+        source.search = lambda query, n: (queries.append(query), plain(query, n))[1]  # type: ignore[method-assign]
+        loop = Controller((RefineAction(),), mixer=Mixer(source=source), second=SecondSearch(by_letter(PAGES), Memo()))
+        target = {"gender": {"female": female, "male": 1 - female}}
+        agent(source, loop, by_letter(PAGES), depth=10, target=target).search("law")
+        return {term.text: term.weight for term in queries[1].terms}["woman"]
+
+    assert weight(0.9) > weight(0.6)
+
+
 def test_an_engine_that_fails_keeps_its_first_list_and_says_so() -> None:
     engine = Near(PAGES)
     engine.failing = True
