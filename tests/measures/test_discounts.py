@@ -55,12 +55,6 @@ def test_the_weights_are_made_once_and_cannot_be_spoiled() -> None:
         LOG2_MAX2(20)[0] = 2.0
 
 
-def test_discounts_of_different_kinds_do_not_share_weights() -> None:
-    assert Uniform()(7) is not LOG2_MAX2(7)
-    assert Geometric(0.5) != Geometric(0.25)
-    assert not np.array_equal(Geometric(0.5)(7), Geometric(0.25)(7))
-
-
 @law
 @given(DISCOUNTS, st.integers(1, 200))
 def test_attention_starts_at_1_never_grows_and_does_not_depend_on_the_depth(discount: Discount, n: int) -> None:

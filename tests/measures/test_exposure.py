@@ -40,14 +40,6 @@ def test_rows_of_smaller_floats_and_integers_are_measured_exactly() -> None:
     assert exact.dtype == np.float64
 
 
-def test_the_known_part() -> None:
-    assert known_part(np.array([0.5, 0.1, 0.4])) == pytest.approx([0.2, 0.8])
-
-
-def test_gaps_are_what_is_missing() -> None:
-    assert gaps(np.array([0.2, 0.8]), np.array([0.7, 0.3])) == pytest.approx([0.5, -0.5])
-
-
 @pytest.mark.parametrize(
     ("shares", "target", "group"),
     [
@@ -71,13 +63,6 @@ def test_the_worst_group_over_all_dimensions_and_its_ties() -> None:
     # What lies below the 12th decimal decides nothing.
     assert most_underexposed([np.array([0.4, 0.6]), np.array([0.4 - 1e-14, 0.6])], [half, half]) == (0, 0)
     assert most_underexposed([np.array([0.4, 0.6]), np.array([0.4 - 1e-11, 0.6])], [half, half]) == (1, 0)
-
-
-def test_where_nothing_is_labeled_the_whole_target_is_lacking() -> None:
-    nothing, shown = np.array([0.0, 0.0]), np.array([0.9, 0.1])
-    assert most_underexposed([nothing], [np.array([0.3, 0.7])]) == (0, 1)
-    assert most_underexposed([shown, nothing], [np.array([0.5, 0.5]), np.array([0.6, 0.4])]) == (1, 0)
-    assert most_underexposed([shown, nothing], [np.array([0.1, 0.9]), np.array([0.6, 0.4])]) == (0, 1)
 
 
 @pytest.mark.parametrize(
