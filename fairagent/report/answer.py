@@ -111,7 +111,7 @@ def _debiased(debiased: Debiased) -> Iterator[StoryLine]:
     moved = abs(debiased.theta_after[0] - debiased.theta_before[0])
     both = debiased.theta_before, debiased.theta_after
     before, after = (", ".join(f"{weight:.4f}" for weight in theta) for theta in both)
-    of_class = f" of class {debiased.kind}" if debiased.kind else ""
+    of_class = f" of class {debiased.bias_class}" if debiased.bias_class else ""
     parts = (
         f"{counted(len(debiased.avoided), 'passage')}{of_class} to avoid",
         f"{counted(len(debiased.made), 'counterfactual')} made of them, {len(debiased.survived)} survived the filter, "

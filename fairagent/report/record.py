@@ -90,7 +90,7 @@ def answer_record(result: AnswerResult) -> PlainRecord:
 
 def _debiased(debiased: Debiased) -> PlainRecord:
     return {
-        "class": debiased.kind or None,
+        "class": debiased.bias_class or None,
         "avoided": list(debiased.avoided),
         "made": list(debiased.made),
         "survived": list(debiased.survived),

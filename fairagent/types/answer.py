@@ -44,12 +44,12 @@ class Filtered(Summarized):
 class Debiased(Summarized):
     """The contexts that DebiasRAG chose, the best first with falling `scores`, and how it chose them.
 
-    `kind` is the bias class of the query ("" is none), `avoided` are the ids of the avoided passages, `made` those of
+    `bias_class` is that of the query ("" is none), `avoided` are the ids of the avoided passages, `made` those of
     the counterfactual contexts made from them (at most one each), `dropped` those of candidates that are too similar to
     what is avoided. `theta` are the weights of relevance and of distance from what is avoided.
     """
 
-    kind: str
+    bias_class: str
     avoided: tuple[str, ...]
     made: tuple[str, ...]
     documents: tuple[Document, ...] = ()
@@ -73,7 +73,7 @@ class Debiased(Summarized):
     @property
     def _summary(self) -> str:
         chosen, made = counted(len(self.documents), "context"), len(self.made)
-        return f"of class {self.kind or 'none'!r}: {chosen} chosen, {made} made, {len(self.dropped)} dropped"
+        return f"of class {self.bias_class or 'none'!r}: {chosen} chosen, {made} made, {len(self.dropped)} dropped"
 
 
 @dataclass(frozen=True, slots=True)

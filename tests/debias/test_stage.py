@@ -24,7 +24,7 @@ RAIN, BIASED, JUDGE = (
 
 def test_documents_and_counterfactuals_are_ranked_together(tmp_path: Path) -> None:
     found = stage(tmp_path).apply("Is the nurse he or she?", [RAIN, BIASED, JUDGE])
-    assert (found.kind, found.avoided, found.made) == ("gender", ("a1", "a2"), ("fair:a1", "fair:a2"))
+    assert (found.bias_class, found.avoided, found.made) == ("gender", ("a1", "a2"), ("fair:a1", "fair:a2"))
     assert found.dropped == ("d2",)
     assert found.survived == found.made
     # The one is the nearest to the query, the other the farthest from what is avoided; the rest are tied after them.
