@@ -13,7 +13,6 @@ from fairagent.measures import (
     Uniform,
     gaps,
     group_exposure,
-    known_part,
     most_underexposed,
 )
 from fairagent.types import FloatArray
