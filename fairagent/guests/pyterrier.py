@@ -1,4 +1,4 @@
-"""A fair ranking as a PyTerrier transformer: queries in (qid, query), results out (docno, rank, score beside them).
+"""A fair ranking as a PyTerrier transformer: queries in (qid, query), results out (with docno, rank, score).
 
     from fairagent.guests.pyterrier import fair_transformer
 

@@ -107,7 +107,7 @@ class RunFolder:
             "topics": rows[:TOPICS_SHOWN],
             "found": len(rows),
             "exchanges": sum(map(len, self.exchanges.values())),
-            "beside": sum(len(lines) for (topic, _), lines in self.exchanges.items() if not topic),
+            "without_topic": sum(len(lines) for (topic, _), lines in self.exchanges.items() if not topic),
             "damaged": self.damaged,
         }
 

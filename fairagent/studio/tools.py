@@ -61,7 +61,7 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
     async def exposure(
         ids: list[str], query: Query = "", topic: Topic = "", settings: Choices = UNSET
     ) -> dict[str, Any]:
-        """What a list of documents (their ids, best first) gives the groups, beside what they should get.
+        """What a list of documents (their ids, best first) gives the groups, with their targets.
 
         Give the query as well: targets are estimated from what it finds.
         """

@@ -135,7 +135,7 @@ def test_documents_that_were_never_retrieved() -> None:
 
 
 def test_the_oldest_documents_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 2)
+    monkeypatch.setattr(module, "CACHED", 2)
     listed = Listed([node("a"), node("b")])
     engine = LlamaIndexRetriever(listed)
     engine.search(Query("q"), 2)

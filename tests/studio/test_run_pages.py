@@ -44,7 +44,7 @@ def test_the_topics_of_a_run(studio: Studio) -> None:
         ("T2", "court town", 2, 1),
         ("T3", "judges before a case", 2, 1),
     ]
-    assert (run["exchanges"], run["damaged"], run["beside"], run["found"]) == (3, 0, 0, 3)
+    assert (run["exchanges"], run["damaged"], run["without_topic"], run["found"]) == (3, 0, 0, 3)
     assert run["topics"][0]["calls"] == 3
 
 

@@ -41,7 +41,7 @@ from fairagent.guests.llama_index.groups import Keys, MetadataGroups, given
 from fairagent.guests.llama_index.terms import LocalTerms, local_bm25
 
 SHOWN = ("title",)
-"""The metadata that a model reads beside the text; what groups a document is in would only sway it."""
+"""The metadata that a model reads with the text; the groups of a document would only sway it."""
 
 
 def document_id(node: BaseNode, id_key: str = "") -> str:
@@ -110,7 +110,7 @@ def _beginning(node: BaseNode) -> str:
     return repr(text if len(text) <= 60 else f"{text[:60]}...")
 
 
-REMEMBERED = 50_000
+CACHED = 50_000
 """Documents whose texts are cached at least: far more than the lists of one search hold."""
 
 
@@ -183,7 +183,7 @@ class LlamaIndexRetriever:
             for id, node in zip(ids, nodes, strict=True):
                 self._seen.setdefault(id, {})[node.node.node_id] = document_of(node.node, id)
                 self._seen.move_to_end(id)
-            while len(self._seen) > REMEMBERED:
+            while len(self._seen) > CACHED:
                 self._seen.popitem(last=False)
 
     def _parts(self, id: str) -> list[Document]:
@@ -214,7 +214,7 @@ def fair_agent(
         agent = fair_agent(index.as_retriever(similarity_top_k=200), {"author_gender": "gender"}, target=half, n=10)
 
     Raises SettingsError, also for parts that need an index of the collection, such as `rerank: {kind: mmr, by:
-    embeddings}`; and UsageError for metadata without labels or a dimension that there is not.
+    embeddings}`; and UsageError for metadata without labels or an unknown dimension.
     """
     chosen = resolve(settings, overrides)
     engine = retriever if isinstance(retriever, LlamaIndexRetriever) else LlamaIndexRetriever(retriever)

@@ -42,8 +42,8 @@ TEXTS = ("contents", "text", "passage", "segment", "body", "abstract")
 LEFT_OUT = frozenset({"id", "_id", "docid", "vector"})
 OWN = {"id", "title", "contents", "extra"}
 """The keys of raw JSON in the indexes that earlier versions of fairagent built."""
-REMEMBERED = 20_000
-"""Documents whose terms are remembered, since the lists of a search overlap: about 16 MB of 100 terms each."""
+CACHED = 20_000
+"""Documents whose terms are cached, since the lists of a search overlap: about 16 MB of 100 terms each."""
 
 log = logger(__name__)
 
@@ -93,7 +93,7 @@ class IndexTerms:
     """The terms of documents, from document vectors or else from stored texts, which are analyzed again.
 
     Terms are numbered as they are met. Memory grows with the distinct terms met, by about 200 bytes each, and holds the
-    terms of the last `REMEMBERED` documents. Threads may share it.
+    terms of the last `CACHED` documents. Threads may share it.
     """
 
     def __init__(self, index: AnseriniIndex, vectors: bool, analyze: Callable[[str], list[str]]) -> None:
@@ -105,7 +105,7 @@ class IndexTerms:
         self._examples: list[str] = []
         """The id of a document that holds the term."""
         self._lock = threading.Lock()
-        self._held = lru_cache(maxsize=REMEMBERED)(self._read)
+        self._held = lru_cache(maxsize=CACHED)(self._read)
         self._word = lru_cache(maxsize=None)(self._readable)
         if not vectors:
             log.warning(

@@ -11,7 +11,7 @@ from pydantic import Field
 from fairagent.extend import BUNDLED, Check, Part, Site, encoder, read_part
 from fairagent.guests.lucene.bm25 import AnseriniRetriever
 from fairagent.guests.lucene.index import commit_file
-from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever, QueryEncoder
+from fairagent.guests.lucene.vectors import HnswRetriever, ImpactRetriever
 
 
 class AnseriniPart(Part):
@@ -115,14 +115,9 @@ class LuceneImpactConfig(AnseriniPart):
 
     def open(self, site: Site) -> ImpactRetriever:
         """Open the index."""
-        return ImpactRetriever(self.folder, self._encoder(site), self.scale, self.levels, _words(self, site))
-
-    def _encoder(self, site: Site) -> QueryEncoder | None:
-        if not self.encoder:
-            return None
-        splade: Any = read_part("engine", {"kind": "splade", "model": self.encoder})
-        encoder: QueryEncoder = splade.open_encoder(site.memo)
-        return encoder
+        splade: Any = read_part("engine", {"kind": "splade", "model": self.encoder}) if self.encoder else None
+        encoder = splade.open_encoder(site.memo) if splade else None
+        return ImpactRetriever(self.folder, encoder, self.scale, self.levels, _words(self, site))
 
 
 class LuceneHnswConfig(AnseriniPart):

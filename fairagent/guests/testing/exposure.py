@@ -52,13 +52,13 @@ def assert_exposure(
     of a target: "uniform", and with a collection "population" or "trec". AWRF(unknown=ignore)@n of the exposure has to
     be `at_least` that, from 1 - ln 2 to 1 (None: no bound), and the exposure of a group, a share of what the known
     groups have together, within the bound that `shares` says: `{"female": ">= .4"}`. Documents without a label are
-    left out of both and shown beside them; where none has a label, AWRF is 1 - ln 2 and every share 0. Exposure goes by
+    left out of both and shown below them; where none has a label, AWRF is 1 - ln 2 and every share 0. Exposure goes by
     the discount 1 / log2(max(rank, 2)), as in the TREC Fair Ranking track and in experiments; what differs by 1e-9 or
     less is equal. `dimension` says which one of several, `topic` which one where groups or target depend on it.
 
     Of a mapping that is large make a GroupTable once (`GroupTable.from_rows`).
 
-    Raises UsageError for a dimension, a group or a bound that there is not, and without any bound; DataError for a
+    Raises UsageError for an unknown dimension, group or bound, and without any bound; DataError for a
     target that does not add up to 1, a document that is ranked twice, and n < 1.
 
     >>> gender = {"a": "male", "b": "female", "c": "male", "d": None}

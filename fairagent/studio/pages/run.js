@@ -65,7 +65,7 @@ function showTopics(run, text, current) {
   at("name").textContent = run.title;
   document.title = `${run.title}: fairagent studio`;
   at("about").textContent = `${run.kind} on ${run.collection}: ${run.systems.join(", ")}. ${run.outcomes} of ${run.planned} outcomes.`;
-  const opened = run.beside ? [" · ", leads({ topic: null, opened: "1" }, `${many(run.beside, "exchange")} when systems were opened`)] : [];
+  const opened = run.without_topic ? [" · ", leads({ topic: null, opened: "1" }, `${many(run.without_topic, "exchange")} when systems were opened`)] : [];
   const going = run.outcomes < run.planned ? [make("progress", { max: run.planned, value: run.outcomes, "aria-label": "outcomes" })] : [];
   at("files").replaceChildren(make("a", { href: `/runs/${encodeURIComponent(name)}`, target: "_blank", rel: "noopener" }, "page"), ...opened, ...going);
   document.querySelector("#topics tbody").replaceChildren(...run.topics.map((topic) => row(topic, text, run.systems.length, current)));
