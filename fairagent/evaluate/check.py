@@ -88,10 +88,7 @@ def examine(
     environ: Mapping[str, str],
     labeled: bool,
 ) -> tuple[ExperimentKind, CheckedExperiment | None]:
-    """The kind that the values describe, and as `check_values` the experiment; adds what is wrong to `problems`.
-
-    With problems it is good for an estimate and no more; None where its topics or its baseline are missing.
-    """
+    """The kind that the values describe, and the experiment unless too little is right; adds problems."""
     kind = read_values(values, file, problems).relative_to(folder)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
@@ -194,11 +191,7 @@ def _expected(
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """At most so many calls and tokens for all topics under one system, and US dollars (None: no price is set).
-
-    `waiting` are the seconds that the calls may take one after the other, each up to its time limit. Corrections of
-    invalid replies and attempts that are repeated come on top.
-    """
+    """At most so many calls, tokens, US dollars (None: no price) and seconds of `waiting`; retries come on top."""
 
     system: str
     model: str
@@ -251,12 +244,7 @@ def _searching(system: SystemPlan, checked: CheckedExperiment) -> Iterator[Calls
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What an experiment lacks; `lacks` has every message once.
-
-    `systems` says of each system which of them stop it (their places in `lacks`, from 0): its own, and those that are
-    everybody's. `costs` are those of language models at most, None where the topics are not there to be counted.
-    `exit_code` is what running it would end with now, 0 where all can run.
-    """
+    """What an experiment lacks: `systems` has places in `lacks` of what stops each; `costs`: None without topics."""
 
     name: str
     about: str
@@ -273,10 +261,7 @@ class Readiness:
 
 
 def readiness(file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ) -> Readiness:
-    """The readiness of the experiment in `file`; `limit` as in `check_experiment`.
-
-    Nothing is built or fetched. SettingsError where too little of the file is right to look any further.
-    """
+    """The readiness of the experiment in `file`; nothing is built or fetched."""
     problems = Problems()
     kind, checked = examine(read_yaml(file), file, file.parent, problems, limit, environ, labeled=True)
     own = problems.by_system(kind.systems)

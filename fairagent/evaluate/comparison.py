@@ -54,11 +54,9 @@ def compare(
     seed: int,
     lower_is_better: Container[str] = (),
 ) -> tuple[Comparison, ...]:
-    """Every system by every measure over `topics`, which all systems answered; the first system is the baseline.
+    """Every system by every column (dimension, measure) that a topic counts for; the first system is the baseline.
 
-    `outcomes` are by (topic, system), `columns` (dimension, measure); one that no topic counts for is left out. In the
-    order of the columns, then of the systems. The random numbers depend on `seed`, dimension and measure: all systems
-    are resampled alike.
+    `outcomes` are by (topic, system). Random numbers depend on seed, dimension and measure: systems have the same.
     """
     rows: list[Comparison] = []
     for dimension, measure in columns:
@@ -116,12 +114,7 @@ class Equal:
 def equal_systems(
     rankings: Mapping[str, Sequence[Sequence[str]]], settings: Mapping[str, Settings]
 ) -> tuple[Equal, ...]:
-    """The systems whose rankings are those of the first one before them: system -> the ids of each topic, best first.
-
-    >>> ranked = {"BM25": [["a", "b"]], "fair": [["b", "a"]], "FAIR-QR": [["a", "b"]]}
-    >>> [str(one) for one in equal_systems(ranked, {})]
-    ['= FAIR-QR: the rankings of BM25 on all topics']
-    """
+    """The systems whose rankings are those of one before them: system -> the ids of each topic, best first."""
     first: dict[tuple[tuple[str, ...], ...], str] = {}
     equal = []
     for system, of_topics in rankings.items():
@@ -159,12 +152,7 @@ def seeded(seed: int, *names: str) -> np.random.Generator:
 def bootstrap_intervals(values: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Low and high ends (s,) of the 95 % percentile bootstrap intervals of the means of `values` (s, n), n >= 1.
 
-    10,000 resamples of the topics, the same for all s systems.
-    Source: Efron & Tibshirani 1993, chapter 13; computed by scipy.stats.bootstrap.
-
-    >>> low, high = bootstrap_intervals(np.array([[0.0, 1.0], [0.5, 0.5]]), np.random.default_rng(0))
-    >>> low.tolist(), high.tolist()
-    ([0.0, 0.5], [1.0, 0.5])
+    Source: Efron & Tibshirani 1993, chapter 13; 10,000 resamples of the topics, the same for all s systems.
     """
     from scipy.stats import bootstrap
 
@@ -197,13 +185,8 @@ def paired_t(differences: FloatArray) -> float | None:
 def paired_randomization(differences: FloatArray, rng: np.random.Generator) -> list[float | None]:
     """Two-sided p-values of the paired randomization tests on the means of `differences` (s, n); None for n < 2.
 
-    Under the null hypothesis the sign of each topic's difference is a coin toss: 10,000 tosses, the same for all s
-    systems, or all 2^n where these are fewer.
-    Source: Smucker, Allan & Carterette 2007. The p-values are those of scipy.stats.permutation_test, in a tenth of its
-    time.
-
-    >>> paired_randomization(np.array([[1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 0.0]]), np.random.default_rng(0))
-    [0.125, 1.0]
+    Source: Smucker, Allan & Carterette 2007. 10,000 tosses of the signs, the same for all s systems, or all 2^n where
+    these are fewer; the p-values are those of scipy.stats.permutation_test, in a tenth of its time.
     """
     topics = differences.shape[1]
     if topics < 2:
@@ -235,11 +218,7 @@ def _signs(topics: int, rng: np.random.Generator) -> Iterator[FloatArray]:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """The p-values corrected for being several (Holm 1979), in their places; None stays None and does not count.
-
-    >>> holm([0.01, 0.04, None, 0.03])
-    [0.03, 0.06, None, 0.06]
-    """
+    """The p-values corrected for being several (Holm 1979), in their places; None stays None and does not count."""
     tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     corrected: list[float | None] = [None] * len(p_values)
     highest = 0.0

@@ -68,10 +68,7 @@ class TopicRunner:
         return cls(kind.trial(opened), opened)
 
     def outcome(self, system: str, id: str) -> Outcome:
-        """One topic under one system, failed where data or a model's replies are at fault.
-
-        What would fail every topic (no key, no budget, no index) is raised, and ends the run.
-        """
+        """One topic under one system, failed where data or replies are at fault; what fails every topic is raised."""
         started = perf_counter()
         with ledger() as spent:
             try:
@@ -149,12 +146,9 @@ def run_experiment(
     """Run what `folder` does not hold yet, and write its results; the indexes must be there (`build_indexes`).
 
     To be repeated after whatever has ended it: the result is the same. `new` starts over. `progress` gets how many jobs
-    are done, and of how many. `models` are those of the systems of this process, closed by the caller; without them,
-    the plan's budget, prices and cache hold.
-
-    Raises UsageError where `folder` holds something else or a run of something else, or a budget is to hold on a
-    cluster; BackendUnavailable where another process works in it; and what ends a run (no key, no budget, Ctrl-C): then
-    the results so far are there, marked as partial.
+    are done, and of how many; `models` are closed by the caller. Raises UsageError where `folder` holds something else,
+    BackendUnavailable where another process works in it, and what ends a run (no key, no budget, Ctrl-C) once the
+    results so far are there, marked as partial.
     """
     if not workers.here and checked.plan.budget != BudgetSettings():
         raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")

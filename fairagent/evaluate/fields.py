@@ -73,11 +73,7 @@ class FileSection(Section):
 
 
 def half(collection: str, topic: str) -> Literal["tune", "test"]:
-    """Which half a topic is in: by a hash of the collection's name and the topic's id, so for ever.
-
-    >>> half("wikilead", "1"), half("wikilead", "3")
-    ('tune', 'test')
-    """
+    """Which half a topic is in: by a hash of the collection's name and the topic's id, so for ever."""
     return "tune" if _hash(f"{collection}/{topic}")[-1] % 2 == 0 else "test"
 
 
@@ -92,14 +88,7 @@ def sample_of(topics: Mapping[str, Topic], ids: Sequence[str], count: int, seed:
 
 
 def sampled(classes: Mapping[str, str], count: int, seed: int) -> frozenset[str]:
-    """`count` of the topics (topic -> class), of each class as many as its share: all, where there are no more.
-
-    What is left over by rounding goes to the classes with the largest remainders, ties to the first in the alphabet.
-    Within a class the topics are those whose hash with the seed is the smallest, so that no other topic matters.
-
-    >>> sorted(sampled(dict(zip("abcdef", "xxxxyy")), 3, seed=1))
-    ['a', 'd', 'e']
-    """
+    """`count` of the topics (topic -> class), of each class its share; within a class those of the smallest hash."""
     ordered: dict[str, list[str]] = {}
     for topic in sorted(classes, key=lambda topic: _hash(f"{seed}/{topic}")):
         ordered.setdefault(classes[topic], []).append(topic)
@@ -118,10 +107,7 @@ T = TypeVar("T")
 
 
 class Problems:
-    """A growing list of `errors`; checks add to it and go on, `check` raises them together.
-
-    `of` says which systems have a problem: its message -> their names; one that is not in it is everybody's.
-    """
+    """A growing list of `errors`, with the systems that have a message (`of`); `check` raises them together."""
 
     def __init__(self) -> None:
         self.errors: list[FairAgentError] = []

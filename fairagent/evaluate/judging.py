@@ -113,11 +113,9 @@ def _due(
 
 
 def judged_topics(collection: Collection, dimension: str | None, per_group: int = 0) -> JudgedTopics:
-    """Which topics have a target in the known groups of `dimension`; None: of relevance alone.
+    """Which topics have a target in the known groups of `dimension` (None: relevant documents).
 
-    In the collection's order. A topic that lists its dimensions counts for those alone. `per_group` is how many
-    relevant documents of every group it needs; with 0, one relevant document with a label is enough.
-    Raises UsageError for an unknown dimension.
+    `per_group` is how many relevant documents of every group it needs; 0: one with a label.
     """
     counted: list[str] = []
     without_relevant: list[str] = []
@@ -148,10 +146,7 @@ def evaluate_topic(
 def mean_over_topics(
     collection: Collection, dimension: str | None, rankings: Mapping[str, Ranking], measures: Sequence[Measure]
 ) -> tuple[float, ...]:
-    """The mean of each measure over all topics that count for it.
-
-    Raises DataError where no topic counts, or one that does has none of the `rankings`.
-    """
+    """The mean of each measure over all topics that count; DataError where none does, or one has no ranking."""
     means, missing = [], dict[str, None]()
     for measure in measures:
         values = []

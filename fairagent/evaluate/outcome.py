@@ -21,10 +21,7 @@ HEAVIEST = 5
 
 @dataclass(frozen=True, slots=True)
 class GroupShares:
-    """The exposure of one dimension's known groups in a ranking beside their target; `unknown` is outside of `shares`.
-
-    `shares` are all zero where nothing has a label; the fields from `missing` on are those of `Exposure`.
-    """
+    """Exposure and target of a dimension's known groups, 0 where nothing has a label; the rest as in `Exposure`."""
 
     dimension: str
     labels: tuple[str, ...]
@@ -57,12 +54,7 @@ class GroupRecall:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One retrieval of the loop (`fairagent.types.Step`): `terms` are the added keywords with their weights.
-
-    `query` is the user's query with all keywords in one line; `gap` is in nats, infinite where a dimension shows no
-    labeled document (null in JSON); `exposures` stand beside the loop's target; of the groups' `weights` there are the
-    heaviest.
-    """
+    """One retrieval of the loop (`fairagent.types.Step`); `gap` is in nats, null in JSON where it is infinite."""
 
     source: str
     query: str

@@ -71,10 +71,7 @@ def as_kind(value: Any) -> ExperimentKind:
 
 
 def read_values(values: Mapping[str, Any], file: Path | str, problems: Problems) -> ExperimentKind:
-    """The experiment of which a file has these keys; of a faulty one what is right by itself, so that this is checked.
-
-    `file` is what errors call it. Raises SettingsError, with the problems so far, where too little is right to go on.
-    """
+    """The experiment of which `file` has these keys; of a faulty one what is right by itself, to be checked as well."""
     raw = {"kind": DEFAULT, **values}
     cls = problems.attempt("", kind_class, raw["kind"])
     if cls is None:
@@ -178,10 +175,7 @@ class System:
 
 
 def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict[str, SystemPlan]:
-    """The systems whose settings are right; `index` is still empty.
-
-    `folder` is the file's: what settings name is relative to it.
-    """
+    """The systems whose settings are right, with paths that are relative to `folder`; `index` is still empty."""
     problems = checking.problems
 
     def settings_of(*layers: dict[str, Any]) -> Settings:

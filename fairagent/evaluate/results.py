@@ -31,10 +31,7 @@ TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Calls, tokens, and US dollars (None where a price is not known) over all topics that were tried.
-
-    `unusable` of the calls came to nothing.
-    """
+    """Calls (of which `unusable` failed), tokens, and US dollars (None: a price is not known) over all topics."""
 
     calls: int
     input_tokens: int
@@ -185,13 +182,7 @@ def track_run(run: Run, system: str, longest: int) -> str:
 
 
 def falling(scores: Sequence[float]) -> Iterator[str]:
-    """The scores as text, each strictly below the one before even as 32-bit floats.
-
-    Whoever reads a run sorts it by score, and trec_eval breaks ties by document id: the order must survive that.
-
-    >>> list(falling([2.5, 1.0, 1.0, 0.25]))
-    ['2.5', '1', '0.99999994', '0.25']
-    """
+    """The scores as text, each strictly below the one before even as 32-bit floats: trec_eval breaks ties by id."""
     above = np.float32(np.inf)
     for score in scores:
         here = np.float32(score)

@@ -168,10 +168,7 @@ def failures(outcomes: Sequence[Outcome]) -> Counter[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanExposure:
-    """What one system gives the groups of a dimension, (g,) shares and targets, as means over `topics` topics.
-
-    `unknown` and `unknown_target` (None where a topic has none) are as in `Exposure`.
-    """
+    """What one system gives the groups of a dimension, (g,) shares and targets, as means over `topics` topics."""
 
     system: int
     labels: tuple[str, ...]
@@ -359,10 +356,7 @@ class TopicTime:
 
 
 def topic_times(checked: CheckedExperiment, folder: Path) -> dict[str, TopicTime]:
-    """System -> what its topics took in the run in `folder`, but for those failed or changed since; {} without a run.
-
-    Raises DataError where the run is damaged.
-    """
+    """System -> what its topics took in the run in `folder`, but for what failed or changed since; {} without one."""
     if not (folder / HEAD).is_file():
         return {}
     run, now = load_run(folder), fingerprint(checked)["systems"]

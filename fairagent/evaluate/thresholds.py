@@ -87,11 +87,7 @@ _OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A `bound` for one number of a system: that of a measure, or the mean share of exposure of a group.
-
-    `name` is the measure's full definition, or the group's label where `of_group`; `dimension` is "" for relevance
-    alone. `baseline` is the system that a relative bound looks at.
-    """
+    """A `bound` for a system's measure (its full definition), or the mean share of exposure of a group (its label)."""
 
     system: str
     dimension: str

@@ -99,10 +99,9 @@ def threads(count: int) -> AbstractContextManager[Workers]:
 
 
 def crew(count: int) -> AbstractContextManager[Workers]:
-    """So many processes, of which this one is the first; UsageError for none.
+    """So many processes, of which this one is the first; the others start when the jobs have taken a moment.
 
-    The others start when the jobs have taken a moment, and stay until the end, each with what its first job opened. A
-    script that uses them needs the guard `if __name__ == "__main__":`, as everything does that starts processes.
+    A script needs the guard `if __name__ == "__main__":`. UsageError for none.
     """
     return _of_this_machine("processes", count, lambda: Crew(count, patience=PATIENCE))
 
@@ -122,8 +121,7 @@ def _of_this_machine(what: str, count: int, start: Callable[[], Executor]) -> It
 def dask(address: str, count: int | None = None) -> Iterator[Workers]:
     """The workers of the Dask cluster at `address`; `local` starts one on this machine, with so many processes.
 
-    Remote workers need fairagent, and the collection and its index at the same paths. Raises BackendUnavailable where
-    the package is missing or the cluster does not answer.
+    BackendUnavailable where the package is missing or the cluster does not answer.
     """
     distributed = installed("distributed", "--dask")
     with ExitStack() as opened:

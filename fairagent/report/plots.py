@@ -103,10 +103,7 @@ class Chart:
         dash: str = "",
         breaks: Sequence[int] = (),
     ) -> None:
-        """A line through the points, in `color` (`s0` ..., ink, muted, paper); it is broken before places in `breaks`.
-
-        What lies beyond the axes is cut.
-        """
+        """A line through the points, in `color` (`s0` ..., ink, muted, paper), broken before the places in `breaks`."""
         drawn = []
         for place, point in enumerate(points):
             x, y = self.at(*point)
@@ -150,11 +147,7 @@ class Chart:
 
 
 def ticks(limits: Limits, most: int = 6) -> list[float]:
-    """Round values within the limits, at most so many.
-
-    >>> ticks((0.11, 0.52)), ticks((0, 7))
-    ([0.2, 0.3, 0.4, 0.5], [0, 2, 4, 6])
-    """
+    """Round values within the limits, at most so many."""
     low, high = limits
     least = (high - low) / most or 1.0
     size = 10.0 ** math.floor(math.log10(least))
@@ -296,10 +289,7 @@ def number(value: float) -> str:
 
 
 def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: Axes, cheap: bool = False) -> Markup:
-    """Two means with their 95 % intervals, the Pareto front, and curves of equal product.
-
-    If `cheap`, the first is a cost, of which less is better; no product then.
-    """
+    """Two means with 95 % intervals, the Pareto front, curves of equal product; if `cheap`, the first is a cost."""
     x = _limits([(one.x.low, one.x.high) for one in points], bounded=not cheap)
     y = _limits([(one.y.low, one.y.high) for one in points])
     chart = _chart(300, x, y, axes, whole=False)

@@ -11,13 +11,7 @@ PlainRecord = dict[str, Any]
 
 
 def to_json(record: PlainRecord) -> str:
-    """`record` as JSON in ASCII; what is not finite (the gap of a ranking without a labeled document) becomes null.
-
-    >>> print(to_json({"gap": float("inf")}))
-    {
-      "gap": null
-    }
-    """
+    """`record` as JSON in ASCII; what is not finite (the gap of a ranking without a labeled document) becomes null."""
     return json.dumps(_finite(record), indent=2, allow_nan=False)
 
 

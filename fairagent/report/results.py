@@ -51,11 +51,7 @@ def _worth(run: Run, row: Comparison) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ResultCell:
-    """One system in one column; `expected` is the number to compare with, where there is one.
-
-    `verdict` is "better" or "worse" where the difference from the baseline is significant, else "". `best` marks the
-    best mean of the systems that did not look at the judgments.
-    """
+    """One system in one column; `best` is the best mean without a look at the judgments, `verdict` if significant."""
 
     comparison: Comparison
     expected: float | None
@@ -76,11 +72,7 @@ class ResultColumn:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How the best system that did not look at the judgments stands to the baseline in one dimension.
-
-    `best` and `baseline` are by the `main_measure`, `improved` says whether the mean of `best` is better; `others` are
-    both systems by the other measures, relevance first, `exposures` their mean exposures, where they are known.
-    """
+    """The best system without a look at the judgments beside the baseline, by the `main_measure` and by `others`."""
 
     dimension: str
     best: Comparison
@@ -103,11 +95,7 @@ class Effort:
 
 
 def result_tables(run: Run) -> dict[str, tuple[ResultColumn, ...]]:
-    """Dimension -> the columns of its table, those of relevance first; none where nothing was measured.
-
-    Without dimensions one for relevance alone. Where questions are answered, one for all of them comes first, and each
-    kind of question stands alone.
-    """
+    """Dimension -> the columns of its table, those of relevance first; classes of questions stand alone."""
     dimensions = [dimension for dimension in run.dimensions if comparisons_of(run, dimension)]
     shown: dict[str, tuple[str, ...]]
     if run.kind.classes:
@@ -192,11 +180,7 @@ def retrievals(outcome: Outcome) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GapPaths:
-    """The gap of the list that the loop stands on after each retrieval, (topics, retrievals) in nats.
-
-    A topic that stopped early stays at its last gap. `infinite` topics had a list without a labeled document, whose gap
-    is infinite, and are left out.
-    """
+    """The gap after each retrieval, (topics, retrievals) in nats, without the topics whose gap is ever infinite."""
 
     system: int
     gaps: FloatArray
@@ -288,11 +272,7 @@ def trade_off(run: Run, dimension: str) -> tuple[Point, ...]:
 
 
 def points(run: Run, pairs: Mapping[str, tuple[Mean, Mean]], cheap: bool = False) -> tuple[Point, ...]:
-    """The systems of `run` with two means each, of both of which more is better; if `cheap`, less of the first.
-
-    A system is on the Pareto front if none is at least as good in both and better in one. Systems that looked at the
-    judgments are on no front and push nobody off it.
-    """
+    """The systems with two means each, of which more (if `cheap`, of the first less) is better; oracles on no front."""
     worth = {system: (-x.mean if cheap else x.mean, y.mean) for system, (x, y) in pairs.items()}
     honest = [worth[system] for system in pairs if system not in run.oracle_systems]
 
@@ -306,11 +286,7 @@ def points(run: Run, pairs: Mapping[str, tuple[Mean, Mean]], cheap: bool = False
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What one system takes for a topic, over the topics that are judged: means, but the median of the milliseconds.
-
-    `dollars` are US dollars for 1,000 topics, None where a price is not known. The median leaves out what is slow once,
-    such as the first search of a process.
-    """
+    """What one system takes for a topic: means, but the median of the milliseconds; `dollars` are for 1,000 topics."""
 
     system: int
     retrievals: float

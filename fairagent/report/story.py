@@ -28,10 +28,7 @@ def story_text(trace: Trace, width: int = 100) -> str:
 
 
 def story(trace: Trace, after: Iterable[StoryLine] = (), alarms: tuple[Alarm, ...] | None = None) -> RenderableType:
-    """The story, a numbered paragraph a step, then the end: why it stopped, the final ranking, what it cost.
-
-    `after` are lines on what came after the search. Last stand the `alarms`, None: the search's.
-    """
+    """The story, a numbered paragraph a step, then the end, the lines `after` the search, and the alarms."""
     page = Table.grid(padding=(0, 1))
     page.add_column(justify="right", no_wrap=True)
     page.add_column(no_wrap=True, max_width=16, style="dim")

@@ -31,13 +31,7 @@ TICK_STYLE = "bold yellow"
 def draw_bar(share: float, target: float | None, width: int, ascii_only: bool = False) -> tuple[str, int]:
     """The bar's `width` characters for `share` of its length, and the place (from 0) of the tick at `target`.
 
-    Both are fractions of the bar's length in [0, 1]; what is beyond is cut. Without a target there is no tick, and its
-    place is `width`. In ASCII a cell is full from one half on.
-
-    >>> draw_bar(0.25, 0.5, 8)
-    ('██  │   ', 4)
-    >>> draw_bar(0.8, 0.5, 8, ascii_only=True)
-    ('####|#  ', 4)
+    In ASCII a cell is full from one half on.
     """
     eighths = round(8 * width * min(max(share, 0.0), 1.0))
     filled = [min(8, max(0, eighths - 8 * cell)) for cell in range(width)]
@@ -99,11 +93,7 @@ def plain(renderable: RenderableType, width: int = 100) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage; what is there but would round to nothing is "<1%".
-
-    >>> percent(0.274), percent(0.001), percent(0)
-    ('27%', '<1%', '0%')
-    """
+    """A share as a whole percentage; what is there but would round to nothing is "<1%"."""
     rounded = f"{100 * share:.0f}%"
     return "<1%" if rounded == "0%" and share > 0 else rounded
 
@@ -149,11 +139,7 @@ def exposure_table(trace: Trace) -> Table:
 
 
 def compared_table(names: tuple[str, str], left: Sequence[Exposure], right: Sequence[Exposure], trace: Trace) -> Table:
-    """Two exposures of a search as bars beside the target, a block a dimension, a row a group.
-
-    Within a dimension all bars have one scale. The tick is the target; documents without a label are the last row: the
-    shares of the groups are among those with one.
-    """
+    """Two exposures as bars beside the target: a block a dimension, on one scale, a row a group, last no label."""
     table = Table(box=None, pad_edge=False, padding=(0, 1), expand=True)
     # Shares of the width for labels and bars, so that a narrow terminal cuts labels, not numbers.
     table.add_column("exposure", ratio=8)
@@ -287,13 +273,7 @@ def keywords_of(terms: Iterable[str]) -> frozenset[str]:
 
 
 def highlighted(title: str, keywords: frozenset[str]) -> Pieces:
-    """`title` in pieces, the words that are keywords (or grow from a keyword that is a stem) apart.
-
-    >>> highlighted("A botanist of Peru", frozenset({"botan", "peru"}))
-    (('A ', False), ('botanist', True), (' of ', False), ('Peru', True))
-    >>> highlighted("Portraits", frozenset({"port"}))
-    (('Portraits', False),)
-    """
+    """`title` in pieces, the words that are keywords (or grow from a keyword that is a stem) apart."""
     pieces: list[tuple[str, bool]] = []
     end = 0
     for word in _WORD.finditer(title):
@@ -305,11 +285,7 @@ def highlighted(title: str, keywords: frozenset[str]) -> Pieces:
 
 
 def is_keyword(word: str, keywords: frozenset[str]) -> bool:
-    """Whether `word` is one of `keywords`, or one of them with an ending that a stemmer takes off.
-
-    >>> is_keyword("Universities", frozenset({"univers"})), is_keyword("study", frozenset({"studi"}))
-    (True, True)
-    """
+    """Whether `word` is one of `keywords`, or one of them with an ending that a stemmer takes off."""
     word = word.casefold()
     if word in keywords:
         return True

@@ -88,14 +88,7 @@ def chips(groups: Mapping[str, Mapping[str, float]], colors: Palette) -> tuple[C
 
 
 def exposure_bar(exposure: GroupShares, colors: Palette) -> GroupBar:
-    """One dimension's shares (above) and targets (below, thin) as a bar of 100 x 10, last what has no label.
-
-    Where this has no target, the targets share what the groups have.
-
-    >>> shares = GroupShares("gender", ("female", "male"), (0.25, 0.75), (0.5, 0.5), 0.0)
-    >>> exposure_bar(shares, {("gender", "female"): 0, ("gender", "male"): 1}).parts[0]
-    (0, 'M0 0h25v6.5h-25zM0 8h50v2h-50z')
-    """
+    """One dimension's shares (above) and targets (below, thin) as a bar of 100 x 10, last what has no label."""
     parts: list[tuple[int | None, str]] = []
     share_from = target_from = 0.0
     rows = exposure_rows(exposure)
@@ -126,10 +119,7 @@ def _rectangle(left: float, width: float, top: str, height: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """One topic with the outcomes of all systems that have run it, the baseline's first.
-
-    `gains` are over the baseline: number of the system -> a gain a dimension.
-    """
+    """One topic: number of the system -> its outcome (the baseline's first), and its gains by dimension."""
 
     number: int
     id: str
@@ -213,11 +203,7 @@ Exchanges = Mapping[tuple[str, str], Sequence[ShownExchange]]
 
 
 def shown_exchanges(path: Path) -> Exchanges:
-    """The exchanges of a transcript; of the same messages to the same end only the last, which may be from the cache.
-
-    Long texts are cut, and what would make the page too large is left out: all of it is in the file. Nothing where
-    there is none.
-    """
+    """The exchanges of a transcript, the last of equal ones; long texts are cut, what is too much is left out."""
     last: dict[tuple[str, str], dict[object, ShownExchange]] = {}
     for one in read_transcript(path):
         if one and one.topic:
@@ -330,10 +316,7 @@ class TopicTables:
         )
 
     def hit(self, hit: HitRecord, rank: int, before: int | None, added: frozenset[str]) -> list[Any]:
-        """The document's number, whether it is relevant, and how far it rose from rank `before`.
-
-        Then, from where to where its title has `added` keywords.
-        """
+        """The document, whether it is relevant, how far it rose, and where its title has `added` words."""
         title, groups = hit.title or hit.id, chips(hit.groups, self._colors)
         place = self._places.setdefault((title, hit.snippet, groups), len(self.documents))
         if place == len(self.documents):

@@ -269,9 +269,8 @@ def check_runs(
 ) -> CheckedExperiment:
     """An experiment that compares `runs` on a collection, checked as one of a file is.
 
-    Judged are `dimensions` (none: all of the collection) by `measures`, or by the standard ones at `n` (20), which cuts
-    the runs; on a collection without judgments, by those that need none. Raises UsageError where two files have one
-    name, or measures are named beside `n`, and what `check_experiment` raises.
+    By `measures`, or by the standard ones at `n` (20), which cuts the runs; on a collection without judgments, by those
+    that need none.
     """
     if n is not None and measures:
         raise UsageError("measures have their own cut-offs, e.g. nDCG@10: leave out n")

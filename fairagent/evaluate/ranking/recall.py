@@ -30,10 +30,7 @@ FEW = 4
 
 @dataclass(frozen=True, slots=True)
 class MeanRecall:
-    """A system's mean recall at `depth` of a `group` ("": all relevant documents) over `topics` that have such.
-
-    `entered`: how many of these documents the engine's own first `depth` lack, a mean over the topics.
-    """
+    """A system's mean recall at `depth` of a `group` ("": all), and how many documents the engine's own first lack."""
 
     system: str
     dimension: str
@@ -176,13 +173,7 @@ class AgainstBaseline:
         return MeasureInfo(str(self), DEFINITIONS[self.name].format(n=self.n), neutral=self.name == "changed")
 
     def value(self, own: Scored, baseline: Scored) -> float:
-        """The value, in [0, 1] for `changed`; `kept` is 1 for the baseline itself, and 0 where it shows nothing.
-
-        >>> AgainstBaseline("changed", 2).value([("a", 2.0), ("c", 1.0)], [("a", 3.0), ("b", 2.0), ("c", 1.0)])
-        0.5
-        >>> AgainstBaseline("kept", 2).value([("b", 2.0), ("c", 1.0)], [("a", 3.0), ("b", 2.0), ("c", 1.0)])
-        0.3333333333333333
-        """
+        """The value, in [0, 1] for `changed`; `kept` is 1 for the baseline itself, and 0 where it shows nothing."""
         shown = [id for id, _ in own[: self.n]]
         if self.name == "changed":
             first = {id for id, _ in baseline[: self.n]}

@@ -56,10 +56,7 @@ class Unaware:
 
 
 def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
-    """Every system in every dimension in which labels are predicted, or lacking (of what is shown or in the target).
-
-    AWRF, then each group's share of exposure. `base` is that of AWRF's logarithm.
-    """
+    """AWRF, then groups' shares, of every system in dimensions with predicted or missing labels."""
     key = (FILE, base, *((name, np.asarray(matrix).tobytes()) for name, matrix in confusion.items()))
     rows: list[Unaware] = run.memo.get(
         key, lambda: [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
@@ -68,10 +65,7 @@ def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
 
 
 def fairness_bounds(one: GroupShares, base: float = math.e) -> tuple[float, float]:
-    """The least and the largest AWRF that missing labels allow, in the ranking and in the target.
-
-    Without a document that can have a group, both are the lowest value.
-    """
+    """The least and the largest AWRF that missing labels allow; the lowest value where no document can have a group."""
     exposure = _possible(one)
     if exposure is None:
         return _lowest(base), _lowest(base)
