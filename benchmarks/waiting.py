@@ -3,7 +3,7 @@
 `python benchmarks/waiting.py [SECONDS]` runs the loop on the demo collection against a loopback server in a process of
 its own that takes so long for a reply (default: 1). No run can be faster than the topic that asks most often; it is
 asked to take at most 1.3 times that. Two things stand against it: the first request goes alone, so that a wrong key
-costs one (`fairagent.llm.retry`), and the first run opens the index.
+costs one (`fairagent.llm.server`), and the first run opens the index.
 """
 
 from __future__ import annotations

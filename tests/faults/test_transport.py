@@ -25,7 +25,7 @@ from fairagent.llm.faults import MOST_TOKENS
 from fairagent.llm.likelihood import EndpointModel
 from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
-from fairagent.llm.retry import Breaker
+from fairagent.llm.server import Breaker
 from fairagent.llm.transport import LONGEST_LINE, MOST_BYTES, MOST_VALUES
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 

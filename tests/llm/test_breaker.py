@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairagent.errors import FatalModelError, ModelError, TransientModelError
-from fairagent.llm.retry import MOST_FAILURES, PAUSE, Breaker
+from fairagent.llm.server import MOST_FAILURES, PAUSE, Breaker
 
 
 class Clock:
