@@ -131,10 +131,7 @@ def assets_of(pages: list[StudioPage]) -> dict[str, Path]:
 def studio_app(
     desk: Desk, lanes: Lanes, port: int, token: str, runs: Path = Path("runs"), prompts: Path | None = None
 ) -> ASGIApp:
-    """The whole server as an ASGI application, for `port` of this machine.
-
-    `runs` is the folder of run folders, `prompts` that of the user's templates (None: the settings').
-    """
+    """The whole server as an ASGI application, for `port` of this machine."""
     app = FastAPI(
         title="fairagent",
         version=version("fairagent"),
@@ -256,10 +253,7 @@ def listening(port: int) -> socket.socket:
 def serve(
     origin: StartSettings, port: int, needs_token: bool, runs: Path, prompts: Path | None, say: Callable[[str], None]
 ) -> None:
-    """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` prints the address.
-
-    Raises UsageError for a port in use, and what `Desk` does.
-    """
+    """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` prints the address."""
     with closing(listening(port)) as opened, closing(Desk(origin)) as desk:
         desk.warm()
         port = opened.getsockname()[1]

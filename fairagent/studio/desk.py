@@ -141,10 +141,7 @@ class Desk:
         }
 
     def search(self, request: SearchRequest, listen: Listener = ignore_event) -> PlainRecord:
-        """The agent's ranking as `fairagent search --json` has it, with the engine's own list.
-
-        Raises what `FairAgent.search` does, and UsageError without a query.
-        """
+        """The agent's ranking as `fairagent search --json` has it, with the engine's own list."""
         query, agent = self.query_of(request), self._agent(request.settings)
         result = agent.search(query, _steps(listen))
         return self._search_record(result, agent)
@@ -157,10 +154,7 @@ class Desk:
         return {**answer_record(result), "search": self._search_record(result.search, agent)}
 
     def exposure(self, request: ExposureRequest) -> PlainRecord:
-        """What a list of documents, best first, gives the groups, with their targets.
-
-        Targets that are estimated come from what the engine finds for the query, without one from the list itself.
-        """
+        """What a list of documents, best first, gives the groups, with their targets."""
         ids = request.ids
         if len(ids) > MOST_IDS or len(set(ids)) < len(ids):
             raise UsageError(f"`ids` are at most {MOST_IDS:,} documents, each of them once")

@@ -140,11 +140,7 @@ class OwnPrompts:
             raise UsageError(f"{path} cannot be read as a template ({error}); move it away, or mend it") from None
 
     def save(self, id: str, text: str, was: str) -> None:
-        """Put `text` into the template's file, if its SHA-256 is still `was` ("": there is no file).
-
-        Raises FileChanged where it is not, UsageError where the place is none of this folder, BackendUnavailable where
-        it cannot be written; the file stays as it is then.
-        """
+        """Put `text` into the template's file, if its SHA-256 is still `was` ("": there is no file)."""
         path = self.path(id)
         if self.folder.resolve().is_relative_to(shipped_folder().resolve()):
             raise UsageError(f"{self.folder} is that of the shipped templates; name another with --prompts")
@@ -235,12 +231,7 @@ class PromptDesk:
         }
 
     def trial(self, draft: TrialRequest, listen: Listener = ignore_event) -> PlainRecord:
-        """The replies to the shipped template and to the draft, on each topic; an event ("tried", ...) for each.
-
-        A reply that cannot be used is an outcome of its template; where the model itself fails, `ended` says where and
-        why, and what was tried before stays. Raises UsageError without a model, for a draft with faults, and for
-        unknown topics.
-        """
+        """The replies to the shipped template and to the draft, on each topic; an event ("tried", ...) for each."""
         if not self._desk.settings.model.name:
             raise UsageError("trying a template needs a language model; start the studio with --set model.name=NAME")
         sides = {SHIPPED: self._shipped, EDITED: self._sound(draft)}

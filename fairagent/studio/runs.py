@@ -112,10 +112,7 @@ class RunFolder:
         }
 
     def topic(self, id: str) -> PlainRecord:
-        """What every system made of a topic, with its exchanges; UsageError where the run has no such topic.
-
-        Those of no topic are under "": calls made when the systems were opened.
-        """
+        """What every system made of a topic, with its exchanges; UsageError where the run has no such topic."""
         if id and id not in self.topics:
             raise UsageError(f"the run {self.folder.name!r} has no topic {id!r}")
         return {
@@ -278,11 +275,6 @@ RUN_POLICY = (
 """Of a run's page, which is a file of whoever made it: it stands alone, and can ask this server nothing."""
 
 
-def run_records(root: Path) -> list[PlainRecord]:
-    """Every run in `root`, by name: its systems and topics, how many outcomes it has of how many, and what is wrong."""
-    return [_record(folder) for folder in _folders(root)]
-
-
 def folder_of(root: Path, name: str) -> Path:
     """The folder of a run in `root`, by a name that leads nowhere else; UsageError for an unknown one."""
     for folder in _folders(root):
@@ -300,10 +292,7 @@ def page_of(root: Path, name: str) -> Path:
 
 
 def compared(root: Path, left: str, right: str) -> PlainRecord:
-    """Two runs side by side: their systems by their measures, and what these systems were made from.
-
-    Raises UsageError where there is no such run, DataError where one is damaged.
-    """
+    """Two runs side by side: their systems by their measures, and what these systems were made from."""
     first, second = (whole_run(folder_of(root, name)) for name in (left, right))
     rows = side_by_side(first, second)
     names = labels_of(first.measures)
@@ -375,7 +364,9 @@ class RunPages(StudioPage):
 
         @app.get("/api/runs", summary="The runs of the server's folder of runs, and how far each has come")
         async def runs() -> Response:
-            return await studio.json(lambda: {"folder": str(root), "runs": run_records(root)})
+            return await studio.json(
+                lambda: {"folder": str(root), "runs": [_record(folder) for folder in _folders(root)]}
+            )
 
         @app.get("/api/runs/{name}", summary="The topics of a run, or those in which a text occurs, in any case")
         async def topics(name: str, text: str = "") -> Response:

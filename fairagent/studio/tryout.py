@@ -261,13 +261,7 @@ Tryout = RefiningTryout | FillingTryout
 def tryout_of(
     id: str, prompts: Prompts, site: Site, query: Query, group: str = "", documents: int = 3, answer: str = ""
 ) -> Tryout:
-    """Template `id` of `prompts`, to be tried with a query.
-
-    `group` is the label of the one to refine for, "" for that which lacks most; `documents` is how many a reading
-    template is shown, `answer` what `attribute` is given.
-    Raises UsageError for an unknown group, SettingsError where a refining template has no groups to refine for, and
-    what `build` raises.
-    """
+    """Template `id` of `prompts`, to be tried with a query."""
     aim = _group_named(group, site.collection, site.settings) if group else None
     if id not in REFINERS:
         return FillingTryout(prompts, id, query, engine_alone(site).retriever, documents, answer)

@@ -190,10 +190,7 @@ class AnseriniRetriever(AnseriniEngine):
     """A readable word for each term number of `postings`."""
 
     def __init__(self, folder: Path, analyzer: str = "english", k1: float = 0.9, b: float = 0.4) -> None:
-        """Open the index in `folder`, whose texts `analyzer` has made terms of.
-
-        Raises what `AnseriniIndex` does; SettingsError for an unknown analyzer.
-        """
+        """Open the index in `folder`, whose texts `analyzer` has made terms of."""
         if not (0 <= k1 < math.inf and 0 <= b <= 1):
             raise UsageError(f"BM25 needs k1 >= 0 and b from 0 to 1, not k1={k1:g} and b={b:g}")
         self.analyzer = open_analyzer(analyzer)
@@ -217,10 +214,7 @@ class AnseriniRetriever(AnseriniEngine):
 
     @engine_time()
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """BM25 of each of the documents `ids` for `query`, in one Lucene call; 0 where no term matches.
-
-        Raises DataError naming ids that are not in the index.
-        """
+        """BM25 of each of the documents `ids` for `query`, in one Lucene call; 0 where no term matches."""
         return self.index.scores(term_weights(query, self.analyzer.terms), ids)
 
     def document_frequency(self, word: str) -> int:

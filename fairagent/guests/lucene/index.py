@@ -63,13 +63,7 @@ class AnseriniIndex:
     """An open index of Anserini's. One reader serves all threads, one call at a time (see `java`)."""
 
     def __init__(self, folder: Path, kind: str, similarity: str = "", *settings: float) -> None:
-        """Open the index in `folder`, for the engine `kind`, which scores by the Java class `similarity`.
-
-        `segments` are Lucene's context and reader of each segment, `starts` (segments + 1,) the number of the first
-        document of each, and the number of documents. Raises BackendUnavailable where there is no index; IndexMismatch
-        where this Lucene cannot read it, another engine searches such, or its documents have no ids; DataError where it
-        is empty or has deleted documents.
-        """
+        """Open the index in `folder`, for the engine `kind`, which scores by the Java class `similarity`."""
         start_java()
         # Java resolves relative paths against the folder in which it was started.
         self.folder = folder.absolute()
@@ -134,10 +128,7 @@ class AnseriniIndex:
         return Ranking(tuple(name.decode() for name in hits.names), hits.scores)
 
     def scores(self, weights: Mapping[str, float], ids: Sequence[str]) -> FloatArray:
-        """The scores (n,) of documents for weighted terms, by one call; 0 where nothing matches.
-
-        Raises DataError naming ids that are not in the index.
-        """
+        """The scores (n,) of documents for weighted terms, by one call; 0 where nothing matches."""
         hits = self.pool(ids, weights)
         scores = dict(zip(hits.names, hits.scores.tolist(), strict=True))
         return np.array([scores[_encoded(id)] for id in ids], np.float64)
@@ -161,10 +152,7 @@ class AnseriniIndex:
         return java_class(LUCENE + "FieldInfos").getMergedFieldInfos(self.reader).fieldInfo(name)
 
     def check_groups(self, collection: Collection) -> None:
-        """Warn of documents in the collection's tables of groups that are not in the index, by some of each.
-
-        Raises DataError where none of a table's documents is in it.
-        """
+        """Warn of documents in the collection's tables of groups that are not in the index, by some of each."""
         for table in tables(collection.groups):
             looked_at = table.ids[np.unique(np.linspace(0, len(table) - 1, CHECKED).astype(np.intp))].tolist()
             there = set(self._those(looked_at, {}).names)
@@ -257,10 +245,7 @@ class AnseriniEngine:
 
 
 def commit_file(folder: Path) -> Path:
-    """The file that names the segments of the index's last commit, with an id of its own in it.
-
-    Raises BackendUnavailable where there is no Lucene index in `folder`, with what may be meant.
-    """
+    """The file that names the segments of the index's last commit, with an id of its own in it."""
     # The number after the line is in base 36.
     commits = [path for path in folder.glob("segments_*") if path.name[9:].isalnum()]
     if commits:

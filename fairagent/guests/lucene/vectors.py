@@ -62,11 +62,7 @@ class HnswRetriever(AnseriniEngine):
         ef: int = 1000,
         words: AnseriniRetriever | None = None,
     ) -> None:
-        """Open the index in `folder`; `words` is an engine with the documents' words.
-
-        Raises what `AnseriniIndex` does; IndexMismatch where the embeddings are not the encoder's: by their number of
-        dimensions, and where there are texts, by the embeddings of some of them.
-        """
+        """Open the index in `folder`; `words` is an engine with the documents' words."""
         self.index = AnseriniIndex(folder, VECTORS)
         self._encoder, self._ef = encoder, ef
         with self.index.java():
@@ -102,10 +98,7 @@ class HnswRetriever(AnseriniEngine):
 
     @engine_time()
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The inner products of these documents, (n,), equal to those of `search`; 0 for a blank query.
-
-        Raises DataError naming ids that are not in the index.
-        """
+        """The inner products of these documents, (n,), equal to those of `search`; 0 for a blank query."""
         numbers, text = self._numbers(ids), str(query)
         if not len(ids) or not text.strip():
             return np.zeros(len(ids))
@@ -202,10 +195,7 @@ class ImpactRetriever(AnseriniEngine):
         levels: int = 256,
         words: AnseriniRetriever | None = None,
     ) -> None:
-        """Open the index in `folder`; `words` is an engine with the documents' words.
-
-        Raises what `AnseriniIndex` does; IndexMismatch where the index's terms are not the encoder's.
-        """
+        """Open the index in `folder`; `words` is an engine with the documents' words."""
         self.index = index = AnseriniIndex(folder, IMPACT, "io.anserini.search.similarity.ImpactSimilarity")
         self._encoder, self._scale, self._levels = encoder, scale, levels
         if encoder:
@@ -225,10 +215,7 @@ class ImpactRetriever(AnseriniEngine):
 
     @engine_time()
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The scores of these documents, (n,), in one Lucene call; 0 where no term matches.
-
-        Raises DataError naming ids that are not in the index.
-        """
+        """The scores of these documents, (n,), in one Lucene call; 0 where no term matches."""
         return self.index.scores(self.weights(query), ids)
 
     def weights(self, query: Query) -> dict[str, float]:

@@ -102,11 +102,8 @@ def load(
 ) -> tuple[LoadRecord, bool]:
     """Load every document of `collection` into the index; the index's record, and whether anything was done.
 
-    The labels of `groups` become keyword fields. An index that holds the collection as it is now is left alone, a load
-    that was broken off goes on. `force` replaces an index that fairagent has made, and no other. At the end the
-    documents are counted. Raises IndexMismatch where the index is of something else, DataError for what the
-    collection's files or the server find wrong with documents, BackendUnavailable where the server may not be written
-    to, is full, or fails.
+    An index that holds the collection as it is now is left alone, a load that was broken off goes on. `force` replaces
+    an index that fairagent has made, and no other: one of anything else raises IndexMismatch.
     """
     probe = tuple(round(float(one), 4) for one in encoder.documents([PROBE_TEXT])[0][:8]) if encoder else ()
     name = encoder.name if encoder else ""

@@ -145,11 +145,7 @@ class OpenSearchConfig(Part):
 def load_site(
     site: Site, progress: Callable[[int], None], force: bool
 ) -> tuple[ServerIndex, LoadRecord, tuple[str, ...], bool]:
-    """Load a site's collection, with its groups, and embeddings where an engine of the settings searches them.
-
-    Returns the index, its record, the dimensions in it, and whether anything was done. Raises SettingsError where the
-    settings name no such engine, several indexes, or fields of their own; and what `load` does.
-    """
+    """Load a site's collection, with its groups, and embeddings where an engine of the settings searches them."""
     engine = site.settings.engine
     parts = [part for part in (engine, *engine.inner) if isinstance(part, OpenSearchConfig)]
     if not parts:

@@ -73,10 +73,7 @@ class ServerGroups:
             return self._counted[dimension]
 
     def count(self, query: Mapping[str, Any] | None = None) -> dict[str, dict[str, int]]:
-        """Dimension -> label -> the documents (of those that match `query`) that have it; "": none.
-
-        Raises DataError for a field with more than 1,000 values.
-        """
+        """Dimension -> label -> the documents (of those that match `query`) that have it; "": none."""
         aggregations: dict[str, Any] = {}
         for number, field in enumerate(self.fields):
             aggregations[f"labels{number}"] = {"terms": {"field": field, "size": MOST_LABELS}}
@@ -103,10 +100,7 @@ class ServerGroups:
         return tuple(sorted({*self.counts(dimension), *self._population.get(dimension, ())} - {""}))
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown. `topic` makes no difference.
-
-        Raises DataError naming ids that are not in the index, and a label that came into it since labels were counted.
-        """
+        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown. `topic` makes no difference."""
         column = {label: place for place, label in enumerate(self.labels(dimension), start=1)}
         place = self.dimensions.index(dimension)
         values = self._values.all(ids, self._fetch, self._index.window)
@@ -128,10 +122,7 @@ class ServerGroups:
         return None
 
     def shares(self, dimension: str) -> FloatArray:
-        """The mean membership (1 + g,) of all documents.
-
-        Raises UsageError where documents have several labels, of which counts do not tell the shares.
-        """
+        """The mean membership (1 + g,) of all documents."""
         counts, labels = self.counts(dimension), self.labels(dimension)
         total, documents = sum(counts.values()), self._index.count()
         if total != documents:
@@ -147,11 +138,7 @@ class ServerGroups:
         return counts[""] / sum(counts.values())
 
     def table(self) -> GroupTable:
-        """The labels of all documents as a table to save, which experiments need; it takes a request for 10,000.
-
-        Raises UsageError where ids are the server's own, by which it cannot go through an index, DataError where
-        documents came or went meanwhile.
-        """
+        """The labels of all documents as a table to save, which experiments need; it takes a request for 10,000."""
         field = self._index.fields.id
         if field == "_id":
             raise UsageError("to go through an index takes a keyword field with the id (engine.fields.id)")

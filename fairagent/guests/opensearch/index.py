@@ -249,10 +249,7 @@ class ServerIndex:
 
     @cached_property
     def mapping(self) -> Mapping[str, Mapping[str, Any]]:
-        """Field -> what the index says of it (`type`, `similarity` ...), sub-fields as "a.b".
-
-        Of a name for several indexes, what the last of them says. BackendUnavailable where there is no such index.
-        """
+        """Field -> what the index says of it (`type`, `similarity` ...), sub-fields as "a.b"."""
         fields: dict[str, Mapping[str, Any]] = {}
         for about in self._about("_mapping").values():
             with understood(self.server):
@@ -309,10 +306,7 @@ class ServerIndex:
             )
 
     def search(self, body: Mapping[str, Any], about: str = "", exact: Mapping[str, str] = EXACT) -> Mapping[str, Any]:
-        """A complete answer; requests `about` the same words are answered by the same copies of the shards.
-
-        `exact` are the parameters that make scores those of the whole index.
-        """
+        """A complete answer; requests `about` the same words are answered by the same copies of the shards."""
         # Copies differ in what they have not yet forgotten of deleted documents, and so in their scores.
         copies = hashlib.sha256(about.encode("utf-8", "surrogatepass")).hexdigest()[:8]
         try:
@@ -364,10 +358,7 @@ class ServerIndex:
     def fetch(
         self, ids: Sequence[str], fields: Sequence[str], about: str = "", **evidence: Any
     ) -> dict[str, ServerHit]:
-        """Id -> the document, with these fields, and its score for the `evidence` (clauses of a bool query).
-
-        As few requests as the index's window allows. Raises DataError naming ids that are not there.
-        """
+        """Id -> the document, with these fields, and its score for the `evidence` (clauses of a bool query)."""
         wanted = list(dict.fromkeys(ids))
         documents: dict[str, ServerHit] = {}
         for start in range(0, len(wanted), self.window):

@@ -59,10 +59,7 @@ class OpenSearchRetriever:
     """
 
     def __init__(self, index: ServerIndex, groups: ServerGroups | None = None) -> None:
-        """Take the index, and its groups, if it has any, which see the labels of each list.
-
-        Raises DataError where the index has not the fields that are searched, BackendUnavailable where it is not there.
-        """
+        """Take the index, and its groups, if it has any, which see the labels of each list."""
         index.check_fields((*index.fields.searched, index.fields.text, index.fields.title, index.fields.id))
         self.index, self.groups = index, groups
         self._fields = groups.fields if groups else ()
@@ -82,11 +79,7 @@ class OpenSearchRetriever:
 
     @engine_time("server")
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents with a score above 0; empty where no keyword occurs in the index.
-
-        Raises UsageError for more than one answer of the server may hold, DataError for a tie at the cut that does not
-        fit into one either.
-        """
+        """The best `n` documents with a score above 0; empty where no keyword occurs in the index."""
         check_length(n)
         n, window = index(n), self.index.window
         # Without one more than wanted only the server can tell which of a tie come first, which it cannot by `_id`.
@@ -110,10 +103,7 @@ class OpenSearchRetriever:
 
     @engine_time("server")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The scores of the documents `ids` for `query`, (n,), in one request (of 10,000); 0 where no term matches.
-
-        Raises DataError naming ids that are not in the index.
-        """
+        """The scores of the documents `ids` for `query`, (n,), in one request (of 10,000); 0 where no term matches."""
         if not len(ids):
             return np.zeros(0)
         # SHOULD, not MUST: documents of the pool without any query term stay in the answer, with score 0.
@@ -154,11 +144,7 @@ class OpenSearchRetriever:
 
     @engine_time("server")
     def group_counts(self, query: Query) -> dict[str, dict[str, int]]:
-        """Dimension -> label -> how many of ALL documents that match `query` have it, by one aggregation.
-
-        "" counts those without a label; a document with several labels counts for each of them. UsageError without
-        `groups`.
-        """
+        """Dimension -> label -> how many of ALL documents that match `query` have it, by one aggregation."""
         if not self.groups:
             raise UsageError("the engine has no fields that hold groups (engine.groups)")
         return self.groups.count({"bool": {"should": self._clauses(query), "minimum_should_match": 1}})

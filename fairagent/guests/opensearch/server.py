@@ -62,11 +62,7 @@ class Address:
 
     @classmethod
     def find(cls, url: str, credentials: Credentials, environ: Mapping[str, str]) -> Address:
-        """The server at `url`, signed in to with what the environment holds.
-
-        Raises SettingsError for a `url` that is no address, or has a user or a key in it, and for half a sign-in;
-        BackendUnavailable where a variable that the settings name is not set.
-        """
+        """The server at `url`, signed in to with what the environment holds."""
         try:
             parts = urlsplit(url.strip())
             name, _ = parts.hostname, parts.port
@@ -106,10 +102,7 @@ class Address:
 
 
 def tls(ca: str, verify: bool) -> ssl.SSLContext | None:
-    """What certificates are checked with: the file or folder `ca`, nothing at all, or (None) the system's.
-
-    Raises BackendUnavailable where `ca` holds no certificates.
-    """
+    """What certificates are checked with: the file or folder `ca`, nothing at all, or (None) the system's."""
     if not verify:
         context = ssl.create_default_context()
         context.check_hostname = False
@@ -168,10 +161,7 @@ class Server:
         tls: ssl.SSLContext | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take where it is, the seconds that an attempt may take, the attempts of a request, and what waits.
-
-        Raises BackendUnavailable where the environment names a proxy that cannot be used.
-        """
+        """Take where it is, the seconds that an attempt may take, the attempts of a request, and what waits."""
         self.address, self._timeout, self._attempts, self._sleep = address, timeout, attempts, sleep
         self._pool = open_pool(address.url, tls)
         weakref.finalize(self, self._pool.close)
@@ -184,11 +174,7 @@ class Server:
     def ask(
         self, method: str, path: str, body: Any = None, lines: Iterable[Any] | None = None, **params: str | int
     ) -> Any:
-        """The JSON of the server's answer to a request with a JSON `body`, or with one JSON value a line.
-
-        Raises NotThere (404), Forbidden (401, 403), DataError for a request that the server calls wrong (400), and
-        BackendUnavailable for all else, after all attempts.
-        """
+        """The JSON of the server's answer to a request with a JSON `body`, or with one JSON value a line."""
         sent = b"" if body is None else json.dumps(body).encode()
         if lines is not None:
             sent = "".join(f"{json.dumps(line)}\n" for line in lines).encode()

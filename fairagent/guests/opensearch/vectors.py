@@ -59,10 +59,7 @@ class OpenSearchVectors:
     def __init__(
         self, words: OpenSearchRetriever, encoder: Encoder, candidates: int = 0, groups: ServerGroups | None = None
     ) -> None:
-        """Take the engine of the same index's words, the encoder, and how many documents each shard looks at.
-
-        0 `candidates`: twice as many as are wanted. Raises DataError where the index has no such embeddings.
-        """
+        """Take the engine of the same index's words, the encoder, and how many documents each shard looks at."""
         self._words, self._index, self._encoder, self._groups = words, words.index, encoder, groups
         self._candidates = candidates
         self.document, self.documents = words.document, words.documents
@@ -109,10 +106,7 @@ class OpenSearchVectors:
 
     @engine_time("server")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The inner products (or cosines) of the given documents, (n,), computed here; 0 for a blank query.
-
-        Raises DataError naming ids that are not in the index.
-        """
+        """The inner products (or cosines) of the given documents, (n,), computed here; 0 for a blank query."""
         if not len(ids) or not str(query).strip():
             return np.zeros(len(ids))
         rows, vector = self.vectors(ids).astype(np.float64), self.query_vector(query).astype(np.float64)
@@ -157,10 +151,7 @@ class OpenSearchVectors:
 
 
 def likeness(index: ServerIndex) -> tuple[str, int]:
-    """How the index compares embeddings, as its mapping calls it, and how many numbers they have.
-
-    Raises DataError where it has none, or scores them in a way that cannot be read back.
-    """
+    """How the index compares embeddings, as its mapping calls it, and how many numbers they have."""
     field = index.fields.vector
     if not field:
         raise DataError("`by: embeddings` needs the field that holds them (engine.fields.vector)")
