@@ -84,8 +84,8 @@ HOMES = {
     "collection.targets": "GivenTarget",
     "retrieve.ann": "AnnManifest DEPTH",
     "retrieve.base": """
-        MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore placed
-        term_weights texts_for
+        MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore lend_texts
+        placed term_weights texts_for
     """,
     "retrieve.bm25.analysis": "WORD open_analyzer plain_words",
     "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
@@ -98,7 +98,7 @@ HOMES = {
     "retrieve.forecast": "FIRST",
     "retrieve.graph": "graph_of prepare_graphs",
     "retrieve.manifest": "Indexable MANIFEST",
-    "retrieve.passages": "PassageRetriever RetrieverWithTexts",
+    "retrieve.passages": "PassageRetriever",
     "retrieve.relevance_model": "Postings TermSource",
     "retrieve.run_file": "AdversarialConfig OracleConfig RunFile RunFileConfig by_grade drawn read_run",
     "retrieve.site": "Site",

@@ -233,6 +233,7 @@ from fairagent.retrieve.base import check_length as check_length
 from fairagent.retrieve.base import engine_time as engine_time
 from fairagent.retrieve.base import full_text as full_text
 from fairagent.retrieve.base import ignore as ignore
+from fairagent.retrieve.base import lend_texts as lend_texts
 from fairagent.retrieve.base import placed as placed
 from fairagent.retrieve.base import term_weights as term_weights
 from fairagent.retrieve.base import texts_for as texts_for
@@ -268,7 +269,6 @@ from fairagent.retrieve.graph import prepare_graphs as prepare_graphs
 from fairagent.retrieve.manifest import Indexable as Indexable
 from fairagent.retrieve.manifest import MANIFEST as MANIFEST
 from fairagent.retrieve.passages import PassageRetriever as PassageRetriever
-from fairagent.retrieve.passages import RetrieverWithTexts as RetrieverWithTexts
 from fairagent.retrieve.relevance_model import Postings as Postings
 from fairagent.retrieve.relevance_model import TermSource as TermSource
 from fairagent.retrieve.run_file import AdversarialConfig as AdversarialConfig

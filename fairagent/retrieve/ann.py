@@ -57,10 +57,9 @@ class AnnManifest(IndexManifest):
     """What an index was made from, and what was measured of it.
 
     `vectors` is the SHA-256 of the embeddings' file. A search for up to `DEPTH` documents looks at `probes` of the
-    `cells`. `recall` is the share of exact search's first `DEPTH` documents that are found, for `queries` of the stored
-    embeddings; `topics` the same for the collection's topics, where it has any; `groups` for the documents of each
-    group ("dimension: label") of these lists. `milliseconds` is the median time of a search, `exact` that of exact
-    search.
+    `cells`. `recall` is the share of exact search's first `DEPTH` documents in its lists, for `queries` of the stored
+    embeddings; `topics` the same for the collection's topics, if any; `groups` for the documents of each group
+    ("dimension: label"). `milliseconds` is the median time of a search, `exact` that of exact search.
     """
 
     fingerprint: str

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from fairagent.errors import DataError, UsageError
 from fairagent.types import Document, FloatArray, Query, Ranking
+
+E = TypeVar("E")
 
 
 class Retriever(Protocol):
@@ -88,6 +90,12 @@ class FusedEngine(Protocol):
 def lend(borrower: object, lender: object, *names: str) -> None:
     """Give an object those methods of another that there are: engines are told apart by what they have."""
     vars(borrower).update({name: getattr(lender, name) for name in names if hasattr(lender, name)})
+
+
+def lend_texts(engine: E, texts: object) -> E:
+    """The engine, whose own index stores no texts, with those of another: `TextSource` or `PassageSource`."""
+    lend(engine, texts, "document", "documents", "passages")
+    return engine
 
 
 def ignore(*values: object) -> None:

@@ -77,9 +77,7 @@ class DenseRetriever:
         BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
         something else or with another model (two models may share a name: what counts is the vector of a test text).
         """
-        self.manifest = of = DenseManifest.read(folder)
-        of.check(collection, folder)
-        of.expect_whole(folder)
+        self.manifest = of = DenseManifest.read_checked(folder, collection)
         self.folder = folder
         self._ann = ann
         with of.reading(folder):

@@ -72,10 +72,9 @@ class EncodedManifest(IndexManifest):
             )
 
     @classmethod
-    def check_folder(cls, folder: Path, collection: Indexable) -> None:
-        """Raise IndexMismatch where what is in `folder` is damaged, or of something else."""
-        cls.read(folder).check(collection, folder)
-        cls.expect_whole(folder)
+    def current(cls, folder: Path, collection: Indexable, renew: bool) -> bool:
+        """Whether there is an index, and, with `renew`, none of the documents as they were before."""
+        return cls.exists(folder) and not (renew and cls.read(folder).outdated(collection))
 
     @classmethod
     def expect_renewable(cls, folder: Path) -> None:
@@ -279,9 +278,8 @@ class _DenseBuild(EncodedBuild[DenseManifest, Embeddings]):
 
 def same_vector(probe: Embeddings, vector: Embeddings) -> bool:
     """Whether two vectors of the test text are one model's, up to the rounding of another machine."""
-    if vector.shape != probe.shape or not np.isfinite(probe).all():
-        return False
-    return bool(np.allclose(vector, probe, rtol=0, atol=1e-3 * np.abs(probe).max()))
+    same = vector.shape == probe.shape and np.isfinite(probe).all()
+    return bool(same and np.allclose(vector, probe, rtol=0, atol=1e-3 * np.abs(probe).max()))
 
 
 def read_done(folder: Path) -> int:

@@ -82,7 +82,7 @@ class SentenceModel(Encoder, Protocol):
 
 @runtime_checkable
 class EncoderPart(Protocol):
-    """An engine's part with an encoder of its own kind, whose vectors may be sparse."""
+    """An engine's part with an encoder of its own, whose vectors may be sparse."""
 
     def open_encoder(self, memo: Any) -> Any:
         """The encoder, opened once for a `memo`."""

@@ -77,6 +77,14 @@ class IndexManifest:
             raise IndexMismatch(f"{folder / cls.FILE} cannot be read; {cls.remedy(folder)}") from None
 
     @classmethod
+    def read_checked(cls, folder: Path, collection: Indexable | None, **made_by: object) -> Self:
+        """The manifest in `folder`; raises what `read`, `check` and `expect_whole` do."""
+        manifest = cls.read(folder)
+        manifest.check(collection, folder, **made_by)
+        cls.expect_whole(folder)
+        return manifest
+
+    @classmethod
     def remedy(cls, folder: Path) -> str:
         """How the index is made anew."""
         return f"remove {folder}, then `fairagent index` makes it again"

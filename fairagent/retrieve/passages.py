@@ -1,13 +1,11 @@
 """Documents by their best passage (MaxP, Dai & Callan 2019), over an engine whose index holds passages.
 
 The loop, the re-rankers and the exposure of groups see documents; a context gets the passage that answers best.
-
-Also: engines without texts, with those of the BM25 index beside them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,8 +127,7 @@ class DensePassages(PassageRetriever):
 
     def __init__(self, engine: DenseRetriever) -> None:
         super().__init__(engine)
-        self._engine = engine
-        lend(self, engine, "query_vector")
+        self._engine, self.query_vector = engine, engine.query_vector
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The mean embedding of the passages of each of these documents, (n, d)."""
@@ -157,24 +154,3 @@ def _under(id: str, passage: Document, text: str) -> Document:
     """`text` under the document's id, with what the passage has of its document."""
     extra = {name: value for name, value in passage.extra.items() if name != START}
     return Document(id, text, passage.title, extra)
-
-
-class RetrieverWithTexts:
-    """An engine whose own index stores no texts, with those of another; embeddings of documents it has as `engine`."""
-
-    document: Callable[[str], Document]
-    vectors: Callable[[Sequence[str]], Embeddings]
-
-    def __init__(self, engine: Retriever, texts: Any) -> None:
-        """Search with `engine`; `texts` is a `TextSource` or `PassageSource`."""
-        self.engine, self.texts = engine, texts
-        lend(self, engine, "vectors", "query_vector", "nearest", "nearest_among", "ids")
-        lend(self, texts, "document", "documents", "passages")
-
-    def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents by the engine."""
-        return self.engine.search(query, n)
-
-    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The engine's scores of the given documents, (n,)."""
-        return self.engine.score(query, ids)

@@ -79,11 +79,11 @@ def check_scored(path: Path, needing: str) -> None:
     faults.check("run file")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class RunFile:
     """A `Retriever` that knows the rankings of a run file by their topics, and no texts."""
 
-    rankings: Mapping[str, Ranking]
+    def __init__(self, rankings: Mapping[str, Ranking]) -> None:
+        self.rankings = rankings
 
     def search(self, query: Query, n: int) -> Ranking:
         """The first `n` documents of the topic; none where the file does not have it."""
@@ -142,7 +142,7 @@ class RunFileConfig(Part):
 Reading = Literal["drawn", "sorted"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class QrelsRetriever:
     """A `Retriever` that knows the judgments, topic -> document -> grade; its rankings for other queries are empty.
 

@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 class Site:
     """What `Part.build` is given.
 
-    `memo` holds what is opened once however many pipelines use it: indexes, encoders, guests. `engine` is the
-    pipeline's open engine, None while that is being built; `words` an engine with the terms of its documents, where it
-    is not the index. `stateless`: no part may carry over earlier queries, as in experiments, whose outcomes do not
-    depend on the order of topics. `device` is torch's, for what encodes documents and queries; `workers` is how many
-    processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they were before
-    is not refused, but brought up to date. `forecast` gets what is being encoded, and what it will take
-    (`fairagent.retrieve.forecast.Forecast`), before most of it is done.
+    `memo` holds what several pipelines share: indexes, encoders, guests. `engine` is the pipeline's open engine, None
+    while that is being built; `words` an engine with the terms of its documents, where it is not the index.
+    `stateless`: no part may carry over earlier queries, as in experiments. `device` is torch's, for encoders; `workers`
+    is how many processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they
+    were before is not refused, but brought up to date. `forecast` gets what is being encoded, and a `Forecast` of it.
     """
 
     collection: Collection

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from fairagent.collection.config import passage_document
 from fairagent.retrieve.ann import AnnManifest, When, build_ann, open_ann, wanted
+from fairagent.retrieve.base import lend_texts
 from fairagent.retrieve.bm25.part import check_index, index_sibling, open_index, open_matrix, prepare_index
-from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense import DenseRetriever, VectorSearch
 from fairagent.retrieve.encoded import DenseManifest, Work, build_dense_index
 from fairagent.retrieve.encoders import (
     BUNDLED,
@@ -27,7 +28,7 @@ from fairagent.retrieve.encoders import (
 )
 from fairagent.retrieve.forecast import Forecast
 from fairagent.retrieve.light.encoder import LIGHT, LightEncoder, expect_of_index, of_index
-from fairagent.retrieve.passages import DensePassages, RetrieverWithTexts
+from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
 from fairagent.storage.files import file_name
@@ -72,7 +73,7 @@ class DenseConfig(Part):
         name = self.named(site)
         check_vectors(site, name)
         place, embeddings = ann_folder(site, name), folder(site, name)
-        there = DenseManifest.exists(embeddings) and not _outdated(site, name) and AnnManifest.exists(place)
+        there = _current(site, name) and AnnManifest.exists(place)
         if there and _wanted(site, name, self.ann) and not _of_earlier(site, place, embeddings):
             AnnManifest.read_for(place, embeddings)
         check_index(site)
@@ -83,23 +84,22 @@ class DenseConfig(Part):
         prepare_vectors(site, self.named(site), progress)
         prepare_ann(site, self.named(site), self.ann, progress)
 
-    def build(self, site: Site) -> RetrieverWithTexts:
+    def build(self, site: Site) -> VectorSearch:
         """The engine."""
         return open_vectors(site, self.named(site), self.ann)
 
 
-def open_vectors(site: Site, model: str, ann: When = "never") -> RetrieverWithTexts:
+def open_vectors(site: Site, model: str, ann: When = "never") -> VectorSearch:
     """Vector search with the embeddings beside the site's index."""
 
-    def opened() -> RetrieverWithTexts:
+    def opened() -> VectorSearch:
         place = folder(site, model)
         with progress(f"loading the embeddings {place} and their encoder"):
             index = open_ann(ann_folder(site, model), place) if _wanted(site, model, ann) else None
             dense = DenseRetriever(place, encoder(site, model), site.collection, index)
-        engine = DensePassages(dense) if site.collection.chunks else dense
-        return RetrieverWithTexts(engine, open_index(site))
+        return lend_texts(DensePassages(dense) if site.collection.chunks else dense, open_index(site))
 
-    engine: RetrieverWithTexts = site.memo.get(("dense", site.index, *_encoder_key(site, model), ann), opened)
+    engine: VectorSearch = site.memo.get(("dense", site.index, *_encoder_key(site, model), ann), opened)
     return engine
 
 
@@ -108,8 +108,8 @@ def check_vectors(site: Site, model: str) -> None:
     if model != LIGHT:
         encoder(site, model)
     embeddings = folder(site, model)
-    if DenseManifest.exists(embeddings) and not _outdated(site, model):
-        DenseManifest.check_folder(embeddings, site.collection)
+    if _current(site, model):
+        DenseManifest.read_checked(embeddings, site.collection)
         if model == LIGHT:
             expect_of_index(embeddings, site.index)
 
@@ -120,8 +120,7 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
     Raises IndexMismatch where those that are there are damaged, or cannot be brought up to date.
     """
     embeddings = folder(site, model)
-    there = DenseManifest.exists(embeddings)
-    if there and not _outdated(site, model):
+    if _current(site, model):
         return
     if model == LIGHT:
         # Here and not above: it takes scipy, and who searches needs none.
@@ -130,7 +129,7 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
         build_light(open_matrix(site), embeddings, partial(progress, f"light vectors of {site.collection.name}"))
         return
     opened = encoder(site, model)
-    if there:
+    if DenseManifest.exists(embeddings):
         DenseManifest.expect_renewable(embeddings)
         # It compares the model with the one before.
         DenseRetriever(embeddings, opened)
@@ -188,12 +187,11 @@ def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -
     }
 
 
-def _outdated(site: Site, model: str) -> bool:
-    """Whether the site's embeddings are of its documents or index as they were before, and to be brought up to date."""
+def _current(site: Site, model: str) -> bool:
+    """Whether there are embeddings, of this index and its documents where they are to be brought up to date."""
     place = folder(site, model)
-    return site.renew and (
-        DenseManifest.read(place).outdated(site.collection) or (model == LIGHT and not of_index(place, site.index))
-    )
+    there = DenseManifest.current(place, site.collection, site.renew)
+    return there and (not site.renew or model != LIGHT or of_index(place, site.index))
 
 
 def _of_earlier(site: Site, place: Path, embeddings: Path) -> bool:

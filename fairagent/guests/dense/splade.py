@@ -35,7 +35,7 @@ from fairagent.extend import (
     Progress,
     Query,
     Ranking,
-    RetrieverWithTexts,
+    Retriever,
     Site,
     Work,
     check_index,
@@ -46,6 +46,7 @@ from fairagent.extend import (
     ignore,
     index_sibling,
     installed,
+    lend_texts,
     mapped,
     open_index,
     prepare_index,
@@ -253,9 +254,7 @@ class SpladeRetriever:
         Raises BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
         something else or with another model.
         """
-        self.manifest = SpladeManifest.read(folder)
-        self.manifest.check(collection, folder)
-        self.manifest.expect_whole(folder)
+        self.manifest = SpladeManifest.read_checked(folder, collection)
         self.manifest.check_model(folder, encoder.name, probe_vector(encoder))
         with self.manifest.reading(folder):
             self.ids = IdTable.load(folder)
@@ -315,43 +314,38 @@ class SpladeConfig(Part):
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         self.open_encoder(site.memo)
         folder = self._folder(site)
-        if SpladeManifest.exists(folder) and not self._outdated(site):
-            SpladeManifest.check_folder(folder, site.collection)
+        if SpladeManifest.current(folder, site.collection, site.renew):
+            SpladeManifest.read_checked(folder, site.collection)
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index and the weights where there are none, or bring the weights up to date."""
         prepare_index(site, progress)
         folder = self._folder(site)
-        there = SpladeManifest.exists(folder)
-        if there and not self._outdated(site):
+        if SpladeManifest.current(folder, site.collection, site.renew):
             return
         encoder = self.open_encoder(site.memo)
-        if there:
+        if SpladeManifest.exists(folder):
             SpladeManifest.expect_renewable(folder)
             # It compares the model with the one before.
             SpladeRetriever(folder, encoder)
         what = f"weighing {site.collection.name}"
         build_splade_index(site.collection, folder, encoder, lambda done: progress(what, done))
 
-    def build(self, site: Site) -> RetrieverWithTexts:
+    def build(self, site: Site) -> Retriever:
         """The engine."""
 
-        def opened() -> RetrieverWithTexts:
+        def opened() -> Retriever:
             splade = SpladeRetriever(self._folder(site), self.open_encoder(site.memo), site.collection)
-            return RetrieverWithTexts(PassageRetriever(splade) if site.collection.chunks else splade, open_index(site))
+            return lend_texts(PassageRetriever(splade) if site.collection.chunks else splade, open_index(site))
 
-        engine: RetrieverWithTexts = site.memo.get(("splade", site.index, self.model), opened)
+        engine: Retriever = site.memo.get(("splade", site.index, self.model), opened)
         return engine
 
     def open_encoder(self, memo: Memo) -> SpladeEncoder:
         """The model, opened once; BackendUnavailable where it is not on this machine."""
         encoder: SpladeEncoder = memo.get(("splade encoder", self.model), lambda: SpladeEncoder(self.model))
         return encoder
-
-    def _outdated(self, site: Site) -> bool:
-        """Whether the weights are of the documents as they were before, and to be brought up to date."""
-        return site.renew and SpladeManifest.read(self._folder(site)).outdated(site.collection)
 
     def _folder(self, site: Site) -> Path:
         return index_sibling(site, f"splade-{file_name(self.model)}")

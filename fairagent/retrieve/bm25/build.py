@@ -73,19 +73,17 @@ def build_index(
     memory: int = MEMORY,
     first: Callable[[FirstBlock], None] = ignore,
 ) -> Manifest:
-    """Index every document of `collection` into `folder`, which appears only when the index is complete.
+    """Index every document of `collection` into `folder`, which appears, or is replaced, when the index is complete.
 
     `progress` is called with the number of documents done. `workers` processes analyze blocks of documents (0: one a
-    core; 1: this process does; a script that asks for more needs the guard `if __name__ == "__main__":`); `memory` is
-    how many bytes a build takes, about. The index depends on neither. `first` gets what the first block was, before
-    the second is made. An index that was at `folder` is replaced at the very end. Raises DataError with every fault of
-    the document files (nothing is left behind then), UsageError where something else is at `folder` or in the way at
-    `<folder>.partial`, BackendUnavailable where another process or thread is building it, and where the disk is full or
-    may not be written to.
+    core; 1: this process does; a script with more needs the guard `if __name__ == "__main__":`); `memory` is how many
+    bytes a build takes, about. The index depends on neither. `first` gets what the first block was, before the second.
+    A build that ends early, by Ctrl-C, kill -9 or a full disk, leaves its blocks in `<folder>.partial`, and the next one
+    of the same documents goes on from there, unless `resume` is False.
 
-    After each block what is done is safe in `<folder>.partial`. A build that ends early, by Ctrl-C, kill -9 or a full
-    disk, leaves that behind, and the next one of the same documents goes on from there (unless `resume` is False) to
-    the same index; documents before it are read again, but not analyzed.
+    Raises DataError with every fault of the document files (nothing is left behind then), UsageError where something
+    else is at `folder` or in the way at `<folder>.partial`, BackendUnavailable where another process or thread is
+    building it, and where the disk is full or read-only.
     """
     with workshop(folder, (Manifest.FILE, RECORD)) as shop:
         return _Build(collection, shop, analyzer, progress, workers, memory, first).run(None, resume)[0]
@@ -101,9 +99,9 @@ def update_index(
 ) -> Changes:
     """Bring the index in `folder` up to date with the documents of `collection`; what has changed.
 
-    The collection is read, and documents whose digests are not in the index are analyzed; of the others the rows of the
-    index are taken over. What comes out is, byte for byte, the index that `build_index` makes of the documents as they
-    are now. The old one is whole, and searched, until then; an update that ends early goes on as a build does.
+    Documents whose digests are not in the index are analyzed; of the others the rows of the index are taken over. The
+    index comes out, byte for byte, as `build_index` makes it. The old one is whole until then, and an update that ends
+    early goes on as a build does.
 
     Raises IndexMismatch where the index is of another collection, analyzer or version, where it is damaged (every byte
     is compared), or where the collection has none of its documents; and what `build_index` raises.

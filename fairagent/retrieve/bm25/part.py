@@ -8,10 +8,10 @@ from pydantic import Field
 
 from fairagent.collection.documents import NoDocuments
 from fairagent.errors import SettingsError
-from fairagent.retrieve.base import FusedEngine, Retriever
+from fairagent.retrieve.base import FusedEngine, Retriever, lend_texts
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.manifest import Manifest
-from fairagent.retrieve.passages import BM25Passages, RetrieverWithTexts
+from fairagent.retrieve.passages import BM25Passages
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
@@ -63,8 +63,7 @@ def open_matrix(site: Site, k1: float = 0.9, b: float = 0.4) -> Any:
 def check_index(site: Site) -> None:
     """Raise IndexMismatch where the site has an index of something else, or a damaged one."""
     if Manifest.exists(site.index):
-        Manifest.read(site.index).check(site.collection, site.index, analyzer=site.settings.analyzer)
-        Manifest.expect_whole(site.index)
+        Manifest.read_checked(site.index, site.collection, analyzer=site.settings.analyzer)
 
 
 def prepare_index(site: Site, progress: Progress) -> None:
@@ -130,7 +129,7 @@ def with_texts(site: Site, engine: Retriever) -> Retriever:
     """An engine without texts, with those of the index where there is one; as it is in experiments."""
     if site.stateless or not Manifest.exists(site.index):
         return engine
-    return RetrieverWithTexts(engine, open_index(site))
+    return lend_texts(engine, open_index(site))
 
 
 def close_all(memo: Any) -> None:

@@ -56,9 +56,7 @@ class BM25Retriever:
         """
         if not (0 <= k1 < math.inf and 0 <= b <= 1):
             raise UsageError(f"BM25 needs k1 >= 0 and b from 0 to 1, not k1={k1:g} and b={b:g}")
-        self.folder, self.manifest = folder, Manifest.read(folder)
-        self.manifest.check(collection, folder, analyzer=analyzer)
-        self.manifest.expect_whole(folder)
+        self.folder, self.manifest = folder, Manifest.read_checked(folder, collection, analyzer=analyzer)
         self.analyzer = open_analyzer(self.manifest.analyzer)
         with self.manifest.reading(folder):
             self.ids, self.matrix, self._texts = IdTable.load(folder), TermMatrix(folder), Texts(folder)

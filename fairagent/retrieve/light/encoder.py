@@ -53,8 +53,7 @@ class LightEncoder:
     @classmethod
     def open(cls, engine: BM25Retriever, folder: Path) -> LightEncoder:
         """That of the vectors in `folder`; BackendUnavailable where there are none, IndexMismatch for damaged ones."""
-        manifest = DenseManifest.read(folder)
-        manifest.expect_whole(folder)
+        manifest = DenseManifest.read_checked(folder, None)
         expect_of_index(folder, engine.folder)
         with manifest.reading(folder):
             terms, table = mapped(folder / TERMS), mapped(folder / TABLE)
