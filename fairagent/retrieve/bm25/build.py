@@ -78,8 +78,8 @@ def build_index(
     `progress` is called with the number of documents done. `workers` processes analyze blocks of documents (0: one a
     core; 1: this process does; a script with more needs the guard `if __name__ == "__main__":`); `memory` is how many
     bytes a build takes, about. The index depends on neither. `first` gets what the first block was, before the second.
-    A build that ends early, by Ctrl-C, kill -9 or a full disk, leaves its blocks in `<folder>.partial`, and the next one
-    of the same documents goes on from there, unless `resume` is False.
+    A build that ends early, by Ctrl-C, kill -9 or a full disk, leaves its blocks in `<folder>.partial`, and the next
+    one of the same documents goes on from there, unless `resume` is False.
 
     Raises DataError with every fault of the document files (nothing is left behind then), UsageError where something
     else is at `folder` or in the way at `<folder>.partial`, BackendUnavailable where another process or thread is
