@@ -36,17 +36,13 @@ def _topics(value: Any) -> Any:
     )
 
 
-def _empty_for_none(value: Any) -> Any:
-    return {} if value is None else value
-
-
 def _text(value: Any) -> Any:
     """A number that YAML has read where a name is meant."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 Name = Annotated[str, BeforeValidator(_text), Field(max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
-Values = Annotated[dict[str, Any], BeforeValidator(_empty_for_none)]
+Values = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else value)]
 Topics = Annotated[str | int | tuple[str, ...] | TopicSample, BeforeValidator(_topics)]
 
 

@@ -108,7 +108,10 @@ def write_results(run: Run, folder: Path) -> None:
     for system in run.systems:
         write_whole(folder / "runs" / f"{file_name(system)}.txt", trec_run(run, system))
         if run.track:
-            write_whole(folder / "runs" / f"{file_name(system)}.tsv", track_run(run, system, LONGEST[run.track]))
+            # As Task 1 of the track takes them: topic, tab, page.
+            own = (one for one in run.answered if one.system == system)
+            lines = (f"{one.topic}\t{id}\n" for one in own for id, _ in one.scored[: LONGEST[run.track]])
+            write_whole(folder / "runs" / f"{file_name(system)}.tsv", "".join(lines))
     # Seconds of topics that run side by side include waiting for each other.
     timings = [(one.topic, one.system, one.seconds) for one in run.outcomes]
     tables = {
@@ -173,12 +176,6 @@ def trec_run(run: Run, system: str) -> str:
             for rank, ((id, _), score) in enumerate(pairs, start=1):
                 lines.append(f"{outcome.topic} Q0 {id} {rank} {score} {tag}\n")
     return "".join(lines)
-
-
-def track_run(run: Run, system: str, longest: int) -> str:
-    """The rankings of the judged topics as Task 1 of the TREC Fair Ranking track takes them: topic, tab, page."""
-    own = (outcome for outcome in run.answered if outcome.system == system)
-    return "".join(f"{outcome.topic}\t{id}\n" for outcome in own for id, _ in outcome.scored[:longest])
 
 
 def falling(scores: Sequence[float]) -> Iterator[str]:

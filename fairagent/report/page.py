@@ -92,7 +92,11 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             published=published_tables(run),
             all_numbers=results_table(run),
             markers=plots.MARKERS,
-            own_parts=[(drawn, list(parts)) for drawn, parts in groupby(own.parts, _is_plot)] if own else [],
+            own_parts=[
+                (drawn, list(parts)) for drawn, parts in groupby(own.parts, lambda one: isinstance(one, LinePlot))
+            ]
+            if own
+            else [],
             html=lambda table: Markup(printable(table.html(names))),
             timed=cost is not None and cost.currency is results.Currency.MILLISECONDS,
             plots=_plots(run, cost),
@@ -107,10 +111,6 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
         )
     )
-
-
-def _is_plot(part: object) -> bool:
-    return isinstance(part, LinePlot)
 
 
 def _mean_bar(dimension: str, mean: MeanExposure, colors: Palette) -> GroupBar:
