@@ -48,12 +48,10 @@ from fairagent.extend import (
 from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest, controls
 from fairagent.studio.lanes import LANES, WITH_MODEL, Listener, ignore_event
 
-AGENTS = 64
-"""Different settings that stay open."""
+AGENTS_OPEN = 64
 WARMING = 5
 """Topics that are searched for before anybody asks."""
 SHOWN_TOPICS = 200
-"""Topics that a page offers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Desk:
         self.settings = origin.settings(Choices())
         self.site = open_site(settings=self.settings)
         self.collection = self.site.collection
-        self._agent = lru_cache(maxsize=AGENTS)(self._opened)
+        self._agent = lru_cache(maxsize=AGENTS_OPEN)(self._opened)
         self._agent(Choices())
 
     def _opened(self, choices: Choices) -> Pipeline:

@@ -29,7 +29,6 @@ up the others."""
 WITH_MODEL = 4
 """Searches at once where a language model is waited for."""
 WAITING = 200
-"""Searches that may wait."""
 FAULT = "a fault of fairagent; where the server was started stands what happened"
 AS_IT_IS = {"id", "template"}
 

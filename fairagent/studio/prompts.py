@@ -55,8 +55,7 @@ from fairagent.studio.desk import Desk, ranked_hit
 from fairagent.studio.lanes import FileChanged, Lanes, Listener, ignore_event
 from fairagent.studio.tryout import READERS, REFINERS, FilledTemplate, RecordingModel, refining_part, tryout_of
 
-WAITING = 50
-"""Checks that may wait."""
+CHECKS_WAITING = 50
 FOLDER = Path("my-prompts")
 """The user's folder of templates where neither the settings nor the command name one."""
 SHIPPED, EDITED = "shipped", "edited"
@@ -78,7 +77,7 @@ class PromptPage(StudioPage):
         """Add the page and the calls."""
         desk = PromptDesk(studio.desk, studio.prompts)
         # Who types is not to wait for searches, and a template that takes its second holds up no search.
-        lane = Lanes(lanes=1, waiting=WAITING)
+        lane = Lanes(lanes=1, waiting=CHECKS_WAITING)
 
         @app.get("/api/prompts", summary="The prompt templates, and the folder of one's own")
         async def templates() -> Response:

@@ -40,19 +40,16 @@ from fairagent.extend import (
 )
 from fairagent.studio.app import Studio, StudioPage
 
-OPEN = 4
-"""Runs that stay in memory."""
+RUNS_IN_MEMORY = 4
 TOPICS_SHOWN = 500
 EXCHANGES_SHOWN = 200
 """Of one topic and system."""
 LONGEST_SHOWN = 20_000
 """Characters of a text of an exchange, unless the whole exchange is requested."""
 LONGEST_SEARCH = 200
-"""Characters of what is searched for."""
 EXCERPT = 60
 """Characters on each side of a match."""
 MATCHES_SHOWN = 3
-"""Of a topic."""
 
 State = tuple[tuple[int, int, int] | None, ...]
 
@@ -246,7 +243,7 @@ def _state(folder: Path) -> State:
     return tuple(states)
 
 
-@lru_cache(maxsize=OPEN)
+@lru_cache(maxsize=RUNS_IN_MEMORY)
 def _opened(folder: Path, state: State) -> RunFolder:
     """`state` only tells one state of the files from another."""
     head = read_head(folder)
@@ -262,7 +259,7 @@ def _opened(folder: Path, state: State) -> RunFolder:
     return RunFolder(folder, head, answers(read_outcomes(folder, head)), exchanges, damaged)
 
 
-@lru_cache(maxsize=OPEN)
+@lru_cache(maxsize=RUNS_IN_MEMORY)
 def _loaded(folder: Path, state: State) -> Run:
     """`state` as above."""
     return load_run(folder)

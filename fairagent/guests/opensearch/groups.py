@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from fairagent.extend import DataError, FloatArray, GroupTable, UsageError, listed, shown, unknown_dimension
 from fairagent.guests.opensearch.index import WHOLE, ServerCache, ServerHit, ServerIndex, understood, value
 
-LABELED = 500_000
-"""Documents whose labels are cached."""
+LABELS_CACHED = 500_000
 MOST_LABELS = 1_000
 """Labels of a dimension; a field of more is no group's."""
 UNCOUNTABLE = ("text", "match_only_text", "dense_vector", "knn_vector", "object", "nested")
@@ -35,7 +34,7 @@ class ServerGroups:
     ) -> None:
         """Take the index, the `fields` of the dimensions and world shares; nothing is requested yet."""
         self._index, self._by_dimension, self._population = index, dict(fields), population
-        self._values: ServerCache[tuple[tuple[str, ...], ...]] = ServerCache(LABELED)
+        self._values: ServerCache[tuple[tuple[str, ...], ...]] = ServerCache(LABELS_CACHED)
         self._counted: dict[str, dict[str, int]] = {}
         self._lock = threading.Lock()
 

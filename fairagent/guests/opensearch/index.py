@@ -149,10 +149,8 @@ WINDOW = 10_000
 """Hits of one request, unless the index allows another number (`index.max_result_window`)."""
 MOST_COUNTED = 1 << 50
 """Documents; a server that counts more does not count."""
-BATCH = 200
-"""Documents whose texts are requested at once."""
-ADDRESSES = 500_000
-"""Documents whose addresses are cached."""
+TEXTS_AT_ONCE = 200
+ADDRESSES_CACHED = 500_000
 SPOKEN = {"elasticsearch": ((7, 10), (9, 99)), "opensearch": ((1, 0), (3, 99))}
 """The oldest and the newest version of each server that is known to speak this protocol."""
 WHOLE = {"allow_partial_search_results": "false"}
@@ -222,7 +220,7 @@ class ServerIndex:
         if name in (".", "..") or not re.fullmatch(r"[^\s\\/*?\"<>|,#:A-Z_+-][^\s\\/*?\"<>|,#:A-Z]{0,254}", name):
             raise SettingsError(f"engine.index: {name[:80]!r} is no name of one index (small letters, no wildcards)")
         self.server, self.name, self.fields = server, name, fields
-        self._addresses: ServerCache[Mapping[str, str]] = ServerCache(ADDRESSES)
+        self._addresses: ServerCache[Mapping[str, str]] = ServerCache(ADDRESSES_CACHED)
 
     def __str__(self) -> str:
         return f"{self.name} on {self.server.host}"

@@ -30,22 +30,24 @@ from fairagent.extend import (
     term_weights,
 )
 from fairagent.guests.opensearch.groups import ServerGroups
-from fairagent.guests.opensearch.index import BATCH, ServerCache, ServerHit, ServerIndex, text_of, understood, value
+from fairagent.guests.opensearch.index import (
+    TEXTS_AT_ONCE,
+    ServerCache,
+    ServerHit,
+    ServerIndex,
+    text_of,
+    understood,
+    value,
+)
 
-TEXTS = 5_000
-"""Documents whose texts are cached: far more than the lists of one search show."""
-VECTORS = 10_000
-"""Documents whose terms are cached: some 10 kB each."""
-FREQUENCIES = 1_000_000
-"""Terms whose document frequencies, and words, are cached."""
-AT_ONCE = 50
-"""Documents whose terms are requested at once."""
-COUNTED = 500
-"""Terms whose documents are counted in one request."""
+TEXTS_CACHED = 5_000
+VECTORS_CACHED = 10_000
+FREQUENCIES_CACHED = 1_000_000
+VECTORS_AT_ONCE = 50
+TERMS_COUNTED_AT_ONCE = 500
 SHOWN = 1_000
 """Terms for which words are looked up in one request, few of them by a search."""
-ANALYZED = 2_000
-"""Words that are analyzed in one request."""
+WORDS_ANALYZED_AT_ONCE = 2_000
 
 Clauses = list[dict[str, Any]]
 
@@ -63,10 +65,10 @@ class OpenSearchRetriever:
         index.check_fields((*index.fields.searched, index.fields.text, index.fields.title, index.fields.id))
         self.index, self.groups = index, groups
         self._fields = groups.fields if groups else ()
-        self._texts: ServerCache[Document] = ServerCache(TEXTS)
-        self._vectors: ServerCache[Counter[str]] = ServerCache(VECTORS)
-        self._frequencies: ServerCache[int] = ServerCache(FREQUENCIES)
-        self._words: ServerCache[str] = ServerCache(FREQUENCIES)
+        self._texts: ServerCache[Document] = ServerCache(TEXTS_CACHED)
+        self._vectors: ServerCache[Counter[str]] = ServerCache(VECTORS_CACHED)
+        self._frequencies: ServerCache[int] = ServerCache(FREQUENCIES_CACHED)
+        self._words: ServerCache[str] = ServerCache(FREQUENCIES_CACHED)
         self._numbers: dict[str, int] = {}
         self._terms: list[str] = []
         self._lock = threading.Lock()
@@ -117,7 +119,7 @@ class OpenSearchRetriever:
     @engine_time("server")
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """These documents, in as few requests as their texts allow; DataError naming ids that are not there."""
-        texts = self._texts.all(ids, self._read, BATCH)
+        texts = self._texts.all(ids, self._read, TEXTS_AT_ONCE)
         return [texts[id] for id in ids]
 
     @engine_time("server")
@@ -190,7 +192,7 @@ class OpenSearchRetriever:
         return documents
 
     def _postings(self, ids: tuple[str, ...]) -> Postings:
-        vectors = self._vectors.all(ids, self._term_vectors, AT_ONCE)
+        vectors = self._vectors.all(ids, self._term_vectors, VECTORS_AT_ONCE)
         # In the order of the terms themselves, so that nothing depends on earlier requests.
         terms = sorted({term for id in ids for term in vectors[id]})
         place = {term: number for number, term in enumerate(terms)}
@@ -230,7 +232,7 @@ class OpenSearchRetriever:
 
     def _counts(self, terms: Sequence[str]) -> dict[str, int]:
         """In how many documents each term occurs, in any of the fields."""
-        return self._frequencies.all(terms, self._count, COUNTED)
+        return self._frequencies.all(terms, self._count, TERMS_COUNTED_AT_ONCE)
 
     def _count(self, terms: list[str]) -> dict[str, int]:
         filters = [self._holding(term) for term in terms]
@@ -284,8 +286,8 @@ class OpenSearchRetriever:
     def _terms_of(self, words: Sequence[str]) -> dict[str, list[str]]:
         """The terms of each word, many at once: one a line, distinguished by their offsets."""
         terms: dict[str, list[str]] = {word: [] for word in words}
-        for start in range(0, len(words), ANALYZED):
-            some = words[start : start + ANALYZED]
+        for start in range(0, len(words), WORDS_ANALYZED_AT_ONCE):
+            some = words[start : start + WORDS_ANALYZED_AT_ONCE]
             ends = np.cumsum([len(word.encode("utf-16-le", "surrogatepass")) // 2 + 1 for word in some])
             for term, begin, end in self._tokens("\n".join(some)):
                 first, last = np.searchsorted(ends, [begin, max(begin, end - 1)], side="right").tolist()

@@ -119,8 +119,7 @@ def tls(ca: str, verify: bool) -> ssl.SSLContext | None:
 BUSY = (429, 502, 503, 504)
 LONGEST_WAIT = 30.0
 """Seconds. A server that asks for more is not waited for."""
-MOST_QUOTED = 400
-"""Characters of a server's own words in a message."""
+LONGEST_QUOTE = 400
 _FAULTS = (
     httpcore.TimeoutException,
     httpcore.NetworkError,
@@ -247,7 +246,7 @@ class Server:
         line = " ".join(message.split())
         for secret in self.address.secrets:
             line = line.replace(secret.get_secret_value(), "***")
-        return f": {line[:MOST_QUOTED]}{' ...' * (len(line) > MOST_QUOTED)}" if line else ""
+        return f": {line[:LONGEST_QUOTE]}{' ...' * (len(line) > LONGEST_QUOTE)}" if line else ""
 
     def _unreached(self, error: Exception) -> BackendUnavailable:
         if isinstance(error, httpcore.TimeoutException):

@@ -26,8 +26,7 @@ from fairagent.guests.opensearch.search import OpenSearchRetriever, ordered
 
 MOST_NUMBERS = 400_000
 """Numbers of one answer: some 8 MB as JSON."""
-CACHED = 1 << 28
-"""Bytes of embeddings that are cached."""
+BYTES_CACHED = 1 << 28
 MOST_CANDIDATES = 10_000
 """The most that a server looks at in each shard."""
 FIRST_KNN = (8, 0)
@@ -67,7 +66,7 @@ class OpenSearchVectors:
         self.likeness, self.dimensions = likeness(self._index)
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(self._encoded)
-        self._embeddings: ServerCache[Embeddings] = ServerCache(max(1, CACHED // (4 * self.dimensions)))
+        self._embeddings: ServerCache[Embeddings] = ServerCache(max(1, BYTES_CACHED // (4 * self.dimensions)))
 
     def __len__(self) -> int:
         return len(self._words)

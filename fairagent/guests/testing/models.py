@@ -25,8 +25,7 @@ from fairagent.extend import (
     schema_of,
 )
 
-LARGEST = 1 << 28
-"""Bytes of a file."""
+LARGEST_FILE = 1 << 28
 
 
 class ReplayModel:
@@ -50,7 +49,7 @@ class ReplayModel:
         self._replies: dict[str, list[ModelReply]] = defaultdict(list)
         self._lock = threading.Lock()
         try:
-            lines = file_text(self._path, LARGEST).splitlines()
+            lines = file_text(self._path, LARGEST_FILE).splitlines()
         except (OSError, Malformed) as error:
             fault = Fault(self._path, None, f"cannot be read ({error})")
             raise DataError("a recording of a model's replies cannot be read", [fault]) from None
