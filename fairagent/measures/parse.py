@@ -122,8 +122,8 @@ def _split(options: str) -> list[str]:
 
 
 def _families() -> Iterator[MeasureFamily]:
-    for name in plugins.plugins(FAMILIES):
-        yield plugins.load("measures", name, {}, FAMILIES, MeasureFamily, "fairagent.extend.MeasureFamily")()
+    families = plugins.load_plugins("measures", FAMILIES, MeasureFamily, "fairagent.extend.MeasureFamily")
+    return (family() for family in families.values())
 
 
 def _unknown(name: str, text: str) -> str:
