@@ -78,14 +78,8 @@ class _Encoded:
     spans: list[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Masked:
-    """An input with a mask at `place`, behind which `hidden` stands."""
-
-    ids: list[int]
-    segments: list[int]
-    place: int
-    hidden: int
+_Masked = tuple[list[int], list[int], int, int]
+"""An input with a mask: its ids, its segments, the place of the mask, and the token that it hides."""
 
 
 class MaskedModel(_LocalModel):
@@ -128,8 +122,8 @@ class MaskedModel(_LocalModel):
         alone, full = self._encode(text, ""), self._encode(text, context)
         own, mask = [full.own[alone.own.index(place)] for place in places], self.tokenizer.mask_token_id
         inputs = [[*full.ids[:place], mask, *full.ids[place + 1 :]] for place in own]
-        hidden = [_Masked(ids, full.segments, place, full.ids[place]) for ids, place in zip(inputs, own, strict=True)]
-        return self._log_probabilities(hidden)
+        masked = zip(inputs, [full.segments] * len(own), own, [full.ids[place] for place in own], strict=True)
+        return self._log_probabilities(list(masked))
 
     def word(self, text: str, start: int, end: int, context: str = "") -> FloatArray:
         """The log-probabilities of the tokens of text[start:end], (t,), from left to right.
@@ -146,7 +140,7 @@ class MaskedModel(_LocalModel):
         for place in range(first, last + 1):
             ids = [*encoded.ids[:place], self.tokenizer.mask_token_id, *encoded.ids[last + 1 :]]
             segments = [*encoded.segments[: place + 1], *encoded.segments[last + 1 :]]
-            masked.append(_Masked(ids, segments, place, encoded.ids[place]))
+            masked.append((ids, segments, place, encoded.ids[place]))
         return self._log_probabilities(masked)
 
     def follows(self, first: str, second: str) -> float:
@@ -196,9 +190,9 @@ class MaskedModel(_LocalModel):
         for first in range(0, len(masked), self._batch):
             batch = masked[first : first + self._batch]
             with torch.inference_mode():
-                logits = self.model(**self._inputs([(one.ids, one.segments) for one in batch])).logits
-                for row, one in enumerate(batch):
-                    scores.append(float(torch.log_softmax(logits[row, one.place].float(), dim=-1)[one.hidden]))
+                logits = self.model(**self._inputs([(ids, segments) for ids, segments, _, _ in batch])).logits
+                for row, (_, _, place, hidden) in enumerate(batch):
+                    scores.append(float(torch.log_softmax(logits[row, place].float(), dim=-1)[hidden]))
         return np.array(scores)
 
     def _inputs(self, batch: Sequence[tuple[list[int], list[int]]]) -> dict[str, Any]:
@@ -210,12 +204,8 @@ class MaskedModel(_LocalModel):
         return {name: values.to(self.model.device) for name, values in inputs.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    """A context and a text as the model reads them; the tokens from `start` (>= 1) on are the text's."""
-
-    ids: list[int]
-    start: int
+_Prompt = tuple[list[int], int]
+"""A context and a text as the model reads them, and the place (>= 1) at which the text's tokens begin."""
 
 
 class CausalModel(_LocalModel):
@@ -278,33 +268,33 @@ class CausalModel(_LocalModel):
             prompts = [self._prompt(context, text) for context, text in pairs]
             scores: list[FloatArray] = [np.zeros(0)] * len(pairs)
             # Those of about the same length together: little is spent on padding.
-            order = sorted(range(len(pairs)), key=lambda pair: len(prompts[pair].ids))
+            order = sorted(range(len(pairs)), key=lambda pair: len(prompts[pair][0]))
             for first in range(0, len(order), self._batch):
                 batch = order[first : first + self._batch]
                 for pair, row in zip(batch, self._scores([prompts[pair] for pair in batch], whole), strict=True):
                     scores[pair] = row
-        tokens = [np.array(prompt.ids[prompt.start :], dtype=np.intp) for prompt in prompts]
+        tokens = [np.array(ids[start:], dtype=np.intp) for ids, start in prompts]
         return list(zip(tokens, scores, strict=True))
 
     def _scores(self, batch: Sequence[_Prompt], whole: bool) -> list[FloatArray]:
         """The log-probabilities of the texts' tokens, or of the `whole` vocabulary at their places."""
         torch = importlib.import_module("torch")
         # The batch is padded on the right, behind all that counts.
-        ids, mask = padded([prompt.ids for prompt in batch])
+        ids, mask = padded([prompt for prompt, _ in batch])
         # The distribution of a token is read off at the place before it. Of a large vocabulary the distributions of
         # all places would not fit into the memory.
-        first, width = min(prompt.start for prompt in batch) - 1, ids.shape[1]
+        first, width = min(start for _, start in batch) - 1, ids.shape[1]
         last_places = {"logits_to_keep": width - first} if self._keeps else {}
         ids = ids.to(self.model.device)
         with torch.inference_mode():
             output = self.model(input_ids=ids, attention_mask=mask.to(ids.device), use_cache=False, **last_places)
             logits = output.logits[:, -(width - first) :]
             scores: list[FloatArray] = []
-            for row, prompt in enumerate(batch):
-                places = slice(prompt.start - 1 - first, len(prompt.ids) - 1 - first)
+            for row, (prompt, start) in enumerate(batch):
+                places = slice(start - 1 - first, len(prompt) - 1 - first)
                 distributions = torch.log_softmax(logits[row, places].float(), dim=-1)
                 if not whole:
-                    tokens = ids[row, prompt.start : len(prompt.ids), None]
+                    tokens = ids[row, start : len(prompt), None]
                     distributions = distributions.gather(-1, tokens)[:, 0]
                 scores.append(distributions.double().cpu().numpy())
         return scores
@@ -329,7 +319,7 @@ class CausalModel(_LocalModel):
         if len(before) > room:
             self._count_shortened()
             before = before[len(before) - room :]
-        return _Prompt([*beginning, *before, *tokens], len(beginning) + len(before))
+        return [*beginning, *before, *tokens], len(beginning) + len(before)
 
     def _beginning(self) -> int:
         """The token that stands before a text."""
