@@ -228,6 +228,14 @@ def test_a_models_reason_is_one_short_line():
     assert verdict.note == f"a b {'c' * 196} ..."
 
 
+@pytest.mark.parametrize("reply", ["true", '{"verdicts": {}}', '{"verdicts": [{"pass": "True"}]}'])
+def test_a_reply_of_another_form_is_no_verdict(reply: str):
+    model = ScriptedModel(lambda _: reply)
+    (verdict,) = FairFilter(model, PROMPTS).filter("q", documents("a")).verdicts
+    assert (verdict.kept, verdict.fair) == (True, None)
+    assert len(model.requests) > 1
+
+
 @pytest.mark.parametrize(
     "values", [{"batch": 0}, {"workers": 0}, {"batch": -1}, {"compat": "authors", "batch": 2}], ids=json.dumps
 )

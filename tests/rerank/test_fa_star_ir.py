@@ -197,6 +197,12 @@ def test_compat_reaches_the_table() -> None:
     assert FAStarIRReranker(0.1).rerank(many).ids != FAStarIRReranker(0.1, compat="library").rerank(many).ids
 
 
+def test_any_share_makes_a_member() -> None:
+    rows = [A] * 6 + [[0, 0.9, 0.1]] + [A] * 3
+    ranking = FAStarIRReranker(alpha=0.5, group=ProtectedGroup(0, 1)).rerank(pool([rows], [[0.2, 0.8]], n=3))
+    assert "g" in ranking.ids
+
+
 @pytest.mark.parametrize(
     "rows",
     [
