@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from loop_engine import LAWYERS, TWO_KINDS, Dense, agent, judging, verdicts
+from loop_engine import LAWYERS, TWO_KINDS, Dense, agent, begun, judging, verdicts
 
 from fairagent.answer.filtering import FairFilter
 from fairagent.errors import BudgetExceeded, TransientModelError
@@ -190,6 +190,9 @@ def test_what_is_removed_leaves_the_pool_and_is_refilled_from_it() -> None:
     assert "m2" not in result.ranking.ids
     assert len(result.ranking) == 4
     assert result.trace.usage.calls == len(model.requests) == 5
+    # The engine's own list, which the guard may serve instead, goes without it too.
+    again, _ = filtering(lambda text: "ship" not in text)
+    assert Controller((again,), mixer=Mixer(0.9), drift=0.9).run(begun(engine)).removed == {"m2"}
 
 
 def test_a_filter_that_makes_the_list_less_fair_is_refused() -> None:
