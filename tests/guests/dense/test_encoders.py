@@ -1,7 +1,8 @@
-"""Text encoders by name: Contriever's mean of tokens, computed by hand for a tiny model of random weights."""
+"""Text encoders by name: means of token vectors by hand, for tiny models; what several processes embed is in order."""
 
 from __future__ import annotations
 
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from tiny_models import save_bert, save_masked
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
-from fairagent.guests.dense.encoders import BFLOAT16, MeanPooledEncoder, SentenceEncoder, quickest_dtype
+from fairagent.guests.dense import encoders
+from fairagent.guests.dense.encoders import BFLOAT16, MeanPooledEncoder, SentenceEncoder, embedding, quickest_dtype
 from fairagent.retrieve.encoders import BUNDLED, FLOAT32, full_name, open_encoder
+from fairagent.retrieve.forecast import FIRST
 from fairagent.types import FloatArray
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
@@ -164,3 +167,113 @@ def test_the_type_is_that_of_the_processor_for_the_packaged_model_alone(monkeypa
         monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda has=has: has)
         assert quickest_dtype(BUNDLED) == dtype
         assert quickest_dtype("another") == quickest_dtype(BUNDLED, "cuda") == FLOAT32
+
+
+# --- many documents, by several processes
+
+MANY = [" ".join(["judge", "river", "court", "boat"][: 1 + n % 4]) + f" {n}" for n in range(50)]
+
+
+@pytest.fixture
+def small_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoders, "SHARE", 20)
+    monkeypatch.setattr(encoders, "PIECE", 8)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_share")
+def test_what_comes_is_what_one_process_gives_in_order_and_a_dead_one_is_named(model: Path) -> None:
+    alone = SentenceEncoder(str(model)).documents(MANY)
+    with embedding(str(model), 3) as work:
+        work.ready(len(MANY))
+        # 50 documents are worth two processes and not three.
+        workers = multiprocessing.active_children()
+        assert len(workers) == 2
+        found = work.encode(MANY)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, alone, atol=1e-6)
+        for worker in workers:
+            worker.kill()
+        with pytest.raises(BackendUnavailable, match=r"a worker process has ended .*repeat the command"):
+            work.encode(MANY)
+    assert not multiprocessing.active_children()
+
+
+def test_few_documents_are_embedded_here(model: Path) -> None:
+    with embedding(str(model), 4) as work:
+        work.ready(len(MANY))
+        assert not multiprocessing.active_children()
+        assert np.array_equal(work.encode(MANY), SentenceEncoder(str(model)).documents(MANY))
+
+
+@pytest.mark.usefixtures("small_share")
+@pytest.mark.parametrize("documents", [1, 1000])
+def test_what_keeps_the_model_from_opening_is_said(tmp_path: Path, documents: int) -> None:
+    with (
+        pytest.raises(BackendUnavailable, match=r"no embedding model .*nowhere"),
+        embedding(str(tmp_path / "nowhere"), 2) as work,
+    ):
+        work.ready(documents)
+    assert not multiprocessing.active_children()
+
+
+def test_several_processes_are_for_a_cpu() -> None:
+    with (
+        pytest.raises(UsageError, match="--workers is for embedding on a CPU; cuda embeds alone"),
+        embedding("m", 2, "cuda"),
+    ):
+        pass
+    with embedding("m", 0, "cuda") as work:
+        assert work.first == FIRST
+
+
+# --- model2vec
+
+WORDS = ["[UNK]", "judge", "court", "river", "boat"]
+VECTORS = np.array([[9, 9, 9], [1, 0, 0], [1, 1, 0], [0, 0, 2], [0, 1, 1]], dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+
+    tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    model2vec = pytest.importorskip("model2vec")
+    place = tmp_path_factory.mktemp("static") / "tiny"
+    model2vec.StaticModel(VECTORS, tokenizer).save_pretrained(place)
+    return place
+
+
+def test_vectors_are_means_of_known_words_with_length_one(folder: Path) -> None:
+    encoder = open_encoder(f"model2vec:{folder}")
+    assert encoder.name == f"model2vec:{folder}"
+    found = encoder.documents(["judge court", "river nobody", "", "nobody"])
+    expected = [[2 / 5**0.5, 1 / 5**0.5, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]
+    assert found == pytest.approx(np.array(expected), abs=1e-6)
+    assert found.dtype == np.float32
+    assert np.array_equal(encoder.queries(["judge court"])[0], found[0])
+    assert encoder.documents([]).shape == (0, 3)
+
+
+def test_a_model_in_the_hub_cache(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    asked: list[tuple[str, bool]] = []
+
+    def snapshot(name: str, local_files_only: bool) -> str:
+        asked.append((name, local_files_only))
+        return str(folder)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    assert open_encoder("model2vec:somebody/tiny").documents(["judge"]).shape == (1, 3)
+    assert asked == [("somebody/tiny", True)]
+
+
+@pytest.mark.parametrize("name", ["somebody/nothing-like-it", "nowhere"])
+def test_what_is_not_on_this_machine_is_not_fetched(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BackendUnavailable, match=f"no model2vec model '{name}' on this machine"):
+        open_encoder(f"model2vec:{name}")
