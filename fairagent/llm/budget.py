@@ -153,8 +153,8 @@ def spent(usage: Usage) -> None:
 def charged(request: ModelRequest, ask: Callable[[], ModelReply], model: str = "") -> ModelReply:
     """What `ask` returns or raises, written to every open ledger and transcript: what models do with each call.
 
-    `request` is shown without a secret; `model` is the model's name. Where a model calls another one, the outer one's
-    answer counts what both took, and is all that is written.
+    `request` holds no secret; `model` is the model's name. Where a model calls another one, the outer one's answer
+    counts what both took, and is all that is written.
     """
     if _counting.get():
         return ask()

@@ -133,10 +133,7 @@ class ReplyCache:
 
     @contextmanager
     def alone(self, key: str, seconds: float) -> Iterator[None]:
-        """A block that one thread of one process is in for a `key`; others wait for it, processes up to `seconds`.
-
-        Whoever enters it looks for the reply once more: another process may have stored it meanwhile.
-        """
+        """A block that one thread of one process is in for a `key`; others wait, processes up to `seconds`."""
         with self._lock:
             lock = self._keys.setdefault(key, threading.Lock())
         with lock, one_at_a_time(self.folder / f".asking-{key}", seconds):

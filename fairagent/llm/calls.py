@@ -55,11 +55,8 @@ class CachingModel:
         self._ledger = tally
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """The model's answer; see `Model.complete`.
-
-        An invalid one is corrected on this side of the cache: a reply that took corrections is cached under the first
-        request, and nobody sends that again.
-        """
+        """The model's answer; see `Model.complete`."""
+        # Corrected on this side of the cache: what took corrections is cached under the first request.
         if request.reply is None:
             return self._counted(request, lambda: self.model.complete(request))
         return self._counted(request, lambda: valid_reply(self.model, request)[1])

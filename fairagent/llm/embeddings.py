@@ -104,10 +104,7 @@ def _vectors(entries: object, count: int) -> Vectors | str:
 
 
 class EmbeddingModel(ServerModel):
-    """An embedding model behind an embeddings API; see `ServerModel`.
-
-    Each text's vector is stored in the `cache`, so that no text is paid for twice, whatever ends a build.
-    """
+    """An embedding model behind an embeddings API, whose vectors are stored in the `cache`; see `ServerModel`."""
 
     def __init__(
         self,
@@ -138,7 +135,8 @@ class EmbeddingModel(ServerModel):
         What came before that is in the cache.
         """
         cut = [self._cut(text) for text in texts]
-        keys = [key_of({**self._identity, "text": text}) for text in cut]
+        identity = {"format": FORMAT, "kind": "embedding", "server": self.endpoint.base_url, "model": self.name}
+        keys = [key_of({**identity, "text": text}) for text in cut]
         vectors = {key: self._cached(key) for key in keys}
         missing = [(key, text) for key, text in dict(zip(keys, cut, strict=True)).items() if vectors[key] is None]
         batches = [dict(missing[start : start + BATCH]) for start in range(0, len(missing), BATCH)]
@@ -156,10 +154,6 @@ class EmbeddingModel(ServerModel):
         context = self.settings.context
         most = CUT_AT if context is None else max(1, min(CUT_AT, context * SHORTEST_TOKEN))
         return text[:most].encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
-
-    @property
-    def _identity(self) -> dict[str, Any]:
-        return {"format": FORMAT, "kind": "embedding", "server": self.endpoint.base_url, "model": self.name}
 
     def _cached(self, key: str) -> Vectors | None:
         """The vector that the cache has under `key`, if it is one of this model as it is now; it counts as saved."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -81,9 +81,7 @@ class Exchange:
 
 
 _OF_REQUEST = ("prompt", "messages", "temperature", "max_tokens", "seed")
-_OF_REPLY = (
-    *("text", "finish", "calls", "input_tokens", "output_tokens", "estimated", "cost", "seconds", "cached", "notes"),
-)
+_OF_REPLY = tuple(field.name for field in fields(ModelReply) if field.name not in ("model", "chances"))
 
 Listener = Callable[[Exchange], None]
 

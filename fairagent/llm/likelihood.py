@@ -183,9 +183,8 @@ class EndpointModel(ServerModel):
 
     A context and its text are one prompt of the completion API (`echo` with `logprobs`). With `chat` they are what the
     user says and what the model then says, in the chat template of the server, of which only vLLM returns the
-    log-probabilities (`prompt_logprobs`). `workers` requests are in the air at a time; each has to get room in the
-    `budget`, is tried again as the settings say, and is not sent where `cache` has its answer. A server cuts nothing:
-    an input longer than its model takes is a ModelError.
+    log-probabilities (`prompt_logprobs`). `workers` requests are in the air at a time. A server cuts nothing: an input
+    longer than its model takes is a ModelError.
     """
 
     def __init__(

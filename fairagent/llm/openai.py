@@ -58,10 +58,7 @@ class OpenAIModel(ServerModel):
     """
 
     def identity(self, request: ModelRequest) -> dict[str, Any]:
-        """Everything that may change the reply, as plain values without a secret.
-
-        What the server refuses is left out: that is its nature, not the request's.
-        """
+        """Everything that may change the reply, but for what the server refuses, as plain values without a secret."""
         return {"server": self.endpoint.base_url, **self._full_payload(request), **form_identity(request)}
 
     def payload(self, request: ModelRequest, longer: int = 1, streamed: bool = False) -> dict[str, Any]:

@@ -28,8 +28,7 @@ BOUNDS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "pattern",
 class Reply(BaseModel):
     """The form of a reply: one JSON object, without other keys or values of other types.
 
-    Bounds (`text_within`, `list_within`) are for the server. Where it does not hold them, a longer reply is read all
-    the same: a long reason is no reason to ask again.
+    Bounds (`text_within`, `list_within`) are for the server; a longer reply is read all the same.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
