@@ -59,7 +59,7 @@ HOMES = {
     "measures.parse": "MeasureFamily label_of labels_of",
     "llm": "Message Model ModelReply ModelRequest Reply ask",
     "llm.asking": "unless_failing valid_reply",
-    "llm.budget": "Budget charged in_threads ledger",
+    "llm.budget": "Budget charged ledger",
     "llm.cache": "ReplyCache",
     "llm.capabilities": "form_identity",
     "llm.faults": "check_values",
@@ -81,7 +81,6 @@ HOMES = {
     "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
     "collection.table": "unknown_dimension",
     "collection.table_buffer": "Labels",
-    "collection.targets": "GivenTarget",
     "retrieve.ann": "AnnManifest DEPTH",
     "retrieve.base": """
         MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore lend_texts
@@ -90,7 +89,7 @@ HOMES = {
     "retrieve.bm25.analysis": "WORD open_analyzer plain_words",
     "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
     "retrieve.catalog": "IdTable encode_id mapped ranked",
-    "retrieve.dense": "DenseRetriever EmbeddingSource",
+    "retrieve.dense": "DenseRetriever",
     "retrieve.encoded": "EncodedBuild EncodedManifest PROBE_TEXT Work floats",
     "retrieve.encoders": """
         BUNDLED Embeddings Encoder EncoderPart FLOAT32 of_length_one open_encoder open_sentence_model
@@ -100,10 +99,10 @@ HOMES = {
     "retrieve.manifest": "Indexable MANIFEST",
     "retrieve.passages": "PassageRetriever",
     "retrieve.relevance_model": "Postings TermSource",
-    "retrieve.run_file": "AdversarialConfig OracleConfig RunFile RunFileConfig by_grade drawn read_run",
+    "retrieve.run_file": "RunFile by_grade drawn read_run",
     "retrieve.site": "Site",
     "retrieve.stochastic": "checked_alpha sample_rankings sampler_log_scores topic_rng",
-    "retrieve.vectors": "DenseConfig check_vectors encoder open_vectors prepare_vectors",
+    "retrieve.vectors": "check_vectors encoder open_vectors prepare_vectors",
     "answer.answering": "Answerer Contexts",
     "answer.attribution": "Attributor no_attribution statement",
     "answer.context": "Order arrange fit numbered shortened",
@@ -124,7 +123,6 @@ HOMES = {
     "search.refine.llm": "GroundedConfig LlmConfig",
     "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pool_of",
     "search.rerank.exposure": "FAIRNESS",
-    "search.rerank.relevance": "ChainConfig",
     "search.run": "hits_of",
     "evaluate.comparison": "paired_t seeded",
     "evaluate.fields": "FileSection Name",

@@ -49,7 +49,6 @@ from fairagent.collection.records import read_text as read_text
 from fairagent.collection.records import shown as shown
 from fairagent.collection.table import unknown_dimension as unknown_dimension
 from fairagent.collection.table_buffer import Labels as Labels
-from fairagent.collection.targets import GivenTarget as GivenTarget
 from fairagent.errors import BackendUnavailable as BackendUnavailable
 from fairagent.errors import BudgetExceeded as BudgetExceeded
 from fairagent.errors import DataError as DataError
@@ -140,7 +139,6 @@ from fairagent.llm.asking import unless_failing as unless_failing
 from fairagent.llm.asking import valid_reply as valid_reply
 from fairagent.llm.budget import Budget as Budget
 from fairagent.llm.budget import charged as charged
-from fairagent.llm.budget import in_threads as in_threads
 from fairagent.llm.budget import ledger as ledger
 from fairagent.llm.cache import ReplyCache as ReplyCache
 from fairagent.llm.capabilities import form_identity as form_identity
@@ -249,7 +247,6 @@ from fairagent.retrieve.catalog import encode_id as encode_id
 from fairagent.retrieve.catalog import mapped as mapped
 from fairagent.retrieve.catalog import ranked as ranked
 from fairagent.retrieve.dense import DenseRetriever as DenseRetriever
-from fairagent.retrieve.dense import EmbeddingSource as EmbeddingSource
 from fairagent.retrieve.encoded import EncodedBuild as EncodedBuild
 from fairagent.retrieve.encoded import EncodedManifest as EncodedManifest
 from fairagent.retrieve.encoded import PROBE_TEXT as PROBE_TEXT
@@ -271,10 +268,7 @@ from fairagent.retrieve.manifest import MANIFEST as MANIFEST
 from fairagent.retrieve.passages import PassageRetriever as PassageRetriever
 from fairagent.retrieve.relevance_model import Postings as Postings
 from fairagent.retrieve.relevance_model import TermSource as TermSource
-from fairagent.retrieve.run_file import AdversarialConfig as AdversarialConfig
-from fairagent.retrieve.run_file import OracleConfig as OracleConfig
 from fairagent.retrieve.run_file import RunFile as RunFile
-from fairagent.retrieve.run_file import RunFileConfig as RunFileConfig
 from fairagent.retrieve.run_file import by_grade as by_grade
 from fairagent.retrieve.run_file import drawn as drawn
 from fairagent.retrieve.run_file import read_run as read_run
@@ -283,7 +277,6 @@ from fairagent.retrieve.stochastic import checked_alpha as checked_alpha
 from fairagent.retrieve.stochastic import sample_rankings as sample_rankings
 from fairagent.retrieve.stochastic import sampler_log_scores as sampler_log_scores
 from fairagent.retrieve.stochastic import topic_rng as topic_rng
-from fairagent.retrieve.vectors import DenseConfig as DenseConfig
 from fairagent.retrieve.vectors import check_vectors as check_vectors
 from fairagent.retrieve.vectors import encoder as encoder
 from fairagent.retrieve.vectors import open_vectors as open_vectors
@@ -322,7 +315,6 @@ from fairagent.search.rerank.base import ordered as ordered
 from fairagent.search.rerank.base import pair_scorer as pair_scorer
 from fairagent.search.rerank.base import pool_of as pool_of
 from fairagent.search.rerank.exposure import FAIRNESS as FAIRNESS
-from fairagent.search.rerank.relevance import ChainConfig as ChainConfig
 from fairagent.search.run import hits_of as hits_of
 from fairagent.settings import BudgetSettings as BudgetSettings
 from fairagent.settings import ModelSettings as ModelSettings
