@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import random
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Any, TypeVar
 
 from fairagent.errors import FatalModelError, ModelError, TransientModelError
@@ -237,21 +235,35 @@ class ServerModel:
         `retry_after`, if that is at most `LONGEST_WAIT`, or a random one. The server's allowance bounds the retries of
         all callers together; those that a `retry_after` schedules are free.
         """
+        # Here and not above: who asks no model need not wait for it.
+        import tenacity
+
         breaker, allowance = self.server.breaker, self.server.allowance
+        # AWS's "full jitter", so that threads that fail together return apart.
+        jitter = tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
+
+        def demanded(state: tenacity.RetryCallState) -> float | None:
+            error = state.outcome.exception() if state.outcome else None
+            return error.retry_after if isinstance(error, TransientModelError) else None
+
+        def over(state: tenacity.RetryCallState) -> bool:
+            last = state.attempt_number >= self.settings.attempts or self._clock() + state.upcoming_sleep > call.end
+            wait = demanded(state)
+            return last or (wait or 0.0) > LONGEST_WAIT or (wait is None and not allowance.spend())
+
+        def note(state: tenacity.RetryCallState) -> None:
+            log.info("attempt %d failed; the next one in %.1f s", state.attempt_number, state.upcoming_sleep)
+
         allowance.earn()
-        for number in count(1):
-            try:
-                return breaker.run(attempt, sort, call.end - self._clock())
-            except TransientModelError as error:
-                demanded = error.retry_after
-                # AWS's "full jitter", so that threads that fail together return apart.
-                wait = max(demanded or 0.0, random.uniform(0, min(LONGEST_WAIT, 0.5 * 2 ** (number - 1))))
-                last = number >= self.settings.attempts or self._clock() + wait > call.end
-                if last or (demanded or 0.0) > LONGEST_WAIT or (demanded is None and not allowance.spend()):
-                    raise
-            log.info("attempt %d failed; the next one in %.1f s", number, wait)
-            self._sleep(wait)
-        raise AssertionError
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(TransientModelError),
+            wait=lambda state: max(demanded(state) or 0.0, jitter(state)),
+            stop=over,
+            sleep=self._sleep,
+            before_sleep=note,
+            reraise=True,
+        )
+        return retrying(lambda: breaker.run(attempt, sort, call.end - self._clock()))
 
     def _total(self, call: Call, last: Usage, notes: tuple[str, ...] = ()) -> Usage:
         """The usage of the whole call, `last` being that of its last attempt."""
