@@ -172,7 +172,7 @@ FAULTS = [
     (RUN2, "is this a run of Task 2"),
     ("101 Q0 12 1 nan\n", ":1: expected 2 columns"),
     ("101 Q0 12 1 nan mine\n", ":1: the score 'nan' is no finite number"),
-    ("101\t12\n101\t1\t12\t3.5\tmine\tx\ty\n", ":2: expected 2 columns (topic, page) as above, found 7"),
+    ("101\t12\n101\t1\t12\t3.5\tmine\tx\ty\n", ":2: expected 2 columns (topic, page) as above, got 7"),
     ("", "there are no lines"),
 ]
 

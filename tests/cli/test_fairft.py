@@ -31,7 +31,7 @@ def test_train_and_evaluate(call: Call, file: Path) -> None:
     for when in ("before", "after"):
         assert json.loads(evaluated.stdout)[when] == pytest.approx(record["change"][when], rel=1e-5)
     told = call("fairft", "evaluate", str(file), "--model", "here/model", "--run", "here")
-    assert "kept of the first 5" in told.stdout
+    assert "overlap of the first 5" in told.stdout
 
     other = call("fairft", "train", str(file), "--run", "here", "--seed", "3")
     assert other.exit_code == 2
