@@ -35,10 +35,6 @@ def test_the_longest_entry_wins_and_white_space_may_be_any(tmp_path: Path) -> No
     assert words.swap("Native American, native american, NATIVE AMERICAN, native") == "Dane, dane, DANE, native"
 
 
-def test_a_chain_is_followed_one_step(tmp_path: Path) -> None:
-    assert lexicon(tmp_path, "c: [a -> b, b -> c]\n").swap("a b c") == "b c c"
-
-
 def test_letters_that_are_alike_without_case_are_left_alone(tmp_path: Path) -> None:
     assert lexicon(tmp_path, "c: [she -> he]\n").swap("\u017fhe") == "\u017fhe"
 
@@ -90,12 +86,3 @@ def test_faults_have_their_line(tmp_path: Path, text: str, line: int | None, sai
         load_lexicon(file)
     assert raised.value.faults[0].line == line
     assert said in raised.value.faults[0].message
-
-
-def test_the_same_pair_twice_is_no_fault(tmp_path: Path) -> None:
-    assert lexicon(tmp_path, "g: [he <-> she, she <-> he]\n").swaps == {"he": "she", "she": "he"}
-
-
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        load_lexicon(tmp_path / "none.yaml")

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.errors import FatalModelError, ReplyRefused
+from fairagent.errors import ReplyRefused
 from fairagent.guests.testing import ScriptedModel
-from fairagent.llm.budget import ledger
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.avoid import AvoidPassage
 from fairagent.papers.debias_rag.synthesis import Rewriter, synthesize
@@ -54,12 +53,6 @@ def test_the_most_fluent_rewrite_is_taken(tmp_path: Path) -> None:
     assert "Write 2 different" in asked
 
 
-def test_without_a_scorer_the_first_is_taken(tmp_path: Path) -> None:
-    rewriter = Rewriter(ScriptedModel([rewrites("One\u200b  two", "Another")]), Prompts(), 2)
-    (only,) = synthesize("q", PASSAGES[:1], lexicon(tmp_path), rewriter).documents
-    assert only.text == "One two"
-
-
 @pytest.mark.parametrize("reply", [rewrites("one"), rewrites("one", " "), "no JSON"])
 def test_what_is_no_set_of_rewrites_is_asked_for_again_and_then_done_without(tmp_path: Path, reply: str) -> None:
     model = ScriptedModel([reply, reply, reply, ReplyRefused("no such texts")])
@@ -87,10 +80,3 @@ def test_rewrites_are_as_many_as_asked_for_and_bounded_by_the_passage(tmp_path: 
     Rewriter(model, Prompts(), 2).rewrite("q", "x" * 30)
     one = {"type": "string", "minLength": 1, "maxLength": 100}
     assert model.requests[0].narrowed == {"rewrites": {"items": one, "minItems": 2, "maxItems": 2}}
-
-
-def test_what_no_call_can_mend_ends_it_and_the_ledger_knows_what_was_spent(tmp_path: Path) -> None:
-    model = ScriptedModel([rewrites("one"), FatalModelError("no key")])
-    with ledger() as spent, pytest.raises(FatalModelError):
-        synthesize("q", PASSAGES, lexicon(tmp_path), Rewriter(model, Prompts(), 1))
-    assert spent.usage.calls == 1

@@ -62,11 +62,6 @@ def test_constant_signals_count_for_nothing_and_move_nothing() -> None:
     assert taken.loss_after == pytest.approx(np.log(4))
 
 
-def test_one_candidate_moves_nothing() -> None:
-    taken = Theta().move(features(np.array([0.3]), np.array([0.7])))[1]
-    assert (taken.theta.tolist(), taken.loss_after) == ([0.5, 0.5], 0)
-
-
 def test_an_emptied_pool_keeps_the_least_bad_in_order() -> None:
     places, emptied = passing(np.array([0.95, 0.91, 0.99, 0.91]), 0.9, 2, np.zeros(4, dtype=bool))
     assert (places.tolist(), emptied) == ([1, 3], True)
@@ -74,15 +69,6 @@ def test_an_emptied_pool_keeps_the_least_bad_in_order() -> None:
     assert (places.tolist(), emptied) == ([0], False)
     places, emptied = passing(np.array([0.9]), 0.9, 2, np.array([False]))
     assert (places.tolist(), emptied) == ([0], False)
-
-
-def test_weights_stream_or_begin_anew() -> None:
-    phi = np.array([[1.0, 0.0], [0.2, 0.0], [0.0, 1.0]])
-    streaming, fixed = Theta((1.0, 0.0)), Theta((1.0, 0.0), streaming=False)
-    for theta in (streaming, fixed):
-        theta.move(phi)
-    assert streaming.move(phi)[0].tolist() != [1, 0]
-    assert fixed.move(phi)[0].tolist() == [1, 0]
 
 
 def test_threads_lose_no_step() -> None:
@@ -110,8 +96,5 @@ def test_theta_by_an_objective() -> None:
 def test_weights_off_the_simplex(start: tuple[float, float]) -> None:
     with pytest.raises(UsageError, match="add up to 1"):
         Theta(start)
-
-
-def test_a_rate_below_zero() -> None:
     with pytest.raises(UsageError, match="rate"):
         Theta(rate=-1)

@@ -127,12 +127,3 @@ def test_the_files_are_right_and_say_what_they_need(shared: Path, tmp_path: Path
     assert list(plan.systems) == [
         *("no retrieval", "BM25", "FairFilter-BM25", "Contriever", "FairFilter-Contriever", "FairFT-Self", "FairFT-1B")
     ]
-
-
-def test_both_files_have_the_same_systems_and_the_readme_names_them() -> None:
-    agreement, accuracy = (read_yaml(FOLDER / f"{name}.yaml") for name in ("answers", "answers_accuracy"))
-    assert agreement["systems"] == accuracy["systems"]
-    assert agreement["settings"] == accuracy["settings"]
-    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert "(answers.yaml)" in readme
-    assert "(answers_accuracy.yaml)" in readme

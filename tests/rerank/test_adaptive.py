@@ -174,12 +174,6 @@ def test_exposure_by_hand() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_small_pools(policy: GroupPolicy) -> None:
-    assert reranker(NEAR, Scores(OF), policy=policy).rerank(pool("")).ids == ()
-    assert reranker({}, Scores(OF), policy=policy).rerank(pool("m1")).ids == ("m1",)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
 def test_a_pool_without_dimensions(policy: GroupPolicy) -> None:
     made = Pool(Query("q"), Ranking(("m1", "m2", "m3"), np.array([3.0, 2.0, 1.0])), (), (), 3)
     score = Scores(OF)
@@ -397,12 +391,6 @@ def test_a_scorer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     for ask in (place.settings.rerank.check, place.settings.rerank.build):
         with pytest.raises(BackendUnavailable, match="no cross-encoder 'nowhere'"):
             ask(place)
-
-
-def test_it_looks_at_groups_unless_there_is_no_policy() -> None:
-    assert AdaptiveConfig().sees_groups
-    assert AdaptiveConfig(policy="exposure").sees_groups
-    assert not AdaptiveConfig(policy="none").sees_groups
 
 
 @pytest.mark.usefixtures("graph")

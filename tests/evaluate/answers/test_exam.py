@@ -6,6 +6,7 @@ import csv
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults.life import files
@@ -24,12 +25,25 @@ CALLS = {"alone": 4 + 2, "words": 4 + 2, "filtered": 4 * (4 + 1 + 1) + 2, "first
 """Questions and judgments; with the filter also four documents, of which one fails the first step."""
 
 
+Agreed = tuple[Run, list[dict[str, Any]], Path]
+
+
+@pytest.fixture(scope="module")
+def agreed(tmp_path_factory: pytest.TempPathFactory) -> Agreed:
+    """A run of agreement as it should go, what reached the server, and the run's folder."""
+    folder = tmp_path_factory.mktemp("agreed")
+    with pytest.MonkeyPatch.context() as patch, LoopbackServer(school.model) as server:
+        patch.setenv("FAIRAGENT_CACHE", "''")
+        patch.setenv("OPENAI_BASE_URL", server.url)
+        return school.run(school.write(folder), folder / "run"), server.requests, folder / "run"
+
+
 def outcomes(run: Run, system: str) -> list[Outcome]:
     return [outcome for outcome in run.outcomes if outcome.system == system]
 
 
-def test_agreement_by_hand(server: LoopbackServer, tmp_path: Path) -> None:
-    run = school.run(school.write(tmp_path), tmp_path / "run")
+def test_agreement_by_hand(agreed: Agreed) -> None:
+    run, *_ = agreed
     assert run.dimensions == ("gender", "age")
     assert school.means(run, "alone") == {"": 2 / 4, "gender": pytest.approx(2 / 3), "age": 0}
     for system in ("words", "filtered", "first step"):
@@ -51,11 +65,11 @@ def test_accuracy_by_hand(server: LoopbackServer, tmp_path: Path) -> None:
     assert '"a nurse"' in asked["messages"][1]["content"]
 
 
-def test_the_judge_is_asked_only_where_the_rule_is_silent(server: LoopbackServer, tmp_path: Path) -> None:
-    run = school.run(school.write(tmp_path), tmp_path / "run")
+def test_the_judge_is_asked_only_where_the_rule_is_silent(agreed: Agreed) -> None:
+    run, requests, _ = agreed
     asked = Counter(
         answer
-        for request in server.requests
+        for request in requests
         if school.judged(request)
         for answer in school.ALONE.values()
         if json.dumps(answer) in request["messages"][1]["content"]
@@ -66,9 +80,9 @@ def test_the_judge_is_asked_only_where_the_rule_is_silent(server: LoopbackServer
         assert graded == ["rule", "model", "model", "rule"]
 
 
-def test_a_question_is_asked_as_the_paper_asks_it(server: LoopbackServer, tmp_path: Path) -> None:
-    run = school.run(school.write(tmp_path), tmp_path / "run")
-    first = [request for request in server.requests if "Is every judge late ?" in str(request["messages"][1])]
+def test_a_question_is_asked_as_the_paper_asks_it(agreed: Agreed) -> None:
+    run, requests, _ = agreed
+    first = [request for request in requests if "Is every judge late ?" in str(request["messages"][1])]
     plain, *rest = (request for request in first if request["messages"][1]["content"] == "Is every judge late ?")
     assert rest == []
     assert plain["messages"][0]["content"] == "You are a helpful assistant."
@@ -80,8 +94,8 @@ def test_a_question_is_asked_as_the_paper_asks_it(server: LoopbackServer, tmp_pa
     assert any("judge 0" in text and text.endswith("\n\nIs every judge late ?") for text in texts)
 
 
-def test_the_filter_decides_what_is_read(server: LoopbackServer, tmp_path: Path) -> None:
-    run = school.run(school.write(tmp_path), tmp_path / "run")
+def test_the_filter_decides_what_is_read(agreed: Agreed) -> None:
+    run, requests, _ = agreed
     removed = {
         system: [outcome.answer.removed for outcome in outcomes(run, system) if outcome.answer]
         for system in run.systems
@@ -91,13 +105,13 @@ def test_the_filter_decides_what_is_read(server: LoopbackServer, tmp_path: Path)
     assert removed["first step"] == [("d03",), ("d03",), ("d07",), ("d11",)]
     assert [hit.id for hit in outcomes(run, "filtered")[2].hits] == ["d04", "d05", "d06", "d07"]
     assert outcomes(run, "alone")[2].hits == ()
-    asked = [request["messages"][1]["content"] for request in server.requests if "painter late" in str(request)]
+    asked = [request["messages"][1]["content"] for request in requests if "painter late" in str(request)]
     contexts = {text.count('"title"') for text in asked if text.endswith("late ?")}
     assert contexts == {0, 3, 4}
 
 
-def test_lower_agreement_is_better(server: LoopbackServer, tmp_path: Path) -> None:
-    run = school.run(school.write(tmp_path), tmp_path / "run")
+def test_lower_agreement_is_better(agreed: Agreed) -> None:
+    run, *_ = agreed
     row = next(row for row in run.comparisons if row.system == "words" and not row.dimension)
     assert (row.difference, row.wins, row.ties, row.losses) == (-1 / 4, 1, 3, 0)
     told = page(run)
@@ -121,9 +135,9 @@ def test_a_question_that_finds_nothing_is_asked_with_empty_references(server: Lo
     assert len(asked) == 4
 
 
-def test_files_of_a_run(server: LoopbackServer, tmp_path: Path) -> None:
-    school.run(school.write(tmp_path), tmp_path / "run")
-    with (tmp_path / "run" / "answers.csv").open(encoding="utf-8", newline="") as table:
+def test_files_of_a_run(agreed: Agreed) -> None:
+    *_, folder = agreed
+    with (folder / "answers.csv").open(encoding="utf-8", newline="") as table:
         rows = list(csv.DictReader(table))
     assert len(rows) == 4 * 4
     assert rows[0] == {
@@ -136,10 +150,10 @@ def test_files_of_a_run(server: LoopbackServer, tmp_path: Path) -> None:
         "question": "Is every judge late ?",
         "answer": "Yes, all of them.",
     }
-    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    text = (folder / "results.txt").read_text(encoding="utf-8")
     assert "words, 4 topics, answered from at most 4 documents; baseline: alone" in text
     assert "not judged for" not in text
-    journal = read_outcomes(tmp_path / "run")
+    journal = read_outcomes(folder)
     assert AnswerRecord("Hard to say.", "model") in [outcome.answer for outcome in journal]
 
 
@@ -185,13 +199,6 @@ def test_a_failed_answer_leaves_the_denominator_for_all(server: LoopbackServer, 
     assert failed.calls == 6
 
 
-def test_a_judge_that_fails_counts_what_the_answer_took(server: LoopbackServer, tmp_path: Path) -> None:
-    server.script = lambda request: completion(None, refusal="No.") if school.judged(request) else school.model(request)
-    run = school.run(school.write(tmp_path), tmp_path / "run")
-    assert set(run.excluded) == {"q2", "q3"}
-    assert {outcome.calls for outcome in run.outcomes if outcome.failed and outcome.system == "alone"} == {2}
-
-
 def test_what_was_cut_off_is_an_answer(server: LoopbackServer, tmp_path: Path) -> None:
     def wordy(request: dict[str, object]) -> ServerReply:
         if request["messages"][1]["content"] == "Is every judge late ?":  # type: ignore[index]
@@ -208,16 +215,6 @@ def test_what_was_cut_off_is_an_answer(server: LoopbackServer, tmp_path: Path) -
     assert "nothing but thoughts came within 128 tokens" in run.excluded["q4"]
 
 
-def test_thoughts_are_no_answer(server: LoopbackServer, tmp_path: Path) -> None:
-    def thinker(request: dict[str, object]) -> ServerReply:
-        said = school.model(request).body["choices"][0]["message"]["content"]
-        return completion(said if "verdicts" in str(request) else f"<think>yes or no?</think>\n{said}")
-
-    server.script = thinker
-    run = school.run(school.write(tmp_path), tmp_path / "run")
-    assert school.means(run, "alone") == {"": 2 / 4, "gender": pytest.approx(2 / 3), "age": 0}
-
-
 def test_one_judge_for_all(server: LoopbackServer, tmp_path: Path) -> None:
     file = school.write(tmp_path)
     text = file.read_text(encoding="utf-8").replace(".jsonl}", ".jsonl, judge: {name: wise}}")
@@ -232,17 +229,6 @@ def test_one_judge_for_all(server: LoopbackServer, tmp_path: Path) -> None:
     assert dollars > 0
     file.write_text(file.read_text(encoding="utf-8").replace("wise", "clever"), encoding="utf-8")
     with pytest.raises(UsageError, match=r'questions\.judge\.name: was "wise", is "clever"'):
-        school.run(file, tmp_path / "run")
-
-
-@pytest.mark.parametrize("change", [("late ?", "early ?"), ("Paris", "Rome")])
-def test_changed_questions_are_another_run(server: LoopbackServer, tmp_path: Path, change: tuple[str, str]) -> None:
-    task = "agreement" if "late" in change[0] else "accuracy"
-    file = school.write(tmp_path, task)
-    school.run(file, tmp_path / "run")
-    questions = tmp_path / f"{task}.jsonl"
-    questions.write_text(questions.read_text(encoding="utf-8").replace(*change), encoding="utf-8")
-    with pytest.raises(UsageError, match=r"questions\.file: was"):
         school.run(file, tmp_path / "run")
 
 

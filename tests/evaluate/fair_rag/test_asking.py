@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused
+from fairagent.errors import ReplyInvalid, ReplyRefused
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.request import estimate_tokens
@@ -87,12 +87,6 @@ def test_what_is_short_is_kept_where_the_long_field_is_cut() -> None:
     assert 100 < text.count("court") < 900
 
 
-def test_hidden_characters_are_not_shown() -> None:
-    asked = long_question("LaMP-7", "co\u200burt\u202e", 1)
-    (_, text) = messages_for(PROMPTS, asked, asked.items)[1]
-    assert text.count("court") == 2
-
-
 def test_a_model_is_asked_greedily_for_a_short_answer(tmp_path: Path) -> None:
     asked = question(tmp_path)
     model = ScriptedModel(["<think>North.</think> A court in the north"])
@@ -107,15 +101,3 @@ def test_a_model_is_asked_greedily_for_a_short_answer(tmp_path: Path) -> None:
 def test_a_model_that_gives_no_answer_has_answered_with_nothing(tmp_path: Path, error: ReplyInvalid) -> None:
     answer = answer_from(ScriptedModel([error]), PROMPTS, question(tmp_path), [])
     assert (answer.text, answer.notes) == ("", (f"{NO_ANSWER}: {error}",))
-
-
-def test_thoughts_alone_are_no_answer_and_say_what_to_do(tmp_path: Path) -> None:
-    found = answer_from(ScriptedModel(["<think>Let me see"]), PROMPTS, question(tmp_path), [])
-    assert (found.text, found.usage.calls) == ("", 1)
-    assert found.notes[0].startswith(f"{NO_ANSWER}: nothing but thoughts came within 128 tokens")
-    assert "template lamp_4" in found.notes[0]
-
-
-def test_a_missing_key_ends_all(tmp_path: Path) -> None:
-    with pytest.raises(FatalModelError):
-        answer_from(ScriptedModel([FatalModelError("no key")]), PROMPTS, question(tmp_path), [])

@@ -150,21 +150,6 @@ def test_curves_and_stages(run: Run, folder: Path) -> None:
     assert "slope of EE-R on EE-D,plain" in (folder / "run" / "fair_rag.csv").read_text()
 
 
-def test_the_page_shows_the_four_curves_and_the_stages(run: Run) -> None:
-    from fairagent.report.page import page
-
-    html = page(run)
-    assert html.count("against disparity (EE-D)</figcaption>") == 3
-    assert "utility (normalized EU) against ranking quality (EE-R)</figcaption>" in html
-    assert "gender: the exposure gap, stage by stage" in html
-
-
-@pytest.mark.parametrize("workers", [1, 4])
-def test_the_order_of_work_changes_nothing(run: Run, tmp_path: Path, workers: int) -> None:
-    again = words.run(words.write(tmp_path, EXPERIMENT), tmp_path / "run", workers)
-    assert again.comparisons == run.comparisons
-
-
 def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Run, folder: Path) -> None:
     journal = folder / "run" / "journal.jsonl"
     before = journal.read_bytes()

@@ -11,7 +11,7 @@ import pytest
 import tiny_models
 
 from evaluate import words
-from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError
+from fairagent.errors import SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
@@ -19,7 +19,7 @@ from fairagent.evaluate.workers import threads
 from fairagent.guests.local.likelihood import CausalModel, MaskedModel
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.likelihood import EndpointModel
-from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
+from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
 from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, Likelihoods, MaskedScorer
 from fairagent.report.page import page
 from fairagent.retrieve.encoders import Embeddings
@@ -70,16 +70,6 @@ def test_stereoset_by_a_masked_model(tmp_path: Path, masked: Path) -> None:
     assert {row.part for _, row in part.kind.set_rows(part)} == {"intrasentence", "overall"}  # type: ignore[attr-defined]
 
 
-def test_crows_pairs_by_a_causal_model(tmp_path: Path, causal: Path) -> None:
-    data = bench.write_crows_pairs(tmp_path / "pairs.csv")
-    more = f", likelihoods: {{kind: causal, name: {causal}}}"
-    run = words.run(experiment(tmp_path, "crows-pairs", data, more), tmp_path / "run")
-    scorer = CausalScorer(CausalModel(str(causal)))
-    preferred = [float(np.argmax(scorer.score(one).scores) == 0) for one in read_crows_pairs(data).values()]
-    assert overall(run)["CP-S"] == pytest.approx(100 * np.mean(preferred))
-    assert not any(outcome.calls for outcome in run.outcomes)
-
-
 def test_likelihoods_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     likelihoods = Likelihoods(kind="server", name="tiny", base_url="http://127.0.0.1:9/v1")
     scorer = likelihoods.open()
@@ -101,22 +91,6 @@ def test_through_the_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert len(server.requests) == 3
     assert overall(run)["CP-S"] == 100.0
     assert run.kind.way == "forced choice, no likelihoods"  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("more", "error", "message"),
-    [
-        (", likelihoods: {kind: masked, name: nowhere}", BackendUnavailable, "no language model 'nowhere' on this"),
-        (", part: intersentence", DataError, "has no intersentence examples"),
-        ("", FairAgentError, "no language model is named"),
-    ],
-)
-def test_what_cannot_be_run(tmp_path: Path, more: str, error: type[FairAgentError], message: str) -> None:
-    if "masked" in more:
-        pytest.importorskip("transformers")
-    data = bench.write_stereoset(tmp_path / "dev.jsonl", 3)
-    with pytest.raises(error, match=message):
-        check_experiment(experiment(tmp_path, "stereoset", data, more), environ={"OPENAI_API_KEY": "none"})
 
 
 def test_a_system_that_searches_needs_a_collection(tmp_path: Path) -> None:
@@ -195,13 +169,6 @@ def test_seat_compares_encoders(letters: None, tmp_path: Path) -> None:
 def test_faults_of_a_seat_file(letters: None, tmp_path: Path, more: str, engine: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         check_experiment(seat(tmp_path, more, engine), environ={})
-
-
-def test_seat_without_its_file(letters: None, tmp_path: Path) -> None:
-    file = seat(tmp_path)
-    (tmp_path / "careers.jsonl").unlink()
-    with pytest.raises(DataError, match="no such file"):
-        check_experiment(file, environ={})
 
 
 @pytest.mark.shared

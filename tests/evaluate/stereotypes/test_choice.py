@@ -12,7 +12,7 @@ from fairagent.errors import ReplyInvalid
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.papers.debias_rag.benchmarks.scorers import ChoiceScorer, order
+from fairagent.papers.debias_rag.benchmarks.scorers import ChoiceScorer
 
 from .test_scorers import INTER, INTRA, PAIR
 
@@ -37,13 +37,6 @@ def test_scores_follow_the_reply_and_not_the_places() -> None:
         assert found.scores.tolist() == [1.0, 0.0, 2.0]
         assert found.usage.calls == 1
     assert len({tuple(shown(request)) for request in model.requests}) > 2
-
-
-def test_one_item_has_one_order_whoever_is_asked() -> None:
-    assert order(1, PAIR) == order(1, PAIR)
-    orders = [order(seed, PAIR) for seed in range(200)]
-    # Fair up to chance (a binomial with n = 200).
-    assert 70 < sum(one == (0, 1) for one in orders) < 130
 
 
 def test_what_is_asked() -> None:

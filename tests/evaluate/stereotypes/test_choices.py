@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_models
-from faults.life import files
 
 from evaluate import words
 from fairagent.errors import BackendUnavailable, FairAgentError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.run import Run
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer
@@ -122,22 +121,6 @@ def test_who_is_asked_what(server: LoopbackServer, tmp_path: Path) -> None:
     assert filtered.answer is not None
     assert len(filtered.hits) == 2
     assert found.excluded == {}
-
-
-def test_a_run_that_was_broken_off_ends_the_same(server: LoopbackServer, tmp_path: Path) -> None:
-    file = bench.write(tmp_path, "crows-pairs")
-    run(file, tmp_path / "whole")
-    run(file, tmp_path / "broken")
-    journal = tmp_path / "broken" / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join(lines[:5]) + lines[5][:20])
-    run(file, tmp_path / "broken")
-    assert files(tmp_path / "broken") == files(tmp_path / "whole")
-    assert overall(load_run(tmp_path / "whole"))["no retrieval"] == {
-        "CP-S": 100.0,
-        "CP-S stereo": 100.0,
-        "CP-S antistereo": 100.0,
-    }
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal"])

@@ -13,7 +13,7 @@ import pytest
 from fairagent.errors import DataError, FairAgentError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.results import costs
-from fairagent.evaluate.run import Run, load_run, read_outcomes
+from fairagent.evaluate.run import Run
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.utility.kind import RowSummary, summary, without_utility
 from fairagent.report.page import page
@@ -30,36 +30,6 @@ def run(same_words: None, tmp_path: Path) -> Run:
 
 def lines(run: Run) -> dict[tuple[str, int], RowSummary]:
     return {(line.system, line.k): line for line in summary(run, run.kind.utility)}
-
-
-def test_rows(run: Run) -> None:
-    assert run.systems == ("Rel", "words", "words reversed", "run", "run reversed", "NRel")
-    assert run.oracle_systems == ("Rel", "NRel")
-    assert [(line.system, line.k) for line in summary(run, run.kind.utility)][:3] == [
-        ("Rel", 1),
-        ("Rel", 2),
-        ("words", 1),
-    ]
-
-
-def test_by_group_of_the_query(same_words: None, tmp_path: Path) -> None:
-    """The second group has the fourth question alone, whose answer from no documents is worth nothing: it has no U."""
-    file = library.write(tmp_path)
-    collection = library.COLLECTION.replace("columns: [id, text], query: text", "columns: [id, text, of], query: text")
-    (tmp_path / "collection.yaml").write_text(collection.replace("query: text", "query: text, group: of"), "utf-8")
-    queries = [f"{id}\t{text}\t{'arts' if id == 'q4' else 'law'}\n" for id, text in library.QUERIES.items()]
-    (tmp_path / "queries.tsv").write_text("".join(queries), "utf-8")
-    run = library.run(file, tmp_path / "run")
-    with (tmp_path / "run" / "query_groups.csv").open(encoding="utf-8", newline="") as rows:
-        found = {(row["system"], row["query_group"], row["name"]): row for row in csv.DictReader(rows)}
-    own = next(name for name in run.measures if name.startswith("U") and name.endswith("@1"))
-    assert float(found["Rel", "law", own]["value"]) == pytest.approx((1 / 2 + 3 / 4) / 2)
-    assert found["Rel", "law", own]["topics"] == "2"
-    assert ("Rel", "arts", own) not in found
-    assert ("Rel", "", own) not in found
-    assert ("Rel", "", next(name for name in run.measures if name.endswith("@0"))) in found
-    assert "by group of the query" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    assert "by group of the query" in page(run)
 
 
 def test_by_hand(run: Run) -> None:
@@ -152,21 +122,6 @@ def test_both_figures_are_on_the_page_of_such_a_run_alone(
     line = lines(run)["words", 1]
     assert line.topics == 6
     assert f"{line.r:+.3f}" in (tmp_path / "run" / "results.txt").read_text()
-
-
-def test_the_same_once_more_and_after_an_end_in_between(run: Run, same_words: None, tmp_path: Path) -> None:
-    folder, other = tmp_path / "run", tmp_path / "other"
-    file = tmp_path / "experiment.yaml"
-    journal = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    other.mkdir()
-    for name in ("run.json",):
-        (other / name).write_bytes((folder / name).read_bytes())
-    (other / "journal.jsonl").write_bytes(b"".join(journal[:5]) + journal[5][:20])
-    again = library.run(file, other, workers=1)
-    for name in ("results.txt", "results.csv", "topics.csv", "utility.csv"):
-        assert (other / name).read_bytes() == (folder / name).read_bytes()
-    assert len(read_outcomes(other)) == len(journal)
-    assert page(again) == page(load_run(folder))
 
 
 def test_other_values_are_another_run(run: Run, same_words: None, tmp_path: Path) -> None:
@@ -265,14 +220,6 @@ def test_refused(same_words: None, tmp_path: Path, old: str, new: str, message: 
     assert message in refused(library.write(tmp_path, library.EXPERIMENT.replace(old, new)))
 
 
-def test_an_oracle_belongs_to_utility_alone(same_words: None, tmp_path: Path) -> None:
-    experiment = "".join(
-        line for line in library.EXPERIMENT.splitlines(True) if not line.startswith(("utility", "kind"))
-    )
-    message = refused(library.write(tmp_path, experiment))
-    assert "systems.Rel.engine: 'oracle' ranks nothing; it is there for `utility`" in message
-
-
 RUNS = 2
 MODEL = library.EXPERIMENT.replace("relevant: 2}", f"relevant: 2, runs: {RUNS}, temperature: 0.3}}").replace(
     "seed: 5", "seed: 5\nsettings: {generate: llm, model: {name: tiny}}\nprices: {tiny: {input: 1, output: 2}}"
@@ -318,27 +265,6 @@ def test_a_model_answers(same_words: None, tmp_path: Path, monkeypatch: pytest.M
     assert spent["Rel"].dollars
 
 
-def test_a_topic_that_the_model_fails_on_fails_alone(
-    same_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
-    file = library.write(tmp_path, MODEL)
-
-    def silent(request: dict[str, Any]) -> ServerReply:
-        return completion("<think>hm") if "singer song" in str(request) else says(request)
-
-    with LoopbackServer(silent) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        with library.words.threads(1) as workers:
-            run = library.words.run_experiment(check_experiment(file), tmp_path / "run", workers)
-    assert set(run.excluded) == {"q2", "q3"}
-    assert "nothing but thoughts came within 300 tokens" in run.excluded["q2"]
-
-
-def test_no_key_is_said_before_anything_is_asked(same_words: None, tmp_path: Path) -> None:
-    assert "OPENAI_API_KEY" in refused(library.write(tmp_path, MODEL))
-
-
 def test_every_order_is_a_row(same_words: None, tmp_path: Path) -> None:
     experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, orders: [middle, ends, reversed]}")
     checked = check_experiment(library.write(tmp_path, experiment), environ={})
@@ -366,21 +292,3 @@ def test_drawn_contexts_of_a_smaller_k_begin_those_of_a_larger_one(same_words: N
         run = library.run(file, tmp_path / f"seed{seed}")
         found |= {tuple(hit.id for hit in o.hits) for o in run.outcomes if (o.topic, o.system) == ("q1", "Rel")}
     assert found == {("p1", "p2"), ("p2", "p1")}
-
-
-def test_a_run_file_is_judged_in_an_ordinary_experiment_too(tmp_path: Path) -> None:
-    experiment = library.words.EXPERIMENT.replace(
-        "  random: {profile: engine, engine: {kind: words, order: random}, rerank: plackett-luce}",
-        "  mine: {profile: engine, engine: {kind: run-file, path: mine.txt}}",
-    )
-    file = library.words.write(tmp_path, experiment)
-    (tmp_path / "mine.txt").write_text("".join(f"T{n:02d} Q0 d{4 * (n % 10):02d} 1 1 me\n" for n in range(20)))
-    run = library.words.run(file, tmp_path / "run")
-    (mean,) = (
-        row.mean
-        for row in run.comparisons
-        if row.system == "mine" and row.measure.startswith("nDCG(") and "*" not in row.measure
-    )
-    # One of three relevant documents, at rank 1 of the track's discount.
-    assert mean == pytest.approx(1 / (1 + 1 + 1 / math.log2(3)))
-    assert not [o.failed for o in run.outcomes if o.failed]
