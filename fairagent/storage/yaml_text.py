@@ -21,6 +21,7 @@ MOST_VALUES = 20_000
 """Keys and values, what an alias stands for counted each time."""
 DEEPEST = 40
 """Lists and mappings within each other."""
+NESTED = f"more than {DEEPEST} lists and mappings within each other"
 LONGEST_NUMBER = 40
 """Characters of a number; longer ones are no settings, and some of them take Python long to read."""
 
@@ -75,6 +76,9 @@ def _guarded(text: str, read: Callable[[], T]) -> T:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = " ".join(", ".join(part for part in (error.context, error.problem) if part).split())
+        if "nesting depth" in message:
+            # libyaml's own bound, which newer versions reach before the first event of such a text.
+            message = NESTED
         where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         raise Malformed(f"not valid YAML: {message}{where}", mark.line + 1 if mark else None) from None
     except (yaml.YAMLError, UnicodeError) as error:
@@ -132,7 +136,7 @@ class _Checker:
         if self.values > MOST_VALUES:
             raise _at(event, f"more than {MOST_VALUES:,} keys and values, aliases resolved")
         if len(self.open) + levels > DEEPEST:
-            raise _at(event, f"more than {DEEPEST} lists and mappings within each other")
+            raise _at(event, NESTED)
         if not self.open:
             return
         above = self.open[-1]
