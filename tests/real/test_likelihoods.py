@@ -70,7 +70,7 @@ def test_the_signal_of_fairft(causal: CausalModel, tmp_path: Path) -> None:
     assert found[0] != found[1]
     again = Signals(causal, Prompts(), tmp_path / "signals.jsonl")
     assert again.table([asked], documents, places).tolist() == [found.tolist()]
-    assert again.asked == 0
+    assert again.computed == 0
 
 
 def test_the_most_fluent_rewrite_is_taken(causal: CausalModel) -> None:
