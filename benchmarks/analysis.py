@@ -24,7 +24,7 @@ from pathlib import Path
 
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
-from fairagent.retrieve.bm25.analysis import LuceneAnalyzer, open_analyzer
+from fairagent.retrieve.bm25.analysis import Analyzer, open_analyzer
 from fairagent.retrieve.bm25.words import split_words
 
 ROOT = Path(__file__).parents[1]
@@ -32,8 +32,8 @@ GOLDEN = ROOT / "tests" / "retrieve" / "bm25" / "lucene_terms.jsonl"
 SHARED_NAMES = ("english", "english-nostem", "whitespace")
 
 
-def lucene_analyzer(name: str) -> LuceneAnalyzer:
-    from fairagent.guests.lucene.bm25 import LuceneAnalyzer as LuceneAnalyzer
+def lucene_analyzer(name: str) -> Analyzer:
+    from fairagent.guests.lucene.bm25 import LuceneAnalyzer
 
     return LuceneAnalyzer(name)
 

@@ -160,7 +160,7 @@ def main(folder: Path) -> None:
         change = trained.change
         standings = [asdict(change.before), asdict(change.after)]
         numbers = [f"{one[name]:.3f}" for name in standings[0] for one in standings]
-        row = [str(seed), *numbers, str(trained.history.best), f"{change.kept:.2f}", f"{change.kept_first:.2f}"]
+        row = [str(seed), *numbers, str(trained.history.best), f"{change.overlap:.2f}", f"{change.overlap_first:.2f}"]
         print("| " + " | ".join(row) + " |", flush=True)
     print(f"all in {time.monotonic() - started:.0f} s")
 

@@ -1,6 +1,6 @@
 """Okapi BM25 over a handful of texts, as the package rank_bm25 scores them, for profiles, which are a corpus each.
 
-Source: seed_systems.md, section 1.9.
+Source: "Towards Fair RAG" (ICTIR 2025), the retrieval of LaMP profiles.
 """
 
 from collections import Counter
