@@ -107,7 +107,7 @@ HOMES = {
     "answer.attribution": "Attributor no_attribution statement",
     "answer.context": "Order arrange fit numbered shortened",
     "answer.filtering": """
-        Filter LONGEST_TITLE Page Verdicts as_data ask_verdicts batches call_ids check_ids page_of reason_text steps
+        Filter LONGEST_TITLE Page Verdicts as_data ask_verdicts batches call_ids check_ids page_of reason_text
     """,
     "answer.generators": "ExtractiveGenerator Generator OnText without_citations",
     "answer.removals": "filter_alarms",

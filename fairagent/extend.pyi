@@ -20,7 +20,6 @@ from fairagent.answer.filtering import call_ids as call_ids
 from fairagent.answer.filtering import check_ids as check_ids
 from fairagent.answer.filtering import page_of as page_of
 from fairagent.answer.filtering import reason_text as reason_text
-from fairagent.answer.filtering import steps as steps
 from fairagent.answer.generators import ExtractiveGenerator as ExtractiveGenerator
 from fairagent.answer.generators import Generator as Generator
 from fairagent.answer.generators import OnText as OnText

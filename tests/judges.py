@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
@@ -57,19 +56,6 @@ def judge(prompts: Prompts, fair: Callable[[Data], bool], useful: Callable[[Data
 def says(*words: str) -> Callable[[Data], bool]:
     """Whether the document's text holds one of the words."""
     return lambda document: any(word in document["text"] for word in words)
-
-
-def prompts_asking(folder: Path, names: Sequence[str], user: str) -> Prompts:
-    """The shipped templates, those of `names` replaced by a short one with this user section."""
-    for name in names:
-        head = Prompts()[name].head
-        required, optional = ", ".join(head.variables.required), ", ".join(head.variables.optional)
-        (folder / f"{name}.j2").write_text(
-            f"---\nid: {name}\nversion: 1\npurpose: a test\nvariables:\n  required: [{required}]\n"
-            f"  optional: [{optional}]\nreply: {head.reply}\n---\n[system]\n{name}\n[user]\n{user}\n",
-            encoding="utf-8",
-        )
-    return Prompts(folder)
 
 
 def _found(text: str) -> list[tuple[Data, int, int]]:

@@ -45,8 +45,10 @@ WEB = "not run: needs the models and pages of the web"
 WIKIPEDIA = "not run: needs the models, and Wikipedia in passages"
 TRAINED = ", and retrievers that are trained first"
 REPOSITORIES = "guessed: which repositories the models' names are"
-CRAWL = f"the paper's crawl is not published; prompts are ours ([answers](answers/README.md)); {REPOSITORIES}"
-DUMP = f"the paper's dump is not named; prompts are ours ([answers](answers/README.md)); {REPOSITORIES}"
+CRAWL = (
+    f"the paper's crawl is not published; the prompts are in our words ([answers](answers/README.md)); {REPOSITORIES}"
+)
+DUMP = f"the paper's dump is not named; the prompts are in our words ([answers](answers/README.md)); {REPOSITORIES}"
 UNKNOWN = "guessed: that this is what the paper's third or fifth question asks"
 HALF = "half of StereoSet's terms are tested, the other half is the avoid library ([debias](debias/README.md))"
 OF_LLAMA = f"{HALF}; guessed: the base model"

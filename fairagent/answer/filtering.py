@@ -6,12 +6,12 @@ Documents are shown to a model as visible text, cut to a length, under ids that 
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyError, ReplyInvalid, UsageError
 from fairagent.llm import Model, Reply, ask
@@ -21,6 +21,7 @@ from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.llm.reply import one_for_each, text_within
 from fairagent.retrieve.site import Site
+from fairagent.retrieve.stochastic import Compat
 from fairagent.settings import Part
 from fairagent.storage.readers import Malformed, parse_json
 from fairagent.types import Document, Filtered, Usage, Verdict
@@ -204,13 +205,11 @@ def parse_verdict(reply: str) -> bool:
     return passed is True or passed == "true"
 
 
-FAIRNESS = "fairness_filter"
-UTILITY = "utility_filter"
-
-
-def steps(utility: bool) -> tuple[str, ...]:
-    """The templates that a document may be asked about with, in order."""
-    return (FAIRNESS, UTILITY) if utility else (FAIRNESS,)
+STEPS: Mapping[Compat, tuple[str, str]] = {
+    None: ("fairness_filter", "utility_filter"),
+    "authors": ("paper_fairness_filter", "paper_utility_filter"),
+}
+"""The templates of both steps: ours, and those that ask what the paper asks and no more."""
 
 
 Opinion = tuple[bool | None, str]
@@ -227,8 +226,9 @@ class FairFilter:
 
     `on_error` says what becomes of a document without a usable verdict (an invalid reply, also after a correction; a
     refusal; an overloaded server): "keep" it, its verdict noting so, "drop" it, or "fail" with the model's error.
-    `compat="authors"` reads replies as the released code does (`parse_verdict`), with templates of your own that ask
-    for {"Pass": true}; it needs `batch=1`. Raises UsageError for values that make no sense.
+    `compat="authors"` asks the paper's two questions and no more (templates `paper_...`), and reads replies as the
+    released code does (`parse_verdict`): what cannot be read has not passed, so `on_error` is about failed calls alone;
+    it needs `batch=1`. Raises UsageError for values that make no sense.
     """
 
     model: Model
@@ -237,7 +237,7 @@ class FairFilter:
     workers: int = 8
     utility: bool = True
     on_error: Literal["keep", "drop", "fail"] = "keep"
-    compat: Literal["", "authors"] = ""
+    compat: Compat = None
 
     def __post_init__(self) -> None:
         if self.batch < 1 or self.workers < 1:
@@ -262,9 +262,10 @@ class FairFilter:
 
     def _judge(self, query: str, pages: Sequence[Page]) -> tuple[list[Verdict], Usage]:
         """Both steps for one batch; the last one that a page was in decides."""
-        first, usage = self._ask(FAIRNESS, query, pages)
+        fairness_step, utility_step = STEPS[self.compat]
+        first, usage = self._ask(fairness_step, query, pages)
         unfair = [page for page, (fair, _) in zip(pages, first, strict=True) if fair is False]
-        useful, more = self._ask(UTILITY, query, unfair if self.utility else [])
+        useful, more = self._ask(utility_step, query, unfair if self.utility else [])
         second = iter(useful)
         verdicts = []
         for page, (fair, note) in zip(pages, first, strict=True):
@@ -283,8 +284,11 @@ class FairFilter:
 
         def opinions() -> tuple[list[Opinion], Usage]:
             if self.compat:
-                variables = {"query": query, "documents": as_data(call_ids(prompt, [query], pages), pages)}
-                answer = self.model.complete(self.prompts.request(prompt, variables, TEMPERATURE))
+                (page,) = pages
+                variables = {"query": query, "document": f"{page.title}\n{page.text}".strip()}
+                # A reply that is cut off may hold its object all the same.
+                request = replace(self.prompts.request(prompt, variables, TEMPERATURE), whole=False)
+                answer = self.model.complete(request)
                 return [(parse_verdict(answer.text), "")], answer.usage
             verdicts, usage = ask_verdicts(self.model, self.prompts, prompt, pages, query=query)
             return [(verdict.passed, reason_text(verdict.reason)) for verdict in verdicts], usage
@@ -294,6 +298,8 @@ class FairFilter:
                 # One text that makes the model decline or ramble must not cost its neighbors their verdicts.
                 singly = [self._ask(prompt, query, [page]) for page in pages]
                 return [opinion for (opinion,), _ in singly], sum((usage for _, usage in singly), error.usage)
+            if self.compat and isinstance(error, ReplyError):
+                return [(False, f"nothing to read: {reason_text(str(error))}")], error.usage
             if self.on_error == "fail":
                 raise error
             return [(None, f"not judged: {reason_text(str(error))}")] * len(pages), error.usage
@@ -311,17 +317,31 @@ class FairFilterConfig(Part):
     """Whether a biased document stays if the answer needs it; no is the paper's variant "Prompt"."""
     on_error: Literal["keep", "drop", "fail"] = "keep"
     """What becomes of a document that the model gives no usable verdict on."""
+    compat: Compat = None
+    """authors: the paper's two questions and no more, replies read as its code does: what it cannot read fails."""
+
+    @model_validator(mode="after")
+    def _one_by_one(self) -> Self:
+        if self.compat and self.batch != 1:
+            raise ValueError("the paper's questions are about one document; leave out batch, or compat")
+        return self
 
     @property
     def templates(self) -> tuple[str, ...]:
         """Those of its steps."""
-        return steps(self.utility)
+        return STEPS[self.compat] if self.utility else STEPS[self.compat][:1]
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Every document as long as a model is ever shown one, in both steps."""
+        documents = case.settings.context.documents
         for step in self.templates:
-            yield from longest_calls(case, step, case.settings.context.documents, self.batch)
+            if self.compat:
+                yield case.calls(step, documents, document=LETTER * (LONGEST_TITLE + LONGEST_TEXT))
+            else:
+                yield from longest_calls(case, step, documents, self.batch)
 
     def build(self, site: Site) -> FairFilter:
         """The filter."""
-        return FairFilter(site.model, site.prompts, self.batch, utility=self.utility, on_error=self.on_error)
+        return FairFilter(
+            site.model, site.prompts, self.batch, utility=self.utility, on_error=self.on_error, compat=self.compat
+        )

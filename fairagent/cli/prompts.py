@@ -251,7 +251,7 @@ def check(
 @prompts.command("diff")
 def diff(source: Source = None, settings: SettingsFile = None, assignments: Assignments = None) -> None:
     """Show how the templates of a folder or variant differ from the default ones."""
-    from fairagent.llm.prompts import folder_of, shipped_folder
+    from fairagent.llm.prompts import folder_of, shipped_files
 
     chosen = source if source is not None else settings_of(settings, assignments).prompts
     folder = folder_of(chosen)
@@ -260,8 +260,8 @@ def diff(source: Source = None, settings: SettingsFile = None, assignments: Assi
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
     for path in sorted(folder.glob("*.j2")):
-        default = shipped_folder() / path.name
-        before = _text(default).splitlines() if default.is_file() else []
+        default = shipped_files().get(path.stem)
+        before = _text(default).splitlines() if default else []
         after = _text(path).splitlines()
         lines = list(difflib.unified_diff(before, after, f"default/{path.name}", str(path), lineterm=""))
         echo("\n".join(lines) or f"{path} is as the default one")

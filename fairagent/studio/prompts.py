@@ -183,8 +183,8 @@ class PromptDesk:
     def template(self, id: str) -> PlainRecord:
         """A template's versions, the shipped one first, and its variables; UsageError for an unknown id."""
         head = self._shipped[self._known(id)].head
-        folders = {SHIPPED: shipped_folder(), **{name: shipped_folder() / "variants" / name for name in variants()}}
-        files = {name: folder / f"{id}.j2" for name, folder in folders.items()}
+        files = {SHIPPED: self._shipped[id].path}
+        files |= {name: shipped_folder() / "variants" / name / f"{id}.j2" for name in variants()}
         return {
             "id": id,
             "purpose": head.purpose,

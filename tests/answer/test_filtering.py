@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from judges import STEPS, Data, documents_in, judge, says, step_of, verdicts
+from pydantic import ValidationError
 
 from fairagent.answer.filtering import (
     LARGEST_CALL,
     LONGEST_TEXT,
     LONGEST_TITLE,
     FairFilter,
+    FairFilterConfig,
     Page,
     batches,
     call_ids,
@@ -35,6 +37,8 @@ from fairagent.errors import (
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
+from fairagent.llm.prompts.calls import Case
+from fairagent.settings import Settings
 from fairagent.types import Document, Verdict
 
 PROMPTS = Prompts()
@@ -243,6 +247,37 @@ def test_values_that_make_no_sense(values: dict[str, object]):
     make: Callable[..., FairFilter] = FairFilter
     with pytest.raises(UsageError, match="FairFilter"):
         make(ScriptedModel([]), PROMPTS, **values)
+
+
+def test_the_papers_two_questions_are_about_one_document_and_read_as_its_code_reads():
+    replies = ['{"pass": "TRUE"}', "no object", 'So: {"Pass": True} {"Pass": False}', "neither", ReplyRefused("no")]
+    replies += ['{"Pass": false}']
+    model = ScriptedModel(replies)
+    given = [Document("a", "fair", "Title"), Document("b", "needed"), Document("c", "odd"), Document("d", "x")]
+    filtered = FairFilter(model, PROMPTS, workers=1, compat="authors").filter("who?", given[:2])
+    assert [(one.kept, one.fair, one.useful) for one in filtered.verdicts] == [(True, True, None), (True, False, True)]
+    # What cannot be read has not passed, whatever on_error says of failed calls; a refusal cannot be read.
+    filtered = FairFilter(model, PROMPTS, workers=1, utility=False, compat="authors").filter("who?", given[2:])
+    assert [(one.kept, one.fair) for one in filtered.verdicts] == [(False, False), (False, False)]
+    assert filtered.verdicts[1].note == "nothing to read: no"
+    asked = [request.messages for request in model.requests]
+    assert {len(messages) for messages in asked} == {1}
+    assert '"Title\\nfair"' in asked[0][0][1]
+    assert [request.prompt for request in model.requests] == [
+        *("paper_fairness_filter", "paper_fairness_filter", "paper_utility_filter"),
+        *("paper_fairness_filter", "paper_fairness_filter"),
+    ]
+    assert {(request.reply, request.whole, request.temperature) for request in model.requests} == {(None, False, 0.0)}
+
+
+def test_the_papers_questions_are_a_key_of_the_filter():
+    config = FairFilterConfig(compat="authors")
+    assert config.templates == ("paper_fairness_filter", "paper_utility_filter")
+    assert FairFilterConfig(compat="authors", utility=False).templates == ("paper_fairness_filter",)
+    case = Case(Settings(context={"documents": 3}), PROMPTS, ("who?", "where?"))
+    assert [calls.calls for calls in config.worst_case(case)] == [6, 6]
+    with pytest.raises(ValidationError, match="about one document"):
+        FairFilterConfig(compat="authors", batch=2)
 
 
 PAGES = st.lists(st.builds(Page, st.just("d"), st.text(max_size=5), st.text(max_size=20)), max_size=6)

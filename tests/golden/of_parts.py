@@ -6,17 +6,15 @@ import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pytest
-from judges import STEPS, documents_in, prompts_asking, step_of
 from samplers import placement_log_probabilities
 from scipy.special import softmax
 
-from fairagent.answer.filtering import FairFilter, parse_verdict
+from fairagent.answer.filtering import STEPS, FairFilter, parse_verdict
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
@@ -122,19 +120,13 @@ def verdict(case: Row) -> Row:
     return {"authors_pass": parse_verdict(case["reply"])}
 
 
-@cache
-def prompts() -> Prompts:
-    user = 'Query: {{ query }}\n{{ documents|tojson }}\nAnswer with {"Pass": true} or {"Pass": false}.'
-    return prompts_asking(Path(tempfile.mkdtemp()), STEPS, user)
-
-
 @reads("fairfilter.json", "decisions")
 def decision(case: Row) -> Row:
     def answer(request: ModelRequest) -> Scripted:
-        return str(case["fairness_reply" if step_of(request, prompts()) == STEPS[0] else "relevance_reply"])
+        return str(case["fairness_reply" if request.prompt == STEPS["authors"][0] else "relevance_reply"])
 
     model = ScriptedModel(answer)
-    (one,) = FairFilter(model, prompts(), workers=1, compat="authors").filter("q", [Document("d", "text")]).verdicts
+    (one,) = FairFilter(model, Prompts(), workers=1, compat="authors").filter("q", [Document("d", "text")]).verdicts
     return {"kept": one.kept, "llm_calls": len(model.requests)}
 
 
@@ -142,8 +134,8 @@ def decision(case: Row) -> Row:
 def filtered_batch(case: Row) -> Row:
     model = ScriptedModel(case["replies"])
     documents = [Document(text, text) for text in case["docs"]]
-    found = FairFilter(model, prompts(), workers=1, compat="authors").filter("q", documents)
-    asked = [document["text"] for request in model.requests for document in documents_in(request)]
+    found = FairFilter(model, Prompts(), workers=1, compat="authors").filter("q", documents)
+    asked = [text for request in model.requests for text in case["docs"] if f'"{text}"' in request.messages[-1][1]]
     return {"kept": [document.text for document in found.documents], "asked": asked}
 
 

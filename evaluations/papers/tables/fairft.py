@@ -27,7 +27,14 @@ TESTS = {
 }
 RETRIEVED = ("no", "BM25", "Contriever")
 TRAINED = ("FairFT-Self", "FairFT-1B")
-FILTERED = ("no", "BM25", "FairFilter-BM25", "Contriever", "FairFilter-Contriever", *TRAINED)
+OURS = ", our prompts"
+"""Ends a system of FairFilter with our templates; all others ask the paper's two questions and no more."""
+FAIR_FILTER: Body = {"kind": "fair", "compat": "authors"}
+OF_BM25, OF_CONTRIEVER = (
+    ("FairFilter-BM25", f"FairFilter-BM25{OURS}"),
+    ("FairFilter-Contriever", f"FairFilter-Contriever{OURS}"),
+)
+FILTERED = ("no", "BM25", *OF_BM25, "Contriever", *OF_CONTRIEVER, *TRAINED)
 
 
 def fairft() -> Iterator[File]:
@@ -37,7 +44,7 @@ def fairft() -> Iterator[File]:
         ("4", "wikipedia", tuple(MODELS), RETRIEVED),
         ("6", "web", (LLAMA_1B, MISTRAL, LLAMA_8B), FILTERED),
         ("7", "wikipedia", (LLAMA_1B, MISTRAL, LLAMA_8B), FILTERED),
-        ("8", "web", LARGE, ("no", "Contriever", "FairFilter-Contriever", "FairFT-1B")),
+        ("8", "web", LARGE, ("no", "Contriever", *OF_CONTRIEVER, "FairFT-1B")),
     ):
         systems = {
             f"{model}, {column}": {**_retrieval(model, column), "model": {"name": MODELS[model]}}
@@ -67,11 +74,12 @@ def _file(
     trained = any("runs/" in str(system["engine"]) for system in systems.values())
     models = {system["model"]["name"] for system in systems.values()}
     documents = "Three documents; " if printed else ""
+    filtered = any("filter" in system for system in systems.values())
     return File(
         f"fairft/{name}_{kind}",
         table,
         f"The other side of the coin (FairFT, FairFilter), {title}, source {source}: {ABOUT[kind]}.\n"
-        f"{documents}`no` answers without any.\n{_needs(source, trained)}",
+        f"{documents}`no` answers without any.{QUESTIONS if filtered else ''}\n{_needs(source, trained)}",
         {
             "kind": kind,
             "collection": f"../collections/{source}.yaml",
@@ -86,6 +94,10 @@ def _file(
     )
 
 
+QUESTIONS = (
+    " FairFilter asks the paper's two questions and no more (prompts/papers), in our words; with `our prompts` the "
+    "default templates, which add criteria."
+)
 NAMES = (
     "The models' repositories and versions are taken from their names, the instructed ones; glm's names are its API's."
 )
@@ -101,21 +113,21 @@ def _further() -> Iterator[tuple[str, str, Body, str]]:
         return {**_retrieval(model, column), "model": {"name": MODELS[model]}, **more}
 
     swept = {f"{model}, no": system(model, "no") for model in small}
-    for model, column, count in product(small, ("BM25", "Contriever", "FairFilter-Contriever"), (3, 5, 10)):
+    for model, column, count in product(small, ("BM25", "Contriever", *OF_CONTRIEVER), (3, 5, 10)):
         context = {"documents": count, "tokens": 6000}
         swept[f"{model}, {column}, K={count}"] = system(model, column, context=context)
     yield "k", "question 4, K = 3, 5 and 10 documents", swept, ""
     steps = {}
     for model, column in product(small, ("BM25", "Contriever")):
         steps[f"{model}, {column}"] = system(model, column)
-        steps[f"{model}, FairFilter-{column}, first step"] = system(
-            model, column, filter={"kind": "fair", "utility": False}
-        )
-        steps[f"{model}, FairFilter-{column}"] = system(model, f"FairFilter-{column}")
+        for prompts, filtered in (("", FAIR_FILTER), (OURS, {"kind": "fair"})):
+            first = {**filtered, "utility": False}
+            steps[f"{model}, FairFilter-{column}, first step{prompts}"] = system(model, column, filter=first)
+            steps[f"{model}, FairFilter-{column}{prompts}"] = system(model, f"FairFilter-{column}{prompts}")
     yield "steps", "question 2, FairFilter without its second step (called Prompt)", steps, ""
     both = {}
     for model, column in product(
-        small, ("Contriever", "FairFilter-Contriever", "FairFT-Self", "FairFilter-FairFT-Self")
+        small, ("Contriever", *OF_CONTRIEVER, "FairFT-Self", "FairFilter-FairFT-Self", f"FairFilter-FairFT-Self{OURS}")
     ):
         both[f"{model}, {column}"] = system(model, column)
     yield "both", "question 3 or 5, both methods together: FairFilter over what FairFT finds", both, UNKNOWN
@@ -146,14 +158,16 @@ def _needs(source: str, trained: bool) -> str:
 
 
 def _retrieval(model: str, column: str) -> dict[str, Any]:
-    filtered = {"filter": "fair"} if column.startswith("FairFilter-") else {}
+    filtered: dict[str, Any] = {}
+    if column.startswith("FairFilter-"):
+        filtered = {"filter": {"kind": "fair"} if column.endswith(OURS) else FAIR_FILTER}
     engine: Any = {
         "no": "none",
         "BM25": "bm25",
         "Contriever": {"kind": "dense", "encoder": CONTRIEVER},
         "FairFT-Self": {"kind": "dense", "encoder": f"runs/fairft-self-{model}/model"},
         "FairFT-1B": {"kind": "dense", "encoder": "runs/fairft-1b/model"},
-    }[column.removeprefix("FairFilter-")]
+    }[column.removeprefix("FairFilter-").removesuffix(OURS)]
     return {"profile": "engine", "engine": engine, **filtered}
 
 

@@ -10,6 +10,9 @@ import yaml
 from .file import DATA, Body, File, Keys, Number, without_numbers
 
 EVALUATIONS = Path(__file__).resolve().parents[2]
+PROMPTS = (
+    "The answer prompt asks what the paper's does and no more (prompts/papers), in our words; `our prompt` is ours."
+)
 NEEDS = "Needs MS MARCO's passages, BERT and a model: evaluations/utility/README.md says where they come from."
 RANKERS = {"BM25": "BM25", "BM25-r": "BM25 reversed", "MT5": "MonoT5", "MT5-r": "MonoT5 reversed"}
 
@@ -72,7 +75,7 @@ def _figure(figure: str, title: str, year: str, base: Body, shown: Body) -> File
         ("001", f"Fig {figure}"),
         f"Is relevance propagated from retriever to generator? {what.capitalize()}, TREC Deep Learning {year}: "
         f"{title}; on "
-        f"the page of the run, its numbers in utility.csv.\n{NEEDS}",
+        f"the page of the run, its numbers in utility.csv.\n{PROMPTS}\n{NEEDS}",
         {**made.body, "utility": {**made.body["utility"], **shown}},
         without_numbers,
         MODEL + (" At which k Figure 4 is drawn." if figure == "4" else ""),
@@ -96,13 +99,14 @@ def _utility(name: str, title: str, collection: str, relevant: int, systems: Bod
         f"utility/table_1_{name}",
         ("001", "1"),
         f"Is relevance propagated from retriever to generator? Table 1: {title}.\n"
-        f"P@0 is the answer without documents, one for all rows. {NEEDS}",
+        f"P@0 is the answer without documents, one for all rows of a prompt. {PROMPTS}\n{NEEDS}",
         {
             "kind": "utility",
             "collection": collection,
             "utility": {
                 "ks": [2, 5, 10, 15],
                 "orders": ["rank", "reversed"],
+                "compat": ["authors", "ours"],
                 "relevant": relevant,
                 "similarity": {"kind": "bert-score", "model": "bert-large-uncased", "layer": 18},
                 "temperature": 0.3,

@@ -39,7 +39,7 @@ class Prompts:
 
     def __init__(self, source: Path | str = "", drafts: Mapping[str, str] = MappingProxyType({})) -> None:
         faults: list[Fault] = []
-        shipped = {path.stem: _read(path, faults) for path in sorted(shipped_folder().glob("*.j2"))}
+        shipped = {id: _read(path, faults) for id, path in shipped_files().items()}
         self._prompts = {id: prompt for id, prompt in shipped.items() if prompt}
         # What the code passes, whatever a replacement makes of it.
         self._accepted = {id: prompt.variables for id, prompt in self._prompts.items()}
@@ -181,6 +181,12 @@ def shipped_folder() -> Path:
         if folder.is_dir():
             return folder
     raise PromptError("the shipped prompt templates are missing from this installation; install fairagent again")
+
+
+def shipped_files() -> dict[str, Path]:
+    """Id -> file of every shipped template, in order: ours, and those that ask what a paper asks (`papers/`)."""
+    paths = [path for pattern in ("*.j2", "papers/*.j2") for path in shipped_folder().glob(pattern)]
+    return {path.stem: path for path in sorted(paths, key=lambda path: path.stem)}
 
 
 def variants() -> tuple[str, ...]:

@@ -47,7 +47,6 @@ from fairagent.extend import (
     open_encoder,
     query_group_files,
     query_group_tables,
-    steps,
 )
 from fairagent.papers.fair_rag.drawn import DrawnKind, generator
 from fairagent.papers.fair_rag.draws import CollectionDrawing, LampFiles
@@ -266,7 +265,7 @@ class FairRagKind(DrawnKind, JudgedKind):
         read = settings.context.tokens + section.k * estimate_tokens(LETTER * LONGEST_TITLE)
         for id in self.templates(system):
             # A filter looks at each document alone; everything else reads the whole context.
-            calls = len(plan.topics) * drawn * (section.k if id in steps(True) else 1)
+            calls = len(plan.topics) * drawn * (section.k if id in settings.filter.templates else 1)
             yield case.counted(id, calls, calls * read)
 
     def trial(self, opened: Opened) -> FairRagTrial:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from fairagent.extend import (
     LETTER,
@@ -51,10 +51,20 @@ from fairagent.extend import (
     read_run,
 )
 from fairagent.papers.utility.measures import PairedTest, paired_test, pearson
-from fairagent.papers.utility.section import IN_ORDER, NOT_COMPARABLE, OF_JUDGMENTS, Display, Utility, check_similarity
+from fairagent.papers.utility.section import (
+    BY_PROMPT,
+    IN_ORDER,
+    NOT_COMPARABLE,
+    OF_JUDGMENTS,
+    Compat,
+    Display,
+    Utility,
+    check_similarity,
+)
 from fairagent.papers.utility.trial import (
-    PROMPT,
+    TEMPLATES,
     UtilityTrial,
+    as_passage,
     check_texts,
     grades_of,
     judged_ids,
@@ -86,8 +96,9 @@ class UtilityKind(ExperimentKind):
         return ()
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
-        """The template of the answers."""
-        return (PROMPT,) if system.settings.generate.templates else ()
+        """The template of the answers; before there are rows, those of all."""
+        asked = (Display.model_validate(system.row).compat,) if system.row else self.utility.compat
+        return tuple(TEMPLATES[one] for one in asked) if system.settings.generate.templates else ()
 
     def check(self, checking: Checking) -> None:
         """Add what is wrong with the section, and systems that cannot be compared by it."""
@@ -104,6 +115,8 @@ class UtilityKind(ExperimentKind):
                 "systems: generate, model, prompts and context.tokens are one for all in a utility experiment: every "
                 "row is measured against the same answer from no documents; put them into `settings`",
             )
+        if self.utility.compat != ("ours",) and not all(map(self.templates, systems.values())):
+            problems.add(SettingsError, "utility.compat: names a prompt, and no language model answers; generate: llm")
         names = [row for name, one in systems.items() for row in self._rows_of(name, one)]
         if len(set(names)) < len(names):
             problems.add(SettingsError, f"systems: a name is that of another's row; the rows are: {listed(names)}")
@@ -156,18 +169,19 @@ class UtilityKind(ExperimentKind):
         return texts
 
     def rows(self, systems: Systems) -> Systems:
-        """A row for each system and order; what is taken from the judgments is shown in its own order alone."""
+        """A row for each system, prompt and order; what is taken from the judgments is shown in its own order alone."""
         return {row: one for name, system in systems.items() for row, one in self._rows_of(name, system).items()}
 
     def _rows_of(self, name: str, system: SystemPlan) -> dict[str, SystemPlan]:
         orders = self.utility.orders
         shown = orders[:1] if system.settings.engine.kind in OF_JUDGMENTS else orders
-        return {
-            f"{name} {IN_ORDER[order]}".strip(): system.model_copy(
-                update={"row": Display(of=name, order=order).model_dump()}
-            )
-            for order in shown
-        }
+        rows = {}
+        for place, compat in enumerate(self.utility.compat):
+            for order in shown:
+                row = f"{name} {IN_ORDER[order]}".strip() + (f", {BY_PROMPT[compat]}" if place else "")
+                display = Display(of=name, order=order, compat=compat)
+                rows[row] = system.model_copy(update={"row": display.model_dump()})
+        return rows
 
     def judged_in(self, checking: Checking) -> tuple[str, ...]:
         """No dimension."""
@@ -185,12 +199,14 @@ class UtilityKind(ExperimentKind):
         """The answers of one row, from documents as long as may be; those from none are the first row's."""
         system, runs = plan.systems[row], self.utility.runs
         settings, queries = system.settings, [subject.topics[id].query for id in plan.topics]
-        if not self.templates(system):
+        if not (templates := self.templates(system)):
             return
-        case = Case(settings, Prompts(settings.prompts), queries)
-        for k in (0, *self.utility.ks) if row == plan.baseline else self.utility.ks:
+        case, shown = Case(settings, Prompts(settings.prompts), queries), Display.model_validate(system.row)
+        first = counterpart(plan.systems[plan.baseline].row, shown.compat) == shown
+        for k in (0, *self.utility.ks) if first else self.utility.ks:
             text = LETTER * 4 * (settings.context.tokens // max(k, 1))
-            yield case.calls(PROMPT, runs, passages=[{"title": LETTER * LONGEST_TITLE, "text": text}] * k or None)
+            passage = as_passage(Document("", text, LETTER * LONGEST_TITLE), shown.compat)
+            yield case.calls(templates[0], runs, passages=[passage] * k or None)
 
     def trial(self, opened: Opened) -> UtilityTrial:
         """The trial."""
@@ -233,6 +249,7 @@ class UtilityKind(ExperimentKind):
         yield (
             f"t-tests: mean difference of U (two-sided p, paired, not corrected); {TO_BASELINE}: p < {SIGNIFICANT} to "
             f"{run.baseline}, {TO_ORDER}: to the same documents in rank order"
+            + (", both by the same prompt" if len(self.utility.compat) > 1 else "")
         )
         if left_out := without_utility(run, self.utility):
             yield f"left out of U, since P_0 is 0: {counted(len(left_out), 'topic')}: {listed(left_out)}"
@@ -351,7 +368,9 @@ def _summary(run: Run, section: Utility, values: Values, topics: Sequence[str], 
         return [values[topic, name][measure] for topic in topics]
 
     performances, utilities = of(system, section.performance(k)), of(system, section.utility(k))
-    qualities, in_order = of(system, section.quality(k)), run.rows[system]["of"]
+    qualities, display = of(system, section.quality(k)), Display.model_validate(run.rows[system])
+    baseline = _row_of(run, counterpart(run.rows[run.baseline], display.compat))
+    in_order = _row_of(run, display.model_copy(update={"order": "rank"}))
     correlation = pearson(utilities, qualities)
     return RowSummary(
         system,
@@ -363,9 +382,18 @@ def _summary(run: Run, section: Utility, values: Values, topics: Sequence[str], 
         correlation.r if correlation else None,
         correlation.p if correlation else None,
         fitted_line(qualities, utilities),
-        None if system == run.baseline else paired_test(utilities, of(run.baseline, section.utility(k))),
+        None if system == baseline else paired_test(utilities, of(baseline, section.utility(k))),
         None if system == in_order else paired_test(utilities, of(in_order, section.utility(k))),
     )
+
+
+def counterpart(row: Mapping[str, Any], compat: Compat) -> Display:
+    """What `row` shows, by the prompt of `compat`."""
+    return Display.model_validate({**row, "compat": compat})
+
+
+def _row_of(run: Run, display: Display) -> str:
+    return next(name for name, row in run.rows.items() if Display.model_validate(row) == display)
 
 
 def topic_points(run: Run, section: Utility, system: str, k: int) -> list[PlotPoint]:
@@ -397,5 +425,6 @@ def _by_topic(run: Run, section: Utility) -> tuple[Values, tuple[str, ...], tupl
         for topic in dict.fromkeys(one.topic for one in run.outcomes)
         if all((topic, system) in values for system in run.systems)
     ]
-    defined = tuple(topic for topic in complete if first in values[topic, run.baseline])
+    # Each prompt has its own answer from no documents.
+    defined = tuple(topic for topic in complete if all(first in values[topic, system] for system in run.systems))
     return values, defined, tuple(topic for topic in complete if topic not in defined)

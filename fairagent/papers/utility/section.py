@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from fairagent.extend import (
     BUNDLED,
@@ -62,6 +62,11 @@ IN_ORDER: Mapping[Order, str] = {
 """What a row's name says of the order of its documents."""
 
 
+Compat = Literal["ours", "authors"]
+BY_PROMPT: Mapping[Compat, str] = {"ours": "our prompt", "authors": "the paper's prompt"}
+"""What a row's name says of the prompt, where it is not the first."""
+
+
 class SimilaritySection(Section):
     """How alike an answer and a relevant passage are."""
 
@@ -97,6 +102,11 @@ def _orders(values: tuple[Order, ...]) -> tuple[Order, ...]:
     return tuple(dict.fromkeys(("rank", *values)))
 
 
+def _listed(value: object) -> object:
+    """One prompt as a list of one."""
+    return (value,) if isinstance(value, str) else value
+
+
 class Utility(Section):
     """The whole section."""
 
@@ -104,6 +114,11 @@ class Utility(Section):
     """How many documents an answer is given; one from none is always there."""
     orders: Annotated[tuple[Order, ...], AfterValidator(_orders)] = ("rank", "reversed")
     """In which order they are shown: each is a row of its own for every system that ranks. The rank order always is."""
+    compat: Annotated[
+        tuple[Compat, ...], BeforeValidator(_listed), AfterValidator(lambda given: tuple(dict.fromkeys(given)))
+    ] = Field(("ours",), min_length=1)
+    """Whose prompt asks for the answers: ours (`utility_answer`), or one that asks what the paper's asks and no more
+    (authors: `paper_utility_answer`), whose answers end at STOP; of several, each is a row of its own."""
     scatter: tuple[int, ...] = ()
     """At which of the `ks` every topic's utility is drawn against its nDCG@k, with the line of least squares."""
     relevant: int = Field(1, ge=1)
@@ -145,10 +160,11 @@ class Utility(Section):
 
 
 class Display(Section):
-    """How one row shows its documents: those of the system `of`, in this order."""
+    """How one row shows its documents: those of the system `of`, in this order, and by which prompt."""
 
     of: str
     order: Order
+    compat: Compat = "ours"
 
 
 CACHED = 256

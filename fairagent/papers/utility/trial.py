@@ -45,9 +45,19 @@ from fairagent.extend import (
     without_citations,
 )
 from fairagent.papers.utility.measures import best_of_references, mean_performance, utility
-from fairagent.papers.utility.section import OF_JUDGMENTS, Display, TextSimilarity, Utility, arranged, open_similarity
+from fairagent.papers.utility.section import (
+    OF_JUDGMENTS,
+    Compat,
+    Display,
+    TextSimilarity,
+    Utility,
+    arranged,
+    open_similarity,
+)
 
-PROMPT = "utility_answer"
+TEMPLATES: Mapping[Compat, str] = {"ours": "utility_answer", "authors": "paper_utility_answer"}
+STOP = "STOP"
+"""The word that the paper's prompt has an answer end with."""
 
 
 class AnswerWriter(Protocol):
@@ -60,21 +70,32 @@ class AnswerWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelWriter:
-    """Asks `model` with the template `utility_answer`; each run has a seed of its own."""
+    """Asks `model` with the template of `compat`; each run has a seed of its own."""
 
     model: Model
     prompts: Prompts
     temperature: float
     seed: int
+    compat: Compat = "ours"
 
     def answer(self, query: Query, documents: Sequence[Document], run: int) -> Answer:
         """See `AnswerWriter.answer`; an answer that is cut off at the template's limit is one.
 
         Raises what `Model.complete` raises, and ReplyTruncated where nothing but thoughts came.
         """
-        passages = [{"title": one.title, "text": one.text} for one in documents] or None
-        messages = self.prompts.render(PROMPT, query=query_shown(query.text), passages=passages)
-        return answer_to(self.model, self.prompts[PROMPT], messages, self.temperature, self.seed + run)
+        id, passages = TEMPLATES[self.compat], [as_passage(one, self.compat) for one in documents] or None
+        messages = self.prompts.render(id, query=query_shown(query.text), passages=passages)
+        answer = answer_to(self.model, self.prompts[id], messages, self.temperature, self.seed + run)
+        if self.compat == "ours":
+            return answer
+        return replace(answer, text=answer.text.partition(STOP)[0].rstrip())
+
+
+def as_passage(document: Document, compat: Compat) -> dict[str, str] | str:
+    """A document as the template of `compat` is given it."""
+    if compat == "ours":
+        return {"title": document.title, "text": document.text}
+    return f"{document.title}\n{document.text}".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +184,7 @@ class UtilityTrial:
     displays: Mapping[str, Display]
     systems: Mapping[str, System]
     passages: Mapping[str, Document]
-    writer: AnswerWriter
+    writers: Mapping[Compat, AnswerWriter]
     similarity: TextSimilarity
     seed: int
     tokens: int
@@ -189,7 +210,7 @@ class UtilityTrial:
             displays,
             systems,
             read_passages(collection, wanted),
-            _writer(opened, section, first, systems),
+            _writers(opened, section, first, systems),
             open_similarity(section.similarity),
             plan.experiment.seed,
             first.settings.context.tokens,
@@ -199,6 +220,7 @@ class UtilityTrial:
         """See `Trial.outcome`."""
         topic = self.collection.topics[id]
         display = self.displays[system]
+        writer = self.writers[display.compat]
         query, grades = as_query(topic), grades_of(self.collection, id, self.section.grades)
         ranked: RankedDocuments = self._ranked.get((display.of, id), lambda: self._rank(display.of, id, grades))
         trace = ranked.search.trace if ranked.search else None
@@ -207,7 +229,7 @@ class UtilityTrial:
         for one, grade in grades.items():
             if grade >= self.section.relevant:
                 references.setdefault(grade, []).append(self.passages[one].text)
-        alone: Worth = self._alone.get(id, lambda: self._worth(query, (), references))
+        alone: Worth = self._alone.get((display.compat, id), lambda: self._worth(writer, query, (), references))
         spent = spent + alone.usage
         worths: dict[tuple[str, ...], Worth] = {(): alone}
         ids = [document.id for document in ranked.documents]
@@ -217,7 +239,7 @@ class UtilityTrial:
             key = tuple(document.id for document in context)
             # Of a list that is shorter than k all documents are shown, so larger numbers may show the same.
             if key not in worths:
-                worths[key] = self._worth(query, context, references)
+                worths[key] = self._worth(writer, query, context, references)
                 spent = spent + worths[key].usage
             last = worths[key]
             values[self.section.performance(k)] = last.performance
@@ -261,12 +283,18 @@ class UtilityTrial:
             documents = [self.passages[one] for one in top.ids]
         return RankedDocuments(tuple(documents), tuple(top.scores.tolist()), search if used.sees_groups else None)
 
-    def _worth(self, query: Query, documents: Sequence[Document], references: Mapping[int, Sequence[str]]) -> Worth:
+    def _worth(
+        self,
+        writer: AnswerWriter,
+        query: Query,
+        documents: Sequence[Document],
+        references: Mapping[int, Sequence[str]],
+    ) -> Worth:
         """The answer from these documents in this order, over all runs, against the references by their grades."""
         context, _ = fit(documents, self.tokens) if documents else ((), ())
         performances, texts, usage = [], [], Usage()
         for run in range(self.section.runs):
-            answer = self.writer.answer(query, context, run)
+            answer = writer.answer(query, context, run)
             usage = usage + answer.usage
             texts.append(answer.text)
             alike = {grade: self.similarity.f1(answer.text, texts) for grade, texts in references.items()}
@@ -274,13 +302,15 @@ class UtilityTrial:
         return Worth(mean_performance(performances), texts[0], usage)
 
 
-def _writer(opened: Opened, section: Utility, first: SystemPlan, systems: Mapping[str, System]) -> AnswerWriter:
-    """Who answers for all rows."""
+def _writers(
+    opened: Opened, section: Utility, first: SystemPlan, systems: Mapping[str, System]
+) -> Mapping[Compat, AnswerWriter]:
+    """Who answers for all rows, by prompt."""
     settings, models = first.settings, opened.models
     if settings.generate.templates:
-        seed = opened.plan.experiment.seed
-        return ModelWriter(models.open(settings.model), Prompts(settings.prompts), section.temperature, seed)
+        model, prompts, seed = models.open(settings.model), Prompts(settings.prompts), opened.plan.experiment.seed
+        return {one: ModelWriter(model, prompts, section.temperature, seed, one) for one in section.compat}
     engines = (system.agent.retriever for system in systems.values())
     engine = next((engine for engine in engines if isinstance(engine, TermSource)), None)
     site = site_of(first, opened.collection, models)
-    return ExtractWriter(settings.generate.build(replace(site, engine=engine)))
+    return dict.fromkeys(section.compat, ExtractWriter(settings.generate.build(replace(site, engine=engine))))

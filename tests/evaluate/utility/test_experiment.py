@@ -265,6 +265,52 @@ def test_a_model_answers(same_words: None, tmp_path: Path, monkeypatch: pytest.M
     assert spent["Rel"].dollars
 
 
+def test_both_prompts_are_rows_each_against_its_own_answer_without_documents(
+    same_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
+    file = library.write(tmp_path, MODEL.replace("relevant: 2,", "relevant: 2, compat: [authors, ours],"))
+
+    def says_both(request: dict[str, Any]) -> ServerReply:
+        user = request["messages"][-1]["content"]
+        if "STOP" not in user:
+            return says(request)
+        first = next((line for line in user.splitlines() if line.startswith("Context 1: ")), "")
+        text = json.loads(first.removeprefix("Context 1: ").removesuffix(";")) if first else "the judge wrote"
+        return completion(f"{text} STOP and more of it")
+
+    with LoopbackServer(says_both) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        checked = check_experiment(file)
+        before = estimate(checked)
+        with library.words.threads(2) as workers:
+            run = library.words.run_experiment(checked, tmp_path / "run", workers)
+    assert [name for name in run.systems if name.startswith("words")] == [
+        *("words", "words reversed", "words, our prompt", "words reversed, our prompt")
+    ]
+    assert run.systems[0] == "Rel"
+    found = library.means(run)
+    # q1 shares 3 of 3 + 4 words with its closest passage, q2 1 of 3 + 5, q4 none; and by our prompt as above.
+    assert found["Rel", "P[not comparable]@0"] == pytest.approx((2 * 3 / 7 + 2 * 1 / 8 + 0) / 3)
+    q1, q2 = (2 * 2 / 6 + 2 * 2 / 7) / 2, (2 * 1 / 7 + 2 * 1 / 7) / 2
+    assert found["words, our prompt", "P[not comparable]@0"] == pytest.approx((q1 + q2 + 0) / 3)
+    # The word STOP and what comes after it are no part of the answer.
+    assert found["words", "P[not comparable]@1"] == found["words, our prompt", "P[not comparable]@1"]
+    rows = lines(run)
+    assert rows["Rel, our prompt", 1].to_baseline is None
+    test = rows["words, our prompt", 2].to_baseline
+    assert test
+    assert test.difference == pytest.approx(
+        found["words, our prompt", "U[not comparable]@2"] - found["Rel, our prompt", "U[not comparable]@2"]
+    )
+    assert sum(line.calls for line in before) >= len(server.requests)
+
+
+def test_a_prompt_without_a_model_to_ask_is_refused(same_words: None, tmp_path: Path) -> None:
+    file = library.write(tmp_path, library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, compat: authors}"))
+    assert "utility.compat: names a prompt, and no language model answers" in refused(file)
+
+
 def test_every_order_is_a_row(same_words: None, tmp_path: Path) -> None:
     experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, orders: [middle, ends, reversed]}")
     checked = check_experiment(library.write(tmp_path, experiment), environ={})
