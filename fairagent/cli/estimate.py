@@ -106,6 +106,7 @@ def check_only(file: Path, limit: int | None, as_json: bool) -> None:
             "name": ready.name,
             "topics": ready.topics,
             "lacks": list(ready.lacks),
+            "overridden": {name: list(lines) for name, lines in ready.overridden.items()},
             "systems": [{"system": name, "ready": not some, "lacks": some} for name, some in lacks.items()],
             "costs": None if ready.costs is None else [asdict(row) for row in ready.costs],
             "dollars": None if ready.costs is None else total_of(ready.costs),
@@ -118,6 +119,9 @@ def check_only(file: Path, limit: int | None, as_json: bool) -> None:
         echo("\n" + "\n".join(aligned([["system", "lacks"], *rows])))
         for number, message in enumerate(ready.lacks, start=1):
             echo(f"\n[{number}] " + message.replace("\n", "\n    "))
+        if ready.overridden:
+            echo("\nshared settings that a system's profile overrides:\n")
+            echo("\n".join(f"{name}: {'; '.join(lines)}" for name, lines in ready.overridden.items()))
         if ready.costs is None:
             echo("\nwhat it costs cannot be counted before what is missing is there")
         elif not any(row.calls for row in ready.costs):

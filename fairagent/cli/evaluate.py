@@ -144,8 +144,8 @@ def evaluate(
     a page to look at (report.html). Where the numbers of a finished run miss what the file asserts (`assert`), a table
     of these is printed last, and the exit code is 8.
     With --check-only nothing is run, built or fetched: every system is listed with what it lacks on this machine
-    (models, data, packages, a key) and how to get it, with `estimate`'s upper bounds; the exit code is 0 where all can
-    run, else that with which running it would end now.
+    (models, data, packages, a key) and how to get it, with which of the shared settings its profile overrides, and with
+    `estimate`'s upper bounds; the exit code is 0 where all can run, else that with which running it would end now.
     """
     if check_only:
         from fairagent.cli.estimate import check_only as check

@@ -16,7 +16,15 @@ from fairagent.collection.records import listed
 from fairagent.errors import FairAgentError, SettingsError
 from fairagent.evaluate.fields import Problems, place_in, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
-from fairagent.evaluate.plan import Plan, SystemPlan, check_machine, check_systems, read_systems, read_values
+from fairagent.evaluate.plan import (
+    Plan,
+    SystemPlan,
+    check_machine,
+    check_systems,
+    overridden,
+    read_systems,
+    read_values,
+)
 from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
@@ -244,7 +252,10 @@ def _searching(system: SystemPlan, checked: CheckedExperiment) -> Iterator[Calls
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What an experiment lacks: `systems` has places in `lacks` of what stops each; `costs`: None without topics."""
+    """What an experiment lacks: `systems` has places in `lacks` of what stops each; `costs`: None without topics.
+
+    `overridden` says by system what its profile sets in the place of the shared settings.
+    """
 
     name: str
     about: str
@@ -253,6 +264,7 @@ class Readiness:
     systems: Mapping[str, tuple[int, ...]]
     costs: tuple[Estimate, ...] | None
     exit_code: int
+    overridden: Mapping[str, tuple[str, ...]]
 
     @property
     def ready(self) -> tuple[str, ...]:
@@ -278,6 +290,7 @@ def readiness(file: Path, limit: int | None = None, environ: Mapping[str, str] =
         },
         tuple(estimate(checked)) if checked and checked.plan.topics else None,
         problems.errors[0].exit_code if problems.errors else 0,
+        overridden(kind, environ),
     )
 
 

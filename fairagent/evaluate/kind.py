@@ -162,6 +162,8 @@ class ExperimentKind(Section, ABC):
     """Engines that make sense in this kind alone."""
     searches: ClassVar[bool] = True
     """Whether systems search the collection, so that it is needed, and their indexes are."""
+    draws_rankings: ClassVar[bool] = False
+    """Whether rankings of systems are drawn at random, so that these may have `sampling.alpha`."""
     debiases: ClassVar[bool] = False
     """Whether systems may choose by DebiasRAG what is answered from, or read in its context."""
     attributes: ClassVar[bool] = False

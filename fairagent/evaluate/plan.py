@@ -211,6 +211,17 @@ def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, probl
         having := [name for name, one in shipped_kinds().items() if engine in one.engines]
     ):
         problems.add(SettingsError, f"{where}.engine: {engine!r} ranks nothing; it is there for `{listed(having)}`")
+    if settings.sampling.alpha is not None:
+        if not kind.draws_rankings:
+            having = [name for name, one in shipped_kinds().items() if one.draws_rankings]
+            message = f"{where}.sampling.alpha cannot be set: nothing is drawn here; it is there for {listed(having)}"
+            problems.add(SettingsError, message)
+        elif random := [part for part in (settings.rerank, *settings.rerank.inner) if part.at_random]:
+            problems.add(
+                SettingsError,
+                f"{where}: sampling.alpha cannot draw from rerank: {random[0]}, which is one draw itself; leave out "
+                "one of them",
+            )
     if not kind.debiases and not settings.debias.idle(settings):
         having = [name for name, one in shipped_kinds().items() if one.debiases]
         message = f"{where}.debias cannot be set: it chooses what questions are answered from ({listed(having)})"
@@ -225,6 +236,39 @@ def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems
         if key in NOT_OF_A_SYSTEM:
             problems.add(SettingsError, f"{where}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
     return {key: value for key, value in values.items() if key not in NOT_OF_A_SYSTEM}
+
+
+def overridden(kind: ExperimentKind, environ: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """System -> what its profile sets in the place of the shared `settings`; nothing of systems that cannot be read.
+
+    Its own keys stand above both, and are left out.
+    """
+    found = {}
+    for name, values in kind.systems.items():
+        if "profile" not in values:
+            continue
+        plain = {key: value for key, value in values.items() if key != "profile"}
+        try:
+            before, now = (load_settings(None, lay(kind.settings, own), environ) for own in (plain, values))
+        except SettingsError:
+            continue
+        found[name] = tuple(
+            f"{place}: {theirs}, not {shared}"
+            for key, value in kind.settings.items()
+            for place, shared, theirs in _differing(key, value, getattr(before, key), getattr(now, key))
+        )
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _differing(key: str, value: Any, shared: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Place, shared value and the profile's, of what one shared setting says."""
+    if shared == theirs:
+        return
+    if isinstance(value, Mapping) and isinstance(shared, Section) and type(shared) is type(theirs):
+        pairs = ((f"{key}.{name}", getattr(shared, name), getattr(theirs, name)) for name in value)
+        yield from (pair for pair in pairs if pair[1] != pair[2])
+    else:
+        yield key, shared, theirs
 
 
 def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, models: Models) -> dict[str, SystemPlan]:

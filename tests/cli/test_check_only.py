@@ -116,6 +116,21 @@ def test_a_wrong_setting_is_its_systems_own(call: Call, file: Path) -> None:
     assert found["asks too"] not in ("nothing", found["asks"])
 
 
+def test_shared_settings_that_a_profile_overrides_are_shown(call: Call, file: Path) -> None:
+    text = only(only(only(file, "sees"), "asks"), "asks too").read_text(encoding="utf-8").partition("prices:")[0]
+    shared = "target: estimated, iterations: 2, filter: none, context: {documents: 9, tokens: 900}"
+    text = text.replace("target: estimated", shared)
+    text += "  filtered: {profile: fair-filter, target: estimated}\n"
+    text += "  own: {profile: fair-filter, filter: none, context: {documents: 7}}\n"
+    file.write_text(text, encoding="utf-8")
+    result = call("evaluate", str(file), "--check-only")
+    said = result.stdout.partition("shared settings that a system's profile overrides:\n\n")[2].splitlines()
+    # `own` says both itself, and BM25's profile sets what the shared settings say.
+    assert said[:2] == ["filtered: filter: fair, not none; context.documents: 3, not 9", ""]
+    record = json.loads(call("evaluate", str(file), "--check-only", "--json").stdout)
+    assert record["overridden"] == {"filtered": ["filter: fair, not none", "context.documents: 3, not 9"]}
+
+
 def test_what_is_no_experiment(call: Call, small: Small) -> None:
     Path("none.yaml").write_text("systems: 3\n", encoding="utf-8")
     result = call("evaluate", "none.yaml", "--check-only")

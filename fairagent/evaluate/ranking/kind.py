@@ -26,15 +26,16 @@ from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
 from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, System, build_systems
-from fairagent.evaluate.ranking import recall, unawareness
+from fairagent.evaluate.ranking import recall, sampling, unawareness
 from fairagent.evaluate.ranking.recall import WHOLE, AgainstBaseline, read
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Note, PageSection, Table
 from fairagent.measures import Measure, Product, parse_measure
 from fairagent.retrieve.base import checked
 from fairagent.retrieve.run_file import check_scored
+from fairagent.retrieve.stochastic import draw, topic_rng
 from fairagent.settings import read_yaml, validate
-from fairagent.types import FloatArray, Ranking
+from fairagent.types import Draw, Exposure, FloatArray, Ranking, SearchResult, Topic
 from fairagent.types.common import counted
 from fairagent.types.search import as_query
 
@@ -48,32 +49,39 @@ LENGTH = 20
 
 @dataclass(frozen=True, slots=True)
 class RankingTrial:
-    """Lets systems rank documents, and judges the rankings; run files are `depth` documents deep."""
+    """Lets systems rank documents, and judges the rankings; run files are `depth` documents deep.
+
+    Of a system with `sampling.alpha` there are `draws` rankings a topic, drawn by `seed`: values and exposures are
+    means over them, and everything else is that of the first.
+    """
 
     judge: Judge
     systems: Mapping[str, System]
     depth: int
+    draws: int
+    seed: int
 
     def outcome(self, system: str, id: str) -> Outcome:
         """See `Trial.outcome`."""
         used, judge, topic = self.systems[system], self.judge, self.judge.collection.topics[id]
-        result = used.agent.search(topic)
+        result, drawn = self._searched(used, topic)
         trace, length = result.trace, len(result.ranking)
         engine, query = used.agent.retriever, as_query(topic)
         own = checked(query, engine.search(query, self.depth)) if length < self.depth else trace.steps[0].ranking
         ranking = deepened(result.ranking, own, self.depth)
+        of_draws = [judge.values(id, deepened(one, own, self.depth)) for one in drawn]
         retrieved = recall.first_retrieved(result.retrieved, own.ids, self.depth)
         relevant = [document for document, grade in judge.collection.qrels.get(id, {}).items() if grade > 0]
         of_groups = relevant and any(measure.of_groups for measure in judge.measures.values())
         return Outcome.of(
             topic,
             system,
-            judge.values(id, ranking),
+            sampling.means(of_draws) if drawn else judge.values(id, ranking),
             trace.usage,
             search=result,
             hits=judge.hits(id, result.hits),
             tail=tuple(zip(ranking.ids[length:], ranking.scores[length:].tolist(), strict=True)),
-            exposures=judge.exposures(id, result.ranking),
+            exposures=mean_exposures([judge.exposures(id, one) for one in drawn or [result.ranking]]),
             recall=tuple(
                 recall.group_recall(judge.collection.groups, dimension, id, relevant, retrieved)
                 for dimension, topics in judge.counted.items()
@@ -83,7 +91,19 @@ class RankingTrial:
             oracle=trace.oracle and used.sees_groups,
             # What a search takes, and not its judgment.
             seconds=trace.seconds,
+            record=sampling.spread(of_draws) if drawn else None,
         )
+
+    def _searched(self, used: System, topic: Topic) -> tuple[SearchResult, list[Ranking]]:
+        """What is served for a topic, and all rankings that are drawn for it: none unless its settings draw."""
+        agent, settings = used.agent, used.site.settings.sampling
+        if settings.alpha is None:
+            return agent.search(topic), []
+        run = agent.find(topic, settings.pool)
+        seed = settings.seed if "seed" in settings.model_fields_set else self.seed
+        samples = draw(run.pool, settings.alpha, agent.settings.n, topic_rng(seed, topic.id), self.draws)
+        drawn = [samples.ranking(number) for number in range(self.draws)]
+        return run.result(drawn[0], Draw(settings.alpha, len(run.pool), seed, 0)), drawn
 
 
 def deepened(ranking: Ranking, more: Ranking, depth: int) -> Ranking:
@@ -96,6 +116,22 @@ def deepened(ranking: Ranking, more: Ranking, depth: int) -> Ranking:
     lowest = ranking.scores[-1] if len(ranking) else np.inf
     scores = np.concatenate([ranking.scores, np.minimum(more.scores[rest], lowest)])
     return Ranking((*ranking.ids, *(more.ids[place] for place in rest)), scores)
+
+
+def mean_exposures(of_draws: Sequence[Sequence[Exposure]]) -> Sequence[Exposure]:
+    """The exposures of several rankings of one topic, one a dimension: shares and what is unknown are means."""
+    means = []
+    for several in zip(*of_draws, strict=True):
+        missing = [one.missing for one in several if one.missing is not None]
+        means.append(
+            replace(
+                several[0],
+                shares=np.mean([one.shares for one in several], axis=0),
+                unknown=float(np.mean([one.unknown for one in several])),
+                missing=float(np.mean(missing)) if len(missing) == len(several) else None,
+            )
+        )
+    return means
 
 
 class RankingKind(JudgedKind):
@@ -113,12 +149,18 @@ class RankingKind(JudgedKind):
     the first n: the largest cut-off of the measures that look at groups. Below stands what else the system's engine
     finds for the user's own words. Recall by group is that of so many documents retrieved."""
 
+    draws: int = Field(100, ge=1)
+    """How many rankings of a system with `sampling.alpha` are drawn for each topic. Its values are means over them,
+    with the standard deviation in a table of its own; run files and pages have the first. The experiment's seed draws,
+    unless `sampling.seed` is set."""
+
     confusion: dict[str, tuple[tuple[float, ...], ...]] = Field(default={})
     """Of a classifier that predicted a dimension's labels: dimension -> matrix, a row a label, in the labels' order;
     its columns are the mean probabilities of validation documents of each group. It adjusts the estimate of AWRF."""
 
     needs_judgments: ClassVar[bool] = False
     ranks: ClassVar[bool] = True
+    draws_rankings: ClassVar[bool] = True
 
     @cached_property
     def parsed(self) -> tuple[Measure | AgainstBaseline, ...]:
@@ -162,9 +204,13 @@ class RankingKind(JudgedKind):
                 checking.problems.attempt(f"confusion.{dimension}", check, matrix, dimension, groups)
         baseline = checking.systems.get(self.baseline or next(iter(checking.systems), ""))
         engine = baseline.settings.engine if baseline else None
+        drawing = [name for name, system in checking.systems.items() if system.settings.sampling.alpha is not None]
         for one in self.parsed:
             if isinstance(one, AgainstBaseline) and one.of_scores and engine:
                 checking.problems.attempt("measures", engine.expect_scores, str(one))
+            if isinstance(one, AgainstBaseline) and drawing:
+                message = f"measures: {one} compares two rankings, and sampling.alpha draws many of {listed(drawing)}"
+                checking.problems.add(UsageError, message)
 
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """The measures of the file, which define themselves."""
@@ -177,13 +223,16 @@ class RankingKind(JudgedKind):
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """Which topics count, what exposure is judged against, and how deep runs are."""
-        return {"per_group": self.per_group, "target": self.target, "run_depth": self.run_depth}
+        drawing = any(system.settings.sampling.alpha is not None for system in plan.systems.values())
+        # Where nothing is drawn, runs from before there were draws stay good.
+        draws = {"draws": self.draws} if drawing else {}
+        return {"per_group": self.per_group, "target": self.target, "run_depth": self.run_depth, **draws}
 
     def trial(self, opened: Opened) -> RankingTrial:
         """Every system as an agent."""
         measures = [str(one) for one in self.parsed if isinstance(one, Measure)]
         judge = Judge.of(opened.plan, opened.collection, measures)
-        return RankingTrial(judge, build_systems(opened), self.run_depth)
+        return RankingTrial(judge, build_systems(opened), self.run_depth, self.draws, opened.plan.experiment.seed)
 
     def completed(
         self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan
@@ -221,12 +270,22 @@ class RankingKind(JudgedKind):
         )
 
     def tables(self, run: Run) -> list[Table]:
-        """AWRF under missing labels, recall by group, and results by group of the query."""
-        return [*unawareness.tables(run, *self._unaware()), *recall.tables(run), *query_groups.query_group_tables(run)]
+        """Draws and their spread, AWRF under missing labels, recall by group, and results by group of the query."""
+        return [
+            *sampling.tables(run),
+            *unawareness.tables(run, *self._unaware()),
+            *recall.tables(run),
+            *query_groups.query_group_tables(run),
+        ]
 
     def files(self, run: Run) -> Mapping[str, Table]:
         """The same in full."""
-        return {**unawareness.files(run, *self._unaware()), **recall.files(run), **query_groups.query_group_files(run)}
+        return {
+            **sampling.files(run),
+            **unawareness.files(run, *self._unaware()),
+            **recall.files(run),
+            **query_groups.query_group_files(run),
+        }
 
     def records(self, run: Run) -> JsonObject:
         """Recall by group."""

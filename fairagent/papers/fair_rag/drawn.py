@@ -84,6 +84,8 @@ OF_STAGES = (
 class DrawnKind(ExperimentKind, ABC):
     """A kind whose systems stand in their own order and drawn at each alpha."""
 
+    draws_rankings: ClassVar[bool] = True
+
     fair_rag: Drawing = Drawing()
     """What rankings are drawn and how they are measured."""
 

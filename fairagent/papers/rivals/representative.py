@@ -141,6 +141,7 @@ class RepresentativeConfig(Part):
     """One random ranking a topic, always the same one, whose ranks go to groups by their target shares."""
 
     of_groups: ClassVar[bool] = True
+    at_random: ClassVar[bool] = True
     kind: Literal["representative"] = "representative"
     alpha: float = Field(8.0, ge=0)
     """How closely each group's documents keep to the engine's order: 0 not at all, 8 almost exactly. Which group has

@@ -131,7 +131,9 @@ class PlackettLuceReranker:
 
 
 class PlackettLuceConfig(Part):
-    """One random ranking a topic, always the same one; with `sampling` each request gets one of its own."""
+    """One random ranking a topic, always the same one; `sampling` gives each request one of its own, without this."""
+
+    at_random: ClassVar[bool] = True
 
     kind: Literal["plackett-luce"] = "plackett-luce"
     alpha: float = Field(1.0, ge=0)

@@ -1,0 +1,143 @@
+"""Systems with `sampling.alpha` in ranking experiments: means over draws, their spread, or an error."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluate import words
+from fairagent import open_agent
+from fairagent.collection import load_collection
+from fairagent.errors import FairAgentError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.results import results_text
+from fairagent.evaluate.run import Run
+from fairagent.report.page import page
+from fairagent.search.sampled import Sampled
+
+pytestmark = pytest.mark.usefixtures("no_variables")
+
+DRAWN = """\
+name: drawn
+collection: collection.yaml
+seed: 7
+draws: 5
+measures: [nDCG@4, "AWRF(unknown=ignore)@4"]
+topics: [T00, T01, T02]
+systems:
+  plain: {profile: engine, engine: words}
+  drawn: {profile: engine, engine: words, sampling: {alpha: 1, pool: 12}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("drawn")
+    return words.run(words.write(folder, DRAWN), folder / "run")
+
+
+def of_drawn(run: Run) -> dict[str, dict[str, float]]:
+    return {one.topic: one.values[""] | one.values["gender"] for one in run.outcomes if one.system == "drawn"}
+
+
+def test_values_are_means_over_the_draws_with_their_deviation_beside(run: Run) -> None:
+    folder = Path(str(run.provenance["collection"]["file"])).parent  # type: ignore[index]
+    collection = load_collection(folder / "collection.yaml")
+    agent = open_agent(collection, profile="engine", engine="words", n=4, sampling={"alpha": 1, "pool": 12, "seed": 7})
+    assert isinstance(agent, Sampled)
+    for outcome in run.outcomes:
+        if outcome.system != "drawn":
+            assert outcome.record is None
+            continue
+        relevant, samples = collection.qrels[outcome.topic], agent.sample(collection.topics[outcome.topic], 5)
+        weights = [1 / math.log2(max(rank, 2)) for rank in (1, 2, 3, 4)]
+        values = []
+        for number in range(5):
+            gains = [float(relevant.get(id, 0) > 0) for id in samples.ranking(number).ids]
+            values.append(np.dot(weights, gains) / sum(weights[:3]))
+        (name,) = outcome.values[""]
+        assert outcome.values[""][name] == pytest.approx(np.mean(values))
+        assert outcome.record is not None
+        assert outcome.record["draws"] == 5
+        assert outcome.record["spread"][""][name] == pytest.approx(np.std(values, ddof=1))
+        # What is shown, and stands in run files, is the first draw.
+        assert tuple(hit.id for hit in outcome.hits) == samples.ranking(0).ids
+        assert len(outcome.tail) > 0
+
+
+def test_the_spread_stands_beside_the_mean(run: Run) -> None:
+    text = results_text(run)
+    table = text.partition("drawn rankings (5 draws a topic)")[2].splitlines()
+    line = next(one.split() for one in table if one.startswith("drawn ") and "nDCG" in one)
+    name = next(iter(run.outcomes[0].values[""]))
+    drawn = [one for one in run.outcomes if one.system == "drawn"]
+    assert line[-2] == f"{np.mean([one.values[''][name] for one in drawn]):.4f}"
+    assert line[-1] == f"{np.mean([one.record['spread'][''][name] for one in drawn if one.record]):.4f}"
+    assert "drawn rankings (5 draws a topic)" in page(run)
+    folder = Path(str(run.provenance["collection"]["file"])).parent / "run"  # type: ignore[index]
+    with (folder / "draws.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert {row["topic"] for row in rows} == {"T00", "T01", "T02"}
+    assert {row["system"] for row in rows} == {"drawn"}
+
+
+def test_the_seed_decides_and_each_system_may_have_its_own(run: Run, tmp_path: Path) -> None:
+    again = words.run(words.write(tmp_path / "again", DRAWN), tmp_path / "again" / "run")
+    assert of_drawn(again) == of_drawn(run)
+    other = words.run(words.write(tmp_path / "other", DRAWN.replace("seed: 7", "seed: 8")), tmp_path / "other" / "run")
+    assert of_drawn(other) != of_drawn(run)
+    own = DRAWN.replace("seed: 7", "seed: 8").replace("pool: 12}", "pool: 12, seed: 7}")
+    assert of_drawn(words.run(words.write(tmp_path / "own", own), tmp_path / "own" / "run")) == of_drawn(run)
+
+
+def test_without_draws_nothing_is_another_run(tmp_path: Path) -> None:
+    plain = "".join(line for line in DRAWN.splitlines(True) if "drawn:" not in line)
+    file = words.write(tmp_path, plain)
+    words.run(file, tmp_path / "run")
+    file.write_text(plain.replace("draws: 5", "draws: 6"))
+    assert "drawn rankings" not in results_text(words.run(file, tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("pool: 12}", "pool: 12}, rerank: plackett-luce", "cannot draw from rerank: plackett-luce, which is one draw"),
+        (
+            "pool: 12}",
+            "pool: 12}, rerank: representative",
+            "cannot draw from rerank: representative, which is one draw",
+        ),
+        ("pool: 12}", "pool: 12}, rerank: [plackett-luce, mmr]", "cannot draw from rerank: plackett-luce"),
+        ("nDCG@4", "changed@4", "changed@4 compares two rankings, and sampling.alpha draws many of drawn"),
+        ("alpha: 1,", "alpha: -1,", "sampling.alpha"),
+        ("draws: 5", "draws: 0", "draws"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_before_anything_runs(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in DRAWN
+    with pytest.raises(FairAgentError) as error:
+        check_experiment(words.write(tmp_path, DRAWN.replace(old, new)), environ={})
+    assert said in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_file_without_scores_cannot_be_drawn(tmp_path: Path) -> None:
+    file = words.write(
+        tmp_path, DRAWN.replace("engine: words, sampling", "engine: {kind: run-file, path: run.txt}, sampling")
+    )
+    lines = "".join(f"T{n:02d}\td{rank:02d}\n" for n in range(20) for rank in range(1, 8))
+    (tmp_path / "run.txt").write_text(lines, encoding="utf-8")
+    with pytest.raises(FairAgentError, match=r"sampling\.alpha"):
+        check_experiment(file, environ={})
+
+
+def test_kinds_that_draw_nothing_refuse_it(tmp_path: Path) -> None:
+    text = "kind: utility\n" + DRAWN.replace("draws: 5\n", "").replace(
+        'measures: [nDCG@4, "AWRF(unknown=ignore)@4"]\n', ""
+    )
+    with pytest.raises(FairAgentError, match=r"systems\.drawn\.sampling\.alpha cannot be set: nothing is drawn here"):
+        check_experiment(words.write(tmp_path, text), environ={})
