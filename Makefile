@@ -10,7 +10,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples fairagent prompts
 
-.PHONY: help demo demo-llm test test-light test-slow test-llm fuzz check notebooks dist docs gallery local setup clean
+.PHONY: help demo demo-llm test test-light test-slow test-llm papers fuzz check notebooks dist docs gallery local setup clean
 
 help:
 	@echo "make demo    set up the light core and the studio, and run the main job on the made-up collection"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-slow   set up and run the tests that take 10 seconds or more each"
 	@echo "make demo-llm   the same with a small language model on this machine: shows the plumbing, not the quality"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
+	@echo "make papers   set up, and fill a cell of every table of evaluations/papers with the smallest models, within an hour"
 	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
 	@echo "make check   set up and run the linter, the formatter's check, the type checker, the rooms' imports and the reference"
 	@echo "make notebooks   set up and execute the notebooks of examples/notebooks"
@@ -46,6 +47,10 @@ demo-llm: local
 # Two processes with a core each: one asks the server, the other computes likelihoods.
 test-llm: local
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m llm -n 2 --dist loadfile tests/real
+
+# Goes on where it was; ends with what is left by name when the hour is over.
+papers: local
+	$(BIN)/python evaluations/papers/run_small.py
 
 fuzz: $(READY)
 	FAIRAGENT_FUZZ_CASES=100000 $(BIN)/pytest -m fuzz -n auto tests/fuzz

@@ -13,14 +13,15 @@ import csv
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from overview import START, STOP, overview
-from tables import files
-from tables.file import Body, File, Keys, Number
+from small_page import PAGE, SMALL, page
+from tables import files, smalls, twins
+from tables.file import Body, File, Keys, Number, without_numbers
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
@@ -145,6 +146,16 @@ def _lines(file: File, tree: Body, marks: Mapping[str, str]) -> Iterator[str]:
             yield from lines_of(values, 6)
 
 
+def small_text(name: str, body: Body, of: Sequence[str]) -> str:
+    """A small experiment file as text; `of` are the tables that it is of."""
+    differs = "; ".join(dict.fromkeys(smalls()[one].differs for one in of))
+    about = (
+        f"Shape only: smallest model. In small, of {', '.join(of)}: {differs}. `make papers` prepares what this needs, "
+        "and runs it from the project's folder."
+    )
+    return "\n".join(_lines(File(f"small {name}", ("", ""), about, body, without_numbers), {}, {})) + "\n"
+
+
 def numbers_in(text: str) -> dict[Keys, str]:
     """Keys -> the number there, as it is printed, of all that stand in a file."""
 
@@ -176,8 +187,11 @@ def made() -> dict[Path, str]:
         print(f"{count}; {len(files()) - len(places)} files of what prints none")
     else:
         print(f"{NUMBERS.name} is not there: the files stay as they are")
+    for name, (body, of) in twins().items():
+        texts[SMALL / f"{name}.yaml"] = small_text(name, body, of)
     paths = {file.name: _path(file) for file in files()}
     found = {name: numbers_in(texts.get(path) or path.read_text(encoding="utf-8")) for name, path in paths.items()}
+    texts[PAGE] = page(found)
     readme = README.read_text(encoding="utf-8")
     before, _, rest = readme.partition(START)
     after = rest.partition(STOP)[2]
@@ -189,18 +203,33 @@ def _path(file: File) -> Path:
     return HERE / f"{file.name}.yaml"
 
 
+def differing(texts: Mapping[Path, str]) -> list[Path]:
+    """The files that are not as they should be; a small file that is the twin of no table any more is one of them."""
+    others = [path for path in SMALL.glob("*.yaml") if path not in texts]
+    changed = [path for path, text in texts.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    return [*changed, *others]
+
+
+def write() -> None:
+    """Write what differs."""
+    texts = made()
+    for path in differing(texts):
+        if path in texts:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(texts[path], encoding="utf-8")
+        else:
+            path.unlink()
+
+
 def main() -> int:
     """Write, or compare."""
-    texts = made()
-    differing = [path for path, text in texts.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
-    if sys.argv[1:] == ["--check"]:
-        for path in differing:
-            print(f"{path.relative_to(HERE.parents[1])} is not what generate.py would write")
-        return bool(differing)
-    for path in differing:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(texts[path], encoding="utf-8")
-    return 0
+    if sys.argv[1:] != ["--check"]:
+        write()
+        return 0
+    paths = differing(made())
+    for path in paths:
+        print(f"{path.relative_to(HERE.parents[1])} is not what generate.py would write")
+    return bool(paths)
 
 
 if __name__ == "__main__":

@@ -332,5 +332,6 @@ def overview(numbers: Mapping[str, Mapping[Keys, str]]) -> str:
         links = ", ".join(
             f"[{file.name.partition('/')[2]}](papers/{file.name}.yaml)" for file in files() if file.table == row.table
         )
-        lines.append(f"| {' | '.join((row.title, shown, row.here, row.why, links))} |")
+        here = f"{row.here}. [With the smallest models](papers/SMALL.md)"
+        lines.append(f"| {' | '.join((row.title, shown, here, row.why, links))} |")
     return TITLE + "\n".join(lines) + "\n\n"

