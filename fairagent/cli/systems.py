@@ -49,15 +49,16 @@ def compare(site: Site) -> Iterator[SystemMeans]:
     """
     agent = build(site)
     _run("warming up", agent)
+    refined: dict[str, int] = {}
     ranked: dict[str, list[tuple[str, ...]]] = {}
     settings: dict[str, Settings] = {}
     for name, overrides in SYSTEMS.items():
         if name == FUSED and not agent.settings.engine.inner:
             continue
         tried = build(with_settings(site, resolve(site.settings, overrides)))
-        means, rankings = _run(name, tried)
+        means, rankings, refined[name] = _run(name, tried)
         ranked[name], settings[name] = [one.ids for one in rankings.values()], tried.settings
-        equal = {one.system: one for one in equal_systems(ranked, settings)}
+        equal = {one.system: one for one in equal_systems(ranked, settings, refined)}
         yield replace(means, equal=equal.get(name))
 
 
@@ -84,16 +85,18 @@ def rows_record(rows: Sequence[SystemMeans]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]]:
+def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking], int]:
+    """The system's row, its rankings by topic, and on how many topics its loop accepted a refinement."""
     collection, n = agent.collection, agent.settings.n
     rankings: dict[str, Ranking] = {}
-    calls = 0
+    calls = refined = 0
     started = perf_counter()
     with progress_bar() as bar:
         for topic in bar.track(list(collection.topics.values()), description=system):
             result = agent.search(topic)
             rankings[topic.id] = result.ranking
             calls += result.trace.usage.calls
+            refined += any(step.accepted and step.aim for step in result.trace.steps)
     seconds = perf_counter() - started
     relevance, fairness, product = standard_measures(n)
     (ndcg,) = mean_over_topics(collection, None, rankings, [relevance])
@@ -101,7 +104,7 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
         dimension: Fairness(*mean_over_topics(collection, dimension, rankings, [fairness, product]))
         for dimension in collection.groups.dimensions
     }
-    return SystemMeans(system, ndcg, by_dimension, calls, seconds), rankings
+    return SystemMeans(system, ndcg, by_dimension, calls, seconds), rankings, refined
 
 
 def _values(row: SystemMeans) -> list[float]:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from fairagent.errors import DataError
 from fairagent.evaluate.outcome import Outcome
 from fairagent.settings import Settings
 from fairagent.types import FloatArray
+from fairagent.types.common import counted
 
 SAME = 1e-9
 """Two values of a topic that differ by no more are a tie."""
@@ -100,28 +102,47 @@ SAME_SETTINGS = "both come to the same settings"
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """`system` ranks as `other` does, a system before it, on all topics; `why` is empty where it is not known."""
+    """`system` ranks as `other` does, a system before it, on all topics; `why` is empty where it is not known.
+
+    `undone` is on how many topics its loop accepted refinements, nothing of which is left.
+    """
 
     system: str
     other: str
     why: str = ""
+    undone: int = 0
 
     def __str__(self) -> str:
         since = f", since {self.why}" if self.why else ""
         return f"{SIGN} {self.system}: the rankings of {self.other} on all topics{since}"
 
+    @property
+    def warning(self) -> str:
+        """That refinements were accepted and change nothing; "" where none was."""
+        if not self.undone:
+            return ""
+        return f"refinements accepted on {counted(self.undone, 'topic')} change nothing against {self.other}"
+
 
 def equal_systems(
-    rankings: Mapping[str, Sequence[Sequence[str]]], settings: Mapping[str, Settings]
+    rankings: Mapping[str, Sequence[Sequence[str]]],
+    settings: Mapping[str, Settings],
+    refined: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[Equal, ...]:
-    """The systems whose rankings are those of one before them: system -> the ids of each topic, best first."""
+    """The systems whose rankings are those of one before them: system -> the ids of each topic, best first.
+
+    `refined` is on how many topics a system's loop accepted a refinement.
+    """
     first: dict[tuple[tuple[str, ...], ...], str] = {}
     equal = []
     for system, of_topics in rankings.items():
         other = first.setdefault(tuple(map(tuple, of_topics)), system)
         if other != system and len(of_topics):
             both = system in settings and other in settings
-            equal.append(Equal(system, other, _why(settings[system], settings[other]) if both else ""))
+            why = _why(settings[system], settings[other]) if both else ""
+            # A system that refines as the other one does has changed nothing against that, but something.
+            undone = 0 if refined.get(other) else refined.get(system, 0)
+            equal.append(Equal(system, other, why, undone))
     return tuple(equal)
 
 

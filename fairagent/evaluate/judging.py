@@ -186,14 +186,14 @@ a loss of relevance for what has no label, and the agent's re-rankers without it
 SYSTEMS: dict[str, dict[str, Any]] = {
     "BM25": {"profile": "engine"},
     **BASELINES,
-    "FAIR-QR": {"profile": "fair-qr", "refine": {"kind": "feedback", "weight": 1}},
+    "FAIR-QR": {"profile": "fair-qr-deep", "refine": {"kind": "feedback", "weight": 1}},
     "agent": {},
 }
 """What a comparison that asks no model begins with."""
 LEGEND = (
     "labeled first: what has a label, in the engine's order. exposure: one pass over the engine's list (fairness .5); "
     "+labeled: which also takes .5 of relevance from what has no label. no loop: the agent's re-rankers alone. "
-    "FAIR-QR: the paper's loop, with keywords from documents."
+    "FAIR-QR: the paper's loop, with keywords from documents, all re-ranked."
 )
 
 

@@ -198,6 +198,11 @@ class Outcome:
         """Every document of the ranking, best first, with its score."""
         return (*((hit.id, hit.score) for hit in self.hits), *self.tail)
 
+    @property
+    def refined(self) -> bool:
+        """Whether the loop has accepted a query, or scores, that it refined for a group."""
+        return any(step.accepted and step.aim for step in self.steps)
+
     @classmethod
     def of(
         cls,

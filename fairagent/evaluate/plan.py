@@ -321,7 +321,7 @@ def check_machine(kind: ExperimentKind, checking: Checking, instead: Collection,
 def _checked(kind: ExperimentKind) -> Iterator[str]:
     """The slots whose parts have to work with what is on this machine."""
     if kind.searches:
-        yield from ("engine", "rerank")
+        yield from ("engine", "loop", "rerank")
     if kind.debiases:
         yield "debias"
     if kind.attributes:

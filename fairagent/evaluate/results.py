@@ -54,7 +54,10 @@ def costs(run: Run) -> dict[str, Cost]:
 
 
 def alarms_of(run: Run) -> list[str]:
-    """A line for each system that has alarms; what a filter took from the groups is judged over all topics together."""
+    """A line for each system that has alarms, what a filter took from the groups being judged over all topics together.
+
+    Among them that a loop's refinements change nothing of another system's rankings.
+    """
     lines = []
     for system in run.systems:
         own = [outcome for outcome in run.answered if outcome.system == system]
@@ -65,6 +68,7 @@ def alarms_of(run: Run) -> list[str]:
             before = lost.get(one.group, Removal(one.group, 0.0, 0.0))
             lost[one.group] = Removal(one.group, before.seen + one.seen, before.removed + one.removed)
         alarms += removal_warnings(tuple(lost.values()))
+        alarms += [one.warning for one in run.equal if one.system == system and one.warning]
         lines += [f"{system}: {'; '.join(alarms)}"] if alarms else []
     return lines
 

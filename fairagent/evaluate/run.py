@@ -325,6 +325,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     columns = [(dimension, measure) for dimension in ("", *plan.dimensions) for measure in plan.measures]
     rankings = {name: [[id for id, _ in latest[topic, name].scored] for topic in done] for name in systems}
     settings = {name: system.settings for name, system in plan.systems.items()}
+    refined = {name: sum(latest[topic, name].refined for topic in done) for name in systems}
     return Run(
         name=kind.name,
         collection=head["provenance"]["collection"]["name"],
@@ -343,7 +344,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         kind=kind,
         rows={name: system.row for name, system in plan.systems.items()},
         thresholds=plan.thresholds,
-        equal=equal_systems(rankings, settings) if kind.ranks else (),
+        equal=equal_systems(rankings, settings, refined) if kind.ranks else (),
     )
 
 

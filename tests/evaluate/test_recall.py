@@ -98,7 +98,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "experiment.yaml").write_text(
         f"name: recall\ntopics: 12\nrun_depth: 24\ncollection: {write_demo(folder / 'demo', people=300)}\n"
         f"settings: {{index: {folder}/index, depth: 20}}\nmeasures: [nDCG@5, AWRF@5]\n"
-        "systems:\n  BM25: {profile: engine}\n  FAIR-QR: {profile: fair-qr, refine: {kind: feedback, weight: 1}}\n",
+        "systems:\n  BM25: {profile: engine}\n"
+        "  FAIR-QR: {profile: fair-qr-deep, refine: {kind: feedback, weight: 1}}\n",
         encoding="utf-8",
     )
     return folder

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from evaluate import words
 from scripted import Engine, Proposals, by_letter, collection
 
+from fairagent.errors import SettingsError
+from fairagent.evaluate.check import check_experiment
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.rerank.relevance import OriginalReranker
@@ -22,3 +27,26 @@ def test_the_refined_list_is_cut_before_it_is_reranked(depth: int, ids: str) -> 
     found = made.search("q")
     assert found.ranking.ids == tuple(ids.split())
     assert [step.accepted for step in found.trace.steps] == [True, True]
+    assert found.trace.steps[-1].notes == ()
+
+
+def test_never_fewer_are_reranked_than_are_shown_and_it_is_said() -> None:
+    engine = Engine(LISTS)
+    chosen = Settings(n=4, depth=100, target="uniform", discount="uniform", expansion={"documents": 0}, loop="fair-qr")
+    loop = FairQR(Proposals("she"), iterations=1, depth=2)
+    made = FairAgent(collection(by_letter(engine.lists["q"])), engine, loop, OriginalReranker(engine), chosen)
+    found = made.search("q")
+    # The first four of the refined list, and none of the engine's own.
+    assert sorted(found.ranking.ids) == ["f1", "f2", "m1", "m2"]
+    assert found.trace.steps[-1].notes == ("4 documents are re-ranked, as many as are shown: rerank_depth is 2",)
+
+
+def test_an_experiment_that_judges_more_than_are_reranked_is_refused(tmp_path: Path) -> None:
+    text = words.EXPERIMENT + (
+        "  deep: {profile: fair-qr, engine: words, refine: feedback, loop: {rerank_depth: 20}}\n"
+        "  flat: {profile: fair-qr, engine: words, refine: feedback, loop: {rerank_depth: 19}}\n"
+    )
+    with pytest.raises(SettingsError) as error:
+        check_experiment(words.write(tmp_path, text), environ={})
+    assert "systems.flat.loop: rerank_depth is 19, and 20 documents are shown: re-rank 20 or more" in str(error.value)
+    assert "systems.deep" not in str(error.value)

@@ -21,7 +21,18 @@ from fairagent.settings.tree import profiles, read_profile
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
-NAMES = ("agent", "debias-rag", "engine", "fair-filter", "fair-qr", "fair-rag", "fairft", "labeled", "offline")
+NAMES = (
+    "agent",
+    "debias-rag",
+    "engine",
+    "fair-filter",
+    "fair-qr",
+    "fair-qr-deep",
+    "fair-rag",
+    "fairft",
+    "labeled",
+    "offline",
+)
 
 
 def loaded(name: str, **overrides: Any) -> Settings:
@@ -48,9 +59,10 @@ def test_the_engine_alone() -> None:
     assert (chosen.expansion.documents, chosen.loops, chosen.sees_groups) == (0, False, False)
 
 
-def test_fair_qr() -> None:
-    chosen = loaded("fair-qr")
-    assert (chosen.engine, chosen.loop, chosen.loops) == (BM25Config(), FairQRConfig(), True)
+@pytest.mark.parametrize(("name", "depth"), [("fair-qr", 20), ("fair-qr-deep", 0)])
+def test_fair_qr(name: str, depth: int) -> None:
+    chosen = loaded(name)
+    assert (chosen.engine, chosen.loop, chosen.loops) == (BM25Config(), FairQRConfig(rerank_depth=depth), True)
     assert (chosen.expansion.documents, chosen.iterations, chosen.candidates) == (0, 5, "best")
     assert (chosen.refine, chosen.rerank) == (LlmConfig(drift=100, on_error="keep"), OriginalConfig())
     assert chosen.model.temperature == 0.3

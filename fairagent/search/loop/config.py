@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from fairagent.answer.filtering import longest_calls
+from fairagent.errors import SettingsError
 from fairagent.llm.prompts.calls import Calls, Case
 from fairagent.retrieve.bm25.part import prepare_words, words_of
 from fairagent.retrieve.dense import VectorEngine
@@ -107,8 +108,8 @@ class FairQRConfig(GuardedConfig):
     of_groups: ClassVar[bool] = True
     kind: Literal["fair-qr"] = "fair-qr"
     rerank_depth: int = Field(0, ge=0)
-    """How many of the first documents of the refined list are re-ranked; 0: all of them. Few (20 to 100) keep what the
-    refinement has gained; with many, `rerank: original` brings the first list back."""
+    """How many of the first documents of the refined list are re-ranked, never fewer than `n`; 0: all of them. About as
+    many as are shown keep what the refinement has gained; with more, `rerank: original` brings the first list back."""
     on_worse: OnWorse = "keep"
     """What is done where the list is worse than the engine's own; the paper serves it."""
 
@@ -119,6 +120,12 @@ class FairQRConfig(GuardedConfig):
     def idle(self, settings: Settings) -> bool:
         """Without keywords or iterations."""
         return settings.iterations == 0 or settings.refine.idle(settings)
+
+    def check(self, site: Site) -> None:
+        """Raise SettingsError where fewer documents would be re-ranked than are shown and judged."""
+        depth, n = self.rerank_depth, site.settings.n
+        if 0 < depth < n and not self.idle(site.settings):
+            raise SettingsError(f"rerank_depth is {depth}, and {n} documents are shown: re-rank {n} or more, or 0: all")
 
     def build(self, site: Site) -> FairQR:
         """The loop."""

@@ -50,8 +50,9 @@ def union(rankings: Sequence[Ranking]) -> Ranking:
 class FairQR:
     """`refiner` proposes keywords, `iterations` times at most; `candidates` says which lists are re-ranked.
 
-    With a `depth` the list is cut to it before it is re-ranked: the paper does not say how deep it re-ranks, and at
-    the depth of the whole list the original query's order comes back. `guard` is as in `LoopResult`.
+    With a `depth` the list is cut to it before it is re-ranked, but never to fewer documents than are shown, which the
+    last step then notes: the paper does not say how deep it re-ranks, and at the depth of the whole list the original
+    query's order comes back. `guard` is as in `LoopResult`.
     """
 
     refiner: Refiner
@@ -67,7 +68,11 @@ class FairQR:
         search.on_step(steps[-1])
         stopped = self._refine(search, steps)
         candidates = select(self.candidates, steps)
-        candidates = candidates.top(self.depth) if self.depth else candidates
+        if self.depth:
+            candidates = candidates.top(max(self.depth, search.n))
+        if 0 < self.depth < search.n:
+            note = f"{search.n} documents are re-ranked, as many as are shown: rerank_depth is {self.depth}"
+            steps[-1] = replace(steps[-1], notes=(*steps[-1].notes, note))
         return LoopResult(candidates, tuple(steps), stopped, search.meter, guard=self.guard)
 
     def _refine(self, search: Search, steps: list[Step]) -> str:
