@@ -187,11 +187,11 @@ def made() -> dict[Path, str]:
         print(f"{count}; {len(files()) - len(places)} files of what prints none")
     else:
         print(f"{NUMBERS.name} is not there: the files stay as they are")
-    for name, (body, of) in twins().items():
-        texts[SMALL / f"{name}.yaml"] = small_text(name, body, of)
+    small = {name: small_text(name, body, of) for name, (body, of) in twins().items()}
+    texts |= {SMALL / f"{name}.yaml": text for name, text in small.items()}
     paths = {file.name: _path(file) for file in files()}
     found = {name: numbers_in(texts.get(path) or path.read_text(encoding="utf-8")) for name, path in paths.items()}
-    texts[PAGE] = page(found)
+    texts[PAGE] = page(found, small)
     readme = README.read_text(encoding="utf-8")
     before, _, rest = readme.partition(START)
     after = rest.partition(STOP)[2]

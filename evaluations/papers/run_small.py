@@ -20,12 +20,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from generate import HERE, write
-from small_page import RESULTS, SMALL
+from small_page import RESULTS, SMALL, run_of
 from tables import twins
 from tables.file import Body
 from tables.small import CAUSAL, MASKED, SERVED
@@ -82,13 +81,13 @@ def served(wanted: bool, threads: int) -> Iterator[dict[str, str]]:
 
 
 def folder_of(name: str) -> Path:
-    """The folder of a small file's run: another one when the file changes."""
-    return RUNS / f"{name}-{sha256((SMALL / f'{name}.yaml').read_bytes()).hexdigest()[:8]}"
+    """The folder of a small file's run."""
+    return RUNS / run_of(name, (SMALL / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 def measured(folder: Path) -> dict[str, Any] | None:
-    """What a finished run came to; None where it is not finished."""
-    if not (folder / "results.csv").is_file() or (run := load_run(folder)).partial:
+    """What a run came to, as far as it is (`partial`); None where no topic is done."""
+    if not (folder / "run.json").is_file() or not (run := load_run(folder)).counted_topics:
         return None
     values = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
     values |= run.kind.values_together(run)
@@ -100,12 +99,19 @@ def measured(folder: Path) -> dict[str, Any] | None:
         of_system.setdefault(system, {})["seconds"] = round(sum(seconds) / max(len(seconds), 1), 2)
     spent = costs(run).values()
     return {
-        "topics": len({one.topic for one in run.answered}),
+        "topics": len(run.counted_topics),
+        "partial": run.partial,
         "excluded": len(run.excluded),
         "calls": sum(one.calls for one in spent),
         "unusable": sum(one.unusable for one in spent),
         "values": of_system,
     }
+
+
+def is_whole(name: str) -> bool:
+    """Whether a small file's run is done, its tables and its page included."""
+    found = measured(folder_of(name))
+    return found is not None and not found["partial"] and (folder_of(name) / "results.csv").is_file()
 
 
 def as_lines(results: Mapping[str, Mapping[str, Any]]) -> str:
@@ -149,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare()
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     left: dict[str, str] = {}
-    todo = [name for name in names if options.check_only or measured(folder_of(name)) is None]
+    todo = [name for name in names if options.check_only or not is_whole(name)]
     with served(any(asks(twins()[name][0]) for name in todo), options.threads) as environment:
         for name in todo:
             if options.check_only:
@@ -160,13 +166,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             begun, before = time.monotonic(), os.getloadavg()[0]
             why = evaluate(name, environment, max(end - begun, 0)) if begun < end else "the time is up"
-            seconds = time.monotonic() - begun
-            found = measured(folder_of(name))
-            if found is None:
+            seconds, load = time.monotonic() - begun, (before + os.getloadavg()[0]) / 2
+            if not is_whole(name):
                 left[name] = why or "it is not whole"
-            else:
-                load = (before + os.getloadavg()[0]) / 2
-                results[name] = {"seconds": round(seconds), "load": round(load, 1), **found}
+            if found := measured(folder_of(name)):
+                # What took several goes took their times together.
+                run = folder_of(name).name
+                earlier = results[name]["seconds"] if results.get(name, {}).get("run") == run else 0
+                head = {"run": run, "seconds": round(earlier + seconds), "load": round(load, 1)}
+                results[name] = {**head, **found}
                 write_whole(RESULTS, as_lines(results))
             print(f"{name}: {left.get(name) or 'done'} after {seconds:.0f} s", flush=True)
     write()

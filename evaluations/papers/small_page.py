@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -54,22 +56,34 @@ other models would be the same here.
 """
 
 
-def page(numbers: Mapping[str, Mapping[Keys, str]]) -> str:
-    """The page; `numbers` are those that the papers print, by file and keys."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+def run_of(name: str, text: str) -> str:
+    """What the run of a small file is called: another one when its text changes."""
+    return f"{name}-{sha256(text.encode()).hexdigest()[:8]}"
+
+
+def page(numbers: Mapping[str, Mapping[Keys, str]], texts: Mapping[str, str]) -> str:
+    """The page; `numbers` are those that the papers print, by file and keys, `texts` the small files."""
+    stored = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    results = {name: stored[name] for name in twins() if name in stored}
     of_file = {file: name for name, (_, of) in twins().items() for file in of}
+    for name, result in results.items():
+        result["n"] = f"{result['topics']}{' so far' * result['partial']}"
+        if result["run"] != run_of(name, texts[name]):
+            result["n"] += ", of an earlier file"
     lines = [_line(file, numbers[file.name], of_file[file.name], results.get(of_file[file.name])) for file in files()]
-    count = sum(name in results for name in twins())
-    return f"{TITLE}{''.join(lines)}\n{count} of {len(twins())} small files have been run.\n"
+    done = [result["partial"] for result in results.values()]
+    count = f"{done.count(False)} of {len(twins())} small files have been run, {done.count(True)} in part"
+    return f"{TITLE}{''.join(lines)}\n{count}.\n"
 
 
 def _line(file: File, numbers: Mapping[Keys, str], name: str, result: Mapping[str, Any] | None) -> str:
     """A table's line."""
     twin = smalls()[file.name]
-    values = result["values"] if result else {}
+    measured = result["values"] if result else {}
+    values = {row: {_plain(measure): value for measure, value in of.items()} for row, of in measured.items()}
     cells = "; ".join(_cells(file, twin, numbers, values)) if result else "not measured yet"
     lacking = ", ".join(_lacking(twin, numbers, values)) if result else ""
-    n = str(result["topics"]) if result else ""
+    n = result["n"] if result else ""
     time = f"{result['seconds']} s, load {result['load']}" if result else ""
     title = f"[{file.name}]({file.name}.yaml)"
     # SEAT's sizes are called |d|.
@@ -87,13 +101,22 @@ def _cells(
     pairs = []
     for keys, printed in numbers.items():
         row, measure = twin.row(keys[1]), " ".join(twin.row(key) for key in keys[2:])
-        if keys[0] == "expected" and (value := values.get(row, {}).get(measure)) is not None:
+        if keys[0] == "expected" and (value := values.get(row, {}).get(_plain(measure))) is not None:
             pairs.append((len(keys), f"{row} {measure} {printed} → {value:.3f}"))
     shown = [text for _, text in sorted(pairs, key=lambda pair: pair[0])]
     if not pairs:
         measures = FIGURES.get(twin.body.get("kind", ""), ())
         shown = [f"{row} {one} {of[one]:.3f}" for row, of in values.items() for one in measures if one in of]
     yield from shown[:MOST]
+
+
+def _plain(measure: str) -> str:
+    """A measure's name without its options: what answers are compared by is another thing here.
+
+    >>> _plain("U[not comparable](similarity=MiniLM tokens)@2")
+    'U@2'
+    """
+    return re.sub(r"\[not comparable\]|\([^)]*\)", "", measure)
 
 
 def _times(numbers: Mapping[Keys, str], values: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

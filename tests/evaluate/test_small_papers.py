@@ -108,7 +108,8 @@ def test_the_page_is_what_its_script_makes(scripts: SimpleNamespace) -> None:
         file.name: scripts.generate.numbers_in((PAPERS / f"{file.name}.yaml").read_text(encoding="utf-8"))
         for file in scripts.tables.files()
     }
-    assert scripts.small_page.page(found) == (PAPERS / "SMALL.md").read_text(encoding="utf-8")
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in FILES}
+    assert scripts.small_page.page(found, texts) == (PAPERS / "SMALL.md").read_text(encoding="utf-8")
 
 
 # --- run_small.py ---------------------------------------------------------------------------------------------------
@@ -164,11 +165,29 @@ def test_what_is_done_is_stored_and_not_done_again(
     assert {measure for measure in stored["a"]["values"]["one"] if measure.startswith("nDCG")}
     assert run.main([]) == 7
     assert asked == ["a", "b", "b"]
-    # Another file is another run.
+    # The times of what took several goes add up.
+    stored["a"]["seconds"] = 100
+    run.RESULTS.write_text(json.dumps(stored), encoding="utf-8")
+    monkeypatch.setattr(run, "is_whole", lambda name: False)
+    run.main(["a"])
+    assert json.loads(run.RESULTS.read_text(encoding="utf-8"))["a"]["seconds"] >= 100
+
+
+def test_another_file_is_another_run(run: Any, tmp_path: Path) -> None:
+    before = run.folder_of("a")
     with (tmp_path / "a.yaml").open("a", encoding="utf-8") as file:
         file.write("seed: 3\n")
-    run.main(["a"])
-    assert asked[3:] == ["a"]
+    assert run.folder_of("a") != before
+
+
+def test_a_run_that_was_broken_off_is_stored_as_far_as_it_is(run: Any, tmp_path: Path) -> None:
+    folder = run.folder_of("a")
+    words.run(tmp_path / "a.yaml", folder)
+    journal = folder / "journal.jsonl"
+    journal.write_text("".join(journal.read_text(encoding="utf-8").splitlines(keepends=True)[:-1]), encoding="utf-8")
+    found = run.measured(folder)
+    assert (found["topics"], found["partial"]) == (1, True)
+    assert not run.is_whole("a")
 
 
 def test_a_run_that_takes_too_long_is_left(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

