@@ -65,7 +65,7 @@ def _call(*command: str) -> None:
 
 def asks(body: Body) -> bool:
     """Whether a small file's systems ask a model at a server."""
-    return body.get("settings", {}).get("model") == SERVED
+    return body.get("settings", {}).get("model", {}).get("name") == SERVED["name"]
 
 
 @contextmanager

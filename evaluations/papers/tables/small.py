@@ -150,7 +150,9 @@ def _fair_qr(file: File) -> Small:
         if own.get("dimensions") == ["sub-geo"]:
             own["dimensions"] = ["region"]
         systems[name] = own
-    body = {**file.body, "collection": LEADS, "prices": FREE, "settings": {"model": SERVED}, "systems": systems}
+    # Keywords in JSON are longer than an answer.
+    settings = {"model": {**SERVED, "max_tokens": 200}}
+    body = {**file.body, "collection": LEADS, "prices": FREE, "settings": settings, "systems": systems}
     return Small(body, (("sub-geo", "region"),), "wikilead for the track's Wikipedia, SmolLM2 for gpt-4o")
 
 
