@@ -45,8 +45,8 @@ HOMES = {
     "settings.section": "meanings nearest",
     "measures": """
         AWRF DIVERGENCES Discount JudgedRanking LOG2_MAX2 Log2Plus1 Measure NDCG Product Uniform expected_exposure
-        group_exposure item_exposure jensen_shannon known_part min_max most_underexposed normalized_expected_utility
-        parse_discount
+        group_exposure item_exposure jensen_shannon joint_memberships known_part min_max most_underexposed
+        normalized_expected_utility parse_discount
     """,
     "measures.answers": """
         Normalization StringUtility attributed_exposure expected_attribution_rate normalized_attributed_disparity
@@ -95,7 +95,7 @@ HOMES = {
         BUNDLED Embeddings Encoder EncoderPart FLOAT32 of_length_one open_encoder open_sentence_model
     """,
     "retrieve.forecast": "FIRST",
-    "retrieve.graph": "graph_of prepare_graphs",
+    "retrieve.graph": "engine_encoders graph_of prepare_graphs",
     "retrieve.manifest": "Indexable MANIFEST",
     "retrieve.passages": "PassageRetriever",
     "retrieve.relevance_model": "Postings TermSource",

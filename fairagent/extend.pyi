@@ -186,6 +186,7 @@ from fairagent.measures import expected_exposure as expected_exposure
 from fairagent.measures import group_exposure as group_exposure
 from fairagent.measures import item_exposure as item_exposure
 from fairagent.measures import jensen_shannon as jensen_shannon
+from fairagent.measures import joint_memberships as joint_memberships
 from fairagent.measures import known_part as known_part
 from fairagent.measures import min_max as min_max
 from fairagent.measures import most_underexposed as most_underexposed
@@ -260,6 +261,7 @@ from fairagent.retrieve.encoders import of_length_one as of_length_one
 from fairagent.retrieve.encoders import open_encoder as open_encoder
 from fairagent.retrieve.encoders import open_sentence_model as open_sentence_model
 from fairagent.retrieve.forecast import FIRST as FIRST
+from fairagent.retrieve.graph import engine_encoders as engine_encoders
 from fairagent.retrieve.graph import graph_of as graph_of
 from fairagent.retrieve.graph import prepare_graphs as prepare_graphs
 from fairagent.retrieve.manifest import Indexable as Indexable

@@ -154,7 +154,7 @@ def _ensure_index(site: Site, force: bool, workers: int, memory: int) -> Indexed
     """The word index alone; one of the documents as they were before is brought up to date."""
     from fairagent.retrieve.bm25.build import build_index, update_index
     from fairagent.retrieve.forecast import forecast_of_index, forecast_of_light
-    from fairagent.retrieve.graph import encoders
+    from fairagent.retrieve.graph import engine_encoders
     from fairagent.retrieve.light.encoder import LIGHT
     from fairagent.retrieve.manifest import Manifest
     from fairagent.storage.processes import cores
@@ -180,7 +180,7 @@ def _ensure_index(site: Site, force: bool, workers: int, memory: int) -> Indexed
             # How many passages there will be is not known before.
             if documents := 0 if collection.chunks else collection.source.count():
                 forecasts[what] = forecast_of_index(documents, first, workers or cores(), memory)
-                if LIGHT in encoders(site):
+                if LIGHT in engine_encoders(site):
                     forecasts[f"then vectors of {collection.name}"] = forecast_of_light(documents)
                 for step, expected in forecasts.items():
                     announce(step, expected)

@@ -40,6 +40,7 @@ from fairagent.measures.exposure import Unlabeled, blend, gaps, group_exposure, 
 from fairagent.measures.gfr import GFR, group_fairness, stopping
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
+from fairagent.measures.skew import NDKL, MaxSkew, MinSkew, ndkl, skew
 from fairagent.measures.unawareness import (
     FairnessEstimate,
     Interval,
@@ -57,6 +58,7 @@ __all__ = [
     "GFR",
     "LOG2_MAX2",
     "NDCG",
+    "NDKL",
     "Discount",
     "Divergence",
     "Ends",
@@ -67,7 +69,9 @@ __all__ = [
     "JudgedRanking",
     "Log2Max2",
     "Log2Plus1",
+    "MaxSkew",
     "Measure",
+    "MinSkew",
     "Prevalence",
     "Product",
     "StepDiscount",
@@ -94,12 +98,14 @@ __all__ = [
     "min_max",
     "most_underexposed",
     "ndcg",
+    "ndkl",
     "normalized_expected_utility",
     "normalized_match_distance",
     "order_aware_divergence",
     "parse_discount",
     "parse_measure",
     "prevalence",
+    "skew",
     "stopping",
     "target_exposure",
     "total_variation",

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.base import ignore
+from fairagent.retrieve.bm25.part import prepare_index
 from fairagent.retrieve.catalog import IdTable, mapped
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import floats
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.manifest import IndexManifest
 from fairagent.retrieve.site import Site
-from fairagent.retrieve.vectors import dense_parts, encoder, folder
+from fairagent.retrieve.vectors import dense_parts, folder, prepare_vectors
+from fairagent.retrieve.vectors import encoder as opened_encoder
 from fairagent.settings.parts import Progress
 from fairagent.storage.arrays import write_array
 from fairagent.storage.digests import RECORD
@@ -174,7 +176,7 @@ def prepare_graph(site: Site, model: str, progress: Progress) -> None:
     place = graph_folder(site, model)
     if site.collection.chunks or (GraphManifest.exists(place) and not (site.renew and _stale(site, place) is True)):
         return
-    dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
+    dense = DenseRetriever(folder(site, model), opened_encoder(site, model), site.collection)
     if len(dense) > 1:
         build_graph(dense, place, progress=partial(progress, f"neighbors in {site.collection.name}"))
 
@@ -204,18 +206,27 @@ def find_graph(site: Site, model: str) -> Graph | None:
     return graph
 
 
-def graph_of(site: Site) -> Graph | None:
-    """The corpus graph of the site's engine, if it has embeddings and a graph of them."""
-    graphs = (find_graph(site, encoder) for encoder in encoders(site))
+def graph_of(site: Site, encoder: str = "") -> Graph | None:
+    """The corpus graph of `encoder`'s embeddings, whatever the engine; empty: of those that the engine searches by.
+
+    None where there is none, as of a collection in passages.
+    """
+    graphs = (find_graph(site, name) for name in ((encoder,) if encoder else engine_encoders(site)))
     return None if site.collection.chunks else next(filter(None, graphs), None)
 
 
-def encoders(site: Site) -> tuple[str, ...]:
+def engine_encoders(site: Site) -> tuple[str, ...]:
     """The encoders whose embeddings the site's engine searches by."""
     return tuple(one.named(site) for one in dense_parts(site.settings.engine))
 
 
-def prepare_graphs(site: Site, progress: Progress) -> None:
-    """Make the graphs of all embeddings that the site's engine searches by, where there are none."""
-    for name in encoders(site):
+def prepare_graphs(site: Site, progress: Progress, encoder: str = "") -> None:
+    """Make the graphs of all embeddings that the site's engine searches by, where there are none.
+
+    Of an `encoder` that is named, the graph of its embeddings, and these as well.
+    """
+    if encoder:
+        prepare_index(site, progress)
+        prepare_vectors(site, encoder, progress)
+    for name in (encoder,) if encoder else engine_encoders(site):
         prepare_graph(site, name, progress)

@@ -333,7 +333,7 @@ def site(engine: Any = None, groups: Any = None, **more: Any) -> Site:
 @pytest.fixture
 def graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the place of the real corpus graph: m1 and f9 are neighbors."""
-    monkeypatch.setattr(adaptive, "graph_of", lambda site: Graph({"m1": ("f9",), "f9": ("m1",)}))
+    monkeypatch.setattr(adaptive, "graph_of", lambda site, encoder: Graph({"m1": ("f9",), "f9": ("m1",)}))
 
 
 def made_pool(site: Site) -> Pool:
@@ -393,6 +393,46 @@ def test_a_scorer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
             ask(place)
 
 
+class Lengths:
+    """An encoder: how many letters a text has, and 1."""
+
+    name = "lengths"
+
+    def documents(self, texts: Sequence[str]) -> FloatArray:
+        return np.array([[len(text), 1.0] for text in texts])
+
+    queries = documents
+
+
+@pytest.mark.usefixtures("graph")
+def test_an_encoder_scores_query_and_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(adaptive, "encoder", lambda site, name: asked.append(name) or Lengths())
+    monkeypatch.setattr(adaptive, "check_vectors", lambda site, name: asked.append(name))
+    place = site(rerank={"kind": "adaptive", "scorer": "similarity:lengths", "encoder": "other"})
+    place.settings.rerank.check(place)
+    assert asked == ["other", "lengths"]
+    # "who" has 3 letters, "title of m1 text of m1" 22: 3 * 22 + 1.
+    found = place.settings.rerank.build(place).rerank(made_pool(place))
+    assert found.scores.tolist() == [67.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("engine", "own", "whose"),
+    [("bm25", "", "light"), ("bm25", "minilm", "minilm"), ("fused", "", ""), ("fused", "minilm", "minilm")],
+)
+def test_whose_neighbors(monkeypatch: pytest.MonkeyPatch, engine: str, own: str, whose: str) -> None:
+    # Empty: the engine's own embeddings; BM25 has none, so the setting `encoder` says.
+    asked: list[str] = []
+    monkeypatch.setattr(adaptive, "graph_of", lambda site, encoder: asked.append(encoder) or Graph())
+    monkeypatch.setattr(adaptive, "prepare_graphs", lambda site, progress, encoder: asked.append(encoder))
+    place = site()
+    place = replace(place, settings=Settings(engine=engine, rerank={"kind": "adaptive", "encoder": own}))
+    place.settings.rerank.prepare(place, lambda what, done: None)
+    place.settings.rerank.build(place)
+    assert asked == [whose, whose]
+
+
 @pytest.mark.usefixtures("graph")
 def test_gar_needs_no_groups() -> None:
     bare = site(groups=JoinedGroups(()))
@@ -404,8 +444,8 @@ def test_gar_needs_no_groups() -> None:
 
 
 def test_without_a_graph_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adaptive, "graph_of", lambda site: None)
-    with pytest.raises(SettingsError, match="adaptive needs a corpus graph; `fairagent index` with a dense or fused"):
+    monkeypatch.setattr(adaptive, "graph_of", lambda site, encoder: None)
+    with pytest.raises(SettingsError, match="adaptive needs a corpus graph; `fairagent index` builds it"):
         AdaptiveConfig().build(site())
 
 

@@ -7,8 +7,9 @@ an empty source is passed over; the budget is the number of documents scored; wh
 follows below. Unlike that code, the frontier keeps documents of low priority: a group policy may still choose them.
 
 That groups guide such a loop is from Jaenich, McDonald, Ounis: Fairness-Aware Exposure Allocation via Adaptive
-Reranking, SIGIR 2024. How its six policies choose we could not read, so the policies here are OURS: call baselines
-"adaptive re-ranking with group policies", not by names of that paper.
+Reranking, SIGIR 2024, which has it on BM25, a corpus graph and a neural scorer. How its six policies choose we could
+not read, so the policies here are OURS: call baselines "adaptive re-ranking with group policies", not by names of that
+paper.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from fairagent.extend import (
     LOG2_MAX2,
     Collection,
     Discount,
+    Encoder,
     FloatArray,
     PairScorer,
     Part,
@@ -37,7 +39,10 @@ from fairagent.extend import (
     SettingsError,
     Site,
     UsageError,
+    check_vectors,
     dimensions_of,
+    encoder,
+    engine_encoders,
     full_text,
     graph_of,
     group_exposure,
@@ -49,6 +54,7 @@ from fairagent.extend import (
     prepare_graphs,
     texts_for,
 )
+from fairagent.papers.rivals.aspects import DECIMALS
 from fairagent.papers.rivals.representative import counting_one, with_unknown
 
 GroupPolicy = Literal["none", "budget", "exposure"]
@@ -60,8 +66,8 @@ Scoring = Callable[[Query, Sequence[str]], FloatArray]
 GroupsOf = Callable[[Query, Sequence[str]], tuple[FloatArray, ...]]
 """The groups of these documents, (n, 1 + g) a dimension, in the order of a pool's dimensions."""
 
-DECIMALS = 12
-"""What lies below this decimal of a lack is rounding."""
+SIMILARITY = "similarity:"
+"""How a scorer is named that is an encoder."""
 
 
 class CorpusGraph(Protocol):
@@ -213,6 +219,22 @@ class _Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class SimilarityScorer:
+    """The inner product of an encoder's vectors of the query and of each text, made when they are asked for."""
+
+    encoder: Encoder
+
+    @property
+    def name(self) -> str:
+        """That of the encoder."""
+        return self.encoder.name
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """The products, (n,)."""
+        return np.asarray(self.encoder.documents(texts) @ self.encoder.queries([query])[0], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
 class PairScoring:
     """Scores by a model that reads the user's query with the title and the text of a document, or its best passage."""
 
@@ -242,8 +264,12 @@ class AdaptiveConfig(Part):
 
     kind: Literal["adaptive"] = "adaptive"
     scorer: str = ""
-    """What scores the documents: a cross-encoder or MonoT5, named as for `rerank: cross-encoder`; empty: the engine's
-    own score for the user's query."""
+    """What scores the documents: a cross-encoder or MonoT5, named as for `rerank: cross-encoder`; `similarity:NAME`:
+    how alike the vectors are that an encoder, named as for `engine: dense`, makes of query and document; empty: the
+    engine's own score for the user's query."""
+    encoder: str = ""
+    """Whose embeddings say what is a neighbor, named as for `engine: dense`. Empty: those that the engine searches by,
+    or where it has none the setting `encoder`."""
     policy: GroupPolicy = "budget"
     """Which documents are scored next. none: the best-placed. budget: those of the group that has had too few of the
     documents scored so far. exposure: those of the group that lacks most exposure in what would be served now."""
@@ -262,23 +288,34 @@ class AdaptiveConfig(Part):
         return self.policy != "none"
 
     def check(self, site: Site) -> None:
-        """Raise SettingsError where other re-rankers follow, BackendUnavailable where the scorer is not here."""
+        """Raise SettingsError where other re-rankers follow, BackendUnavailable where a model is not here."""
         _check_last(site.settings.rerank, site.settings)
+        if named := self._graph_encoder(site):
+            check_vectors(site, named)
         if self.scorer:
-            pair_scorer(site, self.scorer)
+            self._scorer(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Make the corpus graph of the engine's embeddings where there is none."""
-        prepare_graphs(site, progress)
+        """Make the corpus graph where there is none."""
+        prepare_graphs(site, progress, self._graph_encoder(site))
+
+    def _graph_encoder(self, site: Site) -> str:
+        """Whose graph it is; empty: the engine's own."""
+        return self.encoder or ("" if engine_encoders(site) else site.settings.encoder)
+
+    def _scorer(self, site: Site) -> PairScorer:
+        if self.scorer.startswith(SIMILARITY):
+            return SimilarityScorer(encoder(site, self.scorer.removeprefix(SIMILARITY)))
+        return pair_scorer(site, self.scorer)
 
     def build(self, site: Site) -> AdaptiveReranker:
         """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
         _check_last(site.settings.rerank, site.settings)
         engine, collection, settings = site.engine, site.collection, site.settings
-        if (graph := graph_of(site)) is None:
-            needed = "a corpus graph; `fairagent index` with a dense or fused engine builds it"
+        if (graph := graph_of(site, self._graph_encoder(site))) is None:
+            needed = "a corpus graph; `fairagent index` builds it, but none of a collection in passages"
             raise SettingsError(f"rerank: adaptive needs {needed}")
-        score: Scoring = PairScoring(engine, pair_scorer(site, self.scorer)) if self.scorer else engine.score
+        score: Scoring = PairScoring(engine, self._scorer(site)) if self.scorer else engine.score
         known = collection.groups.dimensions or self.sees_groups
         groups = CollectionGroups(collection, dimensions_of(collection, settings) if known else ())
         discount = parse_discount(settings.discount)

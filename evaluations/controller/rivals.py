@@ -1,0 +1,130 @@
+"""Runs the agent beside every rival on all public topics, and prints one table with paired tests.
+
+    python evaluations/controller/rivals.py [--runs FOLDER] [--only NAME ...]
+
+Each aim is a file of this folder; what a broken-off command has done stays. For every system the mean product of
+nDCG@20 and AWRF(unknown=ignore)@20 on each aim, marked where it differs from the agent's; the mean of the six aims
+whose labels do not come with the judgments; and over the topics of these together the differences, agent less other,
+of the product and of both factors, with 95 % intervals and topics won, tied and lost. p is that of the paired
+randomization test, corrected by Holm over the other systems, of each aim and of all topics together. The two aims whose
+labels only judged documents have stand apart: whoever looks at labels there looks at judgments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fairagent.evaluate.comparison import bootstrap_intervals, holm, paired_randomization, seeded, wins_ties_losses
+from fairagent.types import FloatArray
+
+HERE = Path(__file__).resolve().parent
+AGENT = "agent"
+AIMS = {
+    "trec22_biographies": "trec22",
+    "wikilead_gender": "wikilead, gender",
+    "wikilead_region": "wikilead, region",
+    "reuters21578_region": "reuters, region",
+    "reuters21578_oecd1987": "reuters, OECD",
+    "allsides": "allsides",
+}
+ORACLES = {"args_sigir19": "args", "perspectrum": "perspectrum"}
+"""Only judged documents have a label."""
+MARK = 0.05
+"""A corrected p below is marked."""
+WHATS = ("product", "nDCG", "AWRF")
+
+Values = Mapping[str, Mapping[str, FloatArray]]
+"""Product, nDCG or AWRF -> system -> values of the topics that have a product, in the order of their ids."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what is missing, then print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where the run folders are")
+    parser.add_argument("--only", nargs="+", choices=[*AIMS, *ORACLES], default=[*AIMS, *ORACLES])
+    parser.add_argument("--print", action="store_true", help="print the finished runs, and run nothing")
+    chosen = parser.parse_args(arguments)
+    found = {}
+    for name in chosen.only:
+        run = chosen.runs / f"controller_{name}"
+        if not chosen.print:
+            command = [sys.executable, "-m", "fairagent", "evaluate", str(HERE / f"{name}.yaml"), "--run", str(run)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        found[name] = read(run)
+    print_tables(found)
+
+
+def read(run: Path) -> Values:
+    """The values of a finished run."""
+    values: dict[str, dict[str, dict[str, float]]] = {what: {} for what in WHATS}
+    with (run / "topics.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            what = "product" if "*" in row["measure"] else row["measure"].split("(")[0].split("@")[0]
+            if row["value"] and what in values:
+                values[what].setdefault(row["system"], {})[row["topic"]] = float(row["value"])
+    return {
+        what: {
+            system: np.array([values[what][system][topic] for topic in sorted(topics)])
+            for system, topics in values["product"].items()
+        }
+        for what in WHATS
+    }
+
+
+def print_tables(found: Mapping[str, Values]) -> None:
+    """The table of products, and the differences over all topics together."""
+    shown = {name: found[name] for name in (*AIMS, *ORACLES) if name in found}
+    systems = list(next(iter(shown.values()))["product"])
+    pooled = [name for name in shown if name in AIMS]
+    marks = {name: significant(values["product"], name) for name, values in shown.items()}
+    titles = [f"{(AIMS | ORACLES)[name]} ({len(values['product'][AGENT])})" for name, values in shown.items()]
+    print("| nDCG@20 · AWRF@20 | " + " | ".join([*titles[: len(pooled)], "mean", *titles[len(pooled) :]]) + " |")
+    print("|---" * (len(titles) + 2) + "|")
+    for system in systems:
+        cells = [f"{values['product'][system].mean():.3f}{marks[name][system]}" for name, values in shown.items()]
+        mean = np.mean([found[name]["product"][system].mean() for name in pooled]) if pooled else np.nan
+        print(f"| {system} | " + " | ".join([*cells[: len(pooled)], f"{mean:.3f}", *cells[len(pooled) :]]) + " |")
+    for title, names in (("all", pooled), ("oracles", [name for name in shown if name in ORACLES])):
+        if names:
+            print_differences(title, [found[name] for name in names])
+
+
+def significant(products: Mapping[str, FloatArray], seed: str) -> dict[str, str]:
+    """For each system "-" or "+" where it is below or above the agent beyond chance."""
+    others = [name for name in products if name != AGENT]
+    table = np.array([products[name] - products[AGENT] for name in others])
+    corrected = holm(paired_randomization(table, seeded(1, seed)))
+    signs = ["" if p >= MARK else "-" if row.mean() < 0 else "+" for row, p in zip(table, corrected, strict=True)]
+    return dict(zip(others, signs, strict=True)) | {AGENT: ""}
+
+
+def print_differences(title: str, aims: Sequence[Values]) -> None:
+    """Agent less others over the topics of these aims together."""
+    others = [name for name in aims[0]["product"] if name != AGENT]
+    cells: dict[str, list[str]] = {name: [] for name in others}
+    for what in WHATS:
+        table = np.array(
+            [np.concatenate([values[what][AGENT] - values[what][name] for values in aims]) for name in others]
+        )
+        corrected = holm(paired_randomization(table, seeded(1, title, what)))
+        ends = bootstrap_intervals(table, seeded(1, title, what))
+        for name, row, p, low, high in zip(others, table, corrected, *ends, strict=True):
+            cells[name].append(f"{row.mean():+.3f} ({low:+.3f} to {high:+.3f})")
+            cells[name].append(f"{p:.3f}")
+            if what == "product":
+                cells[name].append("/".join(map(str, wins_ties_losses(row))))
+    print(f"\n| agent less, {title}: {table.shape[1]} topics | product | p | won/tied/lost | nDCG | p | AWRF | p |")
+    print("|---" * 8 + "|")
+    for name in others:
+        print(f"| {name} | " + " | ".join(cells[name]) + " |")
+
+
+if __name__ == "__main__":
+    main()
