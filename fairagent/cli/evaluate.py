@@ -28,6 +28,7 @@ from fairagent.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fairagent.evaluate.check import CheckedExperiment
     from fairagent.evaluate.kind import ExperimentKind
     from fairagent.evaluate.plan import Plan
     from fairagent.evaluate.run import Run
@@ -153,10 +154,7 @@ def evaluate(
         check(file, limit_topics, as_json)
         return
     from fairagent.evaluate.check import check_experiment
-    from fairagent.evaluate.experiment import build_indexes, run_experiment
-    from fairagent.evaluate.results import PAGE
     from fairagent.evaluate.workers import LOCAL
-    from fairagent.report.page import write_page
     from fairagent.storage.packages import expect_installed
 
     checked = check_experiment(file, limit_topics, environment(log_prompts))
@@ -165,6 +163,22 @@ def evaluate(
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         expect_installed("distributed", "--dask")
     folder = run or run_folder(checked.plan)
+    finished, usage = carried_out(checked, folder, workers, dask, new)
+    show(finished, folder, as_json, usage)
+    if not _reached(finished, as_json):
+        raise typer.Exit(MISSED)
+    if has_failures(finished):
+        raise typer.Exit(PARTIAL)
+
+
+def carried_out(
+    checked: CheckedExperiment, folder: Path, workers: int | None = None, dask: str | None = None, new: bool = False
+) -> tuple[Run, Usage]:
+    """A checked experiment's run in `folder`, done or gone on with, and what was paid for it now; with its page."""
+    from fairagent.evaluate.experiment import build_indexes, run_experiment
+    from fairagent.evaluate.results import PAGE
+    from fairagent.report.page import write_page
+
     repeat = f"to go on, repeat the command{' without --new' if new else ''}"
     with going_on(repeat), progress_bar() as bar:
         build_indexes(checked, build_progress(bar, checked.collection))
@@ -180,12 +194,13 @@ def evaluate(
             bar.update(task, completed=done, total=total)
 
         finished = run_experiment(checked, folder, opened, new, progress, models=models)
-    show(finished, folder, as_json, models.usage)
     write_page(finished, folder / PAGE)
-    if not _reached(finished, as_json):
-        raise typer.Exit(MISSED)
-    if any(outcome.failed for outcome in finished.outcomes):
-        raise typer.Exit(PARTIAL)
+    return finished, models.usage
+
+
+def has_failures(run: Run) -> bool:
+    """Whether topics failed under any system."""
+    return any(outcome.failed for outcome in run.outcomes)
 
 
 def run_folder(plan: Plan) -> Path:

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson, console, echo, progress_bar
+from fairagent.cli.evaluate import PARTIAL, LimitTopics, carried_out, environment, has_failures, show
+from fairagent.cli.evaluate import run_folder as evaluated_folder
+from fairagent.cli.options import AsJson, console, echo, error_console, progress_bar
+from fairagent.cli.report import print_joined
 
 if TYPE_CHECKING:
     from fairagent.papers.fairft.evaluate import TrainingEffect
+    from fairagent.papers.fairft.run import CheckedTraining, Trained
 
 fairft = typer.Typer(help="Fine-tune a retriever against a model's likelihood of the fair answer.")
 
@@ -34,18 +38,11 @@ def train(
     model; replies of the language model are cached. The trained retriever is the folder `model` of the run: name it
     as `encoder:` wherever a part takes an embedding model, as `engine: {kind: dense, encoder: DIR}` does.
     """
-    from fairagent.papers.fairft.run import check, run_training
+    from fairagent.papers.fairft.run import check, run_folder
     from fairagent.report.record import to_json
 
     checked = check(file, seed)
-    folder = run or Path("runs") / checked.file.name
-    with progress_bar() as bar:
-        task = bar.add_task(f"training {checked.file.name}", total=None)
-
-        def progress(done: int, all: int, best: float) -> None:
-            bar.update(task, completed=done, total=all, description=f"held-out KL {best:.4f}")
-
-        trained = run_training(checked, folder, progress, new)
+    trained = _trained(checked, run or run_folder(checked.file), new)
     history = trained.history
     if as_json:
         record = {
@@ -80,16 +77,76 @@ def evaluate(
     The signals are those of the file's language model: with another model than the one it was trained with, this
     measures the transfer.
     """
-    from fairagent.papers.fairft.run import MODEL, check, run_evaluation
+    from fairagent.papers.fairft.run import MODEL, check, run_evaluation, run_folder
     from fairagent.report.record import to_json
 
     checked = check(file, seed)
-    folder = run or Path("runs") / checked.file.name
+    folder = run or run_folder(checked.file)
     change = run_evaluation(checked, model or folder / MODEL, folder)
     if as_json:
         echo(to_json(asdict(change)))
         return
     console().print(change_text(change), soft_wrap=True)
+
+
+@fairft.command("run")
+def run_chain(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Experiment files of answers, with `trainings:`.", show_default=False),
+    ],
+    limit_topics: LimitTopics = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="Where the joined table goes. (default: the first run's folder)"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """From training to the table: train, index, let the systems answer, and join the results.
+
+    Each file is an experiment of answers (agreement, accuracy); its `trainings:` are trained unless they are finished.
+    Before that everything is checked, with the retrievers as they are before training. Then the trained retrievers'
+    indexes are built, the systems answer, and the runs become one table (`fairagent report --join`). Whatever ends it,
+    Ctrl-C or even kill -9: repeat the command, and it goes on where it was.
+    """
+    from fairagent.evaluate.check import check_experiment, check_values
+    from fairagent.papers.fairft.chain import read_chain
+    from fairagent.papers.fairft.run import is_finished, run_folder
+
+    environ = environment(False)
+    finished = []
+    chain = read_chain(files)
+    for file, values in chain.untrained.items():
+        check_values(values, file, file.parent, limit_topics, environ)
+    for checked in chain.trainings:
+        if not is_finished(checked, folder := run_folder(checked.file)):
+            trained = _trained(checked, folder)
+            error_console().print(f"{checked.file.name}: {change_text(trained.change)}", soft_wrap=True)
+    for file in files:
+        experiment = check_experiment(file, limit_topics, environ)
+        folder = evaluated_folder(experiment.plan)
+        run, usage = carried_out(experiment, folder)
+        if not as_json:
+            show(run, folder, False, usage)
+        finished.append((run, folder))
+    folders = [folder for _, folder in finished]
+    if len(folders) > 1:
+        print_joined(folders, to or folders[0], as_json)
+    if any(has_failures(run) for run, _ in finished):
+        raise typer.Exit(PARTIAL)
+
+
+def _trained(checked: CheckedTraining, folder: Path, new: bool = False) -> Trained:
+    """The finished training, with a bar that shows how far it is."""
+    from fairagent.papers.fairft.run import run_training
+
+    with progress_bar() as bar:
+        task = bar.add_task(f"training {checked.file.name}", total=None)
+
+        def progress(done: int, all: int, best: float) -> None:
+            bar.update(task, completed=done, total=all, description=f"held-out KL {best:.4f}")
+
+        return run_training(checked, folder, progress, new)
 
 
 def change_text(change: TrainingEffect) -> str:

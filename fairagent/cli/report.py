@@ -1,4 +1,4 @@
-"""`fairagent report`: the tables and the page of a run, written anew from its journal."""
+"""`fairagent report`: the tables and the page of a run, written anew from its journal; several runs as one table."""
 
 import gc
 from collections.abc import Iterator
@@ -9,21 +9,62 @@ from typing import Annotated
 import typer
 
 from fairagent.cli.evaluate import show
-from fairagent.cli.options import AsJson, status
+from fairagent.cli.options import AsJson, console, echo, status
+from fairagent.errors import UsageError
 from fairagent.storage.threads import progress
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The run's folder.", show_default=False)],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="FOLDER...", help="The run's folder; several with --join.", show_default=False),
+    ],
     baseline: Annotated[
         str, typer.Option("--baseline", metavar="NAME", help="Test against this system. (default: the experiment's)")
     ] = "",
+    join: Annotated[
+        bool, typer.Option("--join", help="One table of several runs: a row a system, columns for each run's measures.")
+    ] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="DIR", help="Where the joined table goes. (default: the first run's folder)"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the tables and the page of a run anew, finished or not.
 
-    Nothing is searched, and no model is called.
+    Nothing is searched, and no model is called. With --join several runs become one table, e.g. one of answers'
+    fairness and one of their accuracy: as text, Markdown, LaTeX and CSV (joined.txt, .md, .tex, .csv). Systems of the
+    same name have to be the same: rows that were made with other settings, prompts or trained models are refused.
+    Where a run's file has expected numbers, its columns are theirs.
     """
+    if join:
+        if baseline:
+            raise UsageError("--baseline is of one run; joined runs keep their own")
+        print_joined(folders, to or folders[0], as_json)
+        return
+    if len(folders) > 1 or to:
+        raise UsageError("several runs, and --to, are for --join; without it, name one folder")
+    _report(folders[0], baseline, as_json)
+
+
+def print_joined(folders: list[Path], to: Path, as_json: bool) -> None:
+    """Print several runs as one table, and write it to the folder `to`."""
+    from fairagent.report.joined import NAME, join_runs
+    from fairagent.report.record import to_json
+
+    with status(), _without_collection(), progress("reading the journals"):
+        joined = join_runs(folders)
+        joined.write(to)
+    if as_json:
+        echo(to_json(joined.record()))
+        return
+    for line in joined.text().splitlines():
+        console().print(line, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
+    console().print(f"the table as text, Markdown, LaTeX and CSV: {to / NAME}.*", soft_wrap=True)
+
+
+def _report(folder: Path, baseline: str, as_json: bool) -> None:
     from fairagent.evaluate.results import PAGE, write_results
     from fairagent.evaluate.run import load_run
     from fairagent.report.page import write_page

@@ -299,6 +299,8 @@ class CollectionFile(Section):
     `lucene`)."""
     chunks: Chunks | None = None
     """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""
+    share: float = Field(1.0, gt=0, le=1)
+    """The share of the documents that is used, by a hash of their ids: .05 is a twentieth, always the same."""
     track: TrackSection | None = None
     """The real track; it stands instead of all that follows but `target` and `intersections`."""
     topics: TopicsFile | None = None
@@ -318,7 +320,9 @@ class CollectionFile(Section):
     @model_validator(mode="after")
     def _consistent(self) -> CollectionFile:
         if self.track and (
-            too := sorted(self.model_fields_set - {"name", "root", "chunks", "track", "target", "intersections"})
+            too := sorted(
+                self.model_fields_set - {"name", "root", "chunks", "share", "track", "target", "intersections"}
+            )
         ):
             raise ValueError(f"`track` brings everything: leave out {', '.join(too)}")
         if self.chunks and not self.documents and not self.track:

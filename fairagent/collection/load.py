@@ -11,7 +11,7 @@ from typing import Any
 
 from fairagent.collection.collection import Collection
 from fairagent.collection.config import CollectionFile, DimensionColumn, DocumentsFile, GroupsFile, check_splitter
-from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of
+from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of, drawn
 from fairagent.collection.forms import ROW, check_form, form_of, is_dataset, numbered, records, rows_of, splits_of
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
 from fairagent.collection.labels import Labeling, LabelReader, label_notes, labeled, read_groups
@@ -50,7 +50,8 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         # Imported here: only the track needs its formats.
         from fairagent.collection.trec_fair.load import load_track_section
 
-        track = replace(load_track_section(settings.name, settings.track, root), chunks=settings.chunks)
+        track = load_track_section(settings.name, settings.track, root)
+        track = replace(track, chunks=settings.chunks, source=drawn(track.source, settings.share))
         track = replace(track, target=track.target if settings.target is None else settings.target)
         assert isinstance(track.groups, GroupTable)
         check_intersections(wanted, track.groups.dimensions, path, faults)
@@ -92,7 +93,9 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         groups=groups,
         population=population,
         notes=tuple(notes),
-        source=Documents(settings.name, paths, documents) if documents else NoDocuments(settings.name),
+        source=drawn(Documents(settings.name, paths, documents), settings.share)
+        if documents
+        else NoDocuments(settings.name),
         chunks=settings.chunks,
         target=settings.target,
     )

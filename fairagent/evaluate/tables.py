@@ -1,4 +1,4 @@
-"""Tables, line plots and sections of the page as values; tables are written as text, CSV, LaTeX (booktabs) and HTML."""
+"""Tables, line plots and sections of the page as values; tables become text, Markdown, CSV, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Table:
     """Columns and rows of values: texts, numbers, None, or `Cell`s.
 
     The first column is on the left, the others on the right. `systems`: the first cells name systems. `folded`: a page
-    shows it when opened. `notes` stand below.
+    shows it when opened. `prose`: its cells are sentences, which a page breaks into lines. `notes` stand below.
     """
 
     columns: tuple[Column, ...]
@@ -50,6 +50,7 @@ class Table:
     notes: tuple[str, ...] = ()
     systems: bool = False
     folded: bool = False
+    prose: bool = False
 
     @classmethod
     def of(
@@ -83,6 +84,24 @@ class Table:
         title = [in_line(self.title)] if self.title else []
         return "\n".join([*title, *aligned([*head, *rows]), *map(in_line, self.notes)])
 
+    def markdown(self) -> str:
+        r"""A table of Markdown: title and notes as paragraphs.
+
+        >>> print(Table.of(["system", "nDCG"], [("A|B", 0.5)]).markdown())
+        | system | nDCG |
+        |---|--:|
+        | A\|B | 0.5000 |
+        <BLANKLINE>
+        """
+        head = [f"{column.above} {column.name}".strip() for column in self.columns]
+        cells = [
+            [_shown(cell, column, False) for cell, column in zip(row, self.columns, strict=True)] for row in self.rows
+        ]
+        lines = [f"| {' | '.join(in_line(cell).replace('|', BAR) for cell in row)} |" for row in (head, *cells)]
+        lines.insert(1, f"|---|{'--:|' * (len(self.columns) - 1)}")
+        notes = "\n".join(f"* {in_line(note)}" for note in self.notes)
+        return "\n\n".join(part for part in (in_line(self.title), "\n".join(lines), notes) if part) + "\n"
+
     def csv(self) -> str:
         """Names and values; numbers keep every digit, None is empty."""
         page = io.StringIO()
@@ -112,7 +131,7 @@ class Table:
     def html(self, names: dict[str, Markup]) -> Markup:
         """A `<table>` that can be sorted; `names` says how a system is shown."""
         head = (
-            f'<th scope="col"{_RIGHT * bool(key)} data-key="{key}">{escape(f"{one.above} {one.name}".strip())}</th>'
+            f'<th scope="col"{self._right(key)} data-key="{key}">{escape(f"{one.above} {one.name}".strip())}</th>'
             for key, one in enumerate(self.columns)
         )
         body = (
@@ -130,10 +149,16 @@ class Table:
             return f'<th scope="row">{escape(str(value)) if shown is None else shown}</th>'
         text = "–" if value is None else _shown(cell, column, False)
         raw = f' data-value="{value}"' if isinstance(value, int | float) else ""
-        return f"<td{_RIGHT}{raw}>{escape(text)}</td>"
+        return f"<td{self._right(place)}{raw}>{escape(text)}</td>"
+
+    def _right(self, place: int) -> str:
+        """What sets a column to the right, the first one and sentences aside."""
+        return _RIGHT if place and not self.prose else ""
 
 
 _RIGHT = ' class="n"'
+BAR = "\\|"
+"""A bar within a cell of Markdown."""
 
 
 def aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -60,6 +60,13 @@ class DenseConfig(Part):
         """The encoder of texts that are in no index: experiments with items of their own have such."""
         return self.encoder or BUNDLED
 
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """The folder of its model, where it has one: a model that is trained anew is another."""
+        # What stands before a folder (`contriever:`) decides too, so that such a name stays in the fingerprint as well.
+        places = {"encoder": self.encoder, "model": self.encoder.partition(":")[2]}
+        return {field: Path(place) for field, place in places.items() if place and Path(place).is_dir()}
+
     def named(self, site: Site) -> str:
         """The name of the encoder: its own, or that of the settings."""
         return self.encoder or site.settings.encoder

@@ -1,12 +1,20 @@
-"""`fairagent fairft train | evaluate`, as a user calls them."""
+"""`fairagent fairft train | evaluate | run`, as a user calls them."""
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fairft.small import write_task
+import yaml
+from fairft.small import WORDS, write_lines, write_task
+
+from fairagent.guests.testing import LoopbackServer, ServerReply, completion
+from fairagent.papers.fairft import run as trainings
+from fairagent.papers.fairft.settings import OPENING
+from fairagent.papers.fairft.train import Training
 
 from .conftest import Call
 
@@ -52,3 +60,136 @@ def test_what_is_missing_is_named(call: Call, file: Path, tmp_path: Path) -> Non
     result = call("fairft", "evaluate", str(file), "--run", str(tmp_path / "none"))
     assert result.exit_code == 3
     assert "fairagent fairft train" in result.stderr
+
+
+# --- the whole chain ------------------------------------------------------------------------------------------------
+
+MODEL = "runs/small/model"
+QUESTIONS = [f"the {WORDS[i]} {WORDS[(i * 3 + 1) % len(WORDS)]} ?" for i in range(4)]
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training, and questions of both kinds."""
+    folder = tmp_path_factory.mktemp("chain")
+    write_task(folder, epochs=1)
+    prompts = [{"prompt": f"{OPENING}{question}", "bias_type": "gender"} for question in QUESTIONS]
+    write_lines(folder / "agreement.jsonl", prompts)
+    write_lines(folder / "accuracy.jsonl", [{"query": question, "answer": "yes"} for question in QUESTIONS[:3]])
+    for kind in ("agreement", "accuracy"):
+        experiment = {
+            "kind": kind,
+            "name": kind,
+            "cache": "",
+            "collection": "collection.yaml",
+            "questions": {"path": f"{kind}.jsonl"},
+            "trainings": ["fairft.yaml"],
+            "settings": {
+                "model": {"name": "tiny"},
+                "context": {"documents": 3},
+                "index": str(folder / "index"),
+            },
+            "systems": {
+                "no retrieval": {"profile": "engine", "engine": "none"},
+                "untrained": {"profile": "engine", "engine": {"kind": "dense", "encoder": str(folder / "retriever")}},
+                "FairFT": {"profile": "engine", "engine": {"kind": "dense", "encoder": MODEL}},
+            },
+        }
+        if kind == "agreement":
+            experiment["cases"] = ["q1"]
+        (folder / f"{kind}.yaml").write_text(yaml.safe_dump(experiment, sort_keys=False), encoding="utf-8")
+    return folder
+
+
+def says(request: dict[str, Any]) -> ServerReply:
+    """Yes with documents, no without: so it agrees, and is right, where it was given any."""
+    return completion("yes" if '"number"' in str(request["messages"]) else "no")
+
+
+@pytest.mark.slow
+def test_one_command_from_training_to_the_table(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LoopbackServer(says) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        the_chain(call, task, monkeypatch)
+
+
+def the_chain(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [str(task / f"{kind}.yaml") for kind in ("agreement", "accuracy")]
+    # Before it, an experiment says which training is missing.
+    early = call("evaluate", files[0])
+    assert early.exit_code == 3
+    assert f"{task / 'fairft.yaml'} is not trained: there is no finished training at runs/small" in early.stderr
+
+    # Ctrl-C in the middle of the training, then the same command.
+    whole, steps = Training._step, []
+
+    def broken(self: Training, *arguments: object) -> None:
+        steps.append(1)
+        if len(steps) == 3:
+            raise KeyboardInterrupt
+        whole(self, *arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "_step", broken)
+        assert call("fairft", "run", *files).exit_code == 130
+    assert not Path("runs/agreement").exists()
+    done = call("fairft", "run", *files)
+    assert done.exit_code == 0, done.stderr
+    record = json.loads(Path("runs/small/fairft.json").read_text(encoding="utf-8"))
+    assert record["training"] == 9
+
+    rows = list(csv.DictReader(Path("runs/agreement/joined.csv").read_text(encoding="utf-8").splitlines()))
+    overall = [(row["run"], row["topics"], row["system"], float(row["mean"])) for row in rows if not row["dimension"]]
+    assert overall == [
+        *(("agreement", "4", name, mean) for name, mean in (("no retrieval", 0), ("untrained", 1), ("FairFT", 1))),
+        *(("accuracy", "3", name, mean) for name, mean in (("no retrieval", 0), ("untrained", 1), ("FairFT", 1))),
+    ]
+    text = Path("runs/agreement/joined.txt").read_text(encoding="utf-8")
+    assert text.splitlines()[1].split() == ["system", "agreement", "agreement", "accuracy"]
+    assert [line.split("  ")[0] for line in text.splitlines()[2:5]] == ["no retrieval", "untrained", "FairFT"]
+    assert text in done.stdout
+    results = Path("runs/agreement/results.txt").read_text(encoding="utf-8")
+    case = results.partition("case q1: ")[2].partition("\n\n")[0]
+    assert case.startswith(QUESTIONS[0])
+    assert case.count("document 3: ") == 2
+    assert case.count("answer: ") == 3
+    assert "Cases, side by side" in Path("runs/agreement/report.html").read_text(encoding="utf-8")
+
+    # Repeated, nothing is trained or asked again.
+    journal = Path("runs/accuracy/journal.jsonl").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(trainings, "run_training", None)
+        again = call("fairft", "run", *files, "--to", "tables", "--json")
+    assert again.exit_code == 0, again.stderr
+    assert Path("runs/accuracy/journal.jsonl").read_bytes() == journal
+    assert [run["name"] for run in json.loads(again.stdout)["runs"]] == ["agreement", "accuracy"]
+    assert Path("tables/joined.md").is_file()
+
+    # Another training of the same name is another system: it goes on with no run, and into no table.
+    other = yaml.safe_load((task / "fairft.yaml").read_text(encoding="utf-8"))
+    other["training"]["rate"] = 0.001
+    (task / "fairft.yaml").write_text(yaml.safe_dump(other), encoding="utf-8")
+    changed = call("evaluate", files[1])
+    assert changed.exit_code == 2
+    assert "runs/small holds a training of other settings" in changed.stderr
+    assert call("fairft", "train", str(task / "fairft.yaml"), "--new").exit_code == 0
+    refused = call("evaluate", files[1])
+    assert refused.exit_code == 2
+    assert "systems.FairFT.files.engine.encoder: was" in refused.stderr
+
+
+def test_a_file_without_trainings_and_wrong_keys_are_refused(call: Call, task: Path, tmp_path: Path) -> None:
+    values = yaml.safe_load((task / "accuracy.yaml").read_text(encoding="utf-8"))
+    del values["trainings"]
+    (task / "plain.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    refused = call("fairft", "run", str(task / "plain.yaml"))
+    assert refused.exit_code == 2
+    assert "`trainings` lists no settings files of FairFT" in refused.stderr
+
+    # What is wrong with the answers is said before anything is trained.
+    values |= {"trainings": ["fairft.yaml"], "cases": ["q9"]}
+    (task / "wrong.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    refused = call("fairft", "run", str(task / "wrong.yaml"))
+    assert refused.exit_code == 2
+    assert "cases: 'q9' is none of the questions that are answered" in refused.stderr
+    assert not Path("runs").exists()

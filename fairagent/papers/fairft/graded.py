@@ -5,11 +5,12 @@ Agreement with stereotypes (TrustLLM on CrowS-Pairs) and accuracy (CRAG), as Fai
 
 from __future__ import annotations
 
+import json
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from fairagent.extend import (
     LETTER,
@@ -35,6 +36,7 @@ from fairagent.extend import (
     Opened,
     Order,
     Outcome,
+    PageSection,
     Plan,
     Prompts,
     Query,
@@ -42,6 +44,8 @@ from fairagent.extend import (
     QuestionFile,
     QuestionsKind,
     Record,
+    Run,
+    SettingsError,
     Site,
     Subject,
     System,
@@ -64,6 +68,8 @@ from fairagent.extend import (
     without_context,
     without_thoughts,
 )
+from fairagent.papers.fairft.cases import case_table, case_text
+from fairagent.papers.fairft.run import trained_model
 from fairagent.papers.fairft.settings import OPENING
 from fairagent.papers.records import gather, lines_of
 
@@ -254,6 +260,11 @@ class GradedKind(QuestionsKind, ABC):
 
     questions: GradedQuestions
     """The questions; `topics` chooses among them."""
+    trainings: tuple[str, ...] = ()
+    """FairFT's settings files, relative to this file, whose trained retrievers the systems search with (`encoder:
+    runs/NAME/model`): `fairagent fairft run` trains what is missing, and no other training is taken for theirs."""
+    cases: tuple[str, ...] = ()
+    """Ids of questions that are shown in full: the documents and the answer of every system side by side."""
     task: ClassVar[Task]
     definition: ClassVar[str]
     lower_is_better: ClassVar[bool] = False
@@ -261,6 +272,27 @@ class GradedKind(QuestionsKind, ABC):
     def read(self, path: Path) -> Mapping[str, GradedQuestion]:
         """The questions of a file by their ids; DataError with every fault."""
         return read_questions(self.task, path)
+
+    def relative_to(self, folder: Path) -> Self:
+        """With paths from anywhere; in the file they are relative to its `folder`."""
+        moved = super().relative_to(folder)
+        return moved.model_copy(update={"trainings": tuple(str((folder / one).absolute()) for one in self.trainings)})
+
+    def check(self, checking: Checking) -> None:
+        """Add trainings that are missing, are of other settings, or are searched by no system."""
+        super().check(checking)
+        for training in self.trainings:
+            model = checking.problems.attempt("trainings", trained_model, Path(training))
+            if model and str(model) not in json.dumps([self.settings, self.systems]):
+                checking.problems.add(SettingsError, f"trainings: no system searches with {model}, of {training}")
+
+    def choose(self, checking: Checking) -> Chosen:
+        """The questions that the file chooses; adds cases that are none of them."""
+        chosen = super().choose(checking)
+        for id in self.cases if checking.subject else ():
+            if id not in chosen.topics:
+                checking.problems.add(SettingsError, f"cases: {id!r} is none of the questions that are answered")
+        return chosen
 
     def keep(self, chosen: Chosen, checking: Checking, models: Models) -> Chosen:
         """`chosen`; adds what keeps the judge from being opened."""
@@ -303,6 +335,15 @@ class GradedKind(QuestionsKind, ABC):
         hardest = max(questions, key=lambda question: estimate_tokens(question.expected))
         judge = self.questions.judge or settings.model
         yield _calls(case, self.task.judge, judge, answer=longest, **self.task.shown(hardest))
+
+    def remarks(self, run: Run) -> Sequence[str]:
+        """The cases."""
+        return [case_text(run, id) for id in self.cases]
+
+    def page(self, run: Run) -> PageSection | None:
+        """The cases, a table each."""
+        tables = tuple(case_table(run, id) for id in self.cases)
+        return PageSection("Cases", "Cases, side by side", tables) if tables else None
 
     def trial(self, opened: Opened) -> Exam:
         """The exam."""

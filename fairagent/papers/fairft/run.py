@@ -20,10 +20,12 @@ from fairagent.extend import (
     UsageError,
     expect_installed,
     expect_replaceable,
+    file_text,
     json_records,
     load_collection,
     locked,
     open_local,
+    parse_json,
     read_text,
     read_yaml,
     refuse_overlap,
@@ -41,6 +43,12 @@ MODEL = "model"
 RECORD = "fairft.json"
 """What came out, in the run's folder."""
 SIGNALS = "signals.jsonl"
+RUNS = Path("runs")
+"""Where runs are, whose folders are named like them."""
+LARGEST_RECORD = 1 << 24
+"""Bytes of the record."""
+NOT_DECIDING = ("about", "test", "budget", "cache")
+"""Keys of a settings file that the trained retriever does not depend on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,57 @@ class Trained:
     change: TrainingEffect
 
 
+def read_file(path: Path) -> FairFTFile:
+    """The settings file of a training; SettingsError."""
+    return validate(FairFTFile, read_yaml(path), str(path))
+
+
+def run_folder(file: FairFTFile) -> Path:
+    """The folder of a training's run, where none is named."""
+    return RUNS / file.name
+
+
+def trained_model(path: Path) -> Path:
+    """The folder of the retriever that the settings file `path` has trained.
+
+    Raises BackendUnavailable where the training is not finished, UsageError where its folder holds that of other
+    settings, SettingsError for a faulty file.
+    """
+    file = read_file(path)
+    folder = run_folder(file)
+    record = _read_record(folder)
+    if record is None:
+        raise BackendUnavailable(f"{path} is not trained: there is no finished training at {folder}")
+    if not _same_settings(record, file):
+        raise UsageError(
+            f"{folder} holds a training of other settings than {path} has; train that with "
+            f"`fairagent fairft train {path} --new`"
+        )
+    return folder / MODEL
+
+
+def is_finished(checked: CheckedTraining, folder: Path) -> bool:
+    """Whether `folder` holds this training, of these questions and documents, finished."""
+    record = _read_record(folder)
+    return record is not None and record.get("data") == _data(checked) and _same_settings(record, checked.file)
+
+
+def _same_settings(record: dict[str, Any], file: FairFTFile) -> bool:
+    """Whether a record is of a training with the settings of this file."""
+    settings = file.model_dump(mode="json", exclude=set(NOT_DECIDING))
+    return {key: value for key, value in record["settings"].items() if key not in NOT_DECIDING} == settings
+
+
+def _read_record(folder: Path) -> dict[str, Any] | None:
+    """What came out of a training; None where it is not finished, or its record cannot be read."""
+    try:
+        record = parse_json(file_text(folder / RECORD, LARGEST_RECORD))
+    except (OSError, ValueError):
+        return None
+    whole = isinstance(record, dict) and isinstance(record.get("settings"), dict) and (folder / MODEL).is_dir()
+    return record if whole else None
+
+
 def check(path: Path, seed: int | None = None) -> CheckedTraining:
     """Read the settings file and the data that it names; `seed` beats its own.
 
@@ -71,12 +130,12 @@ def check(path: Path, seed: int | None = None) -> CheckedTraining:
     file, and DataError where a text of the held-out or the test questions is trained on.
     """
     expect_installed("sentence-transformers", "FairFT")
-    file = validate(FairFTFile, read_yaml(path), str(path))
+    file = read_file(path)
     if seed is not None:
         file = file.model_copy(update={"training": file.training.model_copy(update={"seed": seed})})
     folder = path.parent
     given = file.examples
-    examples = read_examples(folder / given.path, given.format)
+    examples = read_examples(folder / given.path, given.format)[: given.first]
     if given.held_out_path:
         training, held_out = examples, read_examples(folder / given.held_out_path, given.format)
     else:
@@ -145,7 +204,7 @@ def run_evaluation(checked: CheckedTraining, model: Path, folder: Path) -> Train
 def open_tower(checked: CheckedTraining, model: str = "") -> Tower:
     """The retriever before training, or the one in the folder `model`."""
     retriever = checked.file.retriever
-    name = model or _place(checked.folder, retriever.model)
+    name = model or place(checked.folder, retriever.model)
     return Tower(name, retriever.device, retriever.dtype, retriever.batch)
 
 
@@ -162,7 +221,7 @@ def open_signals(checked: CheckedTraining, folder: Path) -> Iterator[Signals]:
 def _model(checked: CheckedTraining) -> Iterator[Likelihood]:
     chosen = checked.file.signal
     if chosen.endpoint is None:
-        name = _place(checked.folder, chosen.model)
+        name = place(checked.folder, chosen.model)
         yield open_local("causal", name, chosen.device, chosen.dtype, chosen.batch, chosen.chat)
         return
     from fairagent.extend import Budget, EndpointModel, ReplyCache
@@ -177,7 +236,7 @@ def _model(checked: CheckedTraining) -> Iterator[Likelihood]:
             cache.close()
 
 
-def _place(folder: Path, name: str) -> str:
+def place(folder: Path, name: str) -> str:
     """A model's folder relative to the settings file, else its name as it stands."""
     return str(folder / name) if (folder / name).is_dir() else name
 
@@ -187,15 +246,23 @@ def _key(checked: CheckedTraining, signals: Signals, tower: Tower) -> str:
     file = checked.file
     probe = tower.encode("query", ["A fair ranking shows every group its share."])[0]
     parts = [
-        checked.fingerprint,
-        [asdict(example) for example in (*checked.training, *checked.held_out)],
-        len(checked.training),
+        _data(checked),
         file.training.model_dump(exclude={"checkpoint"}),
         file.retriever.model_dump(exclude={"batch", "device", "model"}),
         signals.manifest,
         [round(float(number), 3) for number in probe],
     ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+    return _hash(parts)
+
+
+def _data(checked: CheckedTraining) -> str:
+    """A hash of the questions and documents."""
+    examples = [asdict(example) for example in (*checked.training, *checked.held_out)]
+    return _hash([checked.fingerprint, examples, len(checked.training)])
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _expect_own(folder: Path) -> None:
@@ -211,6 +278,7 @@ def _record(checked: CheckedTraining, history: History, change: TrainingEffect, 
     versions = {name: importlib.import_module(name).__version__ for name in ("torch", "sentence_transformers")}
     return {
         "settings": checked.file.model_dump(mode="json"),
+        "data": _data(checked),
         "training": len(checked.training),
         "held_out": len(checked.held_out),
         "documents": len(checked.documents),

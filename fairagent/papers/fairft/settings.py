@@ -124,6 +124,8 @@ class ExamplesSection(Section):
     format: Format = "questions"
     """questions: lines with `id`, `query` and `answer`. recognition: TrustLLM's stereotype recognition as it is
     published."""
+    first: int | None = Field(None, ge=2)
+    """Only the first so many questions of `path`; empty: all. Fewer need fewer signals."""
     held_out: float = Field(0.1, gt=0, lt=1)
     """The share of the questions (0 to 1) that is not trained on: their KL says which weights are best, and when to
     stop. Larger values measure more exactly, and leave less to train on."""

@@ -1,0 +1,232 @@
+"""Several runs as one table: a row for each system, columns for the measures of each run.
+
+A row is one system: those of the same name have to be made with the same settings, prompts and files (a trained model's
+folder is one), or the runs are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from fairagent.errors import UsageError
+from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.fingerprint import changes
+from fairagent.evaluate.results import columns, mark, results_table
+from fairagent.evaluate.run import Run, load_run, read_head
+from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table
+from fairagent.measures.parse import labels_of
+from fairagent.storage.files import write_whole
+from fairagent.types.common import counted
+
+NAME = "joined"
+"""The name of the files, without the ending."""
+NOT_DECIDING = ("price",)
+"""What is recorded of a system, and changes no value of its outcomes."""
+OF_COLLECTION = ("dimensions", "target")
+"""Settings that follow the collection where a file does not set them."""
+
+Place = tuple[str, str]
+"""(dimension, measure)"""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRun:
+    """A run in its folder, and the hash of the documents that its systems search."""
+
+    folder: Path
+    run: Run
+    documents: object
+
+    @property
+    def systems(self) -> Mapping[str, Mapping[str, Any]]:
+        """System -> what it was made from, as its run's fingerprint has it."""
+        made: Any = self.run.provenance["systems"]
+        return made  # type: ignore[no-any-return]
+
+    @property
+    def places(self) -> list[Place]:
+        """Its columns: those that numbers are expected in, where the run's file has such, else all."""
+        run = self.run
+        expected = {
+            (dimension, measure)
+            for of_system in (run.expected or {}).values()
+            for dimension, of_measure in of_system.items()
+            for measure in of_measure
+        }
+        return [place for place in columns(run) if not expected or place in expected]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRuns:
+    """Runs whose rows are of the same systems; see `join_runs`."""
+
+    runs: tuple[JoinedRun, ...]
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Every system once, in the order of the first run that has it."""
+        return tuple(dict.fromkeys(system for one in self.runs for system in one.run.systems))
+
+    def table(self) -> Table:
+        """The means, with `mark` against each run's own baseline; None where a run has no such system."""
+        rows = []
+        for system in self.systems:
+            cells: list[object] = []
+            for one in self.runs:
+                means = _means(one.run)
+                found = (means.get((system, *place)) for place in one.places)
+                cells += [row and Cell(row.mean, mark(one.run, row)) for row in found]
+            rows.append([f"{system}{f' {ORACLE}' * self._oracle(system)}", *cells])
+        return Table.of(["system", *self._columns()], rows, notes=self.notes())
+
+    def expected(self) -> Table | None:
+        """The numbers that are expected in these places; None where no file has any."""
+        if not any(one.run.expected for one in self.runs):
+            return None
+        rows = []
+        for system in self.systems:
+            cells: list[float | None] = []
+            for one in self.runs:
+                of_system = (one.run.expected or {}).get(system, {})
+                cells += [of_system.get(dimension, {}).get(measure) for dimension, measure in one.places]
+            rows.append([system, *cells])
+        return Table.of(["expected", *self._columns()], rows, "expected in these places")
+
+    def notes(self) -> Iterator[str]:
+        """What is to be known of the table, a line each; what is to be minded begins with "! "."""
+        for one in self.runs:
+            run = one.run
+            topics = counted(max((row.topics for row in run.comparisons), default=0), "topic")
+            partial = "; PARTIAL: not finished" if run.partial else ""
+            yield f"{run.name} ({one.folder}): {run.collection}, {topics}, baseline {run.baseline}{partial}"
+        yield f"+ and -: better and worse than a run's own baseline (randomization test, p < {SIGNIFICANT} after Holm)"
+        if any(map(self._oracle, self.systems)):
+            yield f"{ORACLE} looked at the judgments"
+        for one in self.runs:
+            if lacking := [system for system in self.systems if system not in one.systems]:
+                yield f"! not in {one.folder}: {', '.join(lacking)}"
+        for left, right in combinations(self.runs, 2):
+            yield from _differing(left, right)
+
+    def text(self, form: str = "text") -> str:
+        """Both tables in a form of `Table`: `text`, `markdown` or `latex`."""
+        tables = [self.table(), self.expected()]
+        return "\n\n".join(getattr(table, form)().rstrip("\n") for table in tables if table) + "\n"
+
+    def csv(self) -> str:
+        """One line for each run, system, dimension and measure: results.csv of every run, with the run before it."""
+        tables = [(one.run.name, results_table(one.run)) for one in self.runs]
+        rows = [(name, *row) for name, table in tables for row in table.rows]
+        return Table.of(["run", *tables[0][1].columns], rows).csv()
+
+    def write(self, folder: Path) -> None:
+        """Write the table as joined.txt, .md, .tex and .csv."""
+        forms = {"txt": self.text(), "md": self.text("markdown"), "tex": self.text("latex"), "csv": self.csv()}
+        for ending, text in forms.items():
+            write_whole(folder / f"{NAME}.{ending}", text)
+
+    def record(self) -> dict[str, Any]:
+        """The table as plain values: for each run the means and what is expected, system by system."""
+        return {
+            "runs": [
+                {
+                    "name": one.run.name,
+                    "folder": str(one.folder),
+                    "columns": [{"dimension": dimension, "measure": measure} for dimension, measure in one.places],
+                    "means": {
+                        system: [row and row.mean for row in (_means(one.run).get((system, *p)) for p in one.places)]
+                        for system in one.run.systems
+                    },
+                }
+                for one in self.runs
+            ],
+            "notes": list(self.notes()),
+        }
+
+    def _columns(self) -> list[Column]:
+        """Named as in a run's own table; with the run's name where two runs have the same."""
+        made = []
+        for one in self.runs:
+            labels = labels_of(list(one.run.measures))
+            made += [(one.run, dimension or one.run.kind.overall, labels[measure]) for dimension, measure in one.places]
+        names = [(above, name) for _, above, name in made]
+        return [
+            Column(name, above=f"{run.name}: {above}" if names.count((above, name)) > 1 else above)
+            for run, above, name in made
+        ]
+
+    def _oracle(self, system: str) -> bool:
+        return any(system in one.run.oracle_systems for one in self.runs)
+
+
+def join_runs(folders: Sequence[Path]) -> JoinedRuns:
+    """The runs in `folders`, finished or not, as one table.
+
+    Raises UsageError for fewer than two, for a folder that stands twice, where no system is in two of them, and where
+    systems of the same name were made from something else; what `load_run` raises.
+    """
+    if len(folders) < 2 or len({folder.resolve() for folder in folders}) < len(folders):
+        raise UsageError(f"--join takes two or more runs, each once; given: {', '.join(map(str, folders)) or 'none'}")
+    runs = []
+    for folder in folders:
+        collection = read_head(folder)["fingerprint"].get("collection", {})
+        runs.append(JoinedRun(folder, load_run(folder), collection.get("documents")))
+    shared = {system for one, two in combinations(runs, 2) for system in one.systems.keys() & two.systems.keys()}
+    if not shared:
+        raise UsageError("these runs have no system in common; give the same systems the same names in their files")
+    faults = [fault for left, right in combinations(runs, 2) for fault in _faults(left, right)]
+    if faults:
+        advice = "give them other names, or run the older one again with --new"
+        raise UsageError("\n".join(["rows of the same name are not of the same system; " + advice, *faults]))
+    return JoinedRuns(tuple(runs))
+
+
+def _faults(left: JoinedRun, right: JoinedRun) -> Iterator[str]:
+    """For each system that both have and that was made from something else: what, and in which runs."""
+    for name in left.systems:
+        if name in right.systems:
+            before, now = _comparable(left.systems[name], right.systems[name], left.documents == right.documents)
+            for change in changes({"systems": {name: before}}, {"systems": {name: now}}):
+                yield f"  {change} ({left.folder} was, {right.folder} is)"
+
+
+def _comparable(
+    left: Mapping[str, Any], right: Mapping[str, Any], same_documents: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of both systems what has to be equal: not the price, nor the prompts that one experiment alone has."""
+    both = [key for key in left if key in right and key not in NOT_DECIDING]
+    # What a kind of experiment says of a row is of no other kind; a file is, wherever it is missing.
+    both += [key for key in ("files",) if (key in left) != (key in right)]
+    sides = []
+    for own, other in ((left, right), (right, left)):
+        side = {key: own.get(key, {}) for key in both}
+        if "prompts" in side:
+            side["prompts"] = {id: digest for id, digest in side["prompts"].items() if id in other["prompts"]}
+        if not same_documents:
+            side["settings"] = {key: value for key, value in side["settings"].items() if key not in OF_COLLECTION}
+        sides.append(side)
+    return sides[0], sides[1]
+
+
+def _differing(left: JoinedRun, right: JoinedRun) -> Iterator[str]:
+    """What two runs are not the same in, and the reader should mind."""
+    one, two = left.run, right.run
+    names = f"{one.name} and {two.name}"
+    if left.documents != right.documents:
+        yield f"! {names} search different documents"
+    topics = [{outcome.topic: outcome.query for outcome in run.answered} for run in (one, two)]
+    if topics[0] != topics[1]:
+        common = len(topics[0].items() & topics[1].items())
+        of = counted(max(len(topics[0]), len(topics[1])), "topic")
+        yield f"! {names} are over different topics: {common:,} of at most {of} in common"
+    seeds = [run.kind.seed for run in (one, two)]
+    if seeds[0] != seeds[1]:
+        yield f"! {names} have different seeds, {seeds[0]} and {seeds[1]}"
+
+
+def _means(run: Run) -> Mapping[tuple[str, str, str], Comparison]:
+    return {(row.system, row.dimension, row.measure): row for row in run.comparisons}
