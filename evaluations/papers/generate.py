@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 from overview import START, STOP, overview
 from small_page import PAGE, SMALL, page
-from tables import files, smalls, twins
+from tables import files, smalls, trainings, twins
 from tables.file import Body, File, Keys, Number, without_numbers
 
 HERE = Path(__file__).resolve().parent
@@ -122,7 +122,7 @@ def _lines(file: File, tree: Body, marks: Mapping[str, str]) -> Iterator[str]:
     body = dict(file.body)
     if "kind" in body:
         yield f"kind: {body.pop('kind')}"
-    yield f"name: papers {file.name.replace('/', ' ').replace('_', ' ')}"
+    yield f"name: {body.pop('name', f'papers {file.name}'.replace('/', ' ').replace('_', ' '))}"
     yield "about: |"
     for paragraph in file.about.split("\n"):
         yield from prose(paragraph, "  ", "  ")
@@ -189,6 +189,7 @@ def made() -> dict[Path, str]:
         print(f"{NUMBERS.name} is not there: the files stay as they are")
     small = {name: small_text(name, body, of) for name, (body, of) in twins().items()}
     texts |= {SMALL / f"{name}.yaml": text for name, text in small.items()}
+    texts |= {_path(file): text_of(file, {}) for file in trainings()}
     paths = {file.name: _path(file) for file in files()}
     found = {name: numbers_in(texts.get(path) or path.read_text(encoding="utf-8")) for name, path in paths.items()}
     texts[PAGE] = page(found, small)
@@ -215,7 +216,7 @@ def write() -> None:
     texts = made()
     for path in differing(texts):
         if path in texts:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(texts[path], encoding="utf-8")
         else:
             path.unlink()

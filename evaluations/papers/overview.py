@@ -49,7 +49,6 @@ CRAWL = (
     f"the paper's crawl is not published; the prompts are in our words ([answers](answers/README.md)); {REPOSITORIES}"
 )
 DUMP = f"the paper's dump is not named; the prompts are in our words ([answers](answers/README.md)); {REPOSITORIES}"
-UNKNOWN = "guessed: that this is what the paper's third or fifth question asks"
 HALF = "half of StereoSet's terms are tested, the other half is the avoid library ([debias](debias/README.md))"
 OF_LLAMA = f"{HALF}; guessed: the base model"
 UNNAMED = (
@@ -155,7 +154,7 @@ ROWS = (
     ),
     Row(
         ("002", "8"),
-        "FairFT, Table 8",
+        "FairFT, Table 8 (question 3)",
         "gpt-4o-mini, FairFT-1B: agreement",
         "fairft/table_8_agreement",
         ("expected", "gpt-4o-mini, FairFT-1B", "agreement"),
@@ -181,22 +180,22 @@ ROWS = (
         CRAWL,
     ),
     Row(
-        ("002", "Fig both"),
-        "FairFT, question 3 or 5",
-        "FairFilter over what FairFT finds",
-        "fairft/fig_both_agreement",
+        ("002", "9"),
+        "FairFT, Table 9 (question 5)",
+        "a case: its documents and answers, side by side",
+        "fairft/table_9_agreement",
         (),
         WEB + TRAINED,
-        f"{UNKNOWN}; {CRAWL}",
+        f"guessed: which question and model it is of; {CRAWL}",
     ),
     Row(
-        ("002", "Fig transfer"),
-        "FairFT, question 3 or 5",
-        "a retriever trained by another model's signal",
-        "fairft/fig_transfer_agreement",
+        ("002", "Ours both"),
+        "FairFT, ours: the paper does not ask it",
+        "FairFilter over what FairFT finds",
+        "fairft/ours_both_agreement",
         (),
         WEB + TRAINED,
-        f"{UNKNOWN}; {CRAWL}",
+        CRAWL,
     ),
     Row(
         ("003", "Key results"),

@@ -176,6 +176,15 @@ def the_chain(call: Call, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = call("evaluate", files[1])
     assert refused.exit_code == 2
     assert "systems.FairFT.files.engine.encoder: was" in refused.stderr
+    answers = task / "accuracy.yaml"
+    answers.write_text(answers.read_text(encoding="utf-8").replace(str(task / "index"), str(task / "other")), "utf-8")
+    assert call("evaluate", files[1], "--new").exit_code == 0
+    mixed = call("report", "--join", "runs/agreement", "runs/accuracy")
+    assert mixed.exit_code == 2
+    assert "rows of the same name are not of the same system" in mixed.stderr
+    assert "systems.FairFT.files.engine.encoder: was" in mixed.stderr
+    assert "(runs/agreement was, runs/accuracy is)" in mixed.stderr
+    assert "untrained" not in mixed.stderr
 
 
 def test_a_file_without_trainings_and_wrong_keys_are_refused(call: Call, task: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from fairagent.papers.fairft.run import check
 from fairagent.papers.fairft.settings import FairFTFile
-from fairagent.settings import validate
+from fairagent.settings import read_yaml, validate
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "fairagent" / "papers" / "fairft" / "README.md").read_text(encoding="utf-8")
@@ -23,10 +23,22 @@ def test_the_settings_shown_are_settings() -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("name", "rate"), [("fairft_self", 1e-6), ("fairft_1b", 1e-5)])
-def test_the_papers_settings_are_right_and_leak_nothing(shared: Path, name: str, rate: float) -> None:
+@pytest.mark.parametrize("source", ["web", "wikipedia"])
+@pytest.mark.parametrize(("name", "rate"), [("1b", 1e-5), ("mistral-7b", 1e-6), ("8b", 1e-6)])
+def test_the_papers_settings_are_right_and_leak_nothing(
+    shared: Path, tmp_path: Path, name: str, rate: float, source: str
+) -> None:
     pytest.importorskip("sentence_transformers")
-    checked = check(ROOT / "evaluations" / "fairft" / f"{name}.yaml")
+    folder = ROOT / "evaluations" / "papers" / "fairft" / "train"
+    file = read_yaml(folder / f"{name}_{source}.yaml")
+    # Its documents are not at hand.
+    assert file["collection"] == f"../../collections/{source}.yaml"
+    file["collection"] = str(ROOT / "evaluations" / "collections" / "wikilead.yaml")
+    for section in (file["examples"], *file["test"]):
+        section["path"] = str((folder / section["path"]).resolve())
+    (tmp_path / "train.yaml").write_text(yaml.safe_dump(file), encoding="utf-8")
+    checked = check(tmp_path / "train.yaml")
+    assert checked.file.name == f"fairft-{name}-{source}"
     training = checked.file.training
     assert (training.documents, training.gamma, training.beta, training.batch) == (20, 0.1, 0.1, 20)
     assert (training.direction, training.rate) == ("p-q", rate)

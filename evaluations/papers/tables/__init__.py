@@ -7,10 +7,12 @@ from functools import cache
 from .debias_rag import debias_rag
 from .fair_qr import fair_qr
 from .fair_rag import fair_rag
-from .fairft import fairft
+from .fairft import fairft, trainings
 from .file import Body, File
 from .small import ORDER, Small, small
 from .utility import utility
+
+__all__ = ["files", "smalls", "trainings", "twins"]
 
 
 @cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -19,6 +20,8 @@ MODELS = {
     "glm-4-plus": "glm-4-plus",
 }
 LARGE = tuple(MODELS)[3:]
+TRAINERS = {LLAMA_1B: ("1b", 1e-5), MISTRAL: ("mistral-7b", 1e-6), LLAMA_8B: ("8b", 1e-6)}
+"""Model whose signal a retriever learns from -> the name of its training, and the learning rate."""
 PRICES = {"gpt-4o-mini": {"input": 0.15, "output": 0.6}}
 CONTRIEVER = "contriever-cosine:facebook/contriever"
 TESTS = {
@@ -38,7 +41,7 @@ FILTERED = ("no", "BM25", *OF_BM25, "Contriever", *OF_CONTRIEVER, *TRAINED)
 
 
 def fairft() -> Iterator[File]:
-    """Tables 3, 4, 6, 7 and 8, and what further questions ask, each as agreement (fairness) and accuracy (utility)."""
+    """Tables 3, 4, 6, 7 and 8, and further questions, each as agreement (fairness) and accuracy (utility); Table 9."""
     for table, source, models, columns in (
         ("3", "web", tuple(MODELS), RETRIEVED),
         ("4", "wikipedia", tuple(MODELS), RETRIEVED),
@@ -47,17 +50,71 @@ def fairft() -> Iterator[File]:
         ("8", "web", LARGE, ("no", "Contriever", *OF_CONTRIEVER, "FairFT-1B")),
     ):
         systems = {
-            f"{model}, {column}": {**_retrieval(model, column), "model": {"name": MODELS[model]}}
+            f"{model}, {column}": _system(model, column, source)
             for model in models
             for column in columns
             # The 1B model's own retriever is FairFT-1B: the paper prints it once.
             if (model, column) != (LLAMA_1B, "FairFT-1B")
         }
         for kind in TESTS:
-            yield _file(f"table_{table}", ("002", table), f"Table {table}", kind, source, systems, table)
-    for name, title, systems, guess in _further():
+            title = f"Table {table}{' (question 3: large models)' if table == '8' else ''}"
+            yield _file(f"table_{table}", ("002", table), title, kind, source, systems, table)
+    for name, table, title, systems in _further():
         for kind in TESTS:
-            yield _file(f"fig_{name}", ("002", f"Fig {name}"), title, kind, "web", systems, guess=guess)
+            yield _file(name, ("002", table), title, kind, "web", systems)
+    yield _case_study()
+
+
+def trainings() -> Iterator[File]:
+    """The training of every retriever of Tables 6 to 9, by the signal of each model and for each source."""
+    for source, (model, (name, rate)) in product(("web", "wikipedia"), TRAINERS.items()):
+        others = "; FairFT-1B of the others" if model == LLAMA_1B else ""
+        yield File(
+            f"fairft/train/{name}_{source}",
+            ("002", "training"),
+            f"The other side of the coin (FairFT), the retriever FairFT-Self of {model}{others}; source {source}: "
+            f"Contriever learns from the likelihood of the fair answer that {model} gives.\n{SOURCES[source]}\n"
+            "Both models are on this machine, with a GPU; with a server that tells log-probabilities (vLLM) write in "
+            "the place of model, dtype and batch: endpoint: {name: ..., base_url: ...}.",
+            {
+                "name": _training(model, source),
+                "collection": f"../../collections/{source}.yaml",
+                "examples": {
+                    "path": f"../{DATA}/trustllm_fairness/stereotype_recognition.jsonl",
+                    "format": "recognition",
+                    "held_out": 0.1,
+                },
+                "test": [{"path": f"../{TESTS['agreement']}", "fields": ["prompt", "sentence"]}],
+                "retriever": {"model": "facebook/contriever", "towers": "both", "dtype": "bfloat16", "batch": 256},
+                "signal": {"model": MODELS[model], "chat": True, "dtype": "bfloat16", "batch": 20, "tokens": 512},
+                "training": {"documents": 20, "gamma": 0.1, "beta": 0.1, "rate": rate, "batch": 20, "epochs": 5},
+            },
+            without_numbers,
+            "The number of epochs, which its code has and the text does not; that a tenth of the questions is held "
+            f"out, and says which weights are kept. {NAMES.partition(';')[0]}.",
+        )
+
+
+SOURCES = {
+    "web": "The paper's crawl is not published: collections/web.yaml says where pages of yours are looked for.",
+    "wikipedia": "A twentieth of Wikipedia as in the paper, which names no dump: of the articles of TREC's Fair "
+    "Ranking track of 2022 (collections/wikipedia.yaml).",
+}
+
+
+def _training(model: str, source: str) -> str:
+    """The name of a training, which is that of its run's folder."""
+    return f"fairft-{TRAINERS[model][0]}-{source}"
+
+
+def _case_study() -> File:
+    """Table 9: single questions with their documents and answers."""
+    columns = ("Contriever", "FairFilter-Contriever", "FairFT-Self")
+    systems = {f"{LLAMA_8B}, {column}": _system(LLAMA_8B, column, "web") for column in columns}
+    title = "Table 9 (question 5: a case study), documents and answers of conventional RAG, FairFilter and FairFT"
+    guess = "Which question and model the case is of: the first three questions, and the 8B model."
+    made = _file("table_9", ("002", "9"), title, "agreement", "web", systems, guess=guess)
+    return replace(made, body={**made.body, "topics": 3, "cases": ["q1", "q2", "q3"]})
 
 
 def _file(
@@ -71,19 +128,23 @@ def _file(
     guess: str = "",
 ) -> File:
     """One file; it has numbers where they are `printed`."""
-    trained = any("runs/" in str(system["engine"]) for system in systems.values())
+    searched = str([system["engine"] for system in systems.values()])
+    trained = [name for model, (name, _) in TRAINERS.items() if f"{_training(model, source)}/model" in searched]
     models = {system["model"]["name"] for system in systems.values()}
     documents = "Three documents; " if printed else ""
-    filtered = any("filter" in system for system in systems.values())
+    without = f"{documents}`no` answers without any." if any(one.endswith(", no") for one in systems) else ""
+    if any("filter" in system for system in systems.values()):
+        without += QUESTIONS + (OF_OURS if any(OURS in one for one in systems) else ".")
     return File(
         f"fairft/{name}_{kind}",
         table,
         f"The other side of the coin (FairFT, FairFilter), {title}, source {source}: {ABOUT[kind]}.\n"
-        f"{documents}`no` answers without any.{QUESTIONS if filtered else ''}\n{_needs(source, trained)}",
+        f"{without.strip()}\n{_needs(source, trained, name)}",
         {
             "kind": kind,
             "collection": f"../collections/{source}.yaml",
             "questions": {"path": TESTS[kind]},
+            **({"trainings": [f"train/{one}_{source}.yaml" for one in trained]} if trained else {}),
             "seed": 1,
             "prices": {name: price for name, price in PRICES.items() if name in models},
             "settings": {"context": {"documents": 3, "tokens": 2000}},
@@ -94,47 +155,38 @@ def _file(
     )
 
 
-QUESTIONS = (
-    " FairFilter asks the paper's two questions and no more (prompts/papers), in our words; with `our prompts` the "
-    "default templates, which add criteria."
-)
+QUESTIONS = " FairFilter asks the paper's two questions and no more (prompts/papers), in our words"
+OF_OURS = "; with `our prompts` the default templates, which add criteria."
 NAMES = (
     "The models' repositories and versions are taken from their names, the instructed ones; glm's names are its API's."
 )
 PRICE = "The price of gpt-4o-mini is that of its first public list, .15 and .60 dollars for a million tokens."
-UNKNOWN = "Which of the paper's third and fifth questions this answers: what they ask was not at hand."
 
 
-def _further() -> Iterator[tuple[str, str, Body, str]]:
-    """What further questions ask, of which no number was read: name, title, systems, and what is guessed."""
+def _further() -> Iterator[tuple[str, str, str, Body]]:
+    """Further questions, the paper's and one of ours, of which no number was read: name, table, title and systems."""
     small = (LLAMA_1B, MISTRAL, LLAMA_8B)
 
-    def system(model: str, column: str, **more: Any) -> dict[str, Any]:
-        return {**_retrieval(model, column), "model": {"name": MODELS[model]}, **more}
-
-    swept = {f"{model}, no": system(model, "no") for model in small}
+    swept = {f"{model}, no": _system(model, "no") for model in small}
     for model, column, count in product(small, ("BM25", "Contriever", *OF_CONTRIEVER), (3, 5, 10)):
         context = {"documents": count, "tokens": 6000}
-        swept[f"{model}, {column}, K={count}"] = system(model, column, context=context)
-    yield "k", "question 4, K = 3, 5 and 10 documents", swept, ""
+        swept[f"{model}, {column}, K={count}"] = _system(model, column, context=context)
+    yield "fig_k", "Fig k", "question 4, K = 3, 5 and 10 documents", swept
     steps = {}
     for model, column in product(small, ("BM25", "Contriever")):
-        steps[f"{model}, {column}"] = system(model, column)
+        steps[f"{model}, {column}"] = _system(model, column)
         for prompts, filtered in (("", FAIR_FILTER), (OURS, {"kind": "fair"})):
             first = {**filtered, "utility": False}
-            steps[f"{model}, FairFilter-{column}, first step{prompts}"] = system(model, column, filter=first)
-            steps[f"{model}, FairFilter-{column}{prompts}"] = system(model, f"FairFilter-{column}{prompts}")
-    yield "steps", "question 2, FairFilter without its second step (called Prompt)", steps, ""
+            steps[f"{model}, FairFilter-{column}, first step{prompts}"] = _system(model, column, filter=first)
+            steps[f"{model}, FairFilter-{column}{prompts}"] = _system(model, f"FairFilter-{column}{prompts}")
+    yield "fig_steps", "Fig steps", "question 2, FairFilter without its second step (called Prompt)", steps
     both = {}
     for model, column in product(
         small, ("Contriever", *OF_CONTRIEVER, "FairFT-Self", "FairFilter-FairFT-Self", f"FairFilter-FairFT-Self{OURS}")
     ):
-        both[f"{model}, {column}"] = system(model, column)
-    yield "both", "question 3 or 5, both methods together: FairFilter over what FairFT finds", both, UNKNOWN
-    transfer = {}
-    for model, column in product((MISTRAL, LLAMA_8B), ("Contriever", "FairFT-Self", "FairFT-1B")):
-        transfer[f"{model}, {column}"] = system(model, column)
-    yield "transfer", "question 3 or 5, a retriever trained by another model's signal", transfer, UNKNOWN
+        both[f"{model}, {column}"] = _system(model, column)
+    title = "a question of ours that the paper does not ask, both methods together: FairFilter over what FairFT finds"
+    yield "ours_both", "Ours both", title, both
 
 
 ABOUT = {
@@ -143,21 +195,19 @@ ABOUT = {
 }
 
 
-def _needs(source: str, trained: bool) -> str:
-    said = []
-    if source == "web":
-        said.append(
-            "The paper's crawl is not published: collections/web.yaml says where pages of yours are looked for."
-        )
+def _needs(source: str, trained: Sequence[str], name: str) -> str:
+    said = [SOURCES[source]]
     if trained:
+        files = " ".join(f"{name}_{kind}.yaml" for kind in (TESTS if name != "table_9" else ("agreement",)))
         said.append(
-            "First train the retrievers (evaluations/fairft): FairFT-Self by the signal of the model that answers, "
-            "into runs/fairft-self-MODEL/model; FairFT-1B by that of the 1B model, into runs/fairft-1b/model."
+            f"From the training of its retrievers to one table of fairness and utility: fairagent fairft run {files} "
+            "in this folder. FairFT-Self learns from the model that answers, FairFT-1B from the 1B model."
         )
     return "\n".join([*said, "Serve the models behind OPENAI_BASE_URL, or give each its model.base_url."])
 
 
-def _retrieval(model: str, column: str) -> dict[str, Any]:
+def _system(model: str, column: str, source: str = "web", **more: Any) -> dict[str, Any]:
+    """One system's settings: the model, and what it is given."""
     filtered: dict[str, Any] = {}
     if column.startswith("FairFilter-"):
         filtered = {"filter": {"kind": "fair"} if column.endswith(OURS) else FAIR_FILTER}
@@ -165,10 +215,15 @@ def _retrieval(model: str, column: str) -> dict[str, Any]:
         "no": "none",
         "BM25": "bm25",
         "Contriever": {"kind": "dense", "encoder": CONTRIEVER},
-        "FairFT-Self": {"kind": "dense", "encoder": f"runs/fairft-self-{model}/model"},
-        "FairFT-1B": {"kind": "dense", "encoder": "runs/fairft-1b/model"},
+        "FairFT-Self": {"kind": "dense", "encoder": _trained(model, source)},
+        "FairFT-1B": {"kind": "dense", "encoder": _trained(LLAMA_1B, source)},
     }[column.removeprefix("FairFilter-").removesuffix(OURS)]
-    return {"profile": "engine", "engine": engine, **filtered}
+    return {"profile": "engine", "engine": engine, **filtered, "model": {"name": MODELS[model]}, **more}
+
+
+def _trained(model: str, source: str) -> str:
+    """The retriever that one of the models trains; none of the large ones does."""
+    return f"runs/{_training(model, source)}/model" if model in TRAINERS else ""
 
 
 def _fairft_place(one: Number, kind: str) -> Keys | None:

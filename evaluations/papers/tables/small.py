@@ -58,7 +58,8 @@ def small(file: File) -> Small:
     """The small twin of a table's file."""
     twin = {"000": _fair_rag, "001": _utility, "002": _fairft, "003": _fair_qr, "004": _debias_rag}[file.table[0]](file)
     kind = twin.body.get("kind", "")
-    count = {} if kind in ("seat", "bold") else {"topics": {"sample": QUESTIONS.get(kind, 10)}}
+    own = kind in ("seat", "bold") or "cases" in twin.body
+    count = {} if own else {"topics": {"sample": QUESTIONS.get(kind, 10)}}
     return replace(twin, body={**twin.body, **count})
 
 
@@ -133,7 +134,7 @@ def _fairft(file: File) -> Small:
             own = {key: value for key, value in system.items() if key != "model"}
             systems[twin.row(name)] = {**own, "engine": STATIC if dense else system["engine"]}
     body = {
-        **file.body,
+        **{key: value for key, value in file.body.items() if key != "trainings"},
         "collection": NEWS if web else LEADS,
         "prices": FREE,
         "settings": {**file.body["settings"], "model": SERVED},
