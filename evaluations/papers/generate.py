@@ -86,17 +86,20 @@ def read_numbers() -> list[Number]:
 
 
 def placed(numbers: list[Number]) -> dict[str, dict[Keys, Number]]:
-    """File -> keys -> the number there; ValueError unless every number stands in one place, and alone."""
+    """File -> keys -> the number there; ValueError unless every number stands in one place, alone, and in a row."""
     found: dict[str, dict[Keys, Number]] = {}
     for number in numbers:
         places = [
-            (file.name, keys)
+            (file, keys)
             for file in files()
             if file.table == (number.seed, number.table) and (keys := file.place(number))
         ]
         if len(places) != 1:
-            raise ValueError(f"{number} stands in {len(places)} places: {places}")
-        ((name, keys),) = places
+            raise ValueError(f"{number} stands in {len(places)} places: {[(file.name, keys) for file, keys in places]}")
+        ((file, keys),) = places
+        name = file.name
+        if keys[0] == "expected" and not file.has_row(keys[1]):
+            raise ValueError(f"{number} is expected of {keys[1]!r}, and {name} has no such row")
         if keys in found.setdefault(name, {}):
             raise ValueError(f"{number} and {found[name][keys]} stand in one place: {name}, {keys}")
         found[name][keys] = number

@@ -214,6 +214,19 @@ def test_a_changed_number_is_noticed(numbers: Path, copied: Path) -> None:
         assert said in done.stderr
 
 
+@pytest.mark.shared
+def test_a_number_that_fits_no_row_is_refused(numbers: Path, copied: Path) -> None:
+    (copied.parent / "shared" / "spec").mkdir(parents=True)
+    shutil.copy(numbers, copied.parent / "shared" / "spec" / "seed_numbers.tsv")
+    table = copied / "evaluations" / "papers" / "tables" / "fair_qr.py"
+    text = table.read_text(encoding="utf-8")
+    assert '"dense": {"profile"' in text
+    table.write_text(text.replace('"dense": {"profile"', '"vectors": {"profile"'), encoding="utf-8")
+    done = generated(copied)
+    assert done.returncode == 1
+    assert "is expected of 'dense', and fair_qr/key_results has no such row" in done.stderr
+
+
 def test_without_the_list_the_overview_is_made_from_the_files(copied: Path) -> None:
     done = generated(copied)
     assert (done.returncode, done.stdout) == (0, "seed_numbers.tsv is not there: the files stay as they are\n")

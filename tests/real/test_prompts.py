@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from cli.conftest import write_collection
 from typer.testing import CliRunner, Result
 
+from fairagent.answer.filtering import FairFilter, parse_verdict
 from fairagent.cli import app
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
@@ -210,6 +211,22 @@ def utility_answer(model: Model, prompts: Prompts) -> None:
         assert ModelWriter(model, prompts, 0.0, 1).answer(Query("Who met?"), documents, 0).text
 
 
+def paper_answer(model: Model, prompts: Prompts) -> None:
+    for documents in ([DOCUMENT], []):
+        ModelWriter(model, prompts, 0.0, 1, "authors").answer(Query("Who met?"), documents, 0)
+
+
+def paper_fairness(model: Model, prompts: Prompts) -> None:
+    one = FairFilter(model, prompts, workers=1, utility=False, on_error="fail", compat="authors")
+    assert len(one.filter("Who met?", [DOCUMENT]).verdicts) == 1
+
+
+def paper_utility(model: Model, prompts: Prompts) -> None:
+    variables = {"query": "Who met?", "document": DOCUMENT.text}
+    request = replace(prompts.request("paper_utility_filter", variables, 0.0), whole=False)
+    assert parse_verdict(model.complete(request).text) in (True, False)
+
+
 def rewrite(model: Model, prompts: Prompts) -> None:
     text, _ = Rewriter(model, prompts, 2).rewrite("nurses", load_lexicon("").swap("She was a nurse."))
     assert text.strip()
@@ -234,6 +251,9 @@ STAGES: dict[str, Callable[[Model, Prompts], None]] = {
     "judge_agreement": judge(AGREEMENT),
     "judge_accuracy": judge(ACCURACY),
     "utility_answer": utility_answer,
+    "paper_utility_answer": paper_answer,
+    "paper_fairness_filter": paper_fairness,
+    "paper_utility_filter": paper_utility,
     "rewrite_counterfactual": rewrite,
     "choose_sentence": choose,
     "continue_text": write_on,

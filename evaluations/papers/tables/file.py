@@ -47,6 +47,11 @@ class File:
     place: Place
     guess: str = ""
 
+    def has_row(self, name: str) -> bool:
+        """Whether `name` is a row: a system, one shown in another order, or the medians of several."""
+        rows = (*self.body["systems"], *self.body.get("fair_rag", {}).get("medians", {}))
+        return any(name == row or name.startswith((f"{row} ", f"{row}, ")) for row in rows)
+
 
 def without_numbers(one: Number) -> None:
     """The place of the numbers of a figure that prints none."""
