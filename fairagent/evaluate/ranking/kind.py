@@ -269,7 +269,7 @@ class RankingKind(JudgedKind):
             f"{listed(ids)}"
             for system, ids in empty.items()
         ) + (
-            (f"below rank {run.n} stands the engine's own list, whatever the system; there look {listed(below)}",)
+            (f"below rank {run.n} stands the engine's own list, whatever the system: {listed(below)} look there",)
             if below
             else ()
         )
