@@ -180,7 +180,8 @@ class UtilityKind(ExperimentKind):
             for order in shown:
                 row = f"{name} {IN_ORDER[order]}".strip() + (f", {BY_PROMPT[compat]}" if place else "")
                 display = Display(of=name, order=order, compat=compat)
-                rows[row] = system.model_copy(update={"row": display.model_dump()})
+                # As rows were before there were prompts to choose: runs from then stay good.
+                rows[row] = system.model_copy(update={"row": display.model_dump(exclude_defaults=True)})
         return rows
 
     def judged_in(self, checking: Checking) -> tuple[str, ...]:
@@ -192,8 +193,8 @@ class UtilityKind(ExperimentKind):
         return tuple(map(MeasureInfo, self.utility.measures))
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """The section but for the ks: a cached answer is one for all of them."""
-        return {"utility": self.utility.model_dump(mode="json", exclude={"ks", "scatter"})}
+        """The section but for the ks, since a cached answer is one for all of them, and the prompts: rows have them."""
+        return {"utility": self.utility.model_dump(mode="json", exclude={"ks", "scatter", "compat"})}
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
         """The answers of one row, from documents as long as may be; those from none are the first row's."""
