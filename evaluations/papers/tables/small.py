@@ -174,7 +174,7 @@ def _debias_rag(file: File) -> Small:
     elif body["kind"] == "bold":
         body["questions"] = {"path": "../../stereotypes/openings"}
         body.pop("regard")
-        model = {**body["settings"]["model"], "name": CAUSAL, "max_tokens": 30, "temperature": 0}
+        model = {**body["settings"]["model"], "name": CAUSAL, "max_tokens": 15, "temperature": 0}
         body["settings"] = {**body["settings"], "model": model}
         differs = "SmolLM2 for BB3-175B, 12 made-up openings, a list of words for the classifier"
     else:
