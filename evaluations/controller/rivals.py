@@ -88,7 +88,10 @@ def print_tables(found: Mapping[str, Values]) -> None:
     print("| nDCG@20 · AWRF@20 | " + " | ".join([*titles[: len(pooled)], "mean", *titles[len(pooled) :]]) + " |")
     print("|---" * (len(titles) + 2) + "|")
     for system in systems:
-        cells = [f"{values['product'][system].mean():.3f}{marks[name][system]}" for name, values in shown.items()]
+        cells = [
+            f"{values['product'][system].mean():.3f}{marks[name][system]}" if system in values["product"] else "not run"
+            for name, values in shown.items()
+        ]
         mean = np.mean([found[name]["product"][system].mean() for name in pooled]) if pooled else np.nan
         print(f"| {system} | " + " | ".join([*cells[: len(pooled)], f"{mean:.3f}", *cells[len(pooled) :]]) + " |")
     for title, names in (("all", pooled), ("oracles", [name for name in shown if name in ORACLES])):
@@ -106,8 +109,8 @@ def significant(products: Mapping[str, FloatArray], seed: str) -> dict[str, str]
 
 
 def print_differences(title: str, aims: Sequence[Values]) -> None:
-    """Agent less others over the topics of these aims together."""
-    others = [name for name in aims[0]["product"] if name != AGENT]
+    """Agent less others over the topics of these aims together, those others that were run on all of them."""
+    others = [name for name in aims[0]["product"] if name != AGENT and all(name in aim["product"] for aim in aims)]
     cells: dict[str, list[str]] = {name: [] for name in others}
     for what in WHATS:
         table = np.array(

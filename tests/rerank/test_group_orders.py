@@ -173,6 +173,25 @@ def test_det_greedy_of_three_values() -> None:
     assert [place // 6 for place in order] == [0, 1, 0, 1, 0, 2]
 
 
+@pytest.mark.parametrize(
+    ("letters", "weights", "greedy", "relaxed"),
+    [
+        ("000001000110010111", [1, 3], [0, 5, 9, 10, 1, 13, 15, 16, 2], [5, 9, 0, 10, 13, 15, 1, 16, 17]),
+        ("011011001110001011", [9, 11], [0, 1, 2, 3, 4, 5, 6, 7, 8], [1, 0, 2, 3, 4, 6, 5, 7, 8]),
+        ("100202000211122222", [2, 3, 5], [0, 3, 1, 5, 9, 2], [3, 0, 5, 1, 9, 10]),
+        ("011110211101211222", [1, 1, 1], [0, 1, 6, 2, 5, 12], [0, 1, 6, 2, 5, 12]),
+        ("011010210020221222", [8, 9, 3], [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 6]),
+    ],
+)
+def test_orders_of_another_implementation(
+    letters: str, weights: list[int], greedy: list[int], relaxed: list[int]
+) -> None:
+    """The orders of the package reranking 0.3.6 (on 2,000 random lists in which no value runs out all are ours)."""
+    rows, due = np.eye(len(weights))[[int(letter) for letter in letters]], np.array(weights) / sum(weights)
+    assert det_greedy(rows, due, len(greedy)) == greedy
+    assert det_greedy(rows, due, len(relaxed), "relaxed") == relaxed
+
+
 def test_det_greedy_with_documents_of_both_groups_and_without_a_label() -> None:
     # b is half of each: after it both have 1/2 of 1/2. Rank 2 wants 1 each: m1 (the best of either). Rank 3 (3/2 each):
     # f lacks, 1/2 to 1: f2.
