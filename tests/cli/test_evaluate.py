@@ -60,6 +60,31 @@ def test_json(call: Call, small: Small) -> None:
     assert not record["partial"]
 
 
+def test_runs_become_one_table(call: Call, small: Small) -> None:
+    assert call("evaluate", write(small), "--run", "one").exit_code == 0
+    file = Path(write(small, name="other.yaml"))
+    text = file.read_text(encoding="utf-8").replace("small try", "other").replace("nDCG@10, ", "nDCG@5, ")
+    file.write_text(text, encoding="utf-8")
+    assert call("evaluate", str(file), "--run", "two").exit_code == 0
+    joined = call("report", "--join", "one", "two", "--to", "tables")
+    assert joined.exit_code == 0, joined.stderr
+    assert joined.stdout.splitlines()[1].split()[:2] == ["system", "nDCG@10"]
+    assert {path.name for path in Path("tables").iterdir()} == {
+        f"joined.{form}" for form in ("txt", "md", "tex", "csv")
+    }
+    record = json.loads(call("report", "--join", "one", "two", "--json").stdout)
+    assert [run["name"] for run in record["runs"]] == ["small try", "other"]
+    for arguments, said in (
+        (("one", "two"), "are for --join"),
+        (("one", "--to", "tables"), "are for --join"),
+        (("--join", "one"), "two or more runs"),
+        (("--join", "one", "two", "--baseline", "agent"), "--baseline is of one run"),
+    ):
+        refused = call("report", *arguments)
+        assert refused.exit_code == 2
+        assert said in refused.stderr
+
+
 def test_limit_then_all(call: Call, small: Small) -> None:
     file = write(small)
     assert "small, 1 topic, rankings" in call("evaluate", file, "--limit-topics", "1").stdout

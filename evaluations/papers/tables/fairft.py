@@ -68,7 +68,7 @@ def fairft() -> Iterator[File]:
 def trainings() -> Iterator[File]:
     """The training of every retriever of Tables 6 to 9, by the signal of each model and for each source."""
     for source, (model, (name, rate)) in product(("web", "wikipedia"), TRAINERS.items()):
-        others = "; FairFT-1B of the others" if model == LLAMA_1B else ""
+        others = {LLAMA_1B: ", FairFT-1B of the other models", LLAMA_8B: ", FairFT-8B of others"}.get(model, "")
         yield File(
             f"fairft/train/{name}_{source}",
             ("002", "training"),
