@@ -54,7 +54,10 @@ class GroupRecall:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """One retrieval of the loop (`fairagent.types.Step`); `gap` is in nats, null in JSON where it is infinite."""
+    """One retrieval of the loop (`fairagent.types.Step`); `gap` is in nats, null in JSON where it is infinite.
+
+    A model has `proposed` that many keywords, passages or sentences, `usable` of them.
+    """
 
     source: str
     query: str
@@ -70,6 +73,8 @@ class StepRecord:
     reason: str = ""
     worse: tuple[str, ...] = ()
     entered: int = 0
+    proposed: int = 0
+    usable: int = 0
 
     @classmethod
     def of(cls, step: Step) -> StepRecord:
@@ -90,6 +95,8 @@ class StepRecord:
             reason=step.reason,
             worse=step.worse,
             entered=step.entered,
+            proposed=step.proposals.made,
+            usable=step.proposals.usable,
         )
 
 

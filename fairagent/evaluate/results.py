@@ -21,7 +21,7 @@ from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
-from fairagent.types import Group, Removal
+from fairagent.types import Group, Proposals, Removal
 from fairagent.types.common import GROUP_REMOVED, counted
 
 PAGE = "report.html"
@@ -31,13 +31,17 @@ TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Calls (of which `unusable` failed), tokens, and US dollars (None: a price is not known) over all topics."""
+    """Calls (of which `unusable` failed), tokens, and US dollars (None: a price is not known) over all topics.
+
+    `proposals` are the keywords, passages and sentences in the replies.
+    """
 
     calls: int
     input_tokens: int
     output_tokens: int
     dollars: float | None
     unusable: int = 0
+    proposals: Proposals = Proposals()
 
 
 def costs(run: Run) -> dict[str, Cost]:
@@ -49,7 +53,9 @@ def costs(run: Run) -> dict[str, Cost]:
         names = "calls", "input_tokens", "output_tokens", "unusable"
         calls, read, written, unusable = (sum(getattr(outcome, name) for outcome in own) for name in names)
         total = None if None in dollars else float(sum(filter(None, dollars)))
-        spent[system] = Cost(calls, read, written, total, unusable)
+        steps = [step for outcome in own for step in outcome.steps]
+        proposals = Proposals(sum(step.proposed for step in steps), sum(step.usable for step in steps))
+        spent[system] = Cost(calls, read, written, total, unusable, proposals)
     return spent
 
 
@@ -247,12 +253,15 @@ def cost_table(run: Run) -> Table | None:
     spent = costs(run)
     if not any(cost.calls for cost in spent.values()):
         return None
+    proposing = any(cost.proposals for cost in spent.values())
     lines = []
     for system, cost in spent.items():
         dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
         counts = map(str, (cost.calls, cost.unusable, cost.input_tokens, cost.output_tokens))
-        lines.append([_name(run, system), *counts, dollars])
-    heading = ["system", "calls", "unusable", "tokens in", "tokens out", "cost"]
+        # Beside the replies without their form: what stands in those with it may be of no use either.
+        usable = [f"{cost.proposals.usable}/{cost.proposals.made}" if cost.proposals else "-"] * proposing
+        lines.append([_name(run, system), *counts, *usable, dollars])
+    heading = ["system", "calls", "unusable", "tokens in", "tokens out", *["usable proposals"] * proposing, "cost"]
     return Table.of(heading, lines, "language model, all topics together")
 
 

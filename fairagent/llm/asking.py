@@ -54,9 +54,14 @@ def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
             corrections -= 1
             note = f"Your previous reply could not be used: {error}.\nReply again, with the JSON object alone."
             mark_unusable(str(error), note)
-            # In the last message: two user messages in a row would upset some chat templates.
-            *before, (role, text) = request.messages
-            current = replace(request, messages=(*before, (role, f"{text}\n\n{note}")))
+            current = with_note(request, note)
+
+
+def with_note(request: ModelRequest, note: str) -> ModelRequest:
+    """The request with a note at its end."""
+    # In the last message: two user messages in a row would upset some chat templates.
+    *before, (role, text) = request.messages
+    return replace(request, messages=(*before, (role, f"{text}\n\n{note}")))
 
 
 OnError = Literal["keep", "drop", "fallback", "fail"]

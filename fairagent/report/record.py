@@ -115,6 +115,8 @@ def step_record(step: Step) -> PlainRecord:
         "added": [{"text": term.text, "weight": term.weight} for term in step.added],
         "dropped": list(step.dropped),
         "refused": list(step.refused),
+        "proposed": step.proposals.made,
+        "usable": step.proposals.usable,
         "retrieved": len(step.ranking),
         "exposure": [exposure_record(exposure) for exposure in step.exposures],
         "gap": step.gap,

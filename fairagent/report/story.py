@@ -75,6 +75,7 @@ def _decided(step: Step, before: Step) -> Iterator[StoryLine]:
     shown = ", ".join(f"{group.label} {weight:.2f}" for group, weight in heaviest)
     yield step.source, Text(f"{step.why}; weights: {shown}" if shown else step.why)
     yield from (("note", Text(note, "dim")) for note in step.notes)
+    yield from _proposed(step)
     if step.exposures:
         verdict = ("accepted", "green") if step.accepted else (f"discarded: {step.reason}", "red")
         worse = (f", less fair in {', '.join(step.worse)}" if step.worse else "", "red")
@@ -92,14 +93,21 @@ def _refinement(step: Step, before: Step, aim: Group) -> Iterator[StoryLine]:
         yield step.source, Text("nothing to add")
     if step.dropped:
         yield "dropped", Text(f"{', '.join(step.dropped)} (not in the index)", "dim")
-    if step.refused:
-        yield "refused", Text("; ".join(step.refused), "dim")
+    yield from _proposed(step)
     if step.added:
         share, _ = _share_and_target(aim, step.exposures)
         verdict = ("accepted", "green") if step.accepted else ("discarded", "red")
         change = f"{gap_text(step.gap)}, was {gap_text(before.gap)}; {aim.label} now {percent(share)}: "
         worse = (f", less fair in {', '.join(step.worse)}" if step.worse else "", "red")
         yield "gap", Text.assemble(change, verdict, worse)
+
+
+def _proposed(step: Step) -> Iterator[StoryLine]:
+    """How much of what a model proposed is usable, and why the rest is not."""
+    if step.proposals:
+        yield "proposed", Text(str(step.proposals), "dim")
+    if step.refused:
+        yield "refused", Text("; ".join(step.refused), "dim")
 
 
 def _ending(trace: Trace) -> Iterator[StoryLine]:

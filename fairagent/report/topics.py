@@ -350,6 +350,7 @@ class TopicTables:
                     "more": len(step.terms) - len(terms) or None,
                     "dropped": list(step.dropped),
                     "refused": list(step.refused),
+                    "proposed": f"{step.usable} of {step.proposed}" if step.proposed else None,
                     "why": self.text(step.why),
                     "weights": [[self.text(group), f"{weight:.2f}"] for group, weight in step.weights],
                     "reason": self.text(step.reason),

@@ -62,7 +62,7 @@ SHIPPED, EDITED = "shipped", "edited"
 FAULTS_SHOWN = 3
 NOT_OF_SYSTEMS = {"collection", "index", "prompts", "n", "cache", "budget", "prices"}
 """Settings that are no systems', or that an experiment decides."""
-LOOPS = ("choose_action", "group_keywords", "group_passages", "judge_relevance")
+LOOPS = ("choose_action", "group_keywords", "group_passages", "group_sentences", "judge_relevance")
 """Templates that the loop asks with, as its settings say."""
 
 

@@ -225,11 +225,33 @@ def _row(row: ExposureRow) -> str:
     return f"{row.label} {row.share:.0%}" + ("" if row.target is None else f" (target {row.target:.0%})")
 
 
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """How many keywords, passages or sentences a model has `made`, in replies that had their form, and those `usable`.
+
+    >>> Proposals(5, 3) + Proposals(1, 0)
+    Proposals(made=6, usable=3)
+    """
+
+    made: int = 0
+    usable: int = 0
+
+    def __add__(self, other: Proposals) -> Proposals:
+        return Proposals(self.made + other.made, self.usable + other.usable)
+
+    def __bool__(self) -> bool:
+        return self.made > 0
+
+    def __str__(self) -> str:
+        return f"{self.usable} of {self.made} usable"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Refinement(Summarized):
     """What a refiner proposes: keywords, who proposed them, and a `note` where there are none.
 
-    `refused` are proposals that are no keywords (an address, a known one), with the reasons.
+    `refused` are proposals that are no keywords (an address, a known one), with the reasons; `proposals` counts a
+    model's.
     """
 
     terms: tuple[Term, ...]
@@ -237,6 +259,7 @@ class Refinement(Summarized):
     note: str = ""
     usage: Usage = Usage()
     refused: tuple[str, ...] = ()
+    proposals: Proposals = Proposals()
 
     @property
     def _summary(self) -> str:
@@ -250,10 +273,10 @@ class Step(Summarized):
     `source` is who wrote the query ("query" is the user, "topic words", a refiner's name), or the loop's action; `why`
     is the reason for that choice, `notes` what it did. `ranking` is the deep list, `gap` the sum of the dimensions'
     divergences at the cut-off. `aim` is the group that a refiner wrote for, `added` are its new keywords, `dropped`
-    those that do not occur in the index, `refused` as in `Refinement`. A controller's step has the groups' `weights`
-    instead, the `ranking` that would have been served, and the `reason` why it was not accepted. `entered` is the
-    number of documents that it retrieved from the whole collection and no list before it had, `worse` the dimensions in
-    which an accepted step is less fair than the last one accepted before it.
+    those that do not occur in the index, `refused` and `proposals` as in `Refinement`. A controller's step has the
+    groups' `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted.
+    `entered` is the number of documents that it retrieved from the whole collection and no list before it had, `worse`
+    the dimensions in which an accepted step is less fair than the last one accepted before it.
     """
 
     source: str
@@ -274,6 +297,7 @@ class Step(Summarized):
     alarms: tuple[Alarm, ...] = ()
     entered: int = 0
     worse: tuple[str, ...] = ()
+    proposals: Proposals = Proposals()
 
     @property
     def _summary(self) -> str:

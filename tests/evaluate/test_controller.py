@@ -51,7 +51,7 @@ def test_the_files_differ_in_collection_and_dimensions_alone() -> None:
     assert len({(one["collection"], *one.get("dimensions", ())) for one in files}) == 9
 
 
-@pytest.mark.parametrize("name", ["trec22_biographies", "wikilead"])
+@pytest.mark.parametrize("name", ["trec22_biographies", "allsides", "wikilead"])
 def test_what_a_model_may_do_is_the_models_alone(name: str) -> None:
     described, systems = read_file(FOLDER / f"smollm2_{name}.yaml")
     chosen = {name: plan.settings for name, plan in systems.items()}
@@ -59,23 +59,40 @@ def test_what_a_model_may_do_is_the_models_alone(name: str) -> None:
     assert not chosen["no refinement"].loop.steps
     asking = {name: plan.asks for name, plan in systems.items() if plan.asks}
     assert asking == {
-        "llm": ("group_keywords",),
-        "grounded": ("group_keywords",),
+        "words": ("group_keywords",),
+        "grounded words": ("group_keywords",),
         "passage": ("group_passages",),
-        "judge": ("judge_relevance",),
-        "filter": ("fairness_filter", "utility_filter"),
+        "three passages": ("group_passages",),
+        "three weighted": ("group_passages",),
+        "sentences": ("group_sentences",),
+        "feedback and passage": ("group_passages",),
+        "feedback and three weighted": ("group_passages",),
+        "feedback and sentences": ("group_sentences",),
+        "judged feedback": ("judge_relevance",),
     }
     assert {chosen[name].loop.on_error for name in asking} == {"fail"}
-    assert chosen["filter"].filter.on_error == "fail"
+    assert {name for name in asking if chosen[name].loop.weighting == "relevance"} == {
+        name for name in asking if "weighted" in name
+    }
     assert described.budget.calls
-    assert described.topics.sample == 20
+    assert described.topics.sample == 10
 
 
 def test_the_files_of_the_model_differ_in_name_and_collection_alone() -> None:
-    first, second = (read_yaml(file) for file in sorted(FOLDER.glob("smollm2_*.yaml")))
+    files = [read_yaml(file) for file in sorted(FOLDER.glob("smollm2_*.yaml")) if not file.stem.endswith("filter")]
+    assert len(files) == 3
     for key in ("name", "collection"):
-        assert first.pop(key) != second.pop(key)
-    assert first == second
+        assert len({one.pop(key) for one in files}) == 3
+    assert all(one == files[0] for one in files)
+
+
+def test_the_filter_is_measured_apart_on_the_same_topics() -> None:
+    described, systems = read_file(FOLDER / "smollm2_filter.yaml")
+    beside, _ = read_file(FOLDER / "smollm2_trec22_biographies.yaml")
+    same = ("collection", "topics", "seed", "measures", "baseline")
+    assert all(getattr(described, name) == getattr(beside, name) for name in same)
+    assert systems["filter"].asks == ("fairness_filter", "utility_filter")
+    assert systems["filter"].settings.filter.on_error == systems["filter"].settings.loop.on_error == "fail"
 
 
 def test_the_calls_of_a_loop_that_filters_are_known_before(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from fairagent.search.loop.evidence import (
     averaged,
     centroids,
     first_documents,
+    grounding,
     learn_from,
     refined_vector,
     words,
@@ -125,12 +126,58 @@ def rows(*values: list[float]) -> FloatArray:
     return np.array(values)
 
 
+ONE, TWO = np.ones((1, 2)), np.ones((2, 2))
+
+
 def test_what_a_model_says_takes_the_place_of_feedback_or_stands_beside_it() -> None:
     own, from_model = rows([4.0, 0.0], [0.0, 4.0]), rows([0.0, 2.0], [0.0, 0.0])
-    assert averaged(own, [from_model], keep=False).tolist() == [[0.0, 2.0], [0.0, 4.0]]
-    assert averaged(own, [from_model], keep=True).tolist() == [[2.0, 1.0], [0.0, 4.0]]
-    assert averaged(own, [from_model, rows([4.0, 0.0], [2.0, 0.0])], keep=False).tolist() == [[2.0, 1.0], [2.0, 0.0]]
-    assert averaged(own, [], keep=False) is own
+    assert averaged(own, [from_model], ONE, keep=False).tolist() == [[0.0, 2.0], [0.0, 4.0]]
+    assert averaged(own, [from_model], ONE, keep=True).tolist() == [[2.0, 1.0], [0.0, 4.0]]
+    both = [from_model, rows([4.0, 0.0], [2.0, 0.0])]
+    assert averaged(own, both, TWO, keep=False).tolist() == [[2.0, 1.0], [2.0, 0.0]]
+    assert averaged(own, [], np.ones((0, 2)), keep=False) is own
+
+
+def test_texts_count_by_their_weights_and_the_groups_documents_by_one() -> None:
+    own, said = rows([8.0, 0.0]), [rows([0.0, 4.0]), rows([4.0, 0.0])]
+    weights = np.array([[0.75], [0.25]])
+    assert averaged(own, said, weights, keep=False).tolist() == [[1.0, 3.0]]
+    assert averaged(own, said, weights, keep=True).tolist() == [[4.5, 1.5]]
+    # What counts nothing says nothing: the documents stand alone.
+    assert averaged(own, said, np.zeros((2, 1)), keep=False).tolist() == [[8.0, 0.0]]
+
+
+RELEVANCE = np.array([4.0, 3.0, 2.0, 0.0])
+
+
+def test_grounding_is_the_discounted_gain_of_the_nearest_over_the_best() -> None:
+    # Gains 1, 3/4, 1/2, 0; the nearest are the third and the second, with the discounts 1 and 1 / log2(3).
+    share = (0.5 + 0.75 / np.log2(3)) / (1 + 0.75 / np.log2(3))
+    assert grounding(np.array([0.1, 0.8, 0.9, 0.0]), RELEVANCE, k=2) == pytest.approx(share)
+    assert grounding(np.array([0.9, 0.8, 0.1, 0.0]), RELEVANCE, k=2) == 1
+    assert grounding(np.array([0.1, 0.2, 0.3, 0.9]), RELEVANCE, k=1) == 0
+
+
+def test_what_is_near_no_document_counts_nothing_and_equal_relevance_all() -> None:
+    assert grounding(np.zeros(4), RELEVANCE) == 0
+    assert grounding(np.array([0.1, 0.2, 0.0, 0.3]), np.ones(4)) == 1
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(-5, 5)), min_size=1, max_size=30), st.integers(1, 12))
+def test_grounding_is_between_nothing_and_all(pairs: list[tuple[float, float]], k: int) -> None:
+    similarity, relevance = np.array(pairs).T
+    assert 0 <= grounding(similarity, relevance, k) <= 1 + 1e-12
+
+
+def test_similarity_to_a_text_is_that_of_vectors_or_of_words() -> None:
+    text = GroupText("woman", (Term("woman", 1.0),))
+    by_vectors = candidates(ENGINE, Mixer(0.5)).similarity(text)
+    assert by_vectors == pytest.approx(min_max(VECTORS @ encoded("woman")), abs=1e-6)
+    source = Words(LAWYERS)
+    by_words = candidates(source, Mixer(source=source)).similarity(text)
+    counts = [float(LAWYERS[id].split().count("woman")) for id in FOUND.ids]
+    assert by_words == pytest.approx(min_max(np.array(counts)))
+    assert not candidates(source, Mixer(source=source)).similarity(GroupText("ship", (Term("ship", 1.0),))).any()
 
 
 MODEL_TEXTS = ((GroupText("law court", (Term("law", 0.5), Term("court", 0.5))), GroupText()),)

@@ -7,7 +7,7 @@ import json
 import pytest
 from loop_engine import Dense, agent, judging, verdicts
 
-from fairagent.errors import BudgetExceeded
+from fairagent.errors import BudgetExceeded, ReplyInvalid
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.asking import OnError
@@ -69,11 +69,46 @@ def test_the_models_choice_is_made_and_has_its_price() -> None:
     assert stop.ranking.ids == refine.ranking.ids
 
 
-def test_an_action_that_is_not_offered_ends_the_loop() -> None:
-    plain = agent(ENGINE, Controller(())).search("law")
-    trace = chosen(ScriptedModel([choice("filter")]))
-    assert trace.stopped == "the model chose filter, which is not offered (refine is)"
-    assert trace.gap == plain.trace.gap
+def test_a_choice_that_is_not_offered_is_corrected_once() -> None:
+    model = ScriptedModel([choice("filter"), choice("refine", "women lack exposure"), choice("stop")])
+    trace = chosen(model)
+    assert [step.source for step in trace.steps] == ["query", "refine", "stop"]
+    assert trace.steps[1].why == "women lack exposure"
+    assert trace.steps[1].usage.calls == 2
+    first, again, later = (request.messages[-1][1] for request in model.requests)
+    assert again == (
+        f"{first}\n\nYour previous choice cannot be taken: filter is not offered, only refine, stop.\nChoose again."
+    )
+    assert "cannot be taken" not in later
+
+
+def test_after_a_second_wrong_choice_the_rules_choose_and_the_loop_goes_on() -> None:
+    model = ScriptedModel([choice("filter"), choice("judge"), choice("stop", "good enough")])
+    trace = chosen(model)
+    assert [step.source for step in trace.steps] == ["query", "refine", "stop"]
+    assert trace.steps[1].accepted
+    wrong = "the model chose nothing: twice what cannot be taken: judge is not offered, only refine, stop"
+    assert trace.steps[1].why.endswith(f"(by the rules; {wrong})")
+    assert trace.stopped == "the model: good enough"
+
+
+def test_or_the_search_ends_if_on_error_says_so() -> None:
+    with pytest.raises(ReplyInvalid, match="judge is not offered"):
+        chosen(ScriptedModel([choice("filter"), choice("judge")]), on_error="fail")
+
+
+def test_a_correction_that_the_budget_does_not_allow_leaves_the_choice_to_the_rules() -> None:
+    asked: list[ModelRequest] = []
+
+    def ends(request: ModelRequest) -> str:
+        asked.append(request)
+        if len(asked) == 2:
+            raise BudgetExceeded("1 call")
+        return choice("filter" if len(asked) == 1 else "stop")
+
+    trace = chosen(ScriptedModel(ends))
+    assert [step.source for step in trace.steps] == ["query", "refine", "stop"]
+    assert trace.steps[1].why.endswith("(by the rules; the model chose nothing: 1 call)")
 
 
 def test_rules_choose_where_the_model_chooses_nothing() -> None:
@@ -96,8 +131,9 @@ def test_a_model_that_repeats_what_has_failed_twice_is_stopped() -> None:
 def test_a_judge_can_be_chosen_once() -> None:
     judge = judging(ScriptedModel(verdicts(lambda text: True)))
     trace = chosen(ScriptedModel(lambda request: choice("judge")), judge)
-    assert [step.source for step in trace.steps] == ["query", "judge", "stop"]
-    assert trace.stopped == "the model chose judge, which is not offered (refine is)"
+    assert [step.source for step in trace.steps][:3] == ["query", "judge", "refine"]
+    assert [step.source for step in trace.steps].count("judge") == 1
+    assert "judge is not offered" in trace.steps[2].why
 
 
 def test_a_budget_that_ends_keeps_what_was_reached_and_says_so() -> None:

@@ -18,7 +18,7 @@ from fairagent.papers.debias_rag.avoid import Diagnoses
 from fairagent.papers.debias_rag.benchmarks.scorers import Order
 from fairagent.papers.debias_rag.synthesis import Rewrites
 from fairagent.search.loop.policy import Choice
-from fairagent.search.loop.sources import GroupKeywords, GroupPassages
+from fairagent.search.loop.sources import GroupKeywords, GroupPassages, GroupSentences
 from fairagent.search.refine.asking import REPLIES
 from fairagent.search.refine.llm import GroundedRefiner, LlmRefiner
 
@@ -55,7 +55,8 @@ def test_each_says_what_it_is_and_is_short(source, id):
 
 
 FORMS: dict[str, type[Reply]] = REPLIES | {
-    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Choice, Order)
+    kind.__name__: kind
+    for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, GroupSentences, Choice, Order)
 }
 
 

@@ -136,6 +136,7 @@ SEARCHES = {
     "refine_query_grounded": ("loop=fair-qr", "refine=grounded", "iterations=1"),
     "group_keywords": (EVIDENCE % "llm",),
     "group_passages": (EVIDENCE % "passage",),
+    "group_sentences": (EVIDENCE % "sentences",),
     "judge_relevance": (
         "loop={kind: controller, steps: 1, actions: [judge, refine], judge: {by: model, documents: 2, groups: 1}}",
     ),
@@ -153,6 +154,15 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
     assert template in record.templates
     assert record.faults == []
     assert found["usage"]["calls"] >= record.replies > 0
+
+
+@pytest.mark.parametrize("evidence", ["grounded", "sentences"])
+@pytest.mark.usefixtures("booked")
+def test_evidence_that_is_usable(evidence: str, options: list[str], record: Record) -> None:
+    found = printed("search", "lawyer", *options, *_set(EVIDENCE % evidence), "--trace")
+    refined = next(step for step in found["trace"]["steps"] if step["source"] == "refine")
+    assert record.faults == []
+    assert refined["proposed"] >= refined["usable"] > 0
 
 
 # --- Answers ------------------------------------------------------------------------------------------------------

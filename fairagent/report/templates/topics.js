@@ -76,6 +76,7 @@ const Topics = (() => {
       what.append(el("p", { class: "terms" }, ...terms, one.more ? el("span", { class: "soft" }, `and ${one.more} more`) : null));
     }
     if (one.dropped) what.append(soft("Dropped, not in the index: ", bdi(one.dropped.join(", "))));
+    if (one.proposed) what.append(soft(`Usable of what the model proposed: ${one.proposed}.`));
     if (one.refused) what.append(soft("Refused: ", bdi(one.refused.join("; "))));
     if (kind !== "nothing") {
       const became = one.discarded ? el("span", { class: "badge no" }, reason ? `discarded: ${reason}` : "discarded") : el("span", { class: "badge yes" }, "accepted");

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.measures.exposure import on_scale_of
+from fairagent.measures.exposure import min_max, on_scale_of
 from fairagent.retrieve.base import FusedEngine, Retriever
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoders import Embeddings
@@ -153,6 +153,11 @@ class Candidates:
         scores[known] = parts.scores[[row[self.ids[place]] for place in known]]
         return scores
 
+    def similarity(self, text: GroupText) -> FloatArray:
+        """How similar they are to what a model says, (n,): the sum of the views', each min-max; zeros if nothing is."""
+        of_views = [min_max(view.similarity(text), flat=0.0) for view in self.views]
+        return np.asarray(np.sum([np.zeros(len(self)), *of_views], axis=0))
+
     def mix(self, learned: Sequence[EvidenceDocuments], texts: Sequence[Sequence[GroupText]] = ()) -> Mix:
         """What the evidence of the groups says of them; `texts` are a model's words, for each source of them."""
         channels = tuple(view.channel(learned, texts) for view in self.views)
@@ -180,8 +185,15 @@ class VectorView:
         for rows, part in zip(from_model, texts, strict=True):
             for place, one in enumerate(part):
                 if one:
-                    rows[place] = unit(self.engine.query_vector(Query(one.text)))
-        return averaged(centroids(self.vectors, learned), from_model, self._mixer.feedback)
+                    rows[place] = self._vector(one)
+        return averaged(centroids(self.vectors, learned), from_model, weights_of(texts), self._mixer.feedback)
+
+    def similarity(self, text: GroupText) -> FloatArray:
+        """How similar the candidates are to what a model says, (n,)."""
+        return np.asarray(self.vectors @ self._vector(text), dtype=np.float64)
+
+    def _vector(self, text: GroupText) -> Embeddings:
+        return unit(self.engine.query_vector(Query(text.text)))
 
     def channel(self, learned: Sequence[EvidenceDocuments], texts: Sequence[Sequence[GroupText]]) -> Channel:
         """The products with the query's vector and with those of the groups; a mixture of these has length 1."""
@@ -212,12 +224,18 @@ class WordView:
         rows = np.zeros((len(texts), len(learned), len(own)))
         for number, part in enumerate(texts):
             for place, one in enumerate(part):
-                # Without stop words, which would take their share of the weight and match nothing.
-                known = [(term.text, term.weight) for term in one.terms if self._source.analyze(term.text)]
-                if known:
-                    query = Query("", self._candidates.search.query.id, share_out(known, 1.0))
-                    rows[number, place] = self._scores(query)
-        return Channel(self.fed, self.fed, averaged(own.T, list(rows), mixer.feedback).T, mixer.terms)
+                if one:
+                    rows[number, place] = self.similarity(one)
+        groups = averaged(own.T, list(rows), weights_of(texts), mixer.feedback).T
+        return Channel(self.fed, self.fed, groups, mixer.terms)
+
+    def similarity(self, text: GroupText) -> FloatArray:
+        """What the words that a model says give the candidates, (n,)."""
+        # Without stop words, which would take their share of the weight and match nothing.
+        known = [(term.text, term.weight) for term in text.terms if self._source.analyze(term.text)]
+        if not known:
+            return np.zeros(len(self._candidates))
+        return self._scores(Query("", self._candidates.search.query.id, share_out(known, 1.0)))
 
     def _scores(self, query: Query) -> FloatArray:
         """What a query of evidence gives the candidates, (n,)."""
@@ -238,6 +256,11 @@ class WordView:
             elif query := group_query(self._source, postings, one, self._candidates.search.query):
                 evidence[:, column] = self._scores(query)
         return evidence
+
+
+def weights_of(texts: Sequence[Sequence[GroupText]]) -> FloatArray:
+    """How much each of a model's texts counts, (sources, g)."""
+    return np.array([[one.weight for one in part] for part in texts])
 
 
 def has_evidence(learned: Sequence[EvidenceDocuments], texts: Sequence[Sequence[GroupText]]) -> FloatArray:

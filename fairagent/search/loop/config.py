@@ -21,7 +21,7 @@ from fairagent.search.loop.guard import Guard, OnWorse
 from fairagent.search.loop.judges import RELEVANCE, ModelJudge, RelevanceJudge, ScorerJudge
 from fairagent.search.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
 from fairagent.search.loop.second_search import SecondSearch
-from fairagent.search.loop.sources import EvidenceType, Sources, templates_of, worst_case
+from fairagent.search.loop.sources import EvidenceType, Sources, Weighting, templates_of, worst_case
 from fairagent.search.rerank.base import pair_scorer
 from fairagent.settings import Settings
 from fairagent.settings.parts import Part, Progress
@@ -146,7 +146,12 @@ class ControllerConfig(GuardedConfig):
     evidence: Annotated[tuple[Evidence, ...], SEVERAL] = Field(("feedback",), min_length=1)
     """What stands for a group in the refined query: feedback (words or vectors of its own best documents), or what the
     language model says in one call: llm (words), grounded (words, the model being shown those of its documents),
-    passage (a short text). Of several the mean is taken."""
+    passage (a short text), sentences (those of its documents that the model chooses). Of several the mean is taken."""
+    passages: int = Field(1, ge=1)
+    """How many passages the model writes of each group, in as many calls; for the evidence passage."""
+    weighting: Weighting = "equal"
+    """How much a model's text counts in the mean, the group's own documents being 1. equal: as much. relevance: by how
+    relevant the candidates are that are most similar to it, as the engine estimates."""
     actions: Annotated[tuple[ActionName, ...], SEVERAL] = ("refine",)
     """What the loop may do: neighbors (takes in documents near those of groups that have too few; needs a corpus
     graph), judge (judges what evidence is learned from; needs `judge`), refine (mixes the evidence into the query),
@@ -189,6 +194,14 @@ class ControllerConfig(GuardedConfig):
     """The weight of the types of documents (is this query about persons at all?) in the scores; 0: they do not count.
     Larger values lift documents of the type that has labels. Not set: 0.6 with a corpus graph, else 0.3."""
 
+    @model_validator(mode="after")
+    def _evidence_is_there(self) -> Self:
+        if self.passages > 1 and "passage" not in self.evidence:
+            raise ValueError("`passages` is for `evidence: passage`, and nothing without")
+        if self.weighting != "equal" and not self.model_evidence:
+            raise ValueError("`weighting` is for evidence of a model (llm, grounded, passage, sentences)")
+        return self
+
     @property
     def model_evidence(self) -> tuple[EvidenceType, ...]:
         """The types of evidence that come from a model."""
@@ -212,7 +225,7 @@ class ControllerConfig(GuardedConfig):
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Evidence requested once, everything judged, what takes a removed document's place filtered, each choice."""
         if self.steps:
-            yield from worst_case(self.model_evidence, case)
+            yield from worst_case(self.model_evidence, self.passages, case)
         if self._judge:
             yield from self._judge.worst_case(case)
         if "filter" in self.actions:
@@ -240,7 +253,8 @@ class ControllerConfig(GuardedConfig):
         grounded = "grounded" in self.evidence
         source = None if isinstance(site.engine, VectorEngine) and not grounded else words_of(site)
         asks = self.model_evidence and self.steps
-        sources = Sources(self.model_evidence, site.model, site.prompts, self.on_error) if asks else None
+        told = self.on_error, self.passages, self.weighting
+        sources = Sources(self.model_evidence, site.model, site.prompts, *told) if asks else None
         return Controller(
             self._actions(site, graph),
             ModelPolicy(site.model, site.prompts, self.on_error) if self.policy == "model" else Rules(),

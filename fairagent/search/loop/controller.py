@@ -27,7 +27,7 @@ from fairagent.search.loop.policy import Decision, Policy, Rules
 from fairagent.search.loop.second_search import SecondSearch
 from fairagent.search.loop.sources import Sources
 from fairagent.search.loop.state import State, sorted_by
-from fairagent.types import Group, Step, Usage
+from fairagent.types import Group, Proposals, Step, Usage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +138,7 @@ def _step(
         accepted=not reason,
         usage=usage,
         refused=new.refused if new else (),
+        proposals=new.proposals if new else Proposals(),
         weights=() if outcome.weights is None else tuple(zip(groups, outcome.weights.tolist(), strict=True)),
         reason=reason,
         why=decision.why,

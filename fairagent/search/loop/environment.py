@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairagent.answer.generators import sentences
 from fairagent.collection.exposure import ExposureMeter, finite_gap
 from fairagent.errors import BackendUnavailable, DataError
-from fairagent.retrieve.base import FusedEngine
+from fairagent.retrieve.base import FusedEngine, texts_for
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.search.loop.base import Lack, Search, lacking, without
 from fairagent.search.loop.candidates import Candidates, has_evidence
 from fairagent.search.loop.document_types import HEAD, bonus
-from fairagent.search.loop.evidence import EvidenceDocuments, learn_from, words
-from fairagent.search.loop.sources import ModelEvidence
+from fairagent.search.loop.evidence import EvidenceDocuments, grounding, learn_from, words
+from fairagent.search.loop.sources import (
+    LONGEST_SENTENCE,
+    SHOWN_SENTENCES,
+    EvidenceType,
+    GroupText,
+    ModelEvidence,
+)
 from fairagent.search.loop.state import JudgedDocuments, State, sorted_by, start
 from fairagent.search.rerank.base import ordered
 from fairagent.types import FloatArray, Ranking
@@ -81,9 +89,30 @@ class Environment:
             return state
         evidence, sources = ModelEvidence(), self.controller.sources
         if sources:
-            shown = self._words(state) if "grounded" in sources.types else {}
-            evidence = sources.ask(self.search.query.text, lacking(state.exposures), shown, len(state.learned))
+            material: dict[EvidenceType, dict[int, list[str]]] = {}
+            if "grounded" in sources.types:
+                material["grounded"] = self._words(state)
+            if "sentences" in sources.types:
+                material["sentences"] = self._sentences(state)
+            evidence = sources.ask(self.search.query.text, lacking(state.exposures), material, len(state.learned))
+            if sources.weighting == "relevance":
+                evidence = self._by_relevance(state, evidence)
         return replace(state, model_evidence=evidence)
+
+    def _by_relevance(self, state: State, evidence: ModelEvidence) -> ModelEvidence:
+        """The evidence, each text weighing as much as the candidates nearest to it are relevant."""
+        groups = [f"{label} ({target.dimension})" for target in self.meter.targets for label in target.labels]
+        notes = list(evidence.notes)
+
+        def weighed(place: int, text: GroupText) -> GroupText:
+            if not text:
+                return text
+            weight = grounding(state.candidates.similarity(text), state.relevance)
+            notes.append(f"{groups[place]}: {text.text} counts {weight:.2f}, by the documents nearest to it")
+            return replace(text, weight=weight)
+
+        texts = tuple(tuple(weighed(place, one) for place, one in enumerate(part)) for part in evidence.texts)
+        return replace(evidence, texts=texts, notes=tuple(notes))
 
     def searched_again(self, state: State) -> tuple[State, tuple[str, ...]]:
         """The informed state with what the refined query finds in the whole collection, once in a loop, and notes.
@@ -220,4 +249,15 @@ class Environment:
             if one:
                 best = [word for word, _ in words(source, postings, one)]
                 shown[place] = source.words(postings.vocabulary[best]) if best else []
+        return shown
+
+    def _sentences(self, state: State) -> dict[int, list[str]]:
+        """Sentences of the documents of each group that lacks exposure, by its place: first one of each document."""
+        shown = {}
+        for place in (lack.place for lack in lacking(state.exposures)):
+            ids = [state.candidates.ids[row] for row in state.learned[place].places.tolist()]
+            documents = texts_for(self.search.query, ids, self.search.engine) if ids else []
+            by_turns = zip_longest(*(sentences(document.text or document.title) for document in documents))
+            found = (one[:LONGEST_SENTENCE] for turn in by_turns for one in turn if one)
+            shown[place] = list(islice(dict.fromkeys(found), SHOWN_SENTENCES))
         return shown

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.measures.discounts import Log2Plus1
 from fairagent.measures.exposure import min_max, on_scale_of, standard
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.relevance_model import Postings, TermSource, relevance_model, top_words
@@ -22,6 +23,8 @@ TERMS = 20
 MOST_COMMON = 0.2
 """A word in more than this share of all documents says nothing about a group."""
 K1, B = 0.9, 0.4
+NEAREST = 10
+"""Documents that say how much a model's text counts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,20 +89,44 @@ def first_documents(scores: FloatArray, k: int) -> EvidenceDocuments:
     return EvidenceDocuments(places, np.full(len(places), 1 / max(len(places), 1)))
 
 
-def averaged(own: NDArray[F], from_model: Sequence[NDArray[F]], keep: bool) -> NDArray[F]:
+def averaged(own: NDArray[F], from_model: Sequence[NDArray[F]], weights: FloatArray, keep: bool) -> NDArray[F]:
     """The evidence of each group, (g, m): the mean of what a model says of it, where rows of zeros say nothing.
 
-    Its `own` evidence (g, m) counts as one more with `keep`, and alone where the model says nothing.
+    Each of the model's rows counts by its weight, `weights` (sources, g). A group's `own` evidence (g, m) counts as one
+    more of weight 1 with `keep`, and alone where the model says nothing.
 
-    >>> averaged(np.array([[4.0], [4.0]]), [np.array([[2.0], [0.0]])], keep=False).ravel().tolist()
-    [2.0, 4.0]
+    >>> own, said = np.array([[4.0], [4.0]]), [np.array([[1.0], [0.0]])]
+    >>> averaged(own, said, np.array([[0.5, 0.5]]), keep=False).ravel().tolist()
+    [1.0, 4.0]
+    >>> averaged(own, said, np.array([[0.5, 0.5]]), keep=True).ravel().tolist()
+    [3.0, 4.0]
     """
     if not from_model:
         return own
-    says = np.sum([rows.any(axis=1) for rows in from_model], axis=0)
-    counts = own.any(axis=1) & (keep | (says == 0))
-    total = np.sum(from_model, axis=0) + own * counts[:, None]
-    return np.asarray(total / np.maximum(says + counts, 1)[:, None], dtype=own.dtype)
+    rows = np.array(from_model)
+    says = weights * rows.any(axis=2)
+    of_model = says.sum(axis=0)
+    counts = own.any(axis=1) & (keep | (of_model == 0))
+    total = (says[:, :, None] * rows).sum(axis=0) + own * counts[:, None]
+    weight = of_model + counts
+    return np.asarray(total / np.where(weight > 0, weight, 1.0)[:, None], dtype=own.dtype)
+
+
+def grounding(similarity: FloatArray, relevance: FloatArray, k: int = NEAREST) -> float:
+    """How relevant the `k` documents are that are most similar to a text, in [0, 1]; 1: no others are more relevant.
+
+    Their discounted gain, 1 / log2(rank + 1), over that of the `k` most relevant; a document's gain is its relevance,
+    min-max. `similarity` and `relevance` are (n,); 0 where no document has any similarity. After GRM (Mackie et al.,
+    arXiv 2306.09938), which asks a neural re-ranker how relevant the neighbors of a generated text are.
+
+    >>> round(grounding(np.array([0.9, 0.1, 0.8, 0.0]), np.array([3.0, 2.0, 1.0, 0.0]), k=2), 4)
+    0.852
+    """
+    if not similarity.any():
+        return 0.0
+    gain, nearest = min_max(relevance), np.argsort(-similarity, kind="stable")[:k]
+    discount = Log2Plus1()(len(nearest))
+    return float(gain[nearest] @ discount / (np.sort(gain)[::-1][: len(nearest)] @ discount))
 
 
 def centroids(vectors: Embeddings, learned: Sequence[EvidenceDocuments]) -> Embeddings:

@@ -103,6 +103,7 @@ class FairQR:
                 dropped=dropped,
                 usage=proposed.usage,
                 refused=proposed.refused,
+                proposals=proposed.proposals,
                 notes=(proposed.note,) if proposed.terms and proposed.note else (),
             )
             if not added:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from fairagent.answer.filtering import TEMPERATURE, Reason, reason_text
-from fairagent.errors import BudgetExceeded, ModelError
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.llm import Model, ModelRequest, Reply, ask
-from fairagent.llm.asking import unless_failing
+from fairagent.llm.asking import unless_failing, with_note
+from fairagent.llm.exchange import mark_unusable
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import STAND_IN, Case
 from fairagent.llm.reply import one_of
@@ -68,8 +69,9 @@ class Rules:
 class ModelPolicy:
     """Asks `model` with the template `choose_action`.
 
-    It stops, and says why, where the model chooses what is not offered or repeats a choice that has failed twice. Where
-    it gives no usable reply, or the budget is used up, `Rules` choose ("fallback"), or the error is raised ("fail").
+    A choice of what is not offered is corrected once. It stops, and says why, where the model repeats a choice that has
+    failed twice. Where it gives no usable reply, chooses wrongly again, or the budget is used up, `Rules` choose
+    ("fallback"), or the error is raised ("fail").
     """
 
     model: Model
@@ -89,18 +91,29 @@ class ModelPolicy:
             return replace(decision, why=f"{decision.why} (by the rules; the model chose nothing: {error})")
 
         def chosen() -> Decision:
-            choice, _ = ask(self.model, self._request(environment, state, offers, taken), Choice)
+            choice = self._choice(self._request(environment, state, offers, taken), offered)
             why = reason_text(choice.reason) or "no reason given"
             if choice.action == STOP:
                 return Decision(STOP, f"the model: {why}")
-            if choice.action not in offered:
-                names = ", ".join(offered)
-                return Decision(STOP, f"the model chose {choice.action}, which is not offered ({names} is)")
             if [step.source for step in taken[-2:] if not step.accepted] == [choice.action] * 2:
                 return Decision(STOP, f"the model chose {choice.action} again, which had failed twice")
             return Decision(choice.action, why)
 
         return unless_failing(chosen, self.on_error, by_rules, unpaid=True)
+
+    def _choice(self, request: ModelRequest, offered: Sequence[str]) -> Choice:
+        """What the model chooses of what is offered; ReplyInvalid where it chooses something else twice."""
+        names = ", ".join([*offered, STOP])
+        asked = request
+        for _ in range(2):
+            choice, _ = ask(self.model, asked, Choice)
+            if choice.action in {*offered, STOP}:
+                return choice
+            fault = f"{choice.action} is not offered, only {names}"
+            note = f"Your previous choice cannot be taken: {fault}.\nChoose again."
+            mark_unusable(fault, note)
+            asked = with_note(request, note)
+        raise ReplyInvalid(f"twice what cannot be taken: {fault}")
 
     def _request(
         self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]

@@ -1,14 +1,15 @@
-"""Evidence that a language model gives: words, or a passage, for every group that lacks exposure, in one call.
+"""Evidence that a language model gives of all groups that lack exposure: words, a passage, or their own sentences.
 
-After Fair Generative Query Expansion (FGQE; Jaenich, McDonald and Ounis, ECIR 2025), which finds that a text written
-without examples serves best. Its four prompting strategies are not public; ours are words or a passage, each without
-examples or, with `prompts: few-shot`, with some.
+Words and passages are after Fair Generative Query Expansion (FGQE; Jaenich, McDonald and Ounis, ECIR 2025), which finds
+that a text written without examples serves best. Its four prompting strategies are not public; ours are words or a
+passage, each without examples or, with `prompts: few-shot`, with some. Sentences are after Corpus-Steered Query
+Expansion (CSQE, arXiv 2402.18031): the model chooses among those that a group's documents have, and can invent none.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -16,23 +17,37 @@ from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm import Model, Reply, ask
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import STAND_IN, Calls, Case
-from fairagent.llm.reply import list_within, one_for_each, text_like
+from fairagent.llm.prompts.calls import LETTER, STAND_IN, Calls, Case
+from fairagent.llm.reply import list_within, one_for_each, one_of, text_like
+from fairagent.retrieve.bm25.analysis import STOP_WORDS
 from fairagent.search.loop.base import Lack
-from fairagent.search.refine.asking import Proposed, sift, words_of
-from fairagent.types import Term
+from fairagent.search.refine.asking import Proposed, prompt_keys, sift, words_of
+from fairagent.types import Proposals, Term
 from fairagent.types.clean import query_shown, visible
 
-EvidenceType = Literal["llm", "grounded", "passage"]
-KEYWORDS, PASSAGES = "group_keywords", "group_passages"
-MOST_GROUPS = {"llm": 12, "grounded": 12, "passage": 5}
+EvidenceType = Literal["llm", "grounded", "passage", "sentences"]
+Weighting = Literal["equal", "relevance"]
+Material = Mapping[EvidenceType, Mapping[int, Sequence[str]]]
+"""What a model is shown of the groups' own documents: by the type of evidence, then by the group's place."""
+KEYWORDS, PASSAGES, SENTENCES = "group_keywords", "group_passages", "group_sentences"
+MOST_GROUPS = {"llm": 12, "grounded": 12, "passage": 5, "sentences": 5}
 """How many groups one call is about, those that lack most: the reply fits into 400 tokens."""
 SHOWN_WORDS = 15
 """Words of a group's documents that the model is shown."""
+SHOWN_SENTENCES = 6
+"""Sentences of a group's documents that the model may choose among."""
+LONGEST_SENTENCE = 240
+"""Characters of such a sentence."""
+MOST_SENTENCES = 3
+"""Sentences that the model chooses for a group."""
 MOST_WORDS = 5
 """Words that the model gives for a group."""
 LONGEST_PASSAGE = 1000
 """Characters of a passage that are used; a server that holds bounds ends it after forty words, 300 characters."""
+ECHO = "an echo of the prompt"
+"""Why a passage is refused that has no words but those of the prompt: the query, the group's name."""
+SAMPLED = 0.8
+"""The temperature of a group's further passages: at 0 they would all be the first."""
 
 # Of any script, but it begins with a letter: small models begin with their group's number, and count on without an end.
 PASSAGE = r"^([^ -@\[-`{-~\x00-\x1F][^\"\\\x00-\x1F]{0,299})?$"
@@ -67,113 +82,218 @@ class GroupPassages(Reply):
     passages: list[NumberedPassage]
 
 
+class NumberedSentences(Reply):
+    """The sentences chosen for one group, by its number in the call and theirs."""
+
+    number: int
+    sentences: Annotated[list[int], list_within(MOST_SENTENCES)]
+
+
+class GroupSentences(Reply):
+    """The reply of `group_sentences`."""
+
+    groups: list[NumberedSentences]
+
+
 @dataclass(frozen=True, slots=True)
 class GroupText:
-    """What a model says of one group: a `text` for encoders, the same as `terms` that weigh 1 together; "" nothing."""
+    """What a model says of one group: a `text` for encoders, the same as `terms` that weigh 1 together; "" nothing.
+
+    `weight` is how much it counts, the group's own documents being 1.
+    """
 
     text: str = ""
     terms: tuple[Term, ...] = ()
+    weight: float = 1.0
 
     def __bool__(self) -> bool:
-        return bool(self.text)
-
-
-_GroupReply = tuple[int, GroupText, tuple[str, ...]]
-"""A group's number in the call, what the model says of it, and what of that was refused."""
+        return bool(self.text) and self.weight > 0
 
 
 @dataclass(frozen=True, slots=True)
-class ModelEvidence:
-    """What a model says of all groups: for each source a `GroupText` a group; the trace gets `notes` and `refused`."""
+class _GroupReply:
+    """What a model says of the group with this number in the call, of `made` proposals, and what was refused."""
 
-    texts: tuple[tuple[GroupText, ...], ...] = ()
-    notes: tuple[str, ...] = ()
+    number: int
+    text: GroupText
+    made: int
+    usable: int
     refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
+class ModelEvidence:
+    """What a model says of all groups: for each source a `GroupText` a group; the rest is for the trace."""
+
+    texts: tuple[tuple[GroupText, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    proposals: Proposals = Proposals()
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What one call asks: about `lacks`, of whose documents it shows `shown`.
+
+    `told` are the words of the prompt, `keys` those of the keys in it.
+    """
+
+    query: str
+    lacks: Sequence[Lack]
+    shown: Sequence[Sequence[str]]
+    told: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Sources:
-    """Asks `model`, each of the `types` of evidence in one call.
+    """Asks `model`, each of the `types` of evidence in one call, and for passages in `passages` calls.
 
     Where a call fails, or its budget is used up, the groups keep what their documents say, and a note gives the reason
-    ("fallback"); or the error is raised ("fail").
+    ("fallback"); or the error is raised ("fail"). `weighting` is whether a text counts as much as the group's documents
+    ("equal") or by the relevance of the documents near it.
     """
 
     types: tuple[EvidenceType, ...]
     model: Model
     prompts: Prompts
     on_error: Literal["fallback", "fail"] = "fallback"
+    passages: int = 1
+    weighting: Weighting = "equal"
 
-    def ask(self, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]], groups: int) -> ModelEvidence:
-        """What the model says of the `lacks`, of `groups` in all; `words` are the group's own, by its place.
+    def ask(self, query: str, lacks: Sequence[Lack], material: Material, groups: int) -> ModelEvidence:
+        """What the model says of the `lacks`, of `groups` in all, shown the `material`.
 
         Raises FatalModelError, and with "fail" what else asking raises.
         """
         texts: list[tuple[GroupText, ...]] = []
         notes: list[str] = []
         refused: list[str] = []
+        proposals = Proposals()
 
         def nothing(error: ModelError | BudgetExceeded) -> list[_GroupReply]:
             notes.append(f"{source}: the model gives no evidence, the groups' documents alone count: {error}")
             return []
 
-        for source in self.types:
-            some = lacks[: MOST_GROUPS[source]]
+        for source, sample in self._calls():
+            shown = material.get(source, {})
+            # Of a group without documents there is no sentence to choose.
+            some = [lack for lack in lacks if source != "sentences" or shown.get(lack.place)][: MOST_GROUPS[source]]
             of_groups = [GroupText()] * groups
-            reply = partial(self._reply, source, query, some, words)
-            for number, text, bad in unless_failing(reply, self.on_error, nothing, unpaid=True) if some else ():
-                if 1 <= number <= len(some) and text and not of_groups[some[number - 1].place]:
-                    of_groups[some[number - 1].place] = text
-                    notes.append(f"{some[number - 1].group}: {text.text}")
-                refused += bad
+            call = _Call(query, some, [shown.get(lack.place, ()) for lack in some])
+            reply = partial(self._replies, source, sample, call)
+            for one in unless_failing(reply, self.on_error, nothing, unpaid=True) if some else ():
+                known = 1 <= one.number <= len(some) and not of_groups[some[one.number - 1].place]
+                proposals += Proposals(one.made, one.usable if known else 0)
+                refused += one.refused
+                if known and one.text:
+                    of_groups[some[one.number - 1].place] = one.text
+                    notes.append(f"{some[one.number - 1].group}: {one.text.text}")
             texts.append(tuple(of_groups))
-        return ModelEvidence(tuple(texts), tuple(notes), tuple(refused))
+        return ModelEvidence(tuple(texts), tuple(notes), tuple(refused), proposals)
 
-    def _reply(
-        self, source: EvidenceType, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]]
-    ) -> list[_GroupReply]:
+    def _calls(self) -> Iterator[tuple[EvidenceType, int]]:
+        """Each call's type, and the number of the passage that it asks for, from 0."""
+        for source in self.types:
+            yield from ((source, sample) for sample in range(self.passages if source == "passage" else 1))
+
+    def _replies(self, source: EvidenceType, sample: int, call: _Call) -> list[_GroupReply]:
         """What the model says of each group."""
+        form = FORMS[source]
+        numbers = list(range(1, len(call.lacks) + 1))
         groups = [
-            _shown(source, number, lack.group.dimension, lack.group.label, words.get(lack.place, ()))
-            for number, lack in enumerate(lacks, start=1)
+            form.shown(number, lack.group.dimension, lack.group.label, texts)
+            for number, lack, texts in zip(numbers, call.lacks, call.shown, strict=True)
         ]
-        numbers = list(range(1, len(lacks) + 1))
-        template, variables = _call(source, groups)
-        variables["query"] = query_shown(query)
-        if source == "passage":
-            bounds = {"passages": one_for_each(NumberedPassage, "number", numbers)}
-            request = self.prompts.request(template, variables, narrowed=bounds)
-            return [_passage(one, query) for one in ask(self.model, request, GroupPassages)[0].passages]
-        bounds = {"groups": one_for_each(NumberedKeywords, "number", numbers)}
-        request = self.prompts.request(template, variables, narrowed=bounds)
-        return [_keywords(one, query) for one in ask(self.model, request, GroupKeywords)[0].groups]
+        bounds = {form.items: one_for_each(form.item, "number", numbers, **form.bounds(call))}
+        variables = {"query": query_shown(call.query), "groups": groups, **form.variables}
+        request = self.prompts.request(form.template, variables, narrowed=bounds)
+        if sample:
+            request = replace(request, temperature=SAMPLED, seed=sample)
+        reply, _ = ask(self.model, request, form.reply)
+        told = words_of(" ".join(text for _, text in request.messages))
+        call = replace(call, told=told, keys=prompt_keys(replace(request, reply=form.reply)))
+        return [form.read(one, call) for one in getattr(reply, form.items)]
 
 
-def _passage(one: NumberedPassage, query: str) -> _GroupReply:
+# --- what becomes of a reply ----------------------------------------------------------------------------------------
+
+
+def _keywords(one: NumberedKeywords, call: _Call) -> _GroupReply:
+    names = [lack.group.dimension for lack in call.lacks]
+    sifted = sift(one.keywords, call.query, (), call.keys | words_of(" ".join(names)))
+    text = f"{call.query} {', '.join(sifted.usable)}" if sifted.usable else ""
+    refused = (*sifted.refused, *(f"{word}: the query's own words" for word in sifted.repeated))
+    found = GroupText(text, as_terms(sifted.usable))
+    return _GroupReply(one.number, found, len(one.keywords), len(sifted.usable), refused)
+
+
+def _passage(one: NumberedPassage, call: _Call) -> _GroupReply:
     text = " ".join(visible(one.passage).split())[:LONGEST_PASSAGE]
-    # What only repeats the query is no evidence of a group.
-    new = words_of(text) - words_of(query)
-    return one.number, GroupText(text, as_terms(_WORD.findall(text))) if new else GroupText(), ()
+    words = words_of(text)
+    if not words:
+        return _GroupReply(one.number, GroupText(), 0, 0)
+    # What only repeats the query, the name of the group or what was asked is no evidence of a group.
+    if words <= call.told | STOP_WORDS:
+        return _GroupReply(one.number, GroupText(), 1, 0, (f"{text}: {ECHO}",))
+    return _GroupReply(one.number, _of_text(text), 1, 1)
 
 
-def _keywords(one: NumberedKeywords, query: str) -> _GroupReply:
-    sifted = sift(one.keywords, query, ())
-    text = f"{query} {', '.join(sifted.usable)}" if sifted.usable else ""
-    return one.number, GroupText(text, as_terms(sifted.usable)), sifted.refused
+def _sentences(one: NumberedSentences, call: _Call) -> _GroupReply:
+    texts = call.shown[one.number - 1] if 1 <= one.number <= len(call.shown) else ()
+    chosen = [number for number in dict.fromkeys(one.sentences) if 1 <= number <= len(texts)][:MOST_SENTENCES]
+    found = _of_text(" ".join(texts[number - 1] for number in chosen))
+    refused = tuple(f"{number}: no sentence that was shown" for number in one.sentences if number not in chosen)
+    return _GroupReply(one.number, found, len(one.sentences), len(chosen), refused)
 
 
-def _shown(source: EvidenceType, number: int, dimension: str, label: str, words: Iterable[str]) -> dict[str, object]:
-    """A group as the model is shown it."""
-    group: dict[str, object] = {"number": number, "dimension": visible(dimension), "group": visible(label)}
-    if source == "grounded":
-        group["words_of_its_documents"] = [visible(word) for word in words][:SHOWN_WORDS]
-    return group
+def _of_text(text: str) -> GroupText:
+    return GroupText(text, as_terms(_WORD.findall(text)))
 
 
-def _call(source: EvidenceType, groups: Sequence[object]) -> tuple[str, dict[str, Any]]:
-    """The template of this type of evidence, and its variables besides the query."""
-    grounded = {"grounded": True} if source == "grounded" else {}
-    return PASSAGES if source == "passage" else KEYWORDS, {"groups": groups, **grounded}
+# --- what is asked --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a type of evidence is asked for: the `template`, its `reply`, in whose list `items` each group has an `item`.
+
+    `key` is what the group's own texts are called in the prompt, "" where none are shown; `read` says what becomes of
+    an item; `variables` are the template's besides query and groups.
+    """
+
+    template: str
+    reply: type[Reply]
+    items: str
+    item: type[Reply]
+    read: Callable[[Any, _Call], _GroupReply]
+    key: str = ""
+    variables: Mapping[str, object] = field(default_factory=dict)
+
+    def shown(self, number: int, dimension: str, label: str, texts: Sequence[str]) -> dict[str, object]:
+        """A group as the model is shown it."""
+        group: dict[str, object] = {"number": number, "dimension": visible(dimension), "group": visible(label)}
+        if self.item is NumberedSentences:
+            group[self.key] = [{"sentence": place, "text": visible(text)} for place, text in enumerate(texts, start=1)]
+        elif self.key:
+            group[self.key] = [visible(word) for word in texts][:SHOWN_WORDS]
+        return group
+
+    def bounds(self, call: _Call) -> dict[str, Any]:
+        """The schemas of an item's fields that depend on what is shown."""
+        if self.item is not NumberedSentences:
+            return {}
+        of_each = one_of(list(range(1, max(map(len, call.shown)) + 1)))
+        return {"sentences": {"type": "array", "items": of_each, "maxItems": MOST_SENTENCES}}
+
+
+_WORDS = (KEYWORDS, GroupKeywords, "groups", NumberedKeywords, _keywords)
+FORMS: Mapping[EvidenceType, Form] = {
+    "llm": Form(*_WORDS),
+    "grounded": Form(*_WORDS, key="words_of_its_documents", variables={"grounded": True}),
+    "passage": Form(PASSAGES, GroupPassages, "passages", NumberedPassage, _passage),
+    "sentences": Form(SENTENCES, GroupSentences, "groups", NumberedSentences, _sentences, key="sentences"),
+}
 
 
 def as_terms(words: Iterable[str]) -> tuple[Term, ...]:
@@ -186,14 +306,16 @@ def as_terms(words: Iterable[str]) -> tuple[Term, ...]:
     return tuple(Term(word, count / counts.total()) for word, count in counts.items())
 
 
-def worst_case(types: Iterable[EvidenceType], case: Case) -> Iterator[Calls]:
-    """A call for each query and type, about as many groups as one call may be."""
+def worst_case(types: Iterable[EvidenceType], passages: int, case: Case) -> Iterator[Calls]:
+    """A call for each query and type, and for each of its `passages`, about as many groups as one call may be."""
     for source in types:
-        group = _shown(source, 10, *case.group, [STAND_IN] * SHOWN_WORDS)
-        template, variables = _call(source, [group] * MOST_GROUPS[source])
-        yield case.calls(template, **variables)
+        form = FORMS[source]
+        longest = [LETTER * LONGEST_SENTENCE] * SHOWN_SENTENCES if source == "sentences" else [STAND_IN] * SHOWN_WORDS
+        groups = [form.shown(10, *case.group, longest)] * MOST_GROUPS[source]
+        times = passages if source == "passage" else 1
+        yield case.calls(form.template, times, groups=groups, **form.variables)
 
 
 def templates_of(types: Iterable[EvidenceType]) -> tuple[str, ...]:
     """The templates of these types, each once."""
-    return tuple(dict.fromkeys(_call(source, ())[0] for source in types))
+    return tuple(dict.fromkeys(FORMS[source].template for source in types))

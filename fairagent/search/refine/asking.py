@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,11 +14,11 @@ from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import STAND_IN, Calls, Case
-from fairagent.llm.reply import list_within, text_like, text_within
+from fairagent.llm.reply import list_within, schema_of, text_like, text_within
 from fairagent.llm.request import Message
 from fairagent.search.refine.feedback import Refiner, RefineState
 from fairagent.settings import Part, Settings
-from fairagent.types import Refinement, Term
+from fairagent.types import Proposals, Refinement, Term
 from fairagent.types.clean import query_shown, visible
 
 MOST_KEYWORDS = 12
@@ -27,12 +27,15 @@ LONGEST_PLAN = 1000
 """Characters of the thoughts before keywords, where a server holds bounds."""
 SHOWN_OF_REFUSED = 40
 """Characters of a refused keyword in the trace."""
+OF_PROMPT = "a word of the prompt itself"
+"""Why a keyword is refused that a model has copied from the keys of what it was shown."""
 MOST_SHOWN = 20
 """Topic words of the current query that the model sees, the heaviest first."""
 
 _ADDRESS = re.compile(r"://|@|\bwww\.|\w\.[a-z]{2,}\b", re.IGNORECASE)
 _OPERATOR = re.compile(r'["^~*?:\\|<>(){}\[\]]|&&|(?:^|\s)[-+!]|\b(?:AND|OR|NOT)\b')
 _WORD = re.compile(r"\w+")
+_JSON_KEY = re.compile(r'(?<!\\)"(\w+)"\s*:')
 
 # Of any script: what is excluded are marks at the beginning (so no dots of a pattern), operators of queries, and what
 # ends a JSON string.
@@ -73,13 +76,14 @@ class Sifted:
     refused: tuple[str, ...]
 
 
-def sift(proposed: Sequence[str], query: str, known: Iterable[str]) -> Sifted:
+def sift(proposed: Sequence[str], query: str, known: Iterable[str], keys: Set[str] = frozenset()) -> Sifted:
     """The proposed keywords that are fit to be searched for and new, at most 12.
 
     Zero-width, bidirectional and control characters are taken out, white space is made single, quotes around a keyword
-    are dropped. Refused are: several lines; more than 80 characters; web and mail addresses; query operators; and what
-    comes after the 12th. Repeated are the `known` ones (case does not count) and those that only repeat words of
-    `query`. What is empty or comes twice is left out without a word.
+    are dropped. Refused are: several lines; more than 80 characters; web and mail addresses; query operators; words of
+    the prompt's own `keys`, which small models copy; and what comes after the 12th. Repeated are the `known` ones (case
+    does not count) and those that only repeat words of `query`. What is empty or comes twice is left out without a
+    word.
 
     >>> sifted = sift(["Barrister", "barrister", "lawyers", "see x.org", "a OR b", "judge"], "lawyers", ["Judge"])
     >>> sifted.usable, sifted.repeated
@@ -103,6 +107,8 @@ def sift(proposed: Sequence[str], query: str, known: Iterable[str]) -> Sifted:
         shown = line if len(line) <= SHOWN_OF_REFUSED else f"{line[:SHOWN_OF_REFUSED]} ..."
         if error := _error(keyword):
             refused.append(f"{shown}: {error}")
+        elif words_of(keyword) <= keys - query_words:
+            refused.append(f"{shown}: {OF_PROMPT}")
         elif key in taken or words_of(keyword) <= query_words:
             repeated.append(shown)
         elif len(usable) == MOST_KEYWORDS:
@@ -117,6 +123,22 @@ def sift(proposed: Sequence[str], query: str, known: Iterable[str]) -> Sifted:
 def words_of(text: str) -> frozenset[str]:
     """The distinct words of a text, in one writing."""
     return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def prompt_keys(request: ModelRequest) -> frozenset[str]:
+    r"""The words of the keys of the JSON that a prompt shows and of the reply that it asks for.
+
+    >>> class Answer(Reply):
+    ...     keywords: list[str]
+    >>> asked = ModelRequest((("user", '{"tried_before": ["she"], "group": "a\\"b\\": c"}'),), Answer)
+    >>> sorted(prompt_keys(asked))
+    ['before', 'group', 'keywords', 'tried']
+    """
+    keys = {key for _, text in request.messages for key in _JSON_KEY.findall(text)}
+    schema = schema_of(request.reply) if request.reply else {}
+    for part in (schema, *schema.get("$defs", {}).values()):
+        keys |= part.get("properties", {}).keys()
+    return words_of(" ".join(keys).replace("_", " "))
 
 
 def _error(keyword: str) -> str:
@@ -184,12 +206,13 @@ class AskingRefiner(ABC):
 
         def instead(error: ModelError | BudgetExceeded) -> Refinement:
             note = f"{ERRORS.get(type(error), '')}{error}"
-            refused = error.refused if isinstance(error, _NoneUsable) else ()
+            refused, made = (error.refused, error.proposals) if isinstance(error, _NoneUsable) else ((), Proposals())
             if self.on_error == "keep" or self.otherwise is None:
-                return Refinement((), self.kind, note, error.usage, refused)
+                return Refinement((), self.kind, note, error.usage, refused, made)
             other = self.otherwise.refine(state)
             notes = [f"{note}; {other.source} proposes instead of {self.kind}", *filter(None, [other.note])]
-            return replace(other, note="; ".join(notes), usage=error.usage + other.usage, refused=refused)
+            usage = error.usage + other.usage
+            return replace(other, note="; ".join(notes), usage=usage, refused=refused, proposals=made)
 
         return unless_failing(lambda: self._proposed(state), self.on_error, instead)
 
@@ -197,27 +220,31 @@ class AskingRefiner(ABC):
         """What the model proposes; ReplyInvalid where it proposes something, and none of it is a keyword."""
         head = self.prompts[self.template].head
         request = ModelRequest(self.messages(state), max_tokens=head.max_tokens, prompt=self.template)
-        reply, usage = ask(self.model, request, REPLIES[head.reply])
+        form = REPLIES[head.reply]
+        reply, usage = ask(self.model, request, form)
+        keys = prompt_keys(replace(request, reply=form)) | words_of(state.group.dimension)
         # A topic word of little weight may be named again, which raises its weight; what was added in full may not.
         known = [term.text for term in state.current.terms if term.weight >= self.keyword_weight]
-        sifted = sift(reply.keywords, state.query.text, [*state.tried, *known])
+        sifted = sift(reply.keywords, state.query.text, [*state.tried, *known], keys)
         count = len(reply.keywords)
+        proposals = Proposals(count, len(sifted.usable))
         if count and not sifted.usable and not sifted.repeated:
             error = _NoneUsable(f"none of the model's {count} keywords is usable")
-            error.usage, error.refused = usage, sifted.refused
+            error.usage, error.refused, error.proposals = usage, sifted.refused, proposals
             raise error
         note = f"repeated: none of the model's {count} keywords is new" if count else "the model proposes no keyword"
         # All together weigh no more than `drift` times the words of the user's query.
         most = self.drift * max(len(words_of(state.query.text)), 1) / max(len(sifted.usable), 1)
         terms = tuple(Term(word, min(self.keyword_weight, most)) for word in sifted.usable)
         refused = (*sifted.refused, *(f"{word}: nothing new" for word in sifted.repeated))
-        return Refinement(terms, self.kind, "" if terms else note, usage, refused)
+        return Refinement(terms, self.kind, "" if terms else note, usage, refused, proposals)
 
 
 class _NoneUsable(ReplyInvalid):
-    """The reply has the required form, and no keyword in it; `refused` says why."""
+    """The reply has the required form, and none of its `proposals` is a keyword; `refused` says why."""
 
     refused: tuple[str, ...] = ()
+    proposals: Proposals = Proposals()
 
 
 ERRORS: dict[type[Exception], str] = {
