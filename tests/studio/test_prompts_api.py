@@ -76,6 +76,17 @@ def test_the_templates_are_those_that_are_shipped(trying: Studio, own: Path) -> 
     assert of["answer"]["reads"]
 
 
+def test_a_template_that_asks_as_a_paper_does_is_shown_and_checked(trying: Studio) -> None:
+    id = "paper_fairness_filter"
+    found = get(trying, f"/api/prompts/{id}")
+    assert [one["name"] for one in found["versions"]] == ["shipped"]
+    text = found["versions"][0]["template"]
+    assert text == (shipped_folder() / "papers" / f"{id}.j2").read_text(encoding="utf-8")
+    checked = post(trying, "check", id=id, template=text)
+    assert checked["faults"] == []
+    assert [message["role"] for message in checked["messages"]] == ["user"]
+
+
 def test_a_template_has_its_versions_and_its_variables_explained(trying: Studio) -> None:
     found = get(trying, f"/api/prompts/{ID}")
     assert [one["name"] for one in found["versions"]] == ["shipped", *variants()]
