@@ -92,7 +92,10 @@ def trained_model(path: Path) -> Path:
     folder = run_folder(file)
     record = _read_record(folder)
     if record is None:
-        raise BackendUnavailable(f"{path} is not trained: there is no finished training at {folder}")
+        raise BackendUnavailable(
+            f"{path} is not trained: there is no finished training at {folder}; `fairagent fairft run`, with the "
+            "experiment's file, trains it"
+        )
     if not _same_settings(record, file):
         raise UsageError(
             f"{folder} holds a training of other settings than {path} has; train that with "
