@@ -23,6 +23,7 @@ from fairagent.papers.rivals.adaptive import (
     AdaptiveReranker,
     CollectionGroups,
     GroupPolicy,
+    SimilarityScorer,
     Where,
 )
 from fairagent.retrieve.site import Site
@@ -415,6 +416,26 @@ def test_an_encoder_scores_query_and_document(monkeypatch: pytest.MonkeyPatch) -
     # "who" has 3 letters, "title of m1 text of m1" 22: 3 * 22 + 1.
     found = place.settings.rerank.build(place).rerank(made_pool(place))
     assert found.scores.tolist() == [67.0] * 4
+
+
+def test_a_text_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+
+    class Noting(Lengths):
+        def documents(self, texts: Sequence[str]) -> FloatArray:
+            encoded.extend(texts)
+            return super().documents(texts)
+
+    scorer = SimilarityScorer(Noting())
+    assert scorer.score("ab", ["x", "yyy", "x"]).tolist() == [3, 7, 3]
+    assert scorer.score("abc", ["yyy", "zz"]).tolist() == [10, 7]
+    assert encoded == ["x", "yyy", "zz"]
+    assert scorer.score("abc", []).tolist() == []
+    # Where there are too many, what was kept is forgotten.
+    monkeypatch.setattr(adaptive, "KEPT", 3)
+    assert scorer.score("ab", ["w", "x"]).tolist() == [3, 3]
+    assert scorer.score("ab", ["x", "yyy"]).tolist() == [3, 7]
+    assert encoded == ["x", "yyy", "zz", "w", "x", "yyy"]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from fairagent.extend import (
     LOG2_MAX2,
     Collection,
     Discount,
+    Embeddings,
     Encoder,
     FloatArray,
     PairScorer,
@@ -68,6 +69,8 @@ GroupsOf = Callable[[Query, Sequence[str]], tuple[FloatArray, ...]]
 
 SIMILARITY = "similarity:"
 """How a scorer is named that is an encoder."""
+KEPT = 4096
+"""Texts whose vectors a scorer keeps."""
 
 
 class CorpusGraph(Protocol):
@@ -220,9 +223,13 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class SimilarityScorer:
-    """The inner product of an encoder's vectors of the query and of each text, made when they are asked for."""
+    """The inner product of an encoder's vectors of the query and of each text, made when they are asked for.
+
+    Those of the last `KEPT` texts or so are kept, for other policies on the same query. Threads may share it.
+    """
 
     encoder: Encoder
+    _kept: dict[str, Embeddings] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -231,7 +238,16 @@ class SimilarityScorer:
 
     def score(self, query: str, texts: Sequence[str]) -> FloatArray:
         """The products, (n,)."""
-        return np.asarray(self.encoder.documents(texts) @ self.encoder.queries([query])[0], dtype=np.float64)
+        if not texts:
+            return np.zeros(0)
+        found = {text: self._kept.get(text) for text in texts}
+        missing = [text for text, vector in found.items() if vector is None]
+        made = dict(zip(missing, self.encoder.documents(missing), strict=True)) if missing else {}
+        if len(self._kept) + len(made) > KEPT:
+            self._kept.clear()
+        self._kept.update(made)
+        vectors = np.array([made[text] if found[text] is None else found[text] for text in texts])
+        return np.asarray(vectors @ self.encoder.queries([query])[0], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +321,10 @@ class AdaptiveConfig(Part):
 
     def _scorer(self, site: Site) -> PairScorer:
         if self.scorer.startswith(SIMILARITY):
-            return SimilarityScorer(encoder(site, self.scorer.removeprefix(SIMILARITY)))
+            name = self.scorer.removeprefix(SIMILARITY)
+            opened = encoder(site, name)
+            scorer: PairScorer = site.memo.get(("similarity", name), lambda: SimilarityScorer(opened))
+            return scorer
         return pair_scorer(site, self.scorer)
 
     def build(self, site: Site) -> AdaptiveReranker:
