@@ -39,6 +39,8 @@ PROJECT = HERE.parents[1]
 RUNS = Path("runs/papers")
 SPLIT = PROJECT / "evaluations" / "debias" / "split"
 STEREOSET = PROJECT.parent / "shared" / "data" / "stereoset"
+PORT = 8719
+"""Always the same one: cached replies belong to a server's address."""
 LEFT = 7
 
 
@@ -76,7 +78,7 @@ def served(wanted: bool, threads: int) -> Iterator[dict[str, str]]:
     if not wanted or model is None:
         yield environment
         return
-    with LocalServer(model, context=SERVED["context"], threads=threads) as server:
+    with LocalServer(model, PORT, SERVED["context"], threads) as server:
         yield {**environment, "OPENAI_BASE_URL": server.url}
 
 
