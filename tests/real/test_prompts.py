@@ -156,11 +156,11 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
     assert found["usage"]["calls"] >= record.replies > 0
 
 
-@pytest.mark.parametrize("evidence", ["grounded", "sentences"])
+@pytest.mark.parametrize("evidence", ["grounded"])
 @pytest.mark.usefixtures("booked")
 def test_evidence_that_is_usable(evidence: str, options: list[str], record: Record) -> None:
-    found = printed("search", "lawyer", *options, *_set(EVIDENCE % evidence), "--trace")
-    refined = next(step for step in found["trace"]["steps"] if step["source"] == "refine")
+    found = printed("search", "lawyer", *options, *_set(EVIDENCE % evidence))
+    refined = next(step for step in found["steps"] if step["source"] == "refine")
     assert record.faults == []
     assert refined["proposed"] >= refined["usable"] > 0
 
