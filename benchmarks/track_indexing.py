@@ -5,15 +5,14 @@
 Prints seconds, documents a second, bytes and peak memory of indexing, of a first and a second load of the collection,
 and of reading all dimensions for `fairagent evaluate-run`, and what that makes for the track's 6.46 million articles.
 The parts of indexing are those of `fairagent index`, and an ANN index, which it makes of more than 200,000 articles.
-Articles have the length of the real ones (480 words in the mean, log-normal) and words by Zipf's law. CPU seconds are
-those of all processes: compare them where other programs run beside it. Each part runs in a process of its own, so that
-its peak memory is its own: with the mapped files that it has read, and without ("of its own").
+The articles are those of made_up_track.py. CPU seconds are those of all processes: compare them where other programs
+run beside it. Each part runs in a process of its own, so that its peak memory is its own: with the mapped files that it
+has read, and without ("of its own").
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import resource
 import subprocess
@@ -21,79 +20,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from made_up_track import CORPUS, METADATA, write_track
 
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.load import load_track
-from fairagent.measures.trec_fair import RULES_2022
 from fairagent.retrieve.site import Site
 from fairagent.search.pipeline import open_site
 
-ARTICLES, LINES = 6_475_537, 6_460_238
-"""The corpus and the metadata of 2022."""
-WORDS, COMMON = 5_000_000, 20_000
-SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "ol")]
-NAMES = ("trec_corpus_20220301_plain.json.gz", "trec_2022_articles_discrete.json.gz", "trec_2022_eval_reldocs.jsonl")
-
-
-def word(rank: int) -> str:
-    """A word for each rank, the frequent ones short."""
-    number, parts = rank + 1, []
-    while number:
-        number, place = divmod(number, len(SYLLABLES))
-        parts.append(SYLLABLES[place])
-    return "".join(parts)
-
-
-def texts(rng: np.random.Generator, documents: int) -> Iterator[str]:
-    ranks = np.arange(1, WORDS + 1)
-    # Zipf's law for the frequent words, twice as steep beyond: the vocabulary then grows as that of real text does.
-    cumulative = np.cumsum(1 / (ranks + 2.7) / np.maximum(1.0, ranks / COMMON) ** 0.75)
-    lengths = rng.lognormal(np.log(300), 0.97, documents).astype(int) + 5
-    for length in lengths.tolist():
-        drawn = cumulative.searchsorted(rng.random(length) * cumulative[-1])
-        yield " ".join(map(word, drawn.tolist()))
-
-
-def page(rng: np.random.Generator, id: int) -> dict[str, object]:
-    labels = {rule.dimension.name: rule.dimension.labels for rule in RULES_2022}
-    regions = [label for label in labels["sub-geo"][1:] if label != "Oceania"]
-    person = rng.random() < 0.3
-    picked = {name: labels[name][rng.integers(len(labels[name]))] for name in ("alpha", "age", "pop", "langs")}
-    return {
-        "page_id": id,
-        "pred_qual": rng.random(),
-        "qual_cat": ("Stub", "Start", "C", "B", "GA", "FA")[rng.integers(6)],
-        "page_countries": [],
-        "page_subcont_regions": [regions[place] for place in rng.integers(len(regions), size=rng.integers(3))],
-        "source_countries": {},
-        "source_subcont_regions": {regions[rng.integers(len(regions))]: int(rng.integers(1, 30)), "UNK": 3},
-        "gender": [("male", "female")[rng.integers(2)]] if person else [],
-        "occupations": [labels["occ"][rng.integers(1, 33)]] if person else [],
-        "years": [1901],
-        "num_sitelinks": 3,
-        "first_letter_category": picked["alpha"],
-        "creation_date_category": picked["age"],
-        "relative_pageviews_category": picked["pop"],
-        "num_sitelinks_category": picked["langs"],
-    }
+ARTICLES = 6_475_537
+"""The articles of the corpus of 2022."""
 
 
 def make(folder: Path, documents: int) -> dict[str, float]:
-    rng = np.random.default_rng(1)
-    ids = (np.arange(documents) * 11 + 12).tolist()
-    corpus, metadata, topics = (folder / name for name in NAMES)
-    with gzip.open(corpus, "wt", compresslevel=3, encoding="utf-8") as file:
-        for id, text in zip(ids, texts(rng, documents), strict=True):
-            title = " ".join(text.split(" ", 3)[:3])
-            line = {"id": id, "title": title, "url": f"https://en.wikipedia.org/wiki/{id}", "plain": text}
-            file.write(json.dumps(line) + "\n")
-    with gzip.open(metadata, "wt", compresslevel=3, encoding="utf-8") as file:
-        file.writelines(json.dumps(page(rng, id)) + "\n" for id in ids)
-    topics.write_text(json.dumps({"id": 101, "title": "made up", "rel_docs": ids[:500]}) + "\n", encoding="utf-8")
+    write_track(folder, documents)
     return {}
 
 
@@ -147,7 +89,7 @@ def load(folder: Path, documents: int) -> dict[str, float]:
 
 def pages(folder: Path, documents: int) -> dict[str, float]:
     start = time.perf_counter()
-    read_metadata(folder / NAMES[1])
+    read_metadata(folder / METADATA[2022])
     return {"seconds": time.perf_counter() - start}
 
 
@@ -194,7 +136,7 @@ def main() -> None:
             command += ["--documents", str(chosen.documents)]
             report(part, json.loads(subprocess.check_output(command)), chosen.documents)
             if part == "make":
-                print("corpus, gz      " + scaled((folder / NAMES[0]).stat().st_size / 1e6, chosen.documents, "MB"))
+                print("corpus, gz      " + scaled((folder / CORPUS[2022]).stat().st_size / 1e6, chosen.documents, "MB"))
 
 
 def report(part: str, found: dict[str, float], documents: int) -> None:

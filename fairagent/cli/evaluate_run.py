@@ -87,7 +87,7 @@ def evaluate_run(
     With --collection: an experiment of which the runs are the systems, under the names of their files, with the same
     measures, tests and page as `fairagent evaluate`. A topic that a run lacks has an empty ranking there.
 
-    With --data and --task: the official measures for one run. Without --dimension or --subset: all that the track
+    With --data and --task: the official measures of each run. Without --dimension or --subset: all that the track
     reports, which is every dimension alone, its subsets, and all together. Means are over the topics that the run has,
     as the track takes them: the topics it lacks are named. Needs the metadata and the topics with relevant pages, not
     the corpus. Rankings longer than the track takes (500 pages, in 2021 1000) need --n.
@@ -108,35 +108,37 @@ def evaluate_run(
             "name what to judge by: --collection FILE, or --data FOLDER and --task for the track's measures"
         )
     _refuse({"--measure": measure, "--baseline": baseline, "--run": run}, "--data")
-    if len(runs) > 1:
-        raise UsageError(f"the track's report is of one run, not {len(runs)}; --collection compares several")
     year: Year = 2021 if track == "trec-fair-2021" else 2022
     of_task: Task = 1 if task == 1 else 2
     chosen = _chosen(year, dimensions, subset)
     files = find_track_files(data, year, split or "eval", corpus=False)
     relevant = read_relevant_pages(files.topics)
-    # First: a fault of the run shall not take the minutes that millions of pages do.
-    rankings = read_run(runs[0], year, of_task, relevant.qrels, repeated or "error")
-    check_length(rankings, year, of_task, n)
+    # First: a fault of a run shall not take the minutes that millions of pages do.
+    read = [read_run(path, year, of_task, relevant.qrels, repeated or "error") for path in runs]
+    for rankings in read:
+        check_length(rankings, year, of_task, n)
     with progress_bar() as bar:
         reading = bar.add_task("reading metadata", total=None)
         metadata = read_metadata(files.metadata, year, lambda lines: bar.update(reading, completed=lines))
     first = TrackEvaluator(year, of_task, next(iter(chosen.values())), metadata.pages, relevant.qrels, n)
-    evaluations = {name: first.over(names).evaluate(rankings) for name, names in chosen.items()}
-    if not any(evaluation.rows for evaluation in evaluations.values()):
-        reasons = "; ".join(f"topic {topic}: {why}" for topic, why in first.left_out.items())
-        raise DataError(f"run {rankings.name!r}: none of its topics has a target ({reasons})")
+    evaluators = {name: first.over(names) for name, names in chosen.items()}
     notes = [*relevant.notes, *metadata.notes, *first.notes]
+    records, lines = list[dict[str, object]](), list[str]()
+    for rankings in read:
+        evaluations = {name: evaluator.evaluate(rankings) for name, evaluator in evaluators.items()}
+        if not any(evaluation.rows for evaluation in evaluations.values()):
+            reasons = "; ".join(f"topic {topic}: {why}" for topic, why in first.left_out.items())
+            raise DataError(f"run {rankings.name!r}: none of its topics has a target ({reasons})")
+        about = {"run": rankings.name, "track": str(first).split(", ")[0], "task": task}
+        records.append({**about, "evaluations": [_record(name, one, of_task) for name, one in evaluations.items()]})
+        title = f"{rankings.name}: TREC Fair {year}, Task {task}, {split or 'eval'}"
+        lines += [*([""] if lines else []), *_text(title, of_task, evaluations)]
+        for name, evaluation in evaluations.items() if per_topic else ():
+            lines += ["", name, *_topics(of_task, evaluation)]
     if as_json:
-        record = {"run": rankings.name, "track": str(first).split(", ")[0], "task": task}
-        records = [_record(name, one, of_task) for name, one in evaluations.items()]
-        echo(to_json({**record, "evaluations": records, "notes": notes}))
-        return
-    title = f"{rankings.name}: TREC Fair {year}, Task {task}, {split or 'eval'}"
-    lines = list(_text(title, of_task, evaluations))
-    for name, evaluation in evaluations.items() if per_topic else ():
-        lines += ["", name, *_topics(of_task, evaluation)]
-    echo("\n".join([*lines, *(f"note: {note}" for note in notes)]))
+        echo(to_json({**(records[0] if len(records) == 1 else {"runs": records}), "notes": notes}))
+    else:
+        echo("\n".join([*lines, *(f"note: {note}" for note in notes)]))
 
 
 def _refuse(options: Mapping[str, object], other: str) -> None:

@@ -20,14 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.extend import DataError, FloatArray, Pool, Ranking, Site, UsageError, min_max, ordered, parse_discount
+from fairagent.extend import (
+    DataError,
+    FloatArray,
+    Pool,
+    Ranking,
+    Reranker,
+    Site,
+    UsageError,
+    min_max,
+    ordered,
+    parse_discount,
+)
 from fairagent.papers.rivals.training import (
-    CrossFitted,
+    LearningPart,
     ProtectedGroup,
     ProtectedPart,
-    cross_fitted,
     most_lacking,
-    training_pools,
 )
 
 
@@ -204,8 +213,8 @@ class DELTRReranker:
         return ordered(pool.ranking.ids, scores, pool.n)
 
 
-class DELTRConfig(ProtectedPart):
-    """DELTR, fitted to the collection's judged topics: each topic is re-ranked by what the other folds taught."""
+class DELTRConfig(LearningPart, ProtectedPart):
+    """DELTR, fitted to judged topics: those of `train`, or in five folds the collection's own."""
 
     kind: Literal["deltr"] = "deltr"
     gamma: float = Field(1.0, ge=0)
@@ -214,12 +223,12 @@ class DELTRConfig(ProtectedPart):
     iterations: int = Field(3000, ge=1)
     """Steps of gradient descent. More fit the training topics more closely, and take longer."""
 
-    def build(self, site: Site) -> CrossFitted:
+    def build(self, site: Site) -> Reranker:
         """The re-ranker; it is fitted now.
 
         DataError where there are too few judged topics, or no group is named and none ever lacks exposure.
         """
-        named, discount = self.place(site), parse_discount(site.settings.discount)
+        named, discount, qrels = self.place(site), parse_discount(site.settings.discount), self.taught_by(site).qrels
 
         def fit(pools: Mapping[str, Pool]) -> DELTRReranker:
             group = named
@@ -230,7 +239,7 @@ class DELTRConfig(ProtectedPart):
                     wanted = "name one with `group: {...}`"
                     raise DataError(f"DELTR: no group lacks exposure in any training topic; {wanted}")
                 group = min(lacking, key=lambda place: (-lacking[place], place))
-            queries = [judged_query(pool, site.collection.qrels[topic], group) for topic, pool in pools.items()]
+            queries = [judged_query(pool, qrels[topic], group) for topic, pool in pools.items()]
             return DELTRReranker(fit_deltr(queries, self.gamma, self.iterations, seed=site.seed), group)
 
-        return cross_fitted(training_pools(site), fit, site.seed)
+        return self.fitted(site, fit)

@@ -16,10 +16,10 @@ from fairagent.extend import (
     BUNDLED,
     DataError,
     FloatArray,
-    Part,
     Pool,
     Progress,
     Ranking,
+    Reranker,
     Site,
     UsageError,
     check_vectors,
@@ -29,7 +29,7 @@ from fairagent.extend import (
     prepare_index,
     prepare_vectors,
 )
-from fairagent.papers.rivals.training import CrossFitted, cross_fitted, training_pools
+from fairagent.papers.rivals.training import LearningPart
 
 Direction = Literal["kl", "kl-reverse"]
 """kl: KL(exposure || target); kl-reverse: KL(target || exposure), infinite where a group of the target gets nothing."""
@@ -185,8 +185,8 @@ class DLFReranker:
         return ordered(pool.ranking.ids, scores, pool.n)
 
 
-class DLFConfig(Part):
-    """DLF on the texts' embeddings, fitted to the collection's judged topics as `deltr` is."""
+class DLFConfig(LearningPart):
+    """DLF on the texts' embeddings, fitted to judged topics as `deltr` is."""
 
     of_groups: ClassVar[bool] = True
     kind: Literal["dlf"] = "dlf"
@@ -199,7 +199,8 @@ class DLFConfig(Part):
     """The embedding model whose vectors the model learns from, named as for `engine: dense`."""
 
     def check(self, site: Site) -> None:
-        """Raise what is wrong with the embeddings."""
+        """Raise what is wrong with the embeddings, or with what is learned from."""
+        super().check(site)
         check_vectors(site, self.encoder)
 
     def prepare(self, site: Site, progress: Progress) -> None:
@@ -207,7 +208,7 @@ class DLFConfig(Part):
         prepare_index(site, progress)
         prepare_vectors(site, self.encoder, progress)
 
-    def build(self, site: Site) -> CrossFitted:
+    def build(self, site: Site) -> Reranker:
         """The re-ranker; it is fitted now. DataError where there are too few judged topics."""
         source = open_vectors(site, self.encoder)
 
@@ -218,4 +219,4 @@ class DLFConfig(Part):
             model = fit_dlf(tuple(pools.values()), embeddings, self.hidden, seed=site.seed)
             return DLFReranker(model, embeddings, self.alpha)
 
-        return cross_fitted(training_pools(site), fit, site.seed)
+        return self.fitted(site, fit)

@@ -2,14 +2,16 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from fairagent.extend import (
+    Collection,
     DataError,
     Discount,
     ExposureMeter,
@@ -23,6 +25,8 @@ from fairagent.extend import (
     dimensions_of,
     group_exposure,
     known_part,
+    listed,
+    load_collection,
     most_underexposed,
     pool_of,
 )
@@ -56,6 +60,54 @@ def cross_fitted(pools: Mapping[str, Pool], fit: Callable[[Mapping[str, Pool]], 
             raise DataError(f"{len(pools)} topics are too few to learn from some and to be judged on the others")
         rerankers.append(fit(others))
     return CrossFitted(tuple(rerankers), seed)
+
+
+class LearningPart(Part):
+    """A re-ranker that is fitted to judged topics: other ones (`train`), or in five folds the collection's own."""
+
+    train: str = ""
+    """The settings file of a collection of the same documents whose judged topics are learned from, e.g. the track's
+    training topics; a run remembers this file, not those it names. Empty: the collection's own topics, each re-ranked
+    by what the other folds taught."""
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """The collection that is learned from."""
+        return {"train": Path(self.train)} if self.train else {}
+
+    def relative_to(self, folder: Path) -> Self:
+        """With the collection's file from anywhere."""
+        return self.model_copy(update={"train": str((folder / self.train).absolute())}) if self.train else self
+
+    def check(self, site: Site) -> None:
+        """Raise what is wrong with the collection that is learned from."""
+        super().check(site)
+        self.taught_by(site)
+
+    def taught_by(self, site: Site) -> Collection:
+        """The collection whose judged topics are learned from.
+
+        Raises what loading it raises, DataError where its documents are others, or a topic of it is to be re-ranked.
+        """
+        if not self.train:
+            return site.collection
+        other: Collection = site.memo.get(("collection", self.train), lambda: load_collection(self.train))
+        if other.fingerprint() != site.collection.fingerprint():
+            raise DataError(f"{self.kind}: {self.train} has other documents than {site.collection.name!r}")
+        if both := sorted(other.topics.keys() & site.collection.topics.keys()):
+            raise DataError(
+                f"{self.kind}: topics of {self.train} would be re-ranked by what they taught: {listed(both)}"
+            )
+        return other
+
+    def fitted(self, site: Site, fit: Callable[[Mapping[str, Pool]], Reranker]) -> Reranker:
+        """What `fit` makes of the training pools; DataError where there are too few, and what `taught_by` raises."""
+        pools = training_pools(replace(site, collection=self.taught_by(site)))
+        if not self.train:
+            return cross_fitted(pools, fit, site.seed)
+        if not pools:
+            raise DataError(f"{self.kind}: no topic of {self.train} has a relevant document and a candidate")
+        return fit(pools)
 
 
 def training_pools(site: Site) -> dict[str, Pool]:

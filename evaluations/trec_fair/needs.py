@@ -1,0 +1,196 @@
+"""What the walk needs: the organizers' files, whole, and about how much time, disk and memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from fairagent import DataError, Document
+from fairagent.collection.trec_fair import read_relevant_pages
+from fairagent.collection.trec_fair.corpus import Corpus
+from fairagent.collection.trec_fair.topics import Split, TrackFiles, find_track_files
+from fairagent.evaluate.tables import aligned
+from fairagent.measures.trec_fair import Year
+from fairagent.retrieve.bm25.build import MEMORY, PER_CHARACTER, build_index
+from fairagent.retrieve.forecast import FirstBlock, forecast_of_index, forecast_of_light, in_words
+from fairagent.storage.files import write_whole
+from fairagent.storage.processes import cores
+
+FROM = """\
+The track's site is https://fair-trec.github.io, its files are at
+https://data.boisestate.edu/library/Ekstrand/TRECFairRanking/: the corpus in corpus/, the rest in 2021/ and 2022/;
+evaluations/trec_fair/README.md has a table of them."""
+UNPACKED = 3e8
+"""Bytes that one core unpacks in a second."""
+PACKED = 3.0
+"""By how much packed text grows when unpacked."""
+METADATA = 2.4e-5
+"""Seconds to read a line of the metadata, once for the groups and once for each task's official measures."""
+SEARCH, SEARCH_EACH = 0.03, 1e-6
+"""Seconds for a topic and a system of systems.yaml, in the mean, and more for each article."""
+RUN_MEMORY, RUN_EACH = 400e6, 900.0
+"""Bytes of memory of a run's process, and more for each article."""
+OF_TOPIC = 60_000
+"""Bytes that the runs of a topic and system take on the disk."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of a year: those of the topics that are searched, and of the other split, which is learned from."""
+
+    folder: Path
+    year: Year
+    split: Split
+    searched: TrackFiles
+    learned: TrackFiles
+
+    @property
+    def other(self) -> Split:
+        """The split that is learned from."""
+        return "train" if self.split == "eval" else "eval"
+
+    @property
+    def all(self) -> list[Path]:
+        """All that is read, each once."""
+        of_splits = [(one.corpus, one.metadata, one.topics, one.keywords) for one in (self.searched, self.learned)]
+        return list(dict.fromkeys(path for some in of_splits for path in some if path))
+
+
+def find_files(folder: Path, year: Year, split: Split) -> Files:
+    """The organizers' files; one DataError that names every missing one, and where they come from."""
+    other: Split = "train" if split == "eval" else "eval"
+    found, missing = [], list[str]()
+    for of_split, corpus in ((split, True), (other, False)):
+        try:
+            found.append(find_track_files(folder, year, of_split, corpus))
+        except DataError as error:
+            missing += str(error).splitlines()
+    if missing:
+        raise DataError("\n".join([*dict.fromkeys(missing), FROM]))
+    return Files(folder, year, split, *found)
+
+
+def check_whole(paths: Sequence[Path], noted: Path) -> None:
+    """Unpack every gzipped file to its end, unless `noted` says that it was whole; one DataError for all damaged ones.
+
+    A download that broke off would else be found after an hour of indexing.
+    """
+    known: dict[str, list[int]] = json.loads(noted.read_text(encoding="utf-8")) if noted.is_file() else {}
+    damaged = []
+    for path in paths:
+        state = [path.stat().st_size, path.stat().st_mtime_ns]
+        if path.suffix != ".gz" or known.get(str(path)) == state:
+            continue
+        try:
+            with gzip.open(path) as file:
+                while file.read(1 << 20):
+                    pass
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            damaged.append(f"{path}: {error}: the file is damaged or not all there, fetch it again")
+        else:
+            known[str(path)] = state
+    write_whole(noted, json.dumps(known, indent=1) + "\n")
+    if damaged:
+        raise DataError("\n".join([*damaged, FROM]))
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a step takes, about: seconds, bytes that stay on the disk, bytes on the disk until it is done, memory."""
+
+    step: str
+    seconds: float
+    disk: float = 0.0
+    peak: float = 0.0
+    memory: float = 0.0
+
+
+def needs(files: Files, searches: Mapping[str, int], workers: int) -> list[Need]:
+    """A line a step; `searches` is step -> systems that search every topic once.
+
+    BM25 is reckoned by the first articles, which are indexed now for it, the rest by what made-up articles took.
+    """
+    assert files.searched.corpus is not None
+    corpus = Corpus("sample", files.searched.corpus)
+    articles, topics = corpus.count(), len(read_relevant_pages(files.searched.topics).qrels)
+    packed = sum(path.stat().st_size for path in files.all if path.suffix == ".gz")
+    bm25 = forecast_of_index(articles, first_block(corpus), cores(), MEMORY)
+    light = forecast_of_light(articles)
+    memory, each = RUN_MEMORY + RUN_EACH * articles, topics * (SEARCH + SEARCH_EACH * articles)
+    steps = [
+        Need("files unpacked once, to see that they are whole", PACKED * packed / UNPACKED),
+        Need("groups, from the metadata", METADATA * articles, 60.0 * articles, memory=memory),
+        Need("BM25 index", bm25.seconds, bm25.bytes, bm25.peak, bm25.memory),
+        Need("light vectors, corpus graph", light.seconds, light.bytes, memory=light.memory),
+    ]
+    for step, systems in searches.items():
+        # Task 2 is drawn by one process.
+        shared = 1 if step.startswith("Task 2") else workers
+        disk = topics * systems * OF_TOPIC
+        steps.append(Need(f"{step}: {systems} systems", systems * each / shared, disk, memory=shared * memory))
+    return [*steps, Need("official measures of both tasks", 2 * METADATA * articles, memory=memory)]
+
+
+def first_block(corpus: Corpus) -> FirstBlock:
+    """What indexing the first articles takes: those of a block of the index, or all where they are fewer."""
+    seen: list[FirstBlock] = []
+    with tempfile.TemporaryDirectory() as folder:
+        index, began = Path(folder) / "index", monotonic()
+        manifest = build_index(Sample(corpus), index, first=seen.append)
+        if seen:
+            return seen[0]
+        size = sum(path.stat().st_size for path in index.rglob("*") if path.is_file())
+        return FirstBlock(manifest.documents, 50 * manifest.documents, monotonic() - began, size)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Of a corpus as many articles as a block of the index takes, and the one after."""
+
+    corpus: Corpus
+    name: str = "sample"
+
+    def fingerprint(self) -> str:
+        """Its name: the index of it is thrown away."""
+        return self.name
+
+    def documents(self) -> Iterator[Document]:
+        """The articles."""
+        size = 0
+        for document in self.corpus:
+            yield document
+            if size >= MEMORY // PER_CHARACTER:
+                return
+            size += len(document.title) + len(document.text)
+
+
+def table_of(steps: Sequence[Need], disk: Path) -> Iterator[str]:
+    """The steps as lines, their sum, and whether the disk has room."""
+    rows = [["step", "time", "disk", "until done", "memory"]]
+    for one in steps:
+        room = [size(amount) for amount in (one.disk, one.peak, one.memory)]
+        rows.append([one.step, in_words(one.seconds), *room])
+    kept = sum(one.disk for one in steps)
+    most = kept + max(one.peak - one.disk for one in steps if one.peak)
+    total = [
+        in_words(sum(one.seconds for one in steps)),
+        size(kept),
+        size(most),
+        size(max(one.memory for one in steps)),
+    ]
+    yield from aligned([*rows, ["all", *total]])
+    place = next(parent for parent in (disk, *disk.parents) if parent.is_dir())
+    free = shutil.disk_usage(place).free
+    yield f"{disk}: {size(free)} are free{'' if free > most else ', WHICH IS TOO LITTLE'}"
+
+
+def size(bytes: float) -> str:
+    """Bytes in words; "" for none."""
+    return f"{bytes / 1e9:,.1f} GB" if bytes >= 1e9 else f"{bytes / 1e6:,.0f} MB" if bytes else ""

@@ -1,0 +1,245 @@
+"""The track walked on a small made-up one: needs and refusals first, then the same submissions however it was ended."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from benchmarks.made_up_track import write_track
+from fairagent.cli import app
+from fairagent.collection.trec_fair import read_run
+
+HERE = Path(__file__).resolve().parents[2] / "evaluations" / "trec_fair"
+LONGEST, SHOWN = {2022: 500, 2021: 1000}, {2022: 20, 2021: 50}
+DOCUMENTS, TOPICS, RANKINGS = 300, 2, 3
+SYSTEMS = ("BM25", "agent", "FAIR-QR, depth 20", "FA*IR", "MMR", "DELTR", "DLF")
+
+
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"trec_fair_{name}", HERE / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+walk, draw = loaded("walk"), loaded("draw")
+Walked = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def tracks(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    folder = tmp_path_factory.mktemp("tracks")
+    return {year: write_track(folder / str(year), DOCUMENTS, year, TOPICS, median=40) for year in (2022, 2021)}
+
+
+@pytest.fixture
+def systems(tmp_path: Path) -> Path:
+    """Fewer systems, so that it is fast."""
+    whole = yaml.safe_load((HERE / "systems.yaml").read_text(encoding="utf-8"))
+    paper = "FAIR-QR, gender, depth 20"
+    some = {
+        "submitted": {name: whole["submitted"][name] for name in SYSTEMS},
+        "paper": {paper: whole["paper"][paper]},
+        "expected": {name: whole["expected"][name] for name in ("BM25", paper)},
+    }
+    file = tmp_path / "systems.yaml"
+    file.write_text(yaml.safe_dump(some, sort_keys=False), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def walked(tmp_path: Path, systems: Path, monkeypatch: pytest.MonkeyPatch, no_variables: None) -> Walked:
+    """Walk with these arguments; the exit code. The program's commands run in this process, so that it is fast."""
+
+    def call(self: object, *command: str) -> str:
+        monkeypatch.chdir(self.work)  # type: ignore[attr-defined]
+        if list(command[:3]) != walk.FAIRAGENT:
+            draw.main(Path(command[2]))
+            return ""
+        result = CliRunner().invoke(app, list(command[3:]))
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        if result.exit_code:
+            print(result.stderr, file=sys.stderr)
+            raise SystemExit(result.exit_code)
+        return result.stdout
+
+    def walked(*arguments: str) -> int:
+        monkeypatch.chdir(tmp_path)
+        options = ("--systems", str(systems), "--rankings", str(RANKINGS), "--workers", "1")
+        monkeypatch.setattr("sys.argv", ["walk.py", *arguments, *options])
+        try:
+            walk.main()
+        except SystemExit as ended:
+            return ended.code if isinstance(ended.code, int) else 1
+        return 0
+
+    monkeypatch.setattr(walk.Walk, "call", call)
+    return walked
+
+
+def made(work: Path) -> dict[str, bytes]:
+    """What a walk is for: the submissions and the tables."""
+    files = [*sorted((work / "submissions").rglob("*.gz")), work / "tables.txt"]
+    return {str(path.relative_to(work)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("year", [2022, 2021])
+def test_from_the_files_to_submissions_and_tables(
+    walked: Walked, tracks: dict[int, Path], tmp_path: Path, year: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = tmp_path / "work"
+    assert walked(str(tracks[year]), "--year", str(year), "--work", str(work), "--yes") == 0
+    printed = capsys.readouterr().out
+    lines = printed.splitlines()
+    # What it takes stands before the first step.
+    assert printed.index("files unpacked once") < printed.index("-- index")
+    assert "Language model: none is asked" in printed
+    coordinators, editors = (sorted((work / "submissions" / who).glob("*.gz")) for who in ("coordinators", "editors"))
+    assert (len(coordinators), len(editors)) == (len(SYSTEMS), len(SYSTEMS) + 1)
+    for path in coordinators:
+        run = read_run(path, year, 1)
+        assert sorted(run.topics) == ["101", "102"]
+        assert max(run.lengths) <= LONGEST[year]
+    for path in editors:
+        run = read_run(path, year, 2)
+        assert run.lengths.tolist() == [SHOWN[year]] * TOPICS * RANKINGS
+    pages = [
+        line.split(b"\t")[2] for line in gzip.decompress((editors[0].parent / "BM25.gz").read_bytes()).splitlines()
+    ]
+    assert pages[: SHOWN[year]] == pages[SHOWN[year] : 2 * SHOWN[year]]
+    # The paper's numbers are of 2022.
+    assert any(line.split() == ["BM25", "nDCG@20", line.split()[-2], "0.6638"] for line in lines if line) == (
+        year == 2022
+    )
+    table = (work / "tables.txt").read_text(encoding="utf-8")
+    assert "Task 1, 2 topics: nDCG, then nDCG x AWRF" in table
+    assert "Task 2, 2 topics: EE-L, lower is better" in table
+    # DELTR and DLF have learned from the training topics.
+    learned = yaml.safe_load((work / "learned.yaml").read_text(encoding="utf-8"))
+    assert learned["track"]["split"] == "train"
+
+
+def test_a_walk_that_is_broken_off_comes_to_the_same_bytes(
+    walked: Walked, tracks: dict[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert walked(str(tracks[2022]), "--work", str(whole), "--yes") == 0
+    write, count = draw.write_whole, 0
+
+    def ended(path: Path, text: str) -> None:
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise RuntimeError("power is gone")
+        write(path, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(draw, "write_whole", ended)
+        with pytest.raises(RuntimeError, match="power"):
+            walked(str(tracks[2022]), "--work", str(broken), "--yes")
+    assert not (broken / "tables.txt").exists()
+    before = {path.name: path.stat().st_mtime_ns for path in (broken / "submissions/editors").glob("*.gz")}
+    assert walked(str(tracks[2022]), "--work", str(broken), "--yes") == 0
+    assert made(broken) == made(whole)
+    kept = [name for name, time in before.items() if (broken / "submissions/editors" / name).stat().st_mtime_ns == time]
+    assert len(kept) == 2
+
+
+def test_nothing_is_begun_without_a_yes(
+    walked: Walked,
+    tracks: dict[int, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    work = tmp_path / "work"
+    arguments = str(tracks[2022]), "--work", str(work)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert walked(*arguments) == 2
+    assert "--yes goes on" in capsys.readouterr().err
+    assert walked(*arguments, "--check-only") == 0
+    assert "BM25 index" in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr("builtins.input", lambda question: "n")
+    assert walked(*arguments) == 2
+    assert "nothing was begun" in capsys.readouterr().err
+    assert sorted(path.suffix for path in work.iterdir()) == [".yaml"] * 5
+
+
+def test_a_missing_file_is_named_with_where_it_comes_from(
+    walked: Walked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    track = write_track(tmp_path / "track", 50, 2022, TOPICS, median=20)
+    for name in ("trec_2022_articles_discrete_assessed.json.gz", "trec_2022_train_reldocs.jsonl"):
+        (track / name).unlink()
+    assert walked(str(track), "--yes") == 4
+    complaint = capsys.readouterr().err
+    assert complaint.count("no metadata: trec_2022_articles_discrete_assessed.json") == 1
+    assert "no topics with relevant pages: trec_2022_train_reldocs.jsonl" in complaint
+    assert "https://fair-trec.github.io" in complaint
+
+
+@pytest.mark.parametrize("how", ["cut", "changed"])
+def test_a_damaged_file_is_found_before_anything_is_built(
+    walked: Walked, tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    track, work = write_track(tmp_path / "track", 50, 2022, TOPICS, median=20), tmp_path / "work"
+    path = track / "trec_2022_articles_discrete_assessed.json.gz"
+    raw = bytearray(path.read_bytes())
+    if how == "cut":
+        del raw[-40:]
+    else:
+        raw[len(raw) // 2] ^= 255
+    path.write_bytes(raw)
+    assert walked(str(track), "--work", str(work), "--yes") == 4
+    complaint = capsys.readouterr().err
+    assert f"{path}: " in complaint
+    assert "fetch it again" in complaint
+    assert not (work / "index").exists()
+    # The others are known to be whole, and not unpacked again.
+    assert str(track / "trec_corpus_20220301_plain.json.gz") in json.loads((work / "whole.json").read_text("utf-8"))
+
+
+@pytest.mark.slow
+def test_kill_9_in_the_index_a_run_and_the_draws(tmp_path: Path, systems: Path, no_variables: None) -> None:
+    track = write_track(tmp_path / "track", 1500, 2022, TOPICS, median=300)
+
+    def start(work: Path) -> subprocess.Popen[bytes]:
+        options = ["--systems", str(systems), "--rankings", "20", "--work", str(work), "--yes", "--workers", "1"]
+        command = [sys.executable, str(HERE / "walk.py"), str(track), *options]
+        # A group of its own, so that what it has started is killed with it.
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert start(whole).wait() == 0
+    for pattern in ("index.partial/*", "table/*.jsonl", "submissions/editors/*.gz"):
+        process = start(killed)
+        while process.poll() is None and not list(killed.glob(pattern)):
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    assert start(killed).wait() == 0
+    assert made(killed) == made(whole)
