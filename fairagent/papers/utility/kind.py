@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from fairagent.extend import (
     LETTER,
     LONGEST_TITLE,
@@ -51,6 +53,7 @@ from fairagent.extend import (
     read_run,
 )
 from fairagent.papers.utility.measures import PairedTest, paired_test, pearson
+from fairagent.papers.utility.prediction import PREDICTORS, choices
 from fairagent.papers.utility.section import (
     BY_PROMPT,
     IN_ORDER,
@@ -74,6 +77,10 @@ from fairagent.papers.utility.trial import (
 
 FILE = "utility.csv"
 TO_BASELINE, TO_ORDER = "†", "‡"
+OF_CHOICES = (
+    "k is chosen on the other folds: one for all, or one for low, middling and high values of what predicts the "
+    f"query's performance from the engine's scores; a random number is the control. *: p < {SIGNIFICANT}, not corrected"
+)
 
 
 class UtilityKind(ExperimentKind):
@@ -106,6 +113,8 @@ class UtilityKind(ExperimentKind):
         if any(not system.settings.filter.idle(system.settings) for system in systems.values()):
             problems.add(SettingsError, "filter: cannot be set: here a generator is given all k documents")
         problems.attempt("utility.similarity", check_similarity, self.utility.similarity)
+        if self.utility.folds == 1:
+            problems.add(SettingsError, "utility.folds: with one fold no topic is left to choose on; take 2 or more")
         if strange := sorted(set(self.utility.scatter) - set(self.utility.ks)):
             there = listed(list(map(str, self.utility.ks)))
             problems.add(SettingsError, f"utility.scatter: {strange[0]} is none of the ks, which are: {there}")
@@ -194,7 +203,7 @@ class UtilityKind(ExperimentKind):
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """The section but for the ks, since a cached answer is one for all of them, and the prompts: rows have them."""
-        return {"utility": self.utility.model_dump(mode="json", exclude={"ks", "scatter", "compat"})}
+        return {"utility": self.utility.model_dump(mode="json", exclude={"ks", "scatter", "folds", "compat"})}
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
         """The answers of one row, from documents as long as may be; those from none are the first row's."""
@@ -237,7 +246,26 @@ class UtilityKind(ExperimentKind):
             for one in rows
         ]
         title = f"utility and ranking quality ({counted(rows[0].topics, 'topic')})"
-        return [Table.of(["row", *measures, *tests], lines, title, self._notes(run)), *query_group_tables(run)]
+        of_all = Table.of(["row", *measures, *tests], lines, title, self._notes(run))
+        return [of_all, *self._choice_tables(run), *query_group_tables(run)]
+
+    def _choice_tables(self, run: Run) -> Iterator[Table]:
+        """For each row whose engine gave scores: what choosing k by a predictor comes to."""
+        values, topics, _ = _by_topic(run, self.utility)
+        folds, ks = self.utility.folds, (0, *self.utility.ks)
+        for name in run.systems if 0 < folds <= len(topics) else ():
+            of_topics = [values[topic, name] for topic in topics]
+            if any(predictor not in one for one in of_topics for predictor in PREDICTORS):
+                continue
+            utilities = np.array([[0.0, *(one[self.utility.utility(k)] for k in ks[1:])] for one in of_topics])
+            by = {predictor: np.array([one[predictor] for one in of_topics]) for predictor in PREDICTORS}
+            lines = [
+                (one.way, one.utility, one.k, one.none, _test(one.to_fixed, "*"))
+                for one in choices(utilities, ks, by, folds, run.kind.seed)
+            ]
+            columns = ["k by", Column(self.short[0], "+.4f"), Column("mean k", ".2f"), Column("not retrieved", ".2f")]
+            title = f"{name}: k from {listed(list(map(str, ks)))}, {folds} folds of {counted(len(topics), 'topic')}"
+            yield Table.of([*columns, Column("t-test to one k", none="")], lines, title, [OF_CHOICES])
 
     def _notes(self, run: Run) -> Iterator[str]:
         utility, performance = self.short

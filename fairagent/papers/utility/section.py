@@ -121,6 +121,8 @@ class Utility(Section):
     (authors: `paper_utility_answer`), whose answers end at STOP; of several, each is a row of its own."""
     scatter: tuple[int, ...] = ()
     """At which of the `ks` every topic's utility is drawn against its nDCG@k, with the line of least squares."""
+    folds: int = Field(0, ge=0, le=100)
+    """Folds of topics over which k, or to retrieve nothing, is chosen by predicted performance; 0: it is not."""
     relevant: int = Field(1, ge=1)
     """The smallest grade of a passage that answers are compared with, and that an oracle draws from."""
     grades: dict[int, int] = Field(default={})

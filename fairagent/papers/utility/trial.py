@@ -45,6 +45,7 @@ from fairagent.extend import (
     without_citations,
 )
 from fairagent.papers.utility.measures import best_of_references, mean_performance, utility
+from fairagent.papers.utility.prediction import predicted
 from fairagent.papers.utility.section import (
     OF_JUDGMENTS,
     Compat,
@@ -155,11 +156,15 @@ def check_texts(collection: Collection, wanted: Ids[str], there: Mapping[str, Do
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedDocuments:
-    """The documents of a topic under a system, best first, with their scores; and the search, if it saw groups."""
+    """The documents of a topic under a system, best first, with their scores; and the search, if it saw groups.
+
+    `predicted` is how well the engine is expected to have done, by each predictor; nothing of what is judged.
+    """
 
     documents: tuple[Document, ...]
     scores: tuple[float, ...]
     search: SearchResult | None = None
+    predicted: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +255,7 @@ class UtilityTrial:
             HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {}, one.snippet)
             for one, score in zip(ranked.documents, ranked.scores, strict=True)
         )
+        values |= ranked.predicted
         return Outcome.of(
             topic,
             system,
@@ -281,7 +287,9 @@ class UtilityTrial:
             documents = texts_for(query, top.ids, engine)
         else:
             documents = [self.passages[one] for one in top.ids]
-        return RankedDocuments(tuple(documents), tuple(top.scores.tolist()), search if used.sees_groups else None)
+        expected = predicted(search.trace.steps[0].ranking.scores, len(query.text.split()))
+        seen = search if used.sees_groups else None
+        return RankedDocuments(tuple(documents), tuple(top.scores.tolist()), seen, expected)
 
     def _worth(
         self,
