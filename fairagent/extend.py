@@ -45,8 +45,8 @@ HOMES = {
     "settings.section": "meanings nearest",
     "measures": """
         AWRF DIVERGENCES Discount JudgedRanking LOG2_MAX2 Log2Plus1 Measure NDCG Product Uniform expected_exposure
-        group_exposure item_exposure jensen_shannon joint_memberships known_part min_max most_underexposed
-        normalized_expected_utility parse_discount
+        group_exposure item_exposure jensen_shannon joint_memberships known_part min_max missing_judgments
+        most_underexposed normalized_expected_utility parse_discount
     """,
     "measures.answers": """
         Normalization StringUtility attributed_exposure expected_attribution_rate normalized_attributed_disparity

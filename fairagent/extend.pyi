@@ -189,6 +189,7 @@ from fairagent.measures import jensen_shannon as jensen_shannon
 from fairagent.measures import joint_memberships as joint_memberships
 from fairagent.measures import known_part as known_part
 from fairagent.measures import min_max as min_max
+from fairagent.measures import missing_judgments as missing_judgments
 from fairagent.measures import most_underexposed as most_underexposed
 from fairagent.measures import normalized_expected_utility as normalized_expected_utility
 from fairagent.measures import parse_discount as parse_discount

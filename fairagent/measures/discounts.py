@@ -7,9 +7,12 @@ is negative.
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,12 +21,15 @@ from fairagent.types import FloatArray
 
 FORMS = (
     "log2-max2, log2-plus1, uniform, geometric(patience) with 0 < patience <= 1, step(k) with k >= 1, "
-    "ends(k, middle) with k >= 1 and 0 <= middle <= 1"
+    "ends(k, middle) with k >= 1 and 0 <= middle <= 1, given(1, w, ...) with a weight of 0 or more for each rank"
 )
 
 
 class Discount(ABC):
     """What all rank discounts share; equal definitions are equal values."""
+
+    rises: ClassVar[bool] = False
+    """Whether a rank may weigh more than one before it."""
 
     @abstractmethod
     def _at(self, ranks: FloatArray) -> FloatArray:
@@ -113,8 +119,10 @@ class Ends(Discount):
 
     The weight of a rank goes with the square of its distance from the middle, (k + 1) / 2. The shape is ours; that
     models use what stands at both ends of their context best is from Liu et al., Lost in the Middle, TACL 2024.
-    It is the one discount that rises again, so there is no nDCG with it.
+    It rises again, so there is no nDCG with it.
     """
+
+    rises = True
 
     k: int
     middle: float = 0.5
@@ -135,6 +143,46 @@ class Ends(Discount):
         return f"ends({self.k}, {float(self.middle)!r})"
 
 
+@dataclass(frozen=True)
+class Given(Discount):
+    """The `weights` of the first ranks, that of rank 1 being 1; 0 below: attention that was measured.
+
+    `given_by` makes it of shares of attention. No nDCG where a rank weighs more than one before it.
+    """
+
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.weights or self.weights[0] != 1.0:
+            raise UsageError(f"given discount: the weights {self.weights!r} do not begin with 1")
+        if not all(0.0 <= weight < float("inf") for weight in self.weights):
+            raise UsageError(f"given discount: {self.weights!r} holds a weight that is not a number of 0 or more")
+
+    @property
+    def rises(self) -> bool:  # type: ignore[override]
+        """Whether a rank weighs more than one before it."""
+        return any(one < after for one, after in pairwise(self.weights))
+
+    def _at(self, ranks: FloatArray) -> FloatArray:
+        places = ranks.astype(np.intp) - 1
+        weights = np.array([*self.weights, 0.0])
+        return weights[np.minimum(places, len(self.weights))]
+
+    def __str__(self) -> str:
+        return f"given({', '.join(repr(float(weight)) for weight in self.weights)})"
+
+
+def given_by(attention: Sequence[float]) -> Given:
+    """The discount of the attention (k,) that was measured at each rank; the first is not 0. Three digits.
+
+    >>> str(given_by([0.4, 0.2, 0.1]))
+    'given(1.0, 0.5, 0.25)'
+    """
+    if not len(attention) or not attention[0] > 0:
+        raise DataError("there is no attention at rank 1, by which the others are measured")
+    return Given(tuple(round(float(one / attention[0]), 3) for one in attention))
+
+
 LOG2_MAX2 = Log2Max2()
 """The discount that measures use by default."""
 
@@ -153,7 +201,10 @@ def parse_discount(text: str) -> Discount:
     if definition in _PLAIN:
         return _PLAIN[definition]
     match = re.fullmatch(r"(geometric|step|ends)\(([^(),]+)(?:,([^(),]+))?\)", definition)
+    several = re.fullmatch(r"given\(([^()]+)\)", definition)
     with suppress(ValueError):  # not a number: the same advice as for an unknown name
+        if several:
+            return Given(tuple(map(float, several[1].split(","))))
         if match and match[1] == "ends":
             return Ends(int(match[2]), float(match[3])) if match[3] else Ends(int(match[2]))
         if match and not match[3]:

@@ -94,27 +94,33 @@ def exposure_terms(exposure: FloatArray, target: FloatArray) -> tuple[FloatArray
 def target_exposure(useful: ArrayLike, k: int) -> FloatArray:
     """The target e* (n,) of items that are `useful` (n,) or not, for rankings cut at `k` (the paper's, section 1.5).
 
+    `useful` may be grades (n,), integers: items of a grade share what those of higher grades leave over (Diaz et al.
+    2020, section 4; the paper itself has useful items and others).
+
     >>> target_exposure([True, False, False], k=2).tolist()
     [1.0, 0.5, 0.5]
+    >>> target_exposure([3, 1, 1, 0], k=2).tolist()
+    [1.0, 0.5, 0.5, 0.0]
     """
-    mask, shown = _as_useful(useful), as_shown(k, np.size(useful))
-    ((of_useful, of_others),) = class_exposure(np.array([[mask.sum(), (~mask).sum()]]), StepDiscount(shown))
-    target: FloatArray = np.where(mask, of_useful, of_others)
+    grades, shown = _as_grades(useful), as_shown(k, np.size(useful))
+    _, of_item, counts = np.unique(-grades, return_inverse=True, return_counts=True)
+    target: FloatArray = class_exposure(counts[None, :], StepDiscount(shown))[0][of_item]
     return target
 
 
 def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Compat = None) -> ExpectedExposure:
     """EE-D, EE-R and EE-L of the machine user's `exposure` (n,) where `useful` (n,) items are to be shown.
 
-    Any e in [0, 1]^n with the sum k' can be had by drawing sets of k' items, so the bounds are those of this set:
+    `useful` says of each item whether it is, or has its grade (see `target_exposure`). Any e in [0, 1]^n with the sum
+    k' can be had by drawing sets of k' items, so the bounds are those of this set:
     - EE-D is convex and symmetric: least k'^2/n where all items are alike, most k' for one fixed set.
-    - EE-R is linear: most with the useful items first, min(m, k') of them; least with the others first.
+    - EE-R is linear: most with the k' items of the highest target, least with those of the lowest.
     - EE-L is convex: least 0, since the target is in the set; most at a fixed set, k' + |e*|^2 - 2 min EE-R.
     Where bounds meet (n <= k, or all useful), disparity is 0, relevance 1 and difference 0.
 
     `compat="authors"`: EE-D from 0 to k; EE-R counts useful items alone, though its upper bound counts all, from 0;
     EE-L likewise, from 0 to |e*|^2 + k; k stays k where n < k. For what their code cannot count (no useful item, or
-    all n = m <= k) the paper's values stand.
+    all n = m <= k) the paper's values stand. Their code knows no grades.
     Raises DataError for shapes that do not fit, values outside [0, 1], a sum above k' (rankings that were not cut at k)
     and k < 1. Rankings of fewer than k' items leave a sum below k', and values that may be outside the bounds.
 
@@ -122,24 +128,66 @@ def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Co
     >>> round(measured.disparity.raw, 4), round(measured.disparity.normalized, 4), measured.relevance.normalized
     (1.5, 0.5, 1.0)
     """
-    mask, values = _as_useful(useful), as_shares(exposure, "exposure")
-    if values.shape != mask.shape:
-        raise DataError(f"exposure has shape {values.shape} and useful {mask.shape}, expected (n,) in both")
-    n, m, shown = len(mask), int(mask.sum()), as_shown(k, len(mask))
+    grades, values = _as_grades(useful), as_shares(exposure, "exposure")
+    if values.shape != grades.shape:
+        raise DataError(f"exposure has shape {values.shape} and useful {grades.shape}, expected (n,) in both")
+    n, shown = len(grades), as_shown(k, len(grades))
     if values.sum() > shown * (1 + 1e-9):
         raise DataError(f"exposure adds up to {values.sum():g}, expected {shown} or less: cut the rankings at k = {k}")
-    target = target_exposure(mask, k)
+    target = target_exposure(grades, k)
+    if compat == "authors" and grades.max() > 1:
+        raise DataError("the authors' code has useful items and others: there are no grades with compat='authors'")
+    m = int((grades > 0).sum())
     if compat == "authors" and m and not (n == m <= k):
         best = m + (k - m) ** 2 / (n - m) if m <= k else k**2 / m
         bounds = (0.0, float(k)), (0.0, best), (0.0, best + k)
-        target = np.where(mask, 1.0 if m <= k else k / m, 0.0)
+        target = np.where(grades > 0, 1.0 if m <= k else k / m, 0.0)
     else:
-        best, others = float(target @ target), min(shown, n - m)
-        worst = (shown - others) * float(target[mask].max(initial=0)) + others * float(target[~mask].max(initial=0))
-        bounds = (shown**2 / n, float(shown)), (worst, best), (0.0, shown + best - 2 * worst)
+        ordered = np.sort(target)
+        worst, best = float(ordered[:shown].sum()), float(ordered[n - shown :].sum())
+        bounds = (shown**2 / n, float(shown)), (worst, best), (0.0, shown + float(target @ target) - 2 * worst)
     difference, disparity, relevance = (float(terms.sum()) for terms in exposure_terms(values, target))
     raw = zip((disparity, relevance, difference), bounds, (0.0, 1.0, 0.0), strict=True)
     return ExpectedExposure(*(Bounded(value, *ends, otherwise) for value, ends, otherwise in raw))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentBounds:
+    """What a normalized measure is at least and at most, whatever the items that nobody has judged may be."""
+
+    least: float
+    most: float
+
+
+def missing_judgments(
+    exposure: ArrayLike, useful: ArrayLike, judged: ArrayLike, k: int
+) -> tuple[JudgmentBounds, JudgmentBounds]:
+    """The bounds of normalized EE-R and EE-L where some items were not `judged` (n,), each of which may be useful.
+
+    `exposure` and `useful`, bool, are as in `expected_exposure`; what `useful` says of an item that was not judged does
+    not count. EE-D needs no judgment. Exact: both measures depend on how many of the unjudged items are useful and on
+    their exposure together, so for each number the most and the least exposed are tried.
+    The paper counts what was not judged as useless. Raises DataError as `expected_exposure`.
+
+    >>> relevance, difference = missing_judgments([1.0, 1.0, 0.0], [True, False, False], [True, False, True], k=2)
+    >>> relevance
+    JudgmentBounds(least=1.0, most=1.0)
+    """
+    mask, known = _as_useful(useful), _as_useful(judged)
+    values = as_shares(exposure, "exposure")
+    if not mask.shape == known.shape == values.shape:
+        raise DataError(f"exposure, useful and judged have shapes {values.shape}, {mask.shape} and {known.shape}")
+    unjudged = np.flatnonzero(~known)
+    by_exposure = unjudged[np.argsort(-values[unjudged], kind="stable")]
+    found = []
+    for number in range(len(unjudged) + 1):
+        for chosen in {tuple(by_exposure[:number]), tuple(by_exposure[len(unjudged) - number :])}:
+            possible = mask & known
+            possible[list(chosen)] = True
+            measured = expected_exposure(values, possible, k)
+            found.append((measured.relevance.normalized, measured.difference.normalized))
+    relevance, difference = zip(*found, strict=True)
+    return JudgmentBounds(min(relevance), max(relevance)), JudgmentBounds(min(difference), max(difference))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,6 +226,16 @@ def group_expected_exposure(memberships: FloatArray, exposure: ArrayLike, target
     """
     sides = [as_vector(values, name) for values, name in ((exposure, "exposure"), (target, "target"))]
     return GroupExposure(*(group_exposure(memberships, side) for side in sides))
+
+
+def _as_grades(useful: ArrayLike) -> NDArray[np.int64]:
+    """Grades (n,), of which 0 is the lowest; 1 where an item is useful, where nothing more is known."""
+    grades = np.asarray(useful)
+    if grades.dtype == np.bool_ or grades.ndim != 1 or not np.issubdtype(grades.dtype, np.integer):
+        return _as_useful(grades).astype(np.int64)
+    if not grades.size or grades.min() < 0:
+        raise DataError("useful is bool, or grades of 0 or more, of shape (n,), n >= 1")
+    return grades.astype(np.int64)
 
 
 def _as_useful(useful: ArrayLike) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.base import JudgedRanking, Measure, check_choice, check_cutoff
-from fairagent.measures.discounts import LOG2_MAX2, Discount, Ends, Log2Plus1
+from fairagent.measures.discounts import LOG2_MAX2, Discount, Log2Plus1
 from fairagent.types import FloatArray
 
 Gain = Literal["linear", "exponential"]
@@ -104,7 +104,7 @@ class NDCG(Measure):
 
     def __post_init__(self) -> None:
         check_cutoff(self.n)
-        if isinstance(self.discount, Ends):
+        if self.discount.rises:
             raise UsageError(f"nDCG: the weights of {self.discount} rise again, so that no ranking is the best one")
         check_choice("nDCG: gain", self.gain, ("binary", *GAINS))
 

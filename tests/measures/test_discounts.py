@@ -5,18 +5,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import UsageError
+from fairagent.errors import DataError, UsageError
 from fairagent.measures import (
     LOG2_MAX2,
+    NDCG,
     Discount,
     Ends,
     Geometric,
+    Given,
     Log2Max2,
     Log2Plus1,
     StepDiscount,
     Uniform,
     parse_discount,
 )
+
+from fairagent.measures.discounts import given_by
 
 from .laws import BROWSING, DISCOUNTS, law
 
@@ -33,6 +37,7 @@ from .laws import BROWSING, DISCOUNTS, law
         (Ends(4, 0.1), "ends(4, 0.1)", [1.0, 0.2, 0.2, 1.0, 0.0]),
         (Ends(5), "ends(5, 0.5)", [1.0, 0.625, 0.5, 0.625, 1.0]),
         (Ends(1, 0.0), "ends(1, 0.0)", [1.0, 0.0, 0.0, 0.0, 0.0]),
+        (Given((1.0, 0.5, 0.75)), "given(1.0, 0.5, 0.75)", [1.0, 0.5, 0.75, 0.0, 0.0]),
     ],
 )
 def test_the_weights_and_the_text(discount: Discount, text: str, weights: list[float]) -> None:
@@ -89,4 +94,27 @@ def test_a_text_that_is_no_discount_names_the_forms(text: str) -> None:
 @pytest.mark.parametrize("text", ["geometric(0)", "geometric(1.5)", "geometric(-1)", "geometric(nan)", "step(0)"])
 def test_a_parameter_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"patience .* is not in \(0, 1\]|k 0 is below 1"):
+        parse_discount(text)
+
+
+def test_measured_attention_is_a_discount() -> None:
+    assert given_by([0.4, 0.1, 0.2]) == Given((1.0, 0.25, 0.5))
+    assert given_by([0.4, 0.1, 0.2]).rises
+    assert not given_by([0.4, 0.2, 0.1]).rises
+    with pytest.raises(UsageError, match="rise again"):
+        NDCG(5, given_by([0.4, 0.1, 0.2]))
+    assert NDCG(5, given_by([0.4, 0.2, 0.1])).discount(3).tolist() == [1.0, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("attention", [[], [0.0, 1.0]])
+def test_no_attention_at_the_first_rank_measures_nothing(attention: list[float]) -> None:
+    with pytest.raises(DataError, match="rank 1"):
+        given_by(attention)
+
+
+@pytest.mark.parametrize(
+    "text", ["given()", "given(0.5, 1)", "given(1, -1)", "given(1, nan)", "given(1, inf)", "given(1, x)"]
+)
+def test_weights_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError):
         parse_discount(text)

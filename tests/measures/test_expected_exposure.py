@@ -127,7 +127,7 @@ def test_what_leaves_no_choice_is_defined(useful: list[bool], k: int, compat: No
         ([0.5, np.inf], [True, False], 1, "exposure"),
         ([0.5, 1.5], [True, False], 1, r"1\.5, expected a share"),
         ([0.5, 0.5], [True], 1, "expected \\(n,\\) in both"),
-        ([0.5, 0.5], [1, 0], 1, "expected bool"),
+        ([0.5, 0.5], [1.0, 0.0], 1, "expected bool"),
         ([], [], 1, "expected bool of shape"),
         ([1.0], [True], 0, "k = 0"),
         ([1.0, 1.0, 0.0], [True, False, False], 1, "adds up to 2, expected 1 or less"),

@@ -23,6 +23,7 @@ from fairagent.extend import (
     expected_attribution_rate,
     expected_exposure,
     item_exposure,
+    missing_judgments,
     normalized_attributed_disparity,
     sample_rankings,
     sampler_log_scores,
@@ -46,6 +47,8 @@ def oracle_log_scores(useful: ArrayLike, alpha: float) -> FloatArray:
 HIGHEST = "highest utility"
 """The best utility of a row's draws: what EU is normalized by, and no measure."""
 NORMALIZED = "normalized EU"
+BOUNDED = ("EE-R", "EE-L")
+"""What depends on judgments, and has bounds where some are missing."""
 
 
 class Drawing(Section):
@@ -82,6 +85,17 @@ class CollectionDrawing(Drawing):
 
     pool: int = Field(100, ge=1)
     """How many documents of the collection a ranking is drawn from."""
+    grades: dict[int, int] = Field(default={})
+    """Grades of the judgments -> what they mean here, where a higher one is not better; the others stay. Above 0 is
+    useful."""
+    graded: bool = False
+    """Whether documents are due exposure by their grades, and not alike where they are useful."""
+    enough: Literal["all", "one"] = "all"
+    """What an answer is worth: the share of the useful documents that it rests on (of k at most), or 1 where it rests
+    on any: where each of them is a valid answer, one is enough."""
+    unjudged: Literal["useless", "bounds"] = "useless"
+    """What documents that nobody has judged are: of no use, as in the paper; bounds: either, and EE-R and EE-L have
+    bounds for all that they may be (not with `graded`)."""
 
 
 class LampFiles(FileSection):
@@ -119,13 +133,16 @@ class TopicDraws:
     """The rankings of one topic: `rankings` (N, k') hold indices of its n items, of which `useful` (n,) are.
 
     `utilities` (N,) are what the answers to them are worth, `rested_on` (N, k') says how far each rests on each item,
-    None where answers are not attributed.
+    None where answers are not attributed. `grades` (n,) are the items' own, where they are to be exposed by them;
+    `judged` (n,) says which items somebody has judged, where that matters.
     """
 
     rankings: NDArray[np.intp]
     useful: NDArray[np.bool_]
     utilities: FloatArray
     rested_on: FloatArray | None
+    grades: NDArray[np.int64] | None = None
+    judged: NDArray[np.bool_] | None = None
 
     @property
     def exposure(self) -> FloatArray:
@@ -146,13 +163,16 @@ def values(drawn: TopicDraws, section: Drawing) -> dict[str, float]:
     Where fewer items are retrieved than a ranking has places, each place that is left over shows a blank, an item of
     no use that is always there: a short list is no fairer for that, and no better.
     """
-    exposure, useful, k = drawn.exposure, drawn.useful, section.k
-    places = min(k, len(useful))
+    exposure, k = drawn.exposure, section.k
+    due = drawn.useful.astype(np.int64) if drawn.grades is None else drawn.grades
+    judged = drawn.judged
+    places = min(k, len(due))
     if (width := drawn.rankings.shape[1]) < places:
         # As many blanks as places, so that a list of blanks is the worst there is.
         exposure = np.concatenate([exposure, np.arange(places) < places - width])
-        useful, k = np.concatenate([useful, np.zeros(places, dtype=bool)]), places
-    expected = expected_exposure(exposure, useful, k, section.compat)
+        due, k = np.concatenate([due, np.zeros(places, dtype=np.int64)]), places
+        judged = None if judged is None else np.concatenate([judged, np.ones(places, dtype=bool)])
+    expected = expected_exposure(exposure, due, k, section.compat)
     measured = {
         "nDCG": expected_ndcg(drawn.rankings, drawn.useful, section.k),
         "EE-R": expected.relevance.normalized,
@@ -161,6 +181,9 @@ def values(drawn: TopicDraws, section: Drawing) -> dict[str, float]:
         "EU": float(drawn.utilities.mean()),
         HIGHEST: float(drawn.utilities.max()),
     }
+    if judged is not None:
+        for name, bounds in zip(BOUNDED, missing_judgments(exposure, due > 0, judged, k), strict=True):
+            measured |= {f"{name} at least": bounds.least, f"{name} at most": bounds.most}
     if drawn.rested_on is not None:
         some, attributed = drawn.rested_on.size, drawn.attributed
         disparity = normalized_attributed_disparity(attributed, section.k, section.normalization) if some else 0.0

@@ -235,7 +235,7 @@ class Labeling:
     def _label(self, model: Model, question: LampQuestion, items: tuple[Item, ...]) -> Label:
         answer = answer_from(model, self.prompts, question, items, self.tokens)
         item = items[0].id if items else None
-        return Label(question.id, item, self.utility(answer.text, [question.gold]), answer.text, answer.notes)
+        return Label(question.id, item, self.utility(answer.text, question.golds), answer.text, answer.notes)
 
     def _missing(self, labels: Mapping[Key, Label]) -> Iterator[tuple[LampQuestion, tuple[Item, ...]]]:
         """What has no label yet: a question and one item of it, or none."""

@@ -172,14 +172,14 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class LampQuestion:
-    """One question: the whole `input` for a generator, its part that is the `query`, the profile, the output wanted."""
+    """One question: the whole `input` for a generator, its part that is the `query`, the profile, the valid outputs."""
 
     id: str
     task: LampTask
     input: str
     query: str
     items: tuple[Item, ...]
-    gold: str
+    golds: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,8 @@ def load_lamp(task: str | LampTask, questions: Path | str, outputs: Path | str, 
     """The first `limit` (None: all) questions of a task, in the order of the file, which may be gzipped.
 
     `questions` is LaMP's [{"id", "input", "profile": [{"id", ...}]}], `outputs` its {"task", "golds": [{"id",
-    "output"}]}; other keys are ignored. A profile may be empty. Raises DataError with every fault of both files, each
+    "output"}]}; other keys are ignored. An output may also be a list: any of its texts is a valid answer, and the one
+    that fits best counts. A profile may be empty. Raises DataError with every fault of both files, each
     with the ids of the question and of the profile's entry; UsageError for an unknown task or a limit below 1.
     """
     task = parse_task(task) if isinstance(task, str) else task
@@ -227,7 +228,7 @@ def load_lamp(task: str | LampTask, questions: Path | str, outputs: Path | str, 
         if golds is not None and id not in golds:
             faults.add(wanted, None, f"no gold for question {shown(id)}")
         place = _FaultPlace(source, f"question {id!r}", faults)
-        read[id] = _question(task, id, record, (golds or {}).get(id, ""), place)
+        read[id] = _question(task, id, record, (golds or {}).get(id, ()), place)
     faults.check(str(task))
     return Lamp(task, tuple(read.values()), len(records), digest.hexdigest())
 
@@ -257,7 +258,7 @@ class _FaultPlace:
         return ""
 
 
-def _question(task: LampTask, id: str, record: Record, gold: str, place: _FaultPlace) -> LampQuestion:
+def _question(task: LampTask, id: str, record: Record, golds: tuple[str, ...], place: _FaultPlace) -> LampQuestion:
     input = place.text(record, "input")
     query = ""
     try:
@@ -280,11 +281,11 @@ def _question(task: LampTask, id: str, record: Record, gold: str, place: _FaultP
         fields = {name: inner.text(entry, name) for name in task.fields}
         searched = " ".join(fields[name] for name in task.searched)
         items[item] = Item(item, searched, {name: fields[name] for name in task.shown})
-    return LampQuestion(id, task, input, query, tuple(items.values()), gold)
+    return LampQuestion(id, task, input, query, tuple(items.values()), golds)
 
 
-def _read_golds(task: LampTask, path: Path, digest: Hash, faults: Faults) -> dict[str, str] | None:
-    """Question id -> output; None where the file as a whole cannot be used."""
+def _read_golds(task: LampTask, path: Path, digest: Hash, faults: Faults) -> dict[str, tuple[str, ...]] | None:
+    """Question id -> its valid outputs; None where the file as a whole cannot be used."""
     record = _read_json(path, digest, faults)
     if record is None:
         return None
@@ -296,7 +297,7 @@ def _read_golds(task: LampTask, path: Path, digest: Hash, faults: Faults) -> dic
     if not isinstance(name, str) or name.replace("_", "-") != task.name:
         faults.add(path, None, f"the task is {shown(name)}, expected {task.name.replace('-', '_')!r}")
         return None
-    outputs: dict[str, str] = {}
+    outputs: dict[str, tuple[str, ...]] = {}
     for number, gold in enumerate(golds, start=1):
         try:
             id = _id(gold, "question")
@@ -306,12 +307,14 @@ def _read_golds(task: LampTask, path: Path, digest: Hash, faults: Faults) -> dic
         place = _FaultPlace(path, f"gold of question {id!r}", faults)
         if id in outputs:
             place.add("it is there twice")
-        output = place.text(gold, "output")
-        if task.labels and output.strip() not in task.labels:
-            place.add(f"{shown(output)} is none of {listed(task.labels)}")
-        elif not output.replace(".", "").strip():
-            place.add(f"the output {shown(output)} has no words")
-        outputs[id] = output
+        several = gold.get("output")
+        each = [{"output": one} for one in several] if isinstance(several, list) and several else [gold]
+        outputs[id] = tuple(place.text(one, "output") for one in each)
+        for output in outputs[id]:
+            if task.labels and output.strip() not in task.labels:
+                place.add(f"{shown(output)} is none of {listed(task.labels)}")
+            elif not output.replace(".", "").strip():
+                place.add(f"the output {shown(output)} has no words")
     return outputs
 
 

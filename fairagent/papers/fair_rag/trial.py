@@ -92,6 +92,16 @@ class DrawnSystem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TopicOutcome:
+    """What was drawn for a topic: the search, the ids of its items (n,), their rankings with answers, what it took."""
+
+    search: SearchResult
+    items: tuple[str, ...]
+    drawn: TopicDraws
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FairRagTrial:
     """Draws rankings of each topic, answers from them and measures all of it; threads may share it."""
 
@@ -119,26 +129,39 @@ class FairRagTrial:
             rows[name] = DrawnSystem(system, answerers[draws.system], draws)
         return cls(Judge.of(plan, opened.collection), section, plan.experiment.seed, rows)
 
-    def outcome(self, system: str, id: str) -> Outcome:
-        """See `Trial.outcome`."""
+    def draw(self, system: str, id: str) -> TopicOutcome:
+        """The rankings of a row for a topic, with their answers."""
         collection, k = self.judge.collection, self.section.k
-        topic, row = collection.topics[id], self.rows[system]
-        query, retriever = as_query(topic), row.system.agent.retriever
+        row = self.rows[system]
+        query, retriever = as_query(collection.topics[id]), row.system.agent.retriever
         search, pool = self._candidates.get((row.draws.system, id), lambda: self._search(row.system, id))
         # The pool first, then what is useful and was not retrieved.
-        grades, pooled = collection.qrels[id], set(pool.ids)
+        grades = {one: self.section.grades.get(grade, grade) for one, grade in collection.qrels[id].items()}
+        pooled = set(pool.ids)
         items = (*pool.ids, *sorted(one for one, grade in grades.items() if grade > 0 and one not in pooled))
-        useful = np.array([grades.get(item, 0) > 0 for item in items])
+        of_items = np.array([max(grades.get(item, 0), 0) for item in items])
+        useful = of_items > 0
         lists = rankings(row.draws, pool.scores, useful, self.section, self.seed, id)
         shown = sorted({*lists.ravel().tolist()})
         texts = dict(zip(shown, texts_for(query, [items[item] for item in shown], retriever), strict=True))
-        most = max(1, min(k, int(useful.sum())))
+        enough = 1 if self.section.enough == "one" else max(1, min(k, int(useful.sum())))
 
         def answer(ranking: tuple[int, ...]) -> Answered:
             weights, usage = _rests_on(row.answerer, query, [texts[item] for item in ranking])
-            return float((weights * useful[list(ranking)]).sum()) / most, weights, usage
+            return min(float((weights * useful[list(ranking)]).sum()) / enough, 1.0), weights, usage
 
         drawn, usage = drawn_and_answered(lists, useful, answer)
+        if self.section.graded:
+            drawn = replace(drawn, grades=of_items)
+        if self.section.unjudged == "bounds":
+            drawn = replace(drawn, judged=np.array([item in grades for item in items]))
+        return TopicOutcome(search, items, drawn, usage)
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """See `Trial.outcome`."""
+        collection, k, row = self.judge.collection, self.section.k, self.rows[system]
+        of_topic = self.draw(system, id)
+        search, items, drawn = of_topic.search, of_topic.items, of_topic.drawn
         meter = ExposureMeter(collection, id, self.judge.targets(id), k, Uniform(), DIVERGENCES["js"])
         first = search.trace.steps[0].ranking.top(k)
         stages = {
@@ -150,13 +173,14 @@ class FairRagTrial:
         for stage, exposures in stages.items():
             for exposure in exposures:
                 by_dimension[exposure.dimension][stage] = gap(exposure)
+        shown = most_exposed(items, drawn.exposure, k)
         return Outcome.of(
-            topic,
+            collection.topics[id],
             system,
             {"": values(drawn, self.section), **by_dimension},
-            search.trace.usage + usage,
+            search.trace.usage + of_topic.usage,
             search=search,
-            hits=self.judge.hits(id, hits_of(most_exposed(items, drawn.exposure, k), meter, retriever)),
+            hits=self.judge.hits(id, hits_of(shown, meter, row.system.agent.retriever)),
             exposures=stages["gap re-ranked"],
             cited=stages["gap cited"],
             oracle=row.draws.oracle or (search.trace.oracle and row.system.sees_groups),
@@ -250,7 +274,7 @@ class LampTrial:
                 documents = [Document(item.id, item.text) for item in items]
                 attribution = row.attributor.attribute(question.query, reply, documents)
                 usage, weights = usage + attribution.usage, attribution.weights
-            worth = utility(reply.text, [question.gold])
+            worth = utility(reply.text, question.golds)
             return utility.upper - worth if utility.lower_is_better else worth, weights, usage
 
         lists = rankings(row.draws, scores, useful, self.section, self.seed, id)

@@ -263,9 +263,15 @@ class UtilityKind(ExperimentKind):
                 (one.way, one.utility, one.k, one.none, _test(one.to_fixed, "*"))
                 for one in choices(utilities, ks, by, folds, run.kind.seed)
             ]
-            columns = ["k by", Column(self.short[0], "+.4f"), Column("mean k", ".2f"), Column("not retrieved", ".2f")]
+            columns: list[str | Column] = [
+                "k by",
+                Column(self.short[0], "+.4f"),
+                Column("mean k", ".2f"),
+                Column("not retrieved", ".2f"),
+            ]
             title = f"{name}: k from {listed(list(map(str, ks)))}, {folds} folds of {counted(len(topics), 'topic')}"
-            yield Table.of([*columns, Column("t-test to one k", none="")], lines, title, [OF_CHOICES])
+            columns.append(Column("t-test to one k", none=""))
+            yield Table.of(columns, lines, title, [OF_CHOICES])
 
     def _notes(self, run: Run) -> Iterator[str]:
         utility, performance = self.short

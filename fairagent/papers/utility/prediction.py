@@ -41,7 +41,7 @@ def wig(scores: FloatArray, words: int) -> float:
     >>> round(wig(np.array([3.0, 3.0, 3.0, 3.0, 3.0, 1.0]), 4), 4)
     0.1667
     """
-    return float(scores[:TOP].mean() - scores.mean()) / max(words, 1) ** 0.5
+    return float(scores[:TOP].mean() - scores.mean()) / float(max(words, 1) ** 0.5)
 
 
 def smv(scores: FloatArray, words: int) -> float:
@@ -57,7 +57,8 @@ def smv(scores: FloatArray, words: int) -> float:
     positive = head[head > 0]
     if mean <= 0 or not len(positive):
         return 0.0
-    return _over(float((positive * np.abs(np.log(positive / mean))).sum()) / len(head), abs(float(scores.mean())))
+    magnitude = float((positive * np.abs(np.log(positive / mean))).sum()) / len(head)
+    return _over(magnitude, abs(float(scores.mean())))
 
 
 def first_score(scores: FloatArray, words: int) -> float:

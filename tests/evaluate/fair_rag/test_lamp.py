@@ -22,7 +22,7 @@ def test_every_task_is_read(tmp_path: Path, name: str) -> None:
     lamp = lamp_files.load(tmp_path, name)
     assert [question.id for question in lamp.questions] == ["10", "11"]
     question, task = lamp.questions[0], TASKS[name]
-    assert (question.task, question.input, question.gold) == (task, lamp_files.INPUTS[name], lamp_files.GOLDS[name])
+    assert (question.task, question.input, question.golds) == (task, lamp_files.INPUTS[name], (lamp_files.GOLDS[name],))
     assert question.query == lamp_files.QUERIES[name]
     entries = lamp_files.ENTRIES[name]
     assert [item.id for item in question.items] == ["p0", "p1"]
