@@ -124,7 +124,8 @@ def test_the_public_names() -> None:
         assert getattr(fairagent.measures, name) is not None
     assert set(fairagent.measures.__all__) == {
         "AWRF", "DIVERGENCES", "LOG2_MAX2", "NDCG", "Discount", "Divergence", "Ends", "ExpectedExposure",
-        "Geometric", "Given", "missing_judgments", "JudgedRanking", "expected_exposure", "expected_utility", "group_expected_exposure",
+        "Geometric", "Given", "missing_judgments",
+        "JudgedRanking", "expected_exposure", "expected_utility", "group_expected_exposure",
         "item_exposure", "normalized_expected_utility", "target_exposure",
         "Log2Max2", "Log2Plus1", "Measure", "Product", "StepDiscount", "Uniform", "Unlabeled", "awrf", "blend", "gaps",
         "group_exposure", "jensen_shannon", "joint_memberships", "kl", "kl_reverse", "known_part",
