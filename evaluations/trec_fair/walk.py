@@ -57,20 +57,21 @@ class Walk:
     rankings: int
     workers: int
 
-    @property
-    def submitted(self) -> dict[str, dict[str, Any]]:
-        """The systems whose runs are submitted."""
-        return {name: self._here(values) for name, values in self.systems["submitted"].items()}
+    def submitted(self, n: int = 0) -> dict[str, dict[str, Any]]:
+        """The systems whose rankings of `n` pages are submitted: not those that re-rank fewer."""
+        systems = {name: self._here(values) for name, values in self.systems["submitted"].items()}
+        depths = {name: values.get("loop", {}).get("rerank_depth", 0) for name, values in systems.items()}
+        return {name: values for name, values in systems.items() if not 0 < depths[name] < n}
 
     @property
     def compared(self) -> dict[str, dict[str, Any]]:
         """The systems of the table: in 2022 the paper's rows, too."""
         paper = self.systems.get("paper", {}) if self.files.year == 2022 else {}
-        return {**self.submitted, **{name: self._here(values) for name, values in paper.items()}}
+        return {**self.submitted(), **{name: self._here(values) for name, values in paper.items()}}
 
     def _here(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """A system with what depends on the call: without a model FAIR-QR's words are those of feedback."""
-        feedback = values.get("profile") == "fair-qr" and not self.model
+        feedback = values.get("profile", "").startswith("fair-qr") and not self.model
         return {**values, **({"refine": "feedback"} if feedback else {})}
 
     def settings_files(self) -> dict[str, dict[str, Any]]:
@@ -80,10 +81,10 @@ class Walk:
         common: dict[str, Any] = {"collection": "collection.yaml", "seed": 1, "baseline": SAME}
         if self.model and self.price:
             common["prices"] = {self.model: dict(zip(("input", "output"), self.price, strict=True))}
-        n = LONGEST[year]
+        n, short = LONGEST[year], RANKING_LENGTH[year]
         at_n = [f"nDCG@{n}", f"AWRF@{n}", f"nDCG@{n}*AWRF@{n}"]
         compared, expected = self.compared, self.systems.get("expected", {}) if year == 2022 else {}
-        drawn = {name: {**values, "sampling": {"alpha": self.alpha}} for name, values in self.submitted.items()}
+        drawn = {name: {**values, "sampling": {"alpha": self.alpha}} for name, values in self.submitted(short).items()}
         return {
             "collection.yaml": self._collection(files.split, files.searched.keywords),
             "learned.yaml": self._collection(files.other, files.learned.keywords),
@@ -101,13 +102,13 @@ class Walk:
                 "measures": at_n,
                 "run_depth": n,
                 "settings": {**shared, "depth": 2 * n},
-                "systems": self.submitted,
+                "systems": self.submitted(n),
             },
             TASK_2: {
                 "rankings": self.rankings,
                 "decided_by": [str(path) for path in files.all if path != files.searched.corpus],
-                "settings": {**shared, "n": RANKING_LENGTH[year]},
-                "systems": {SAME: self.submitted[SAME], DRAWN: drawn.pop(SAME), **drawn},
+                "settings": {**shared, "n": short},
+                "systems": {SAME: compared[SAME], DRAWN: drawn.pop(SAME), **drawn},
             },
         }
 

@@ -26,7 +26,7 @@ from fairagent.collection.trec_fair import read_run
 HERE = Path(__file__).resolve().parents[2] / "evaluations" / "trec_fair"
 LONGEST, SHOWN = {2022: 500, 2021: 1000}, {2022: 20, 2021: 50}
 DOCUMENTS, TOPICS, RANKINGS = 300, 2, 3
-SYSTEMS = ("BM25", "agent", "FAIR-QR, depth 20", "FA*IR", "MMR", "DELTR", "DLF")
+SYSTEMS = ("BM25", "agent", "FAIR-QR", "FAIR-QR, all", "FA*IR", "MMR", "DELTR", "DLF")
 
 
 def loaded(name: str) -> ModuleType:
@@ -58,7 +58,7 @@ def tracks(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 def systems(tmp_path: Path) -> Path:
     """Fewer systems, so that it is fast."""
     whole = yaml.safe_load((HERE / "systems.yaml").read_text(encoding="utf-8"))
-    paper = "FAIR-QR, gender, depth 20"
+    paper = "FAIR-QR, gender"
     some = {
         "submitted": {name: whole["submitted"][name] for name in SYSTEMS},
         "paper": {paper: whole["paper"][paper]},
@@ -118,7 +118,9 @@ def test_from_the_files_to_submissions_and_tables(
     assert printed.index("files unpacked once") < printed.index("-- index")
     assert "Language model: none is asked" in printed
     coordinators, editors = (sorted((work / "submissions" / who).glob("*.gz")) for who in ("coordinators", "editors"))
-    assert (len(coordinators), len(editors)) == (len(SYSTEMS), len(SYSTEMS) + 1)
+    # FAIR-QR re-ranks 20: too few for a run of Task 1, and for rankings of 50. BM25 is there as it is and drawn.
+    shown = len(SYSTEMS) - (SHOWN[year] > 20)
+    assert (len(coordinators), len(editors)) == (len(SYSTEMS) - 1, shown + 1)
     for path in coordinators:
         run = read_run(path, year, 1)
         assert sorted(run.topics) == ["101", "102"]
