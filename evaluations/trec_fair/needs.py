@@ -35,8 +35,8 @@ METADATA = 2.4e-5
 """Seconds to read a line of the metadata, once for the groups and once for each task's official measures."""
 SEARCH, SEARCH_EACH = 0.03, 1e-6
 """Seconds for a topic and a system of systems.yaml, in the mean, and more for each article."""
-RUN_MEMORY, RUN_EACH = 400e6, 900.0
-"""Bytes of memory of a run's process, and more for each article."""
+PROCESS, PROCESS_EACH = 880e6, 900.0
+"""Bytes of memory of a process that searches, and more for each article; without the mapped files of the index."""
 OF_TOPIC = 60_000
 """Bytes that the runs of a topic and system take on the disk."""
 
@@ -123,18 +123,18 @@ def needs(files: Files, searches: Mapping[str, int], workers: int) -> list[Need]
     packed = sum(path.stat().st_size for path in files.all if path.suffix == ".gz")
     bm25 = forecast_of_index(articles, first_block(corpus), cores(), MEMORY)
     light = forecast_of_light(articles)
-    memory, each = RUN_MEMORY + RUN_EACH * articles, topics * (SEARCH + SEARCH_EACH * articles)
+    memory, each = PROCESS + PROCESS_EACH * articles, topics * (SEARCH + SEARCH_EACH * articles)
     steps = [
         Need("files unpacked once, to see that they are whole", PACKED * packed / UNPACKED),
         Need("groups, from the metadata", METADATA * articles, 60.0 * articles, memory=memory),
         Need("BM25 index", bm25.seconds, bm25.bytes, bm25.peak, bm25.memory),
-        Need("light vectors, corpus graph", light.seconds, light.bytes, memory=light.memory),
+        Need("light vectors, corpus graph", light.seconds, light.bytes, memory=light.memory + memory),
     ]
     for step, systems in searches.items():
         # Task 2 is drawn by one process.
-        shared = 1 if step.startswith("Task 2") else workers
+        shared, processes = (1, 1) if step.startswith("Task 2") else (workers, workers + 1)
         disk = topics * systems * OF_TOPIC
-        steps.append(Need(f"{step}: {systems} systems", systems * each / shared, disk, memory=shared * memory))
+        steps.append(Need(f"{step}: {systems} systems", systems * each / shared, disk, memory=processes * memory))
     return [*steps, Need("official measures of both tasks", 2 * METADATA * articles, memory=memory)]
 
 
