@@ -64,6 +64,12 @@ RERANKERS: dict[str, dict[str, Any]] = {
     "dlf": {"alpha": 0.7},
     "cross-encoder": {"scorer": "shortest"},
     "plackett-luce": {"alpha": 2},
+    "xquad": {},
+    "pm2": {},
+    "det-greedy": {"rule": "cons"},
+    "fgr": {},
+    "faro": {},
+    "balanced": {},
     "chain": {"parts": [{"kind": "cross-encoder", "scorer": "shortest"}, "exposure"]},
     "none": {},
 }

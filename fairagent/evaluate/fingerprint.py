@@ -159,7 +159,7 @@ def _server(model: ModelSettings, environ: Mapping[str, str]) -> str:
 
 
 def _judgments(file: CollectionFile, folder: Path) -> JsonObject:
-    """Hashes of what is judged by: the collection's settings, and each of its files but for the documents."""
+    """Hashes of what is judged by: the collection's settings, and each of its files, but for the documents."""
     root = folder / file.root if file.root else folder
     names = [block.path for block in (file.topics, file.qrels, *file.groups) if block]
     if isinstance(file.population, str):
@@ -171,7 +171,8 @@ def _judgments(file: CollectionFile, folder: Path) -> JsonObject:
             track = find_track_files(root / file.track.folder, file.track.year, file.track.split, corpus=False)
             keywords = root / file.track.keywords if file.track.keywords else track.keywords
             files = {path.name: path for path in (track.topics, track.metadata, keywords) if path}
-    described = json.dumps(_set_keys(file.model_dump(mode="json", exclude={"root", "documents"})), sort_keys=True)
+    settings = file.model_dump(mode="json", exclude={"root", "documents", "share"})
+    described = json.dumps(_set_keys(settings), sort_keys=True)
     return {
         "settings": hashlib.sha256(described.encode()).hexdigest(),
         **{name: file_hash(path) for name, path in files.items()},

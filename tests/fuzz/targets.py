@@ -149,7 +149,7 @@ def fairft_file(random: Random, folder: Path) -> None:
     from fairagent.papers.fairft.run import FairFTFile
     from fairagent.settings import read_yaml, validate
 
-    seeds = [path.read_bytes() for path in sorted((EVALUATIONS / "fairft").glob("*.yaml"))]
+    seeds = [path.read_bytes() for path in sorted((EVALUATIONS / "papers" / "fairft" / "train").glob("*.yaml"))]
     write(random, folder, {"f.yaml": random.choice(seeds)})
     validate(FairFTFile, read_yaml(folder / "f.yaml"), "f.yaml")
 

@@ -18,7 +18,7 @@ from fairagent.retrieve.base import TextSource, Vocabulary, texts_for
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
 from fairagent.retrieve.fused import FusedConfig, FusedRetriever, Scale, scaled
-from fairagent.retrieve.graph import encoders
+from fairagent.retrieve.graph import engine_encoders
 from fairagent.retrieve.relevance_model import RM3Config
 from fairagent.retrieve.vectors import DenseConfig
 from fairagent.search.rerank.relevance import OriginalReranker
@@ -260,7 +260,7 @@ def test_the_engines_that_are_fused() -> None:
 
 def encoders_of(settings: Settings) -> tuple[str, ...]:
     site: Any = SimpleNamespace(settings=settings)
-    return encoders(site)
+    return engine_encoders(site)
 
 
 @pytest.mark.parametrize(

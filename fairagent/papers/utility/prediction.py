@@ -89,8 +89,8 @@ def _over(value: float, size: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What choosing k in one way comes to: the mean utility over the topics, and the mean k.
+class WayToChoose:
+    """What choosing k in this way comes to: the mean utility over the topics, and the mean k.
 
     `none` is the share of the topics for which nothing is retrieved, `to_fixed` the test against the one k that is
     best on the training topics (None of that itself).
@@ -108,7 +108,7 @@ FIXED, BEST, CHANCE = "one k for all", "the best k of each topic (not known befo
 
 def choices(
     utilities: FloatArray, ks: Sequence[int], predictors: Mapping[str, FloatArray], folds: int, seed: int = 0
-) -> list[Choice]:
+) -> list[WayToChoose]:
     """Ways to choose k, cross-validated: one k, by each of the `predictors` (t,), by a random number, and at best.
 
     `utilities` (t, c) are those of t topics at each of the c `ks`; utility is 0 at k = 0. The random number is the
@@ -124,10 +124,10 @@ def choices(
     fold = rng.permutation(topics) % folds
     every = np.arange(topics)
 
-    def way(name: str, chosen: NDArray[np.intp]) -> Choice:
+    def way(name: str, chosen: NDArray[np.intp]) -> WayToChoose:
         gained, taken = utilities[every, chosen], np.array(ks)[chosen]
         test = None if name == FIXED else paired_test(gained, utilities[every, fixed])
-        return Choice(name, float(gained.mean()), float(taken.mean()), float((taken == 0).mean()), test)
+        return WayToChoose(name, float(gained.mean()), float(taken.mean()), float((taken == 0).mean()), test)
 
     fixed = np.zeros(topics, dtype=np.intp)
     for number in range(folds):
