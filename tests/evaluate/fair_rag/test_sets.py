@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from itertools import combinations, product
 from pathlib import Path
 
+import lamp_files
 import numpy as np
 import pytest
 
@@ -154,16 +156,18 @@ def test_grades_do_not_go_with_what_knows_none(tmp_path: Path, other: str) -> No
 
 
 def test_a_question_may_have_several_valid_outputs(tmp_path: Path) -> None:
-    (tmp_path / "questions.json").write_text(
-        '[{"id": "1", "input": "Generate a headline for the following article: a b", "profile": []}]'
-    )
-    (tmp_path / "outputs.json").write_text(
-        '{"task": "LaMP_4", "golds": [{"id": "1", "output": ["one thing", "the other"]}]}'
-    )
-    lamp = load_lamp("LaMP-4", tmp_path / "questions.json", tmp_path / "outputs.json")
+    questions, outputs = tmp_path / "questions.json", tmp_path / "outputs.json"
+    questions.write_text(json.dumps([{"id": "1", "input": lamp_files.INPUTS["LaMP-3"], "profile": []}]))
+
+    def write(*valid: str) -> None:
+        outputs.write_text(json.dumps({"task": "LaMP_3", "golds": [{"id": "1", "output": list(valid)}]}))
+
+    write("2", "4")
+    lamp = load_lamp("LaMP-3", questions, outputs)
     golds = lamp.questions[0].golds
-    assert golds == ("one thing", "the other")
-    assert lamp.task.utility("the other", golds) == pytest.approx(1, abs=1e-6)
-    (tmp_path / "outputs.json").write_text('{"task": "LaMP_4", "golds": [{"id": "1", "output": ["one thing", "..."]}]}')
-    with pytest.raises(DataError, match="has no words"):
-        load_lamp("LaMP-4", tmp_path / "questions.json", tmp_path / "outputs.json")
+    assert golds == ("2", "4")
+    # The error to the nearest valid output.
+    assert [lamp.task.utility(answer, golds) for answer in ("4", "3", "2", "1")] == [0, 1, 0, 1]
+    write("2", "good")
+    with pytest.raises(DataError, match="'good' is none of"):
+        load_lamp("LaMP-3", questions, outputs)
