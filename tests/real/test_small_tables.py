@@ -32,4 +32,5 @@ def test_the_small_files_pass_the_check(
         len(check_experiment(file, environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}).plan.topics) for file in files
     ]
     assert files
-    assert set(topics) <= {6, 10, 12, 20}
+    # 3 are the cases of FairFT's Table 9.
+    assert set(topics) <= {3, 6, 10, 12, 20}
