@@ -33,9 +33,10 @@ TITLE = """# The papers' tables, with the smallest models
 
 **Shape only: smallest model.** At least one cell of every table, measured on one machine without a GPU: SmolLM2-135M in
 the place of every language model, MiniLM, splade-tiny and static vectors in that of the retrievers, public collections
-in that of the papers', 6 to 20 topics or questions. A number here says that the table can be filled as it stands, and
-what its cells look like; it says nothing about the paper's number beside it, and nothing about a method. With ten
-questions a share moves by .1 when one answer changes, and a number of a group (gender) rests on one to three of them.
+in that of the papers', 6 to 20 topics or questions (3 in the case study). A number here says that the table can be
+filled as it stands, and what its cells look like; it says nothing about the paper's number beside it, and nothing about
+a method. With ten questions a share moves by .1 when one answer changes, and a number of a group (gender) rests on one
+to three of them.
 
     make papers                                                     # all, the cheapest first, for at most an hour
     python evaluations/papers/run_small.py fairft_table_6_agreement # one: NAME is that of its small file
