@@ -34,18 +34,16 @@ def rows(folder: Path, took: dict[str, float]) -> list[str]:
         if kind in ("nDCG", "gap"):
             of[row["system"]][kind == "gap"][names.index(row["topic"])] += float(row["value"])
     spent: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0, 0.0])
+    usable: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for line in (folder / "journal.jsonl").read_text().splitlines():
         outcome = json.loads(line)
         counts = (outcome["calls"], outcome["input_tokens"], outcome["output_tokens"], 0.0)
         spent[outcome["system"]] = [a + b for a, b in zip(spent[outcome["system"]], counts, strict=True)]
-    for exchange in exchanges(folder):
-        spent[exchange["system"]][3] += took.get(request(exchange), 0.0)
-    usable: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for line in (folder / "journal.jsonl").read_text().splitlines():
-        outcome = json.loads(line)
         for step in outcome["steps"]:
             usable[outcome["system"]][0] += step["usable"]
             usable[outcome["system"]][1] += step["proposed"]
+    for exchange in exchanges(folder):
+        spent[exchange["system"]][3] += took.get(request(exchange), 0.0)
     rng = np.random.default_rng(1)
     drawn = rng.integers(0, len(names), (10_000, len(names)))
     lines = [

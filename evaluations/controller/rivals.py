@@ -13,7 +13,6 @@ labels only judged documents have stand apart: whoever looks at labels there loo
 from __future__ import annotations
 
 import argparse
-import csv
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,10 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.evaluate.comparison import bootstrap_intervals, holm, paired_randomization, seeded, wins_ties_losses
+from fairagent.evaluate.comparison import holm, paired_randomization, seeded
 from fairagent.types import FloatArray
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from pooled import WHATS, Values, less, read  # noqa: E402
+
 AGENT = "agent"
 AIMS = {
     "trec22_biographies": "trec22",
@@ -38,10 +41,6 @@ ORACLES = {"args_sigir19": "args", "perspectrum": "perspectrum"}
 """Only judged documents have a label."""
 MARK = 0.05
 """A corrected p below is marked."""
-WHATS = ("product", "nDCG", "AWRF")
-
-Values = Mapping[str, Mapping[str, FloatArray]]
-"""Product, nDCG or AWRF -> system -> values of the topics that have a product, in the order of their ids."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -59,23 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         found[name] = read(run)
     print_tables(found)
-
-
-def read(run: Path) -> Values:
-    """The values of a finished run."""
-    values: dict[str, dict[str, dict[str, float]]] = {what: {} for what in WHATS}
-    with (run / "topics.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            what = "product" if "*" in row["measure"] else row["measure"].split("(")[0].split("@")[0]
-            if row["value"] and what in values:
-                values[what].setdefault(row["system"], {})[row["topic"]] = float(row["value"])
-    return {
-        what: {
-            system: np.array([values[what][system][topic] for topic in sorted(topics)])
-            for system, topics in values["product"].items()
-        }
-        for what in WHATS
-    }
 
 
 def print_tables(found: Mapping[str, Values]) -> None:
@@ -113,17 +95,10 @@ def print_differences(title: str, aims: Sequence[Values]) -> None:
     others = [name for name in aims[0]["product"] if name != AGENT and all(name in aim["product"] for aim in aims)]
     cells: dict[str, list[str]] = {name: [] for name in others}
     for what in WHATS:
-        table = np.array(
-            [np.concatenate([values[what][AGENT] - values[what][name] for values in aims]) for name in others]
-        )
-        corrected = holm(paired_randomization(table, seeded(1, title, what)))
-        ends = bootstrap_intervals(table, seeded(1, title, what))
-        for name, row, p, low, high in zip(others, table, corrected, *ends, strict=True):
-            cells[name].append(f"{row.mean():+.3f} ({low:+.3f} to {high:+.3f})")
-            cells[name].append(f"{p:.3f}")
-            if what == "product":
-                cells[name].append("/".join(map(str, wins_ties_losses(row))))
-    print(f"\n| agent less, {title}: {table.shape[1]} topics | product | p | won/tied/lost | nDCG | p | AWRF | p |")
+        for name, one in zip(others, less(AGENT, others, aims, what, title, what), strict=True):
+            cells[name] += [str(one), f"{one.p:.3f}", *([one.won] if what == "product" else [])]
+    topics = sum(len(aim["product"][AGENT]) for aim in aims)
+    print(f"\n| agent less, {title}: {topics} topics | product | p | won/tied/lost | nDCG | p | AWRF | p |")
     print("|---" * 8 + "|")
     for name in others:
         print(f"| {name} | " + " | ".join(cells[name]) + " |")

@@ -10,22 +10,22 @@ is the one of DULL with the highest mean over those topics. A system that ranks 
 
 from __future__ import annotations
 
-import csv
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from fairagent.evaluate.comparison import bootstrap_intervals, holm, paired_randomization, seeded, wins_ties_losses
+from fairagent.evaluate.comparison import bootstrap_intervals, seeded
 from fairagent.storage.files import file_name
-from fairagent.types import FloatArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from pooled import WHATS, Values, less, read
 
 AGENT = "agent"
 BASELINE = "fused"
 DULL = ("fused", "labeled first", "exposure", "exposure, labels before", "no loop")
 """What explains a gain without kinds of documents and without refined queries."""
-Values = dict[str, dict[str, dict[str, float]]]
-"""nDCG, AWRF or product -> system -> topic of a run -> value."""
 
 
 def main() -> None:
@@ -35,31 +35,13 @@ def main() -> None:
     equal = {aim: same_as_baseline(run) for aim, run in runs.items()}
     for aim, values in aims.items():
         product = values["product"]
-        table = np.array([array(topics) for topics in product.values()])
+        table = np.array(list(product.values()))
         print(f"\n{aim}, {table.shape[1]} topics: nDCG, AWRF, product with its 95 % interval")
         for system, row, low, high in zip(product, table, *bootstrap_intervals(table, seeded(1, aim)), strict=True):
-            ndcg, awrf = (array(values[what][system]).mean() for what in ("nDCG", "AWRF"))
+            ndcg, awrf = (values[what][system].mean() for what in ("nDCG", "AWRF"))
             same = f"  ranks as {BASELINE} on every topic" if file_name(system) in equal[aim] else ""
             print(f"  {system:24s} {ndcg:.3f}  {awrf:.3f}  {row.mean():.3f} ({low:.3f}-{high:.3f}){same}")
     together(aims)
-
-
-def read(run: Path) -> Values:
-    """The values of a run's topics."""
-    found: Values = {"nDCG": {}, "AWRF": {}, "product": {}}
-    with (run / "topics.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["value"]:
-                what = "product" if "*" in row["measure"] else row["measure"].split("(")[0].split("@")[0]
-                if what in found:
-                    found[what].setdefault(row["system"], {})[row["topic"]] = float(row["value"])
-    # Every topic has an nDCG; those count that have both.
-    for what in ("nDCG", "AWRF"):
-        found[what] = {
-            system: {topic: found[what][system][topic] for topic in topics}
-            for system, topics in found["product"].items()
-        }
-    return found
 
 
 def same_as_baseline(run: Path) -> set[str]:
@@ -77,31 +59,19 @@ def same_as_baseline(run: Path) -> set[str]:
 def together(aims: dict[str, Values]) -> None:
     """The agent against the others over all aims."""
     others = [name for name in next(iter(aims.values()))["product"] if name != AGENT]
-    for what in ("product", "nDCG", "AWRF"):
-        table = np.array(
-            [
-                np.concatenate([array(values[what][AGENT]) - array(values[what][name]) for values in aims.values()])
-                for name in others
-            ]
-        )
-        print(f"\nagent less others, {what}, {table.shape[1]} topics of {len(aims)} aims")
-        corrected = holm(paired_randomization(table, seeded(1, what)))
+    for what in WHATS:
+        found = less(AGENT, others, list(aims.values()), what, what)
         means = {
-            name: np.concatenate([array(values[what][name]) for values in aims.values()]).mean()
+            name: np.concatenate([values[what][name] for values in aims.values()]).mean()
             for name in others
             if name in DULL
         }
         best = max(means, key=lambda name: means[name])
-        ends = bootstrap_intervals(table, seeded(1, what))
-        for name, differences, p, low, high in zip(others, table, corrected, *ends, strict=True):
-            won = "/".join(map(str, wins_ties_losses(differences)))
+        topics = sum(len(values[what][AGENT]) for values in aims.values())
+        print(f"\nagent less others, {what}, {topics} topics of {len(aims)} aims")
+        for name, one in zip(others, found, strict=True):
             mark = f"  best dull baseline ({means[name]:.3f})" if name == best else ""
-            print(f"  {name:24s} {differences.mean():+.3f} ({low:+.3f} to {high:+.3f})  p {p:.4f}  {won}{mark}")
-
-
-def array(topics: dict[str, float]) -> FloatArray:
-    """The values in the order of the topics' ids."""
-    return np.array([topics[topic] for topic in sorted(topics)])
+            print(f"  {name:24s} {one}  p {one.p:.4f}  {one.won}{mark}")
 
 
 if __name__ == "__main__":

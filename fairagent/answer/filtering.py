@@ -21,11 +21,11 @@ from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.llm.reply import one_for_each, text_within
 from fairagent.retrieve.site import Site
-from fairagent.retrieve.stochastic import Compat
 from fairagent.settings import Part
 from fairagent.storage.readers import Malformed, parse_json
 from fairagent.types import Document, Filtered, Usage, Verdict
 from fairagent.types.clean import query_shown, visible
+from fairagent.types.common import Compat
 
 LONGEST_TEXT = 8000
 """Characters of a document that a model sees: a passage of 512 tokens has about 2,500."""

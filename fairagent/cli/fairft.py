@@ -11,7 +11,7 @@ import typer
 from fairagent.cli.evaluate import PARTIAL, LimitTopics, carried_out, environment, has_failures, show
 from fairagent.cli.evaluate import run_folder as evaluated_folder
 from fairagent.cli.options import AsJson, console, echo, error_console, progress_bar
-from fairagent.cli.report import print_joined
+from fairagent.cli.report import JoinedTo, print_joined
 
 if TYPE_CHECKING:
     from fairagent.papers.fairft.evaluate import TrainingEffect
@@ -96,10 +96,7 @@ def run_chain(
         typer.Argument(metavar="FILE...", help="Experiment files of answers, with `trainings:`.", show_default=False),
     ],
     limit_topics: LimitTopics = None,
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="DIR", help="Where the joined table goes. (default: the first run's folder)"),
-    ] = None,
+    to: JoinedTo = None,
     as_json: AsJson = False,
 ) -> None:
     """From training to the table: train, index, let the systems answer, and join the results.

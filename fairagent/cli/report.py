@@ -13,6 +13,11 @@ from fairagent.cli.options import AsJson, console, echo, status
 from fairagent.errors import UsageError
 from fairagent.storage.threads import progress
 
+JoinedTo = Annotated[
+    Path | None,
+    typer.Option("--to", metavar="DIR", help="Where the joined table goes. (default: the first run's folder)"),
+]
+
 
 def report(
     folders: Annotated[
@@ -25,10 +30,7 @@ def report(
     join: Annotated[
         bool, typer.Option("--join", help="One table of several runs: a row a system, columns for each run's measures.")
     ] = False,
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="DIR", help="Where the joined table goes. (default: the first run's folder)"),
-    ] = None,
+    to: JoinedTo = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the tables and the page of a run anew, finished or not.

@@ -7,7 +7,6 @@ all is k'. The target e*: useful items share the exposure first, and the others 
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +16,8 @@ from fairagent.measures.base import as_rankings, as_shares, as_shown, as_vector
 from fairagent.measures.discounts import Discount, StepDiscount
 from fairagent.measures.exposure import group_exposure
 from fairagent.types import FloatArray
+from fairagent.types.common import Compat
 
-Compat = Literal["authors"] | None
-"""None: the paper's theoretical bounds; "authors": those of the released code."""
 MEETING = 1e-12
 """Bounds that are no further apart, relative to the higher, are one: there is nothing to choose."""
 

@@ -104,7 +104,25 @@ def _arguments(judged: JudgedRanking, measure: object) -> tuple[FloatArray, Floa
 
 
 @dataclass(frozen=True)
-class NDKL(Measure):
+class _OfShares(Measure):
+    """What the measures of this module share: groups, a cut-off `n` (>= 1), and what becomes of `unknown`."""
+
+    of_groups: ClassVar[bool] = True
+    n: int
+    unknown: Unknown = "ignore"
+
+    def __post_init__(self) -> None:
+        check_cutoff(self.n)
+        check_choice(f"{self.name}: unknown", self.unknown, UNKNOWNS)
+
+    @property
+    def needs_labels(self) -> bool:  # type: ignore[override]
+        """Whether unknown is no group."""
+        return self.unknown == "ignore"
+
+
+@dataclass(frozen=True)
+class NDKL(_OfShares):
     """`ndkl` at cut-off `n` (>= 1) as a measure, in nats; lower is fairer.
 
     >>> print(NDKL(20))
@@ -112,20 +130,8 @@ class NDKL(Measure):
     """
 
     name: ClassVar[str] = "NDKL"
-    of_groups: ClassVar[bool] = True
     lower_is_better: ClassVar[bool] = True
     about: ClassVar[str] = "the divergence of the groups' shares of each prefix from the target; lower is fairer"
-    n: int
-    unknown: Unknown = "ignore"
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.n)
-        check_choice("NDKL: unknown", self.unknown, UNKNOWNS)
-
-    @property
-    def needs_labels(self) -> bool:  # type: ignore[override]
-        """Whether unknown is no group."""
-        return self.unknown == "ignore"
 
     def __call__(self, judged: JudgedRanking) -> float:
         """The value; raises DataError as `ndkl` does, and without memberships and target."""
@@ -133,7 +139,7 @@ class NDKL(Measure):
 
 
 @dataclass(frozen=True)
-class MinSkew(Measure):
+class MinSkew(_OfShares):
     """The smallest `skew` at cut-off `n` (>= 1): of the group that lacks most for its target. More is fairer.
 
     >>> print(MinSkew(20))
@@ -141,19 +147,7 @@ class MinSkew(Measure):
     """
 
     name: ClassVar[str] = "MinSkew"
-    of_groups: ClassVar[bool] = True
     about: ClassVar[str] = "ln(share / target) of the group that lacks most; 0 is on target, lower is less fair"
-    n: int
-    unknown: Unknown = "ignore"
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.n)
-        check_choice("MinSkew: unknown", self.unknown, UNKNOWNS)
-
-    @property
-    def needs_labels(self) -> bool:  # type: ignore[override]
-        """Whether unknown is no group."""
-        return self.unknown == "ignore"
 
     def __call__(self, judged: JudgedRanking) -> float:
         """The value; raises DataError as `skew` does, and without memberships and target."""
@@ -161,7 +155,7 @@ class MinSkew(Measure):
 
 
 @dataclass(frozen=True)
-class MaxSkew(MinSkew):
+class MaxSkew(_OfShares):
     """The largest `skew` at cut-off `n` (>= 1): of the group that has most for its target. Less is fairer.
 
     >>> print(MaxSkew(20, "group"))

@@ -59,6 +59,11 @@ class JoinedRun:
         }
         return [place for place in columns(run) if not expected or place in expected]
 
+    def rows(self, systems: Sequence[str]) -> dict[str, list[Comparison | None]]:
+        """What came out for each system in each of `places`; None where it was not measured."""
+        found = {(row.system, row.dimension, row.measure): row for row in self.run.comparisons}
+        return {system: [found.get((system, *place)) for place in self.places] for system in systems}
+
 
 @dataclass(frozen=True, slots=True)
 class JoinedRuns:
@@ -73,13 +78,9 @@ class JoinedRuns:
 
     def table(self) -> Table:
         """The means, with `mark` against each run's own baseline; None where a run has no such system."""
-        rows = []
+        rows, of_runs = [], [(one.run, one.rows(self.systems)) for one in self.runs]
         for system in self.systems:
-            cells: list[object] = []
-            for one in self.runs:
-                means = _means(one.run)
-                found = (means.get((system, *place)) for place in one.places)
-                cells += [row and Cell(row.mean, mark(one.run, row)) for row in found]
+            cells = [row and Cell(row.mean, mark(run, row)) for run, found in of_runs for row in found[system]]
             rows.append([f"{system}{f' {ORACLE}' * self._oracle(system)}", *cells])
         return Table.of(["system", *self._columns()], rows, notes=self.notes())
 
@@ -138,8 +139,8 @@ class JoinedRuns:
                     "folder": str(one.folder),
                     "columns": [{"dimension": dimension, "measure": measure} for dimension, measure in one.places],
                     "means": {
-                        system: [row and row.mean for row in (_means(one.run).get((system, *p)) for p in one.places)]
-                        for system in one.run.systems
+                        system: [row and row.mean for row in found]
+                        for system, found in one.rows(one.run.systems).items()
                     },
                 }
                 for one in self.runs
@@ -226,7 +227,3 @@ def _differing(left: JoinedRun, right: JoinedRun) -> Iterator[str]:
     seeds = [run.kind.seed for run in (one, two)]
     if seeds[0] != seeds[1]:
         yield f"! {names} have different seeds, {seeds[0]} and {seeds[1]}"
-
-
-def _means(run: Run) -> Mapping[tuple[str, str, str], Comparison]:
-    return {(row.system, row.dimension, row.measure): row for row in run.comparisons}

@@ -13,7 +13,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.base import Retriever, check_length, checked, lend, placed
 from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types.common import Compat
 
 DECISIVE = 100.0
 """A difference in z that no waiting time makes up for: in doubles its logarithm lies between about -40 and 4."""
@@ -28,8 +28,6 @@ WIDEST = 600.0
 """The widest range of z whose exponentials, times a waiting time, are still doubles of full precision."""
 DEEP = 25
 """From this many documents for each of the k on, it is cheaper not to let all of them race (benchmarks/sampling.py)."""
-Compat = Literal["authors"] | None
-"""None: the paper's normalization; "authors": that of its code, which shifts negative scores twice."""
 BESIDES = ("document", "passages", "document_frequency", "postings", "words", "analyze", "vectors", "close")
 """What an engine may offer beside lists and scores: see TextSource, PassageSource, Vocabulary, TermSource, ..."""
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Literal
 
+Compat = Literal["authors"] | None
+"""None: what a paper says; "authors": what its authors' code does, where the two differ. Each function says how."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent.extend import FloatArray, Part, Pool, Ranking, Site, placed
-from fairagent.papers.rivals.aspects import DECIMALS, combinations
+from fairagent.papers.rivals.aspects import DECIMALS, combinations, one_by_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +43,14 @@ def in_turn(rows: FloatArray, n: int) -> list[int]:
     >>> in_turn(np.array([[1.0, 0], [1, 0], [0, 0], [0, 1]]), n=4)
     [0, 3, 1, 2]
     """
-    had, left = np.zeros(rows.shape[1]), np.ones(len(rows), dtype=np.bool_)
-    order: list[int] = []
-    for _ in range(min(n, len(rows))):
+
+    def next_in_turn(had: FloatArray, left: NDArray[np.bool_]) -> int:
         there = rows[left].any(axis=0)
         turn = there & (np.round(had, DECIMALS) == np.round(had[there], DECIMALS).min(initial=np.inf))
         members = left & rows[:, turn].any(axis=1)
-        best = int((members if members.any() else left).argmax())
-        order.append(best)
-        left[best] = False
-        had += rows[best]
-    return order
+        return int((members if members.any() else left).argmax())
+
+    return one_by_one(rows, n, next_in_turn)
 
 
 class BalancedConfig(Part):

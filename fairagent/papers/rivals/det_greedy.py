@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.extend import FloatArray, Part, Pool, Ranking, Site, placed
-from fairagent.papers.rivals.aspects import DECIMALS, combinations
+from fairagent.papers.rivals.aspects import DECIMALS, combinations, one_by_one
 
 Rule = Literal["greedy", "cons", "relaxed"]
 
@@ -46,24 +46,19 @@ def det_greedy(rows: FloatArray, due: FloatArray, n: int, rule: Rule = "greedy")
     >>> det_greedy(women, np.array([0.5, 0.5]), n=4)
     [0, 3, 1, 4]
     """
-    counts, left = np.zeros(len(due)), np.ones(len(rows), dtype=np.bool_)
-    order: list[int] = []
-    for k in range(1, min(n, len(rows)) + 1):
+
+    def next_due(counts: FloatArray, left: NDArray[np.bool_]) -> int:
         # Rounded, so that 10 times a tenth is 1.
-        wanted = np.round(k * due, DECIMALS)
+        wanted = np.round((1 + np.count_nonzero(~left)) * due, DECIMALS)
         short = np.round(counts - np.floor(wanted), DECIMALS) < 0
         below = np.round(counts - np.ceil(wanted), DECIMALS) < 0
-        best = _first(rows, left, short)
-        if best is None:
-            best = _first(rows, left, _chosen(below & rows[left].any(axis=0), wanted, due, rule))
-        if best is None:
-            best = _first(rows, left, below)
-        if best is None:
-            best = int(left.argmax())
-        order.append(best)
-        left[best] = False
-        counts += rows[best]
-    return order
+        for values in (short, _chosen(below & rows[left].any(axis=0), wanted, due, rule), below):
+            of = left & rows[:, values].any(axis=1)
+            if of.any():
+                return int(of.argmax())
+        return int(left.argmax())
+
+    return one_by_one(rows, n, next_due)
 
 
 def _chosen(below: NDArray[np.bool_], wanted: FloatArray, due: FloatArray, rule: Rule) -> NDArray[np.bool_]:
@@ -75,12 +70,6 @@ def _chosen(below: NDArray[np.bool_], wanted: FloatArray, due: FloatArray, rule:
     if rule == "relaxed":
         rank = np.ceil(rank)
     return np.asarray(below & (rank == rank.min()))
-
-
-def _first(rows: FloatArray, left: NDArray[np.bool_], values: NDArray[np.bool_]) -> int | None:
-    """The best document that is left of these values, if any."""
-    of = left & rows[:, values].any(axis=1)
-    return int(of.argmax()) if of.any() else None
 
 
 class DetGreedyConfig(Part):

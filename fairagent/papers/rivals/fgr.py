@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent.extend import FloatArray, Part, Pool, Ranking, Site, placed
-from fairagent.papers.rivals.aspects import DECIMALS, aspects
+from fairagent.papers.rivals.aspects import DECIMALS, aspects, one_by_one
 
 FLOOR = 1e-6
 """What stands for a target of 0, so that a document of such a group is far off, and not infinitely."""
@@ -43,16 +44,13 @@ def nearest_prefixes(rows: FloatArray, due: FloatArray, n: int) -> list[int]:
     [0, 3, 1, 2]
     """
     log_due = np.log(np.maximum(due, FLOOR))
-    shown, left = np.zeros(len(due)), np.ones(len(rows), dtype=np.bool_)
-    order: list[int] = []
-    for k in range(1, min(n, len(rows)) + 1):
-        mix = (shown + rows) / k
+
+    def nearest(shown: FloatArray, left: NDArray[np.bool_]) -> int:
+        mix = (shown + rows) / (1 + np.count_nonzero(~left))
         divergence = (mix * (np.log(np.where(mix > 0, mix, 1)) - log_due)).sum(axis=1)
-        best = int(np.where(left, np.round(divergence, DECIMALS), np.inf).argmin())
-        order.append(best)
-        left[best] = False
-        shown += rows[best]
-    return order
+        return int(np.where(left, np.round(divergence, DECIMALS), np.inf).argmin())
+
+    return one_by_one(rows, n, nearest)
 
 
 class FGRConfig(Part):

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from fairagent.extend import FloatArray, Part, Pool, Ranking, Site, UsageError, min_max, placed
-from fairagent.papers.rivals.aspects import DECIMALS, aspects
+from fairagent.papers.rivals.aspects import DECIMALS, aspects, one_by_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +56,18 @@ def pm2(coverage: FloatArray, rows: FloatArray, due: FloatArray, focus: float, n
     >>> pm2(covers, rows, due, focus=0.5, n=4), pm2(covers, rows, due, focus=1, n=4)
     ([0, 1, 3, 2], [0, 3, 1, 2])
     """
-    seats, left = np.zeros(len(due)), np.ones(len(rows), dtype=np.bool_)
-    order: list[int] = []
-    for _ in range(min(n, len(rows))):
+
+    def elected(seats: FloatArray, left: NDArray[np.bool_]) -> int:
         quotients = np.round(np.where(rows[left].any(axis=0), due / (2 * seats + 1), 0), DECIMALS)
-        if quotients.any():
-            turn = max(range(len(due)), key=lambda a: (quotients[a], due[a], -a))
-            weights = np.where(np.arange(len(due)) == turn, focus, 1 - focus) * quotients
-            # Of equal values, such as those of the last candidate's relevance 0, the aspect's own document.
-            value = np.round(coverage @ weights, DECIMALS)
-            best = max(np.flatnonzero(left).tolist(), key=lambda d: (value[d], rows[d, turn] > 0, -d))
-        else:
-            best = int(left.argmax())
-        order.append(best)
-        left[best] = False
-        seats += rows[best] / max(rows[best].sum(), 1.0)
-    return order
+        if not quotients.any():
+            return int(left.argmax())
+        turn = max(range(len(due)), key=lambda a: (quotients[a], due[a], -a))
+        weights = np.where(np.arange(len(due)) == turn, focus, 1 - focus) * quotients
+        # Of equal values, such as those of the last candidate's relevance 0, the aspect's own document.
+        value = np.round(coverage @ weights, DECIMALS)
+        return max(np.flatnonzero(left).tolist(), key=lambda d: (value[d], rows[d, turn] > 0, -d))
+
+    return one_by_one(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1.0), n, elected)
 
 
 class PM2Config(Part):

@@ -77,8 +77,7 @@ class RepresentativeReranker:
 
 def draw_order(pool: Pool, alpha: float, rng: np.random.Generator) -> list[int]:
     """One draw: the places in `pool.ranking` of min(n, candidates) documents; see `RepresentativeReranker`."""
-    shares = [counting_one(rows) for rows in pool.memberships]
-    targets = [with_unknown(rows[: pool.n], target) for rows, target in zip(shares, pool.targets, strict=True)]
+    shares, targets = shares_and_targets(pool)
     labels = np.zeros((len(pool.ranking), len(shares)), dtype=np.intp)
     for dimension, rows in enumerate(shares):
         bounds = rows.cumsum(axis=1)
@@ -150,6 +149,12 @@ class RepresentativeConfig(Part):
     def build(self, site: Site) -> RepresentativeReranker:
         """The re-ranker."""
         return RepresentativeReranker(self.alpha, site.seed)
+
+
+def shares_and_targets(pool: Pool) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Of each dimension the candidates' memberships, rows that add up to 1, and the target with the unknown's share."""
+    shares = [counting_one(rows) for rows in pool.memberships]
+    return shares, [with_unknown(rows[: pool.n], target) for rows, target in zip(shares, pool.targets, strict=True)]
 
 
 def counting_one(rows: FloatArray) -> FloatArray:

@@ -9,10 +9,11 @@ from fairagent.errors import UsageError
 from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, placed
 from fairagent.retrieve.site import Site
-from fairagent.retrieve.stochastic import Compat, sample_rankings, sampler_log_scores, topic_rng
+from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
 from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, ordered
 from fairagent.settings.parts import Part, Rerank
 from fairagent.types import Ranking
+from fairagent.types.common import Compat
 
 
 @dataclass(frozen=True, slots=True)
