@@ -112,6 +112,7 @@ HOMES = {
     "answer.generators": "ExtractiveGenerator Generator OnText without_citations",
     "answer.removals": "filter_alarms",
     "search.agent": "FairAgent",
+    "search.hit_shapes": "at_path",
     "search.hits": "GroupsByPlace Shares fair_order groups_alone",
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",

@@ -284,6 +284,7 @@ from fairagent.retrieve.vectors import encoder as encoder
 from fairagent.retrieve.vectors import open_vectors as open_vectors
 from fairagent.retrieve.vectors import prepare_vectors as prepare_vectors
 from fairagent.search.agent import FairAgent as FairAgent
+from fairagent.search.hit_shapes import at_path as at_path
 from fairagent.search.hits import GroupsByPlace as GroupsByPlace
 from fairagent.search.hits import Shares as Shares
 from fairagent.search.hits import fair_order as fair_order

@@ -4,16 +4,13 @@
 
     hits, before, after, notes = fair_rerank(engine.search("jazz"), "gender", {"female": 0.5, "male": 0.5}, n=10)
 
-No engine's package is imported: a hit is a mapping (what it holds under `metadata`, `meta`, `_source` or `groups`
-counts too), an object with `metadata` or `meta` (LlamaIndex, LangChain, Haystack), a dataclass or named tuple with
-fields of its own, or a pair of a hit, or its id, and a score.
+No engine's package is imported; `hit_shapes.py` says what counts as a hit.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,12 +23,13 @@ from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.forms import plain
 from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of
 from fairagent.collection.load import aligned
-from fairagent.collection.records import Faults, listed, shown
+from fairagent.collection.records import Faults, listed
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.collection.target_choice import following
 from fairagent.collection.targets import GivenTarget
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import parse_discount
+from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, hits_in, read_hit
 from fairagent.search.rerank.base import pool_of
 from fairagent.search.rerank.exposure import FAIRNESS, ExposureReranker
 from fairagent.settings import Unknown, load_settings
@@ -98,12 +96,6 @@ class _Nowhere:
 HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collection | Groups
 """Where the groups of hits are: see `fair_rerank`."""
 
-IDS = ("ref_doc_id", "id", "_id", "node_id", "docid", "doc_id", "docno")
-"""Where hits keep the id of their document; the first that is set counts."""
-SCORES = ("score", "_score")
-WITHIN = ("_source", "meta", "metadata", "groups")
-"""Where they keep further fields."""
-
 
 class FairHits(NamedTuple):
     """Hits in a fair order, with the exposure of the first `n` of the engine's order and of this one.
@@ -135,7 +127,7 @@ class FairHits(NamedTuple):
 
 
 def fair_rerank(
-    hits: Sequence[Any],
+    hits: Any,
     groups: HitGroups,
     target: str | Mapping[str, Any] | None = None,
     n: int = 10,
@@ -147,11 +139,13 @@ def fair_rerank(
 ) -> FairHits:
     """The `n` hits that are relevant and together give every group about its target share of the exposure.
 
-    Pass many more hits than `n`, the best first: nothing else can be chosen. `groups` says where their groups are:
+    Pass many more hits than `n`, the best first: nothing else can be chosen. They are a list, or a whole answer of
+    Elasticsearch, Qdrant, Chroma, OpenAI or Haystack; an answer in columns (Chroma) becomes a dict for each hit.
+    `groups` says where their groups are:
 
     | `groups` | the groups are |
     |---|---|
-    | `"gender"`, `["gender", "region"]` | in the hits, in fields of these names |
+    | `"gender"`, `["gender", "payload.meta.region"]` | in the hits, in fields of these names, or at these paths |
     | `{"gender": "author_gender"}` | in the hits: dimension -> field |
     | `{"gender": {"d1": "female"}}` | apart from them: dimension -> id -> label |
     | a `Collection`, a `GroupTable` | known by the hits' ids |
@@ -173,9 +167,10 @@ def fair_rerank(
     hit, for a field that no hit has, naming those there are, and for scores in no order; DataError, naming the hit, for
     what is no label, where no hit has a label, and for targets that cannot be used.
     """
+    hits = hits_in(hits)
     if not hits:
         return FairHits([], (), ())
-    read = [_read(hit, number) for number, hit in enumerate(hits, start=1)]
+    read = [read_hit(hit, number) for number, hit in enumerate(hits, start=1)]
     places = tuple(map(str, range(len(read))))
     ranking = Ranking(places, _scores(read))
     known, population, notes = _known(groups, read, separator, labels, target)
@@ -195,56 +190,7 @@ def fair_rerank(
     return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair), notes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    """What a hit says: the id of its document, None where it has none, its score, and its fields."""
-
-    number: int
-    id: str | None
-    score: float
-    fields: Mapping[str, Any]
-
-
-def _read(hit: Any, number: int) -> _Hit:
-    if isinstance(hit, str | int):
-        return _Hit(number, str(hit), math.nan, {})
-    if isinstance(hit, tuple | list) and not hasattr(hit, "_asdict"):
-        if len(hit) != 2:
-            raise UsageError(f"hit {number} is {shown(hit)}; expected a pair: a hit or its id, and a score")
-        return replace(_read(hit[0], number), score=_number(hit[1], number))
-    own = _own_fields(hit)
-    if not own:
-        raise UsageError(f"hit {number} is a {type(hit).__name__} ({shown(hit)}), which has no id, score or metadata")
-    inner = (own[name] for name in WITHIN if isinstance(own.get(name), Mapping))
-    within = {key: value for fields in inner for key, value in fields.items()}
-    ids = (str(own[name]) for name in IDS if own.get(name) not in (None, ""))
-    scores = (_number(own[name], number) for name in SCORES if own.get(name) is not None)
-    return _Hit(number, next(ids, None), next(scores, math.nan), {**within, **own})
-
-
-def _own_fields(hit: Any) -> Mapping[str, Any]:
-    if isinstance(hit, Mapping):
-        return hit
-    if hasattr(hit, "_asdict"):
-        return dict(hit._asdict())
-    # A node of LlamaIndex has a score around it.
-    inner = getattr(hit, "node", hit)
-    names = [field.name for field in fields(hit)] if is_dataclass(hit) else []
-    return {
-        name: getattr(one, name)
-        for one, name in [(inner, name) for name in (*IDS, *WITHIN, *names)] + [(hit, name) for name in SCORES]
-        if hasattr(one, name)
-    }
-
-
-def _number(score: Any, number: int) -> float:
-    try:
-        return float(score)
-    except (TypeError, ValueError):
-        raise UsageError(f"the score of hit {number} is {shown(score)}, expected a number") from None
-
-
-def _scores(read: Sequence[_Hit]) -> FloatArray:
+def _scores(read: Sequence[HitShape]) -> FloatArray:
     """The hits' scores (n,), or where they do not say which is better, scores that fall evenly from 1."""
     scores = np.array([hit.score for hit in read])
     steps = np.diff(scores)
@@ -261,7 +207,7 @@ def _scores(read: Sequence[_Hit]) -> FloatArray:
 
 def _known(
     groups: HitGroups,
-    read: Sequence[_Hit],
+    read: Sequence[HitShape],
     separator: str | None,
     labels: Labeling | None,
     target: str | Mapping[str, Any] | None,
@@ -294,18 +240,22 @@ def _known(
     return table, {}, [*notes, *label_notes(table, 'labels="join" joins them')]
 
 
-def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[_Hit]) -> list[Any]:
+def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[HitShape]) -> list[Any]:
     """The value for the group of each hit: its own field, or what belongs to its id."""
     if isinstance(where, Mapping):
         by_id = {str(id): label for id, label in where.items()}
         return [by_id.get(id) for id in _ids(read)]
-    if not any(where in hit.fields for hit in read):
-        there = listed(list(dict.fromkeys(name for hit in read for name in hit.fields))) or "none"
-        raise UsageError(f"no hit has a field {where!r} for dimension {dimension!r}; there are: {there}")
-    return [hit.fields.get(where) for hit in read]
+    values = [hit.value(where) for hit in read]
+    if not any(where in hit.fields for hit in read) and all(value is None for value in values):
+        there = listed(list(dict.fromkeys(name for hit in read for name in hit.names))) or "none"
+        raise UsageError(
+            f"no hit has a field {where!r} for dimension {dimension!r}; there are: {there} (looked for in the hits and "
+            f"in their {', '.join(WITHIN)})"
+        )
+    return values
 
 
-def _ids(read: Sequence[_Hit]) -> list[str]:
+def _ids(read: Sequence[HitShape]) -> list[str]:
     for hit in read:
         if hit.id is None:
             raise UsageError(f"hit {hit.number} has no id, by which its groups are known; ids are in {', '.join(IDS)}")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.extend import DataError, FloatArray, GroupTable, UsageError, listed, shown, unknown_dimension
-from fairagent.guests.opensearch.index import WHOLE, ServerCache, ServerHit, ServerIndex, understood, value
+from fairagent.extend import DataError, FloatArray, GroupTable, UsageError, at_path, listed, shown, unknown_dimension
+from fairagent.guests.opensearch.index import WHOLE, ServerCache, ServerHit, ServerIndex, understood
 
 LABELS_CACHED = 500_000
 MOST_LABELS = 1_000
@@ -168,7 +168,7 @@ class ServerGroups:
         return {id: self._labels(one) for id, one in self._index.fetch(ids, self.fields).items()}
 
     def _labels(self, hit: ServerHit) -> tuple[tuple[str, ...], ...]:
-        values = (value(hit.source, self._index.source_of(field)) for field in self.fields)
+        values = (at_path(hit.source, self._index.source_of(field)) for field in self.fields)
         return tuple(_labels(hit.id, one) for one in values)
 
 

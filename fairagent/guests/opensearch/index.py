@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import Field
 
-from fairagent.extend import BackendUnavailable, DataError, Section, SettingsError
+from fairagent.extend import BackendUnavailable, DataError, Section, SettingsError, at_path
 from fairagent.guests.opensearch.server import Forbidden, NotThere, Server
 
 T = TypeVar("T")
@@ -79,25 +79,10 @@ def hits(server: Server, answer: Mapping[str, Any], id_field: str) -> list[Serve
             address = {"_index": hit["_index"], "_id": hit["_id"]}
             if hit.get("_routing"):
                 address["routing"] = hit["_routing"]
-            id = hit["_id"] if id_field == "_id" else _id(value(hit["_source"], id_field))
+            id = hit["_id"] if id_field == "_id" else _id(at_path(hit["_source"], id_field))
             score = hit.get("_score")
             rows.append(ServerHit(id, address, 0.0 if score is None else float(score), hit.get("_source") or {}))
     return rows
-
-
-def value(source: Mapping[str, Any], field: str) -> Any:
-    """The value of a field of a document, None where it has none; "a.b" is also b of the object a.
-
-    >>> value({"a": {"b": 1}}, "a.b"), value({"a.b": 2}, "a.b"), value({"a": [{"b": 1}, {"b": 2}]}, "a.b")
-    (1, 2, [1, 2])
-    """
-    if field in source:
-        return source[field]
-    first, dot, rest = field.partition(".")
-    inner = source.get(first) if dot else None
-    if isinstance(inner, Mapping):
-        return value(inner, rest)
-    return [value(one, rest) for one in inner if isinstance(one, Mapping)] if isinstance(inner, list) else None
 
 
 def text_of(content: Any) -> str:

@@ -25,6 +25,7 @@ from fairagent.extend import (
     Query,
     Ranking,
     UsageError,
+    at_path,
     check_length,
     engine_time,
     term_weights,
@@ -37,7 +38,6 @@ from fairagent.guests.opensearch.index import (
     ServerIndex,
     text_of,
     understood,
-    value,
 )
 
 TEXTS_CACHED = 5_000
@@ -186,9 +186,9 @@ class OpenSearchRetriever:
             self.groups.see(list(hits.values()))
         documents = {}
         for id, hit in hits.items():
-            title = text_of(value(hit.source, source_of(fields.title))) if fields.title else ""
-            extra = {name: value(hit.source, source_of(name)) for name in self._fields}
-            documents[id] = Document(id, text_of(value(hit.source, source_of(fields.text))), title, extra)
+            title = text_of(at_path(hit.source, source_of(fields.title))) if fields.title else ""
+            extra = {name: at_path(hit.source, source_of(name)) for name in self._fields}
+            documents[id] = Document(id, text_of(at_path(hit.source, source_of(fields.text))), title, extra)
         return documents
 
     def _postings(self, ids: tuple[str, ...]) -> Postings:
@@ -279,7 +279,7 @@ class OpenSearchRetriever:
         near = {term: [term] for term in terms}
         for term, hits in zip(disfigured, best, strict=True):
             sources = [self.index.source_of(field) for field in fields]
-            near[term] = _near(term, " ".join(text_of(value(hit.source, field)) for field in sources for hit in hits))
+            near[term] = _near(term, " ".join(text_of(at_path(hit.source, field)) for field in sources for hit in hits))
         analyzed |= self._terms_of(sorted({word for term in disfigured for word in near[term]}))
         return {term: next((word for word in near[term] if analyzed[word] == [term]), "") for term in terms}
 

@@ -17,11 +17,12 @@ from fairagent.extend import (
     Query,
     Ranking,
     UsageError,
+    at_path,
     check_length,
     engine_time,
 )
 from fairagent.guests.opensearch.groups import ServerGroups
-from fairagent.guests.opensearch.index import WHOLE, ServerCache, ServerIndex, understood, value
+from fairagent.guests.opensearch.index import WHOLE, ServerCache, ServerIndex, understood
 from fairagent.guests.opensearch.search import OpenSearchRetriever, ordered
 
 MOST_NUMBERS = 400_000
@@ -139,7 +140,7 @@ class OpenSearchVectors:
         vectors: dict[str, Embeddings] = {}
         for id, one in self._index.fetch(ids, (self._field,)).items():
             with understood(self._index.server):
-                vector = np.array(value(one.source, self._field) or [], dtype=np.float32)
+                vector = np.array(at_path(one.source, self._field) or [], dtype=np.float32)
             if vector.shape != (self.dimensions,) or not np.isfinite(vector).all():
                 raise DataError(
                     f"document {id[:60]!r} of index {self._index} has no embedding of {self.dimensions} numbers in "

@@ -1,0 +1,148 @@
+"""The hits of other engines as ids, scores and fields, read by the names of what they hold; no engine is imported.
+
+A hit is a mapping, an object with attributes (LlamaIndex, LangChain, Haystack, OpenAI, Qdrant), or a pair of a hit, or
+its id, and a score. A whole answer of an engine is read as the list in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from numbers import Integral
+from typing import Any
+
+from fairagent.collection.records import listed, shown
+from fairagent.errors import UsageError
+
+IDS = ("ref_doc_id", "id", "_id", "node_id", "docid", "doc_id", "docno", "file_id")
+"""Where hits keep the id of their document; the first that is set counts."""
+SCORES = ("score", "_score", "distance")
+WITHIN = ("_source", "fields", "entity", "payload", "attributes", "meta", "metadata", "groups")
+"""Where they keep further fields."""
+LISTS = ("body", "hits", "points", "data", "results", "documents")
+"""Where a whole answer keeps its hits: Elasticsearch, Qdrant, OpenAI (a search, a call of file_search), Haystack."""
+COLUMNS = {"ids": "id", "distances": "distance", "metadatas": "metadata", "documents": "document", "uris": "uri"}
+"""Chroma's answers are columns: the name of each, and what it is in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class HitShape:
+    """What a hit says: the id of its document, None where it has none, its score (nan: none), and its fields."""
+
+    number: int
+    id: str | None
+    score: float
+    fields: Mapping[str, Any]
+
+    def value(self, path: str) -> Any:
+        """The value of a field, or at a path such as `payload.meta.region`; None where there is none."""
+        return at_path(self.fields, path)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its fields; of a field that holds others, their paths."""
+        names: list[str] = []
+        for name, one in self.fields.items():
+            inner = one if isinstance(one, Mapping) else {}
+            names += [name] if inner is not one else [f"{name}.{key}" for key in inner if key not in self.fields]
+        return names
+
+
+def at_path(within: Any, path: str) -> Any:
+    """The value of a field, None where there is none; "a.b" is also b of the a, and of each a of a list.
+
+    >>> at_path({"a": {"b": 1}}, "a.b"), at_path({"a.b": 2}, "a.b"), at_path({"a": [{"b": 1}, {"b": 2}]}, "a.b")
+    (1, 2, [1, 2])
+    """
+    if isinstance(within, list):
+        return [one for one in (at_path(one, path) for one in within) if one is not None] or None
+    own = within if isinstance(within, Mapping) else attributes(within)
+    if path in own:
+        return own[path]
+    first, dot, rest = path.partition(".")
+    return at_path(own[first], rest) if dot and first in own else None
+
+
+def attributes(one: Any) -> dict[str, Any]:
+    """What an object holds, by name; of its properties those that have one of the names above."""
+    own = [field.name for field in fields(one)] if is_dataclass(one) else list(getattr(one, "__dict__", ()))
+    names = dict.fromkeys([*IDS, *SCORES, *WITHIN, *(name for name in own if not name.startswith("_"))])
+    return {name: getattr(one, name) for name in names if hasattr(one, name)}
+
+
+def hits_in(found: Any) -> list[Any]:
+    """The hits of an engine's answer, or a list of them, as they are; columns (Chroma's) become a dict for each hit.
+
+    Raises UsageError for what holds no hits, naming where they were looked for, and for answers to several queries.
+    """
+    if isinstance(found, Mapping) and "ids" in found and found.keys() & {"metadatas", "distances", "documents"}:
+        return _rows(found)
+    if isinstance(found, Iterator):
+        return list(found)
+    if isinstance(found, Sequence) and not isinstance(found, str | bytes | memoryview):
+        return _of_one_query([list(one) for one in found]) if _nested(found) else list(found)
+    own = found if isinstance(found, Mapping) else {name: getattr(found, name, None) for name in LISTS}
+    inner = next((own[name] for name in LISTS if isinstance(own.get(name), list | tuple | Mapping)), None)
+    if inner is None:
+        raise UsageError(
+            f"{shown(found)} ({type(found).__name__}) is no list of hits, and holds none in {', '.join(LISTS)}; pass "
+            "the list, the best hit first"
+        )
+    return hits_in(inner)
+
+
+def _nested(found: Sequence[Any]) -> bool:
+    """Whether these are lists of hits, one for each query (Milvus); a list may also be a pair with a score."""
+    return bool(found) and all(isinstance(one, list) and all(isinstance(hit, Mapping) for hit in one) for one in found)
+
+
+def _rows(columns: Mapping[str, Any]) -> list[Any]:
+    """The hits of an answer in columns, which is for one query, or the list of those for several."""
+    given = {one: list(columns[name]) for name, one in COLUMNS.items() if columns.get(name) is not None}
+    if any(isinstance(id, list) for id in given["id"]):
+        given = {name: _of_one_query(lists) for name, lists in given.items()}
+    if len({len(column) for column in given.values()}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in given.items())
+        raise UsageError(f"the columns of these hits differ in length ({lengths})")
+    return [dict(zip(given, row, strict=True)) for row in zip(*given.values(), strict=True)]
+
+
+def _of_one_query(lists: list[Any]) -> list[Any]:
+    if len(lists) != 1:
+        raise UsageError(f"these are the hits of {len(lists)} queries; pass those of one at a time")
+    return list(lists[0])
+
+
+def read_hit(hit: Any, number: int) -> HitShape:
+    """The hit with this number; UsageError for what is no hit, naming what was looked for."""
+    if isinstance(hit, str | Integral):
+        return HitShape(number, str(hit), math.nan, {})
+    if isinstance(hit, tuple | list) and not hasattr(hit, "_asdict"):
+        if len(hit) != 2:
+            raise UsageError(f"hit {number} is {shown(hit)}; expected a pair: a hit or its id, and a score")
+        return replace(read_hit(hit[0], number), score=_number(hit[1], number))
+    if isinstance(hit, Mapping):
+        own: Mapping[str, Any] = hit
+    elif hasattr(hit, "_asdict"):
+        own = hit._asdict()
+    else:
+        # A node of LlamaIndex has a score around it.
+        own = {**attributes(hit), **attributes(getattr(hit, "node", None))}
+    if not own:
+        raise UsageError(
+            f"hit {number} is a {type(hit).__name__} ({shown(hit)}), which has no id, score or metadata; looked for "
+            f"were {listed([*IDS, *SCORES, *WITHIN])}"
+        )
+    inner = (own[name] for name in WITHIN if isinstance(own.get(name), Mapping))
+    within = {key: value for fields in inner for key, value in fields.items()}
+    ids = (str(own[name]) for name in IDS if own.get(name) not in (None, ""))
+    scores = (_number(own[name], number) for name in SCORES if own.get(name) is not None)
+    return HitShape(number, next(ids, None), next(scores, math.nan), {**within, **own})
+
+
+def _number(score: Any, number: int) -> float:
+    try:
+        return float(score)
+    except (TypeError, ValueError):
+        raise UsageError(f"the score of hit {number} is {shown(score)}, expected a number") from None

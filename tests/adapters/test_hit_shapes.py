@@ -1,0 +1,182 @@
+"""`fair_rerank` on what engines answer: their own objects, whole answers, nested fields, and what is no hit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from openai.pagination import SyncPage
+from openai.types import VectorStoreSearchResponse
+from openai.types.responses import ResponseFileSearchToolCall
+from pydantic import BaseModel
+
+from fairagent import DataError, FairHits, UsageError, fair_rerank
+
+GENDERS = ["male"] * 4 + ["female", "male", "", "male", "female", "male", "male", "female"]
+SCORES = [1.0 - place / 20 for place in range(len(GENDERS))]
+EVEN = {"female": 0.5, "male": 0.5}
+ORDER = [0, 4, 1, 2, 3]
+"""Where the best come from, with n 5 and fairness 2."""
+ROWS = list(enumerate(zip(GENDERS, SCORES, strict=True)))
+
+
+class ScoredPoint(BaseModel):
+    """As qdrant_client 1.17 declares it."""
+
+    id: int | str
+    version: int
+    score: float
+    payload: dict[str, Any] | None = None
+    vector: list[float] | None = None
+
+
+class QueryResponse(BaseModel):
+    """As qdrant_client 1.17 declares it."""
+
+    points: list[ScoredPoint]
+
+
+def points(path: bool = False) -> list[ScoredPoint]:
+    payload = [{"meta": {"author": [{"sex": one}]}} if path else {"gender": one} for one in GENDERS]
+    return [ScoredPoint(id=n, version=0, score=score, payload=payload[n]) for n, (_, score) in ROWS]
+
+
+def found_by_openai() -> list[VectorStoreSearchResponse]:
+    return [
+        VectorStoreSearchResponse(
+            file_id=f"file-{n}",
+            filename=f"{n}.md",
+            score=score,
+            attributes={"gender": gender} if gender else None,
+            content=[],
+        )
+        for n, (gender, score) in ROWS
+    ]
+
+
+def elasticsearch() -> list[dict[str, Any]]:
+    return [{"_index": "a", "_id": str(n), "_score": s, "_source": {"author": {"gender": g}}} for n, (g, s) in ROWS]
+
+
+def milvus() -> list[dict[str, Any]]:
+    return [{"id": n, "distance": score, "entity": {"gender": gender}} for n, (gender, score) in ROWS]
+
+
+CALL = ResponseFileSearchToolCall.model_validate(
+    {
+        "id": "fs_1",
+        "type": "file_search_call",
+        "status": "completed",
+        "queries": ["jazz"],
+        "results": [{"file_id": f"f{n}", "score": s, "attributes": {"gender": g}} for n, (g, s) in ROWS],
+    }
+)
+CHROMA = {
+    "ids": [[str(n) for n, _ in ROWS]],
+    "distances": [[1 - score for score in SCORES]],
+    "metadatas": [[{"gender": gender} for gender in GENDERS]],
+    "documents": [["x"] * len(GENDERS)],
+    "embeddings": None,
+    "included": ["metadatas", "documents", "distances"],
+}
+POINTS, PAGE, BODY = points(), SyncPage(data=found_by_openai(), object="page"), elasticsearch()
+
+SHAPES: list[tuple[Any, Any, list[Any]]] = [
+    (POINTS, "gender", POINTS),
+    (QueryResponse(points=POINTS), "payload.gender", POINTS),
+    (PAGE, "gender", PAGE.data),
+    (iter(PAGE.data), "attributes.gender", PAGE.data),
+    (CALL, "gender", CALL.results or []),
+    (BODY, {"gender": "author.gender"}, BODY),
+    ({"took": 1, "hits": {"total": 12, "hits": BODY}}, "_source.author.gender", BODY),
+    (SimpleNamespace(body={"hits": {"hits": BODY}}), "author.gender", BODY),
+    ([milvus()], "entity.gender", milvus()),
+    (milvus(), "gender", milvus()),
+    ({"documents": POINTS}, "gender", POINTS),
+]
+
+
+@pytest.mark.parametrize(("found", "groups", "hits"), SHAPES)
+def test_the_engine_s_own_objects_come_back(found: Any, groups: Any, hits: list[Any]) -> None:
+    fair = fair_rerank(found, groups, EVEN, n=5, fairness=2)
+    assert [hits.index(one) for one in fair.hits] == ORDER
+    assert fair.before[0].labels == ("female", "male")
+    assert fair.after[0].divergence < fair.before[0].divergence
+
+
+def test_lists_within_a_path_are_labels() -> None:
+    hits = points(path=True)
+    assert [
+        hits.index(one) for one in fair_rerank(hits, {"sex": "payload.meta.author.sex"}, EVEN, n=5, fairness=2).hits
+    ] == ORDER
+
+
+def test_columns_become_a_dict_for_each_hit() -> None:
+    """Chroma's distances rise, so that the order stands for the scores."""
+    flat = {name: column[0] if column and column != CHROMA["included"] else column for name, column in CHROMA.items()}
+    for columns in (CHROMA, flat):
+        fair = fair_rerank(columns, "gender", EVEN, n=5, fairness=2)
+        assert [int(hit["id"]) for hit in fair.hits] == ORDER
+        assert fair.hits[1] == {"id": "4", "distance": 1 - SCORES[4], "metadata": {"gender": "female"}, "document": "x"}
+
+
+def test_an_answer_that_found_nothing() -> None:
+    for found in (QueryResponse(points=[]), {"hits": {"hits": []}}, [[]], {"ids": [[]], "documents": [[]]}, iter(())):
+        assert fair_rerank(found, "gender", EVEN) == FairHits([], (), ())
+
+
+def test_no_texts_are_needed_and_ids_only_where_groups_are_known_by_them() -> None:
+    hits = [{"gender": gender, "rank": n} for n, (gender, _) in ROWS]
+    assert [hit["rank"] for hit in fair_rerank(hits, "gender", EVEN, n=5, fairness=2).hits] == ORDER
+
+
+@dataclass
+class MovedPoint:
+    """A newer version's object, whose fields have other names."""
+
+    uid: str
+    relevance: float
+    properties: dict[str, Any]
+
+
+class OpaquePoint:
+    """One that shows nothing."""
+
+    __slots__ = ("uid",)
+
+
+MOVED = [MovedPoint("a", 1.0, {"gender": "female"}), MovedPoint("b", 0.5, {"gender": "male"})]
+BAD: list[tuple[Any, Any, str]] = [
+    (
+        MOVED,
+        "gender",
+        "no hit has a field 'gender' for dimension 'gender'; there are: uid, relevance, properties.gender",
+    ),
+    (MOVED, "gender", "in their _source, fields, entity, payload, attributes, meta, metadata, groups"),
+    (MOVED, {"gender": {"a": "female"}}, "hit 1 has no id, by which its groups are known; ids are in ref_doc_id, id,"),
+    ([OpaquePoint()], "gender", "hit 1 is a OpaquePoint"),
+    ([OpaquePoint()], "gender", "looked for were ref_doc_id, id, _id, node_id, docid, doc_id, docno, file_id, score"),
+    (OpaquePoint(), "gender", "is no list of hits, and holds none in body, hits, points, data, results, documents"),
+    ({"matches_v2": []}, "gender", "is no list of hits"),
+    ("jazz", "gender", "'jazz' (str) is no list of hits"),
+    (None, "gender", "None (NoneType) is no list of hits"),
+    ([milvus(), milvus()], "gender", "the hits of 2 queries"),
+    (CHROMA | {"ids": [["a"], ["b"]]}, "gender", "the hits of 2 queries"),
+    (CHROMA | {"distances": [[0.5]]}, "gender", "differ in length (id 12, distance 1, metadata 12, document 12)"),
+    (points(), "payload.gendr", "there are: gender, id, score, version, vector ("),
+    (points(path=True), "meta.region", "meta.author"),
+]
+
+
+@pytest.mark.parametrize(("found", "groups", "said"), BAD)
+def test_what_is_no_hit_says_what_was_looked_for(found: Any, groups: Any, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        fair_rerank(found, groups, EVEN)
+    assert said in str(raised.value)
+
+
+def test_a_path_to_what_is_no_label() -> None:
+    with pytest.raises(DataError, match=r"hit:1: \{'gender': 0.5\} |hit:1: 0.5 is no label"):
+        fair_rerank([{"payload": {"gender": 0.5}}], "payload.gender", EVEN)
