@@ -7,9 +7,12 @@ fetched from its module when it is first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+# As `typing` has it, whose import takes longer than all of this.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from fairagent.collection import Collection, GroupTable, Target, load_collection, make_target
     from fairagent.collection.demo import write_demo
     from fairagent.errors import (

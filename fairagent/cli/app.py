@@ -2,14 +2,12 @@
 
 import errno
 import io
-import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
@@ -18,6 +16,7 @@ from typer.models import CommandInfo, TyperInfo
 
 from fairagent.cli.options import echo, error_console
 from fairagent.errors import FairAgentError
+from fairagent.storage.signals import BY_SIGNAL, SIGNALS, silenced
 from fairagent.types.clean import printable
 
 COMMANDS = (
@@ -26,19 +25,11 @@ COMMANDS = (
 )
 """Each is the function, or the group of commands, of its name in the module of its name."""
 
-BY_SIGNAL = 128
-"""The exit code of a program that a signal has ended, less the signal's number."""
-
 COMPLETION = ("install_completion", "show_completion")
 """typer's options that set up completion in a shell."""
 
 
-class Ended(KeyboardInterrupt):
-    """Someone asks the program to end, by a signal other than Ctrl-C's; whatever heeds Ctrl-C heeds this."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.signal = signal.Signals(number)
+T = TypeVar("T")
 
 
 class Commands(TyperGroup):
@@ -48,9 +39,8 @@ class Commands(TyperGroup):
     """
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
-        """Read the arguments; what is wrong with them is quoted printably."""
-        with _quoted():
-            return super().make_context(*arguments, **more)
+        """Read the arguments, or show the help; what is wrong with them is quoted printably."""
+        return _told(lambda: super(Commands, self).make_context(*arguments, **more))
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -69,36 +59,38 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that `ctx` (typer's context) names."""
-        try:
-            with _quoted():
-                return super().invoke(ctx)
-        except FairAgentError as error:
-            _complain(str(error))
-            raise typer.Exit(error.exit_code) from None
-        except Ended as ended:
-            _complain("; ".join((f"ended by {ended.signal.name}", *_notes(ended))))
-            raise typer.Exit(BY_SIGNAL + ended.signal) from None
-        except KeyboardInterrupt as interrupted:
-            _complain("; ".join(("interrupted", *_notes(interrupted))))
-            raise typer.Exit(BY_SIGNAL + signal.SIGINT) from None
-        except OSError as error:
-            # A write may meet a terminal that is gone a moment before its signal, SIGHUP, comes.
-            if error.errno != errno.EIO or not _silenced():
-                raise
-            raise typer.Exit(BY_SIGNAL + signal.SIGHUP) from None
+        return _told(lambda: super(Commands, self).invoke(ctx))
 
 
 _WrongUsage: Any = typer.BadParameter.__bases__[0]
 """What is wrong with arguments, in the words of the click that typer brings."""
 
 
-@contextmanager
-def _quoted() -> Iterator[None]:
+def _told(act: Callable[[], T]) -> T:
+    """What `act` returns; what it raises is told in a sentence, and ends the program with its exit code."""
     try:
-        yield
+        try:
+            SIGNALS.heed()
+            return act()
+        finally:
+            # A signal that comes while something is told changes nothing.
+            SIGNALS.note()
     except _WrongUsage as error:
         error.message = printable(error.message)
         raise
+    except FairAgentError as error:
+        _complain(str(error))
+        raise typer.Exit(error.exit_code) from None
+    except KeyboardInterrupt as ended:
+        number = getattr(ended, "signal", signal.SIGINT)
+        said = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+        _complain("; ".join((said, *getattr(ended, "__notes__", ()))))
+        raise typer.Exit(BY_SIGNAL + number) from None
+    except OSError as error:
+        # A write may meet a terminal that is gone a moment before its signal, SIGHUP, comes.
+        if error.errno != errno.EIO or not silenced():
+            raise
+        raise typer.Exit(BY_SIGNAL + signal.SIGHUP) from None
 
 
 app = typer.Typer(
@@ -159,37 +151,15 @@ def main() -> None:
     topics, 8 done and a threshold missed; 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM,
     129 SIGHUP.
     """
-    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-        # A program that shall survive its terminal (nohup) ignores SIGHUP, and goes on doing so.
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _end)
+    SIGNALS.watch()
     # A title that the terminal's encoding lacks must not end a search.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app(prog_name="fairagent")
-
-
-def _end(number: int, frame: object) -> None:
-    _silenced()
-    raise Ended(number)
-
-
-def _silenced() -> bool:
-    """Whether a terminal is gone, and with it whoever could read: output from here on must not be an error."""
-    gone = False
-    for stream in (1, 2):
-        try:
-            os.write(stream, b"")
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-            gone = True
-    return gone
-
-
-def _notes(error: BaseException) -> tuple[str, ...]:
-    """What was noted on an error on its way: how to go on."""
-    return tuple(getattr(error, "__notes__", ()))
+    try:
+        app(prog_name="fairagent")
+    finally:
+        SIGNALS.leave()
 
 
 def _complain(message: str) -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app as program
 from fairagent.cli import search as command
-from fairagent.cli.app import Ended
+from fairagent.storage.signals import Ended
 
 from .conftest import Call, Small, start, write_collection
 

@@ -12,7 +12,7 @@ SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in FAULTS.glob("tes
 
 def test_every_row_has_its_tests() -> None:
     rows = [int(number) for number in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)]
-    assert sorted(rows) == list(range(1, len(rows) + 1))
+    assert len(set(rows)) == len(rows)
     # A test may stand for two cases: test_11_and_12_...
     tested = re.findall(r"^def test_(\d+)_(?:and_(\d+)_)?", SOURCE, re.MULTILINE)
     assert set(rows) == {int(number) for pair in tested for number in pair if number}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from work import at_most
 
 from fairagent.errors import DataError, PromptError, UsageError
 from fairagent.evaluate.check import check_experiment
@@ -148,14 +148,12 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_26_a_hostile_template_is_refused_within_a_second_and_50_mb(tmp_path: Path, text: str) -> None:
+def test_26_a_hostile_template_is_refused_with_little_work_and_50_mb(tmp_path: Path, text: str) -> None:
     path = tmp_path / "refine_query.j2"
     path.write_text(f"{template()}\n{text}\n", encoding="utf-8")
     Prompts()
-    started = time.process_time()
-    with pytest.raises(PromptError) as caught:
+    with at_most(4_000_000), pytest.raises(PromptError) as caught:
         Prompts(tmp_path)
-    assert time.process_time() - started < 1
     assert all(fault.path == path for fault in caught.value.faults)
     tracemalloc.start()
     try:
@@ -185,6 +183,42 @@ def test_26_all_sections_together_have_64_kb_and_100_000_steps(tmp_path: Path) -
             Prompts(tmp_path).render("refine_query", query=query, **values)
         (tmp_path / "refine_query.j2").write_text(template() + section, encoding="utf-8")
         assert Prompts(tmp_path).render("refine_query", query=query, **values)
+
+
+# --- 218: what a template prints -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        ("{{ query.format }}", "'str object' has no attribute 'format'"),
+        ("{{ query['format'] }}", "'str object' has no attribute 'format'"),
+        ("{{ query.upper|upper }}", "'str object' has no attribute 'upper'"),
+        ("{{ query.format|default(query.encode) }}", "'str object' has no attribute 'encode'"),
+        ("{{ tried.append }}", "'list object' has no attribute 'append'"),
+        ("{% for one in tried %}{{ loop.cycle }}{% endfor %}", "no attribute 'cycle'"),
+        ("{% for one in tried %}{{ loop }}{% endfor %}", "LoopContext is nothing to print"),
+    ],
+)
+def test_218_a_template_that_prints_what_is_no_value_is_refused_with_its_line(
+    file: Path, server: LoopbackServer, shown: str, words: str
+) -> None:
+    path = write(file, f"{template()}\n{shown}\n")
+    with pytest.raises(PromptError) as caught:
+        check_experiment(file)
+    assert f"{path}:{template().count(chr(10)) + 2}: [user] cannot be rendered: " in str(caught.value)
+    assert words in str(caught.value)
+    assert server.requests == []
+
+
+def test_218_values_of_a_call_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "refine_query.j2").write_text(template() + "\n{{ keywords }}\n", encoding="utf-8")
+    values = {"query": "law", "dimension": "gender", "group": "female", "share": "1%", "target": "2%"}
+    for keywords in (object(), [object()], (one for one in "ab"), {"a": len}):
+        with pytest.raises(PromptError, match="is nothing to print"):
+            Prompts(tmp_path).render("refine_query", keywords=keywords, **values)
+    for keywords in ("she", ["she", 1, None], {"she": [0.5, ("he",)]}):
+        assert str(keywords) in Prompts(tmp_path).render("refine_query", keywords=keywords, **values)[-1][1]
 
 
 # --- 27: edited between two runs -------------------------------------------------------------------------------

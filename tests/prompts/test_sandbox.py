@@ -1,13 +1,11 @@
-"""The sandbox: what a template may do, and how fast and small what it may not do is stopped."""
+"""The sandbox: what a template may do, and after how little work, and memory, what it may not do is stopped."""
 
 from __future__ import annotations
 
-import gc
-import time
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
+from work import at_most
 
 from fairagent.llm.prompts.sandbox import Left, TemplateFault, compile_template, render_template
 
@@ -96,40 +94,50 @@ STOPPED = [
     ("{{ text|join(text)|join(text)|join(text) }}", "a joined value is longer"),
     ("{{ absent }}", "'absent' is undefined"),
     ("{{ record.absent }}", "has no attribute 'absent'"),
-    ("{{ text[words[1]] }}", "unsafe"),
+    ("{{ text[words[1]] }}", "has no attribute '__class__'"),
     ("{{ words < 3 }}", "not supported"),
     ("{{ record|first|length|first }}", "not iterable"),
-    ("{{ secret|tojson }}", "not JSON serializable"),
+    ("{{ secret|tojson }}", "object is nothing to print"),
+    # What would be printed as Python does, with a place in memory.
+    ("{{ text.format }}", "has no attribute 'format'"),
+    ("{{ text['format'] }}", "has no attribute 'format'"),
+    ("{{ text.upper|upper }}", "has no attribute 'upper'"),
+    ("{{ words.append|default(words.append) }}", "has no attribute 'append'"),
+    ("{{ record.items }}", "has no attribute 'items'"),
+    ("{% for a in words %}{{ loop.cycle }}{% endfor %}", "has no attribute 'cycle'"),
+    ("{% for a in words %}{{ loop }}{% endfor %}", "LoopContext is nothing to print"),
+    ("{% for a in words %}{{ loop|upper }}{% endfor %}", "LoopContext is nothing to print"),
+    ("{{ secret }}", "object is nothing to print"),
+    ("{{ nested }}", "object is nothing to print"),
+    ("{{ nested|join }}", "object is nothing to print"),
+    ("{{ many }}", "generator is nothing to print"),
+    ("{{ many|default('') }}", "generator is nothing to print"),
+    ("{{ function|trim }}", "builtin_function_or_method is nothing to print"),
 ]
-HOSTILE = {**GIVEN, "text": "lawyers in Asia " * 10, "words": ["a", "__class__"], "secret": object()}
+HOSTILE = {**GIVEN, "text": "lawyers in Asia " * 10, "words": ["a", "__class__"], "secret": object()} | {
+    "nested": [{"a": (1, object())}],
+    "many": (letter for letter in "ab"),
+    "function": len,
+}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def nothing_to_collect() -> Iterator[None]:
-    """What other tests have left in this process is not looked through while the clock runs."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
+MOST_CALLS = 4_000_000
+"""Of functions, while a template is read or filled."""
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))
-def test_hostile_templates_are_refused_at_once(text):
-    started = time.perf_counter()
-    with pytest.raises(TemplateFault) as caught:
+def test_hostile_templates_are_refused_with_little_work(text):
+    with at_most(MOST_CALLS), pytest.raises(TemplateFault) as caught:
         compile_template(f"one\ntwo\n{text}", 5, "x.j2")
     assert caught.value.message
     assert caught.value.line in (5, 7)
-    assert time.perf_counter() - started < 1
 
 
 @pytest.mark.parametrize(("text", "words"), STOPPED, ids=range(len(STOPPED)))
 def test_hostile_renderings_are_stopped(text, words):
     template = compile_template(f"one\n{text}", 5, "x.j2").template
-    started = time.perf_counter()
-    with pytest.raises(TemplateFault, match=words):
+    with at_most(MOST_CALLS), pytest.raises(TemplateFault, match=words):
         render_template(template, HOSTILE, Left())
-    assert time.perf_counter() - started < 1
     # Once more: looking at the memory takes its time.
     tracemalloc.start()
     try:

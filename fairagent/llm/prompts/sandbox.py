@@ -7,12 +7,13 @@ anything runs. What is left cannot make a value larger than the text it stands i
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError, meta, nodes
+from jinja2 import StrictUndefined, Template, TemplateError, Undefined, meta, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS
-from jinja2.runtime import Context
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import pass_context
 
@@ -34,6 +35,8 @@ _ALLOWED = (
     *(nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Neg, nodes.Keyword),
 )
 _LEFT = "_left"
+_PRINTED = (str, Real, type(None), list, tuple, dict)
+_OF_LOOPS = ("index", "index0", "revindex", "revindex0", "first", "last", "length", "previtem", "nextitem")
 
 
 class TemplateFault(Exception):
@@ -52,10 +55,44 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         raise SecurityError(f"{operator} is not available")
 
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """A value of a mapping, or what is known of a loop's turn; never what Python has beside: its methods."""
+        if isinstance(obj, LoopContext) and attribute in _OF_LOOPS:
+            return getattr(obj, attribute)
+        if isinstance(obj, Mapping) and attribute in obj:
+            return obj[attribute]
+        return self.undefined(obj=obj, name=attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """As `getattr`, or a part of a list or a text by its number."""
+        if isinstance(argument, str):
+            return self.getattr(obj, argument)
+        try:
+            return obj[argument]
+        except (TypeError, LookupError):
+            return self.undefined(obj=obj, name=argument)
+
+
+def _shown(value: Any) -> Any:
+    """What a template prints as it is; SecurityError where that is no text, number, list or mapping of these.
+
+    Anything else is shown as Python does, which tells the model a place in this computer's memory.
+    """
+    if isinstance(value, Undefined):
+        # It says itself what is missing.
+        return str(value)
+    level = [value]
+    while level:
+        if odd := next((one for one in level if not isinstance(one, _PRINTED)), None):
+            raise SecurityError(f"{type(odd).__name__} is nothing to print; texts, numbers, lists and mappings are")
+        parts = (one.items() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list | tuple))
+        level = [part for one in parts for part in one]
+    return value
+
 
 def _capped(filter: Callable[..., Any]) -> Callable[..., Any]:
-    def capped(*args: Any, **options: Any) -> Any:
-        value = filter(*args, **options)
+    def capped(value: Any, *args: Any, **options: Any) -> Any:
+        value = filter(value if isinstance(value, Undefined) else _shown(value), *args, **options)
         if isinstance(value, str) and len(value) > LARGEST:
             raise SecurityError(f"a value is longer than {LARGEST} characters")
         return value
@@ -64,7 +101,7 @@ def _capped(filter: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _join(values: Iterable[Any], separator: str = "") -> str:
-    parts = [str(value) for value in values]
+    parts = [str(_shown(value)) for value in values]
     if sum(map(len, parts)) + len(separator) * len(parts) > LARGEST:
         raise SecurityError(f"a joined value is longer than {LARGEST} characters")
     return separator.join(parts)
@@ -103,7 +140,9 @@ class Left:
 
 
 # Not optimized: to look for constants in a long chain of filters takes the optimizer minutes.
-_SANDBOX = _Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, cache_size=0, optimized=False)
+_SANDBOX = _Sandbox(
+    undefined=StrictUndefined, finalize=_shown, trim_blocks=True, lstrip_blocks=True, cache_size=0, optimized=False
+)
 _SANDBOX.globals = {}
 _PLAIN = {name: FILTERS[name] for name in ("default", "first", "last", "length", "lower", "trim", "upper")}
 _SANDBOX.filters = {
