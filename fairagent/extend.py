@@ -113,11 +113,12 @@ HOMES = {
     "answer.removals": "filter_alarms",
     "search.agent": "FairAgent",
     "search.hit_shapes": "at_path",
-    "search.hits": "GroupsByPlace Shares fair_order groups_alone",
+    "search.hits": "FairHits GroupsByPlace HitGroups Shares fair_order fair_rerank groups_alone",
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
     "search.pipeline": """
-        Pipeline build build_answerer build_contexts check_groups engine_alone open_site resolve served with_settings
+        Pipeline build build_answerer build_contexts check_groups engine_alone open_agent open_site resolve served
+        with_settings
     """,
     "search.refine.asking": "AskingConfig AskingRefiner template_variables",
     "search.refine.feedback": "RefineState Refiner",

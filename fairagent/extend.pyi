@@ -285,9 +285,12 @@ from fairagent.retrieve.vectors import open_vectors as open_vectors
 from fairagent.retrieve.vectors import prepare_vectors as prepare_vectors
 from fairagent.search.agent import FairAgent as FairAgent
 from fairagent.search.hit_shapes import at_path as at_path
+from fairagent.search.hits import FairHits as FairHits
 from fairagent.search.hits import GroupsByPlace as GroupsByPlace
+from fairagent.search.hits import HitGroups as HitGroups
 from fairagent.search.hits import Shares as Shares
 from fairagent.search.hits import fair_order as fair_order
+from fairagent.search.hits import fair_rerank as fair_rerank
 from fairagent.search.hits import groups_alone as groups_alone
 from fairagent.search.loop.base import Loop as Loop
 from fairagent.search.loop.base import LoopResult as LoopResult
@@ -300,6 +303,7 @@ from fairagent.search.pipeline import build_answerer as build_answerer
 from fairagent.search.pipeline import build_contexts as build_contexts
 from fairagent.search.pipeline import check_groups as check_groups
 from fairagent.search.pipeline import engine_alone as engine_alone
+from fairagent.search.pipeline import open_agent as open_agent
 from fairagent.search.pipeline import open_site as open_site
 from fairagent.search.pipeline import resolve as resolve
 from fairagent.search.pipeline import served as served

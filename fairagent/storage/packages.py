@@ -24,12 +24,19 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "studio": ("fastapi", "uvicorn", "mcp"),
     "dask": ("dask", "distributed"),
     "pyterrier": ("pyterrier",),
+    "langchain": ("langchain-core",),
+    "haystack": ("haystack-ai",),
     "trec": ("ir-datasets",),
     "local": ("xllamacpp", "gguf", "accelerate", "transformers"),
 }
 """Extra -> the packages that it brings, as in pyproject.toml; of several that bring a package the first is named."""
 
-MODULES = {"faiss-cpu": "faiss", "pyjnius": "jnius", **dict.fromkeys(EXTRAS["llama-index"], "llama_index")}
+MODULES = {
+    "faiss-cpu": "faiss",
+    "pyjnius": "jnius",
+    "haystack-ai": "haystack",
+    **dict.fromkeys(EXTRAS["llama-index"], "llama_index"),
+}
 """Package -> what it is imported as, where that is not its own name."""
 
 

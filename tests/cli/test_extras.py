@@ -58,6 +58,8 @@ LIBRARY = {
     "pyterrier": "from fairagent.guests.pyterrier import fair_transformer; fair_transformer(None)",
     "measures": "import fairagent.guests.ir_measures",
     "llama-index": "from fairagent.guests.llama_index import fair_agent",
+    "langchain": "import fairagent.guests.langchain",
+    "haystack": "import fairagent.guests.haystack",
 }
 
 

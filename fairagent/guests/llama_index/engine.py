@@ -39,6 +39,7 @@ from fairagent.extend import (
 )
 from fairagent.guests.llama_index.groups import Keys, MetadataGroups, given
 from fairagent.guests.llama_index.terms import LocalTerms, local_bm25
+from fairagent.guests.results import metadata_of
 
 SHOWN = ("title",)
 """The metadata that a model reads with the text; the groups of a document would only sway it."""
@@ -68,8 +69,7 @@ def node_of(hit: Hit, document: Document) -> NodeWithScore:
 
     The metadata hold title, rank, score, groups and whatever else the document has; a model reads the title alone.
     """
-    metadata = {**document.extra, "title": hit.title, "rank": hit.rank, "score": hit.score}
-    metadata["groups"] = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
+    metadata = metadata_of(hit, document)
     hidden = [key for key in metadata if key not in SHOWN or not metadata[key]]
     node = TextNode(
         id_=hit.id,

@@ -24,19 +24,16 @@ from fairagent.extend import (
     Filtered,
     Groups,
     GroupsByPlace,
-    PassageSource,
     Pipeline,
     Ranking,
-    SearchResult,
-    TextSource,
     Unknown,
     UsageError,
     fair_order,
     groups_alone,
-    texts_for,
 )
 from fairagent.guests.llama_index.engine import document_id, document_of, made_node, node_of, scores_of
 from fairagent.guests.llama_index.groups import Keys, MetadataGroups, Shelf, Target, given
+from fairagent.guests.results import OnResult, check_texts, documents_found
 from fairagent.papers.debias_rag.stage import DebiasRAG
 
 
@@ -164,25 +161,21 @@ class FairRetriever(BaseRetriever):
     def __init__(
         self,
         agent: Pipeline,
-        on_result: Callable[[SearchResult], None] | None = None,
+        on_result: OnResult | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
         """Take the agent; `on_result` receives each search with its trace.
 
         Raises UsageError where the agent's engine keeps no texts.
         """
-        if not isinstance(agent.retriever, PassageSource | TextSource):
-            raise UsageError(f"{type(agent.retriever).__name__} keeps no texts of its documents for nodes to hold")
+        check_texts(agent)
         self._agent, self._on_result = agent, on_result
         super().__init__(callback_manager)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """What the pipeline's search finds, and what it raises."""
-        result = self._agent.search(query_bundle.query_str)
-        if self._on_result:
-            self._on_result(result)
-        texts = texts_for(result.query, result.ranking.ids, self._agent.retriever)
-        return [node_of(hit, text) for hit, text in zip(result.hits, texts, strict=True)]
+        found = documents_found(self._agent, query_bundle.query_str, self._on_result)
+        return [node_of(hit, text) for hit, text in found]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """The same in a thread of its own: the event loop goes on meanwhile."""

@@ -1,0 +1,115 @@
+"""fairagent in Haystack: a fair ranking as a retriever, and a ranker for any retriever's documents.
+
+    from fairagent.guests.haystack import ExposureRanker, FairHaystackRetriever
+
+    pipeline.add_component("fair", ExposureRanker("gender", {"female": 0.5, "male": 0.5}, top_k=10))
+    pipeline.connect("retriever", "fair")
+
+Both can be saved with their pipeline, where their arguments can. Importing this imports haystack; it raises
+BackendUnavailable where that is not installed.
+"""
+
+# ruff: noqa: E402
+from typing import Any
+
+from fairagent.extend import (
+    FAIRNESS,
+    FairHits,
+    HitGroups,
+    Pipeline,
+    Unknown,
+    UsageError,
+    expect_installed,
+    fair_rerank,
+    open_agent,
+)
+
+expect_installed("haystack-ai", "fairagent.guests.haystack")
+
+from haystack import Document, component, default_to_dict
+
+from fairagent.guests.results import check_texts, documents_found, metadata_of
+
+
+@component
+class ExposureRanker:
+    """The `top_k` documents that are relevant and together give every group about its target share of the exposure.
+
+    Put it behind a retriever whose `top_k` is much larger: it can only choose among those. `groups`, `target`,
+    `fairness` and `unknown` are those of `fair_rerank`: groups are keys of `meta` or paths, or known by the documents'
+    ids.
+    """
+
+    def __init__(
+        self,
+        groups: HitGroups,
+        target: Any = None,
+        top_k: int = 10,
+        fairness: float = FAIRNESS,
+        unknown: Unknown = "share",
+    ) -> None:
+        """Take what `fair_rerank` takes; `top_k` is its `n`. Raises UsageError for a `top_k` below 1."""
+        _check(top_k)
+        self.groups, self.target, self.top_k, self.fairness, self.unknown = groups, target, top_k, fairness, unknown
+
+    @component.output_types(documents=list[Document], fair=FairHits)
+    def run(self, documents: list[Document], top_k: int | None = None, fairness: float | None = None) -> dict[str, Any]:
+        """The same objects in their new order, and `fair`, with the exposures before and after.
+
+        Raises what `fair_rerank` does.
+        """
+        n, price = self.top_k if top_k is None else top_k, self.fairness if fairness is None else fairness
+        _check(n)
+        fair = fair_rerank(documents, self.groups, self.target, n, fairness=price, unknown=self.unknown)
+        return {"documents": fair.hits, "fair": fair}
+
+
+@component
+class FairHaystackRetriever:
+    """The search of a pipeline of fairagent as a Haystack retriever: the same documents in the same order, with texts.
+
+    A document's `meta` hold its title, rank, score and groups.
+    """
+
+    def __init__(self, agent: Pipeline | str, settings: dict[str, Any] | None = None) -> None:
+        """Take an open agent, or a collection's file and the settings of `open_agent`, which `warm_up` opens.
+
+        Raises UsageError where the agent's engine keeps no texts.
+        """
+        if not isinstance(agent, str):
+            check_texts(agent)
+        self.agent, self.settings = agent, settings
+        self._open: Pipeline | None = None if isinstance(agent, str) else agent
+
+    def warm_up(self) -> None:
+        """Open the agent; raises what `open_agent` does."""
+        if isinstance(self.agent, str) and self._open is None:
+            opened = open_agent(self.agent, **(self.settings or {}))
+            check_texts(opened)
+            self._open = opened
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its arguments, to be saved with the pipeline; UsageError for an agent that was opened elsewhere."""
+        if not isinstance(self.agent, str):
+            raise UsageError(
+                "an open agent cannot be saved with a pipeline; name its collection's file: FairHaystackRetriever("
+                '"collection.yaml", {"n": 10})'
+            )
+        saved: dict[str, Any] = default_to_dict(self, agent=self.agent, settings=self.settings)
+        return saved
+
+    @component.output_types(documents=list[Document])
+    def run(self, query: str) -> dict[str, list[Document]]:
+        """What the search finds, and what it raises."""
+        self.warm_up()
+        assert self._open is not None
+        found = documents_found(self._open, query)
+        documents = [
+            Document(id=hit.id, content=one.text, meta=metadata_of(hit, one), score=hit.score) for hit, one in found
+        ]
+        return {"documents": documents}
+
+
+def _check(top_k: int) -> None:
+    if top_k < 1:
+        raise UsageError(f"top_k is the number of documents to return and must be at least 1, not {top_k}")

@@ -1,0 +1,93 @@
+"""fairagent in LangChain's own conventions, with the real package: a retriever, and a document compressor."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+from pydantic import ValidationError
+from scripted import Engine, Proposals, agent
+
+from adapters.test_hits import GENDERS
+from adapters.test_llama_index_retriever import LISTS, Passages, fair
+from fairagent import Collection, DataError, FairHits, UsageError, fair_rerank
+from fairagent.guests.langchain import ExposureCompressor, FairLangChainRetriever
+from fairagent.types import SearchResult
+
+EVEN = {"female": 0.5, "male": 0.5}
+
+
+def documents() -> list[Document]:
+    return [Document(id=f"d{n}", page_content="x", metadata={"gender": one}) for n, one in enumerate(GENDERS)]
+
+
+def test_the_compressor_gives_the_order_of_fair_rerank() -> None:
+    hits, seen = documents(), list[FairHits]()
+    stage = ExposureCompressor(groups="gender", target=EVEN, n=5, fairness=2, on_fair=seen.append)
+    assert isinstance(stage, BaseDocumentCompressor)
+    found = stage.compress_documents(hits, "jazz")
+    expected = fair_rerank(hits, "gender", EVEN, n=5, fairness=2)
+    assert [hits.index(one) for one in found] == [hits.index(one) for one in expected.hits]
+    assert all(one is other for one, other in zip(found, expected.hits, strict=True))
+    assert seen[0].after[0].divergence == expected.after[0].divergence < expected.before[0].divergence
+    assert asyncio.run(stage.acompress_documents(hits, "jazz")) == found
+    assert stage.compress_documents([], "jazz") == []
+
+
+def test_groups_are_nested_or_known_by_id() -> None:
+    hits = documents()
+    expected = ExposureCompressor(groups="gender", target=EVEN, n=5).compress_documents(hits, "")
+    rows = [{"id": one.id, "text": "x", **one.metadata} for one in hits]
+    collection = Collection.from_records(rows, groups="gender", population={"gender": EVEN})
+    nested = [Document(id=one.id, page_content="x", metadata={"by": one.metadata}) for one in hits]
+    for groups, given in [(collection, hits), ({"gender": "metadata.by.gender"}, nested)]:
+        found = ExposureCompressor(groups=groups, target=EVEN, n=5).compress_documents(given, "")
+        assert [one.id for one in found] == [one.id for one in expected]
+
+
+def test_the_compressor_behind_a_vector_store() -> None:
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(documents())
+    retriever = store.as_retriever(search_kwargs={"k": 12})
+    stage = ExposureCompressor(groups="gender", target=EVEN, n=4, fairness=10)
+    chain = retriever | (lambda documents: stage.compress_documents(documents, ""))
+    found = chain.invoke("jazz")
+    assert [one.metadata["gender"] for one in found].count("female") >= 2
+    # With scores there is `fair_rerank` for the pairs.
+    pairs = store.similarity_search_with_score("jazz", k=12)
+    assert len(fair_rerank(pairs, "gender", EVEN, n=4).hits) == 4
+
+
+def test_the_retriever_gives_the_ranking_of_the_search() -> None:
+    expected, seen = fair().search("q"), list[SearchResult]()
+    retriever = FairLangChainRetriever(agent=fair(), on_result=seen.append)
+    found = retriever.invoke("q")
+    assert tuple(one.id for one in found) == expected.ranking.ids == seen[0].ranking.ids
+    assert found[0].page_content == f"This is {found[0].id}."
+    groups = {name: dict(shares) for name, shares in expected.hits[0].groups.items()}
+    assert found[0].metadata == {
+        "url": f"https://example.org/{found[0].id}",
+        "title": expected.hits[0].title,
+        "rank": 1,
+        "score": expected.hits[0].score,
+        "groups": groups,
+    }
+    assert asyncio.run(FairLangChainRetriever(agent=fair()).ainvoke("q")) == found
+    assert FairLangChainRetriever(agent=fair()).batch(["nothing"]) == [[]]
+    [first, *_] = FairLangChainRetriever(agent=fair(Passages)).invoke("q")
+    assert first.page_content == f"The part of {first.id} about q."
+
+
+def test_what_is_wrong_is_said() -> None:
+    with pytest.raises(UsageError, match="Engine keeps no texts of its documents"):
+        FairLangChainRetriever(agent=agent(Engine(LISTS), Proposals("she"), iterations=1))
+    with pytest.raises(ValidationError, match="fairnes"):
+        ExposureCompressor(groups="gender", fairnes=2)
+    with pytest.raises(UsageError, match=r"no hit has a field 'gendr'.* there are: gender, id, page_content, type"):
+        ExposureCompressor(groups="gendr", target=EVEN).compress_documents(documents(), "")
+    unlabeled = [Document(page_content="x", metadata={"gender": None})]
+    with pytest.raises(DataError, match="no hit has a label"):
+        ExposureCompressor(groups="gender", target=EVEN).compress_documents(unlabeled, "")
