@@ -23,6 +23,7 @@ HOMES = {
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
         PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError UsageError
     """,
+    "storage.cancellation": "Cancellation cancelled_by check_cancelled",
     "storage.arrays": "read_array write_array",
     "storage.digests": "sealed unsealed",
     "storage.files": "LOCK explained file_name force locked whole_file write_whole",
@@ -117,8 +118,8 @@ HOMES = {
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
     "search.pipeline": """
-        Pipeline build build_answerer build_contexts check_groups engine_alone open_agent open_site resolve served
-        with_settings
+        Pipeline asks_model build build_answerer build_contexts check_groups engine_alone open_agent open_site resolve
+        served with_settings
     """,
     "search.refine.asking": "AskingConfig AskingRefiner template_variables",
     "search.refine.feedback": "RefineState Refiner",

@@ -298,6 +298,7 @@ from fairagent.search.loop.base import Search as Search
 from fairagent.search.loop.base import ignore_step as ignore_step
 from fairagent.search.loop.fair_qr import FairQR as FairQR
 from fairagent.search.pipeline import Pipeline as Pipeline
+from fairagent.search.pipeline import asks_model as asks_model
 from fairagent.search.pipeline import build as build
 from fairagent.search.pipeline import build_answerer as build_answerer
 from fairagent.search.pipeline import build_contexts as build_contexts
@@ -343,6 +344,9 @@ from fairagent.settings.section import meanings as meanings
 from fairagent.settings.section import nearest as nearest
 from fairagent.storage.arrays import read_array as read_array
 from fairagent.storage.arrays import write_array as write_array
+from fairagent.storage.cancellation import Cancellation as Cancellation
+from fairagent.storage.cancellation import cancelled_by as cancelled_by
+from fairagent.storage.cancellation import check_cancelled as check_cancelled
 from fairagent.storage.digests import sealed as sealed
 from fairagent.storage.digests import unsealed as unsealed
 from fairagent.storage.files import LOCK as LOCK

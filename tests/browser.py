@@ -94,6 +94,24 @@ class Browser:
         self.open(address)
 
     @contextmanager
+    def inside(self, path: str) -> Iterator[None]:
+        """In the block the page is its frame of another origin whose address ends so."""
+        outer, self._session = self._session, ""
+        frames: list[str] = []
+
+        def found() -> bool:
+            targets = self.do("Target.getTargets")["targetInfos"]
+            frames[:] = [one["targetId"] for one in targets if one["type"] == "iframe" and one["url"].endswith(path)]
+            return bool(frames)
+
+        try:
+            waited(found, f"a frame {path}")
+            self._session = self.do("Target.attachToTarget", targetId=frames[0], flatten=True)["sessionId"]
+            yield
+        finally:
+            self._session = outer
+
+    @contextmanager
     def quiet(self, address: str) -> Iterator[None]:
         """In the block nothing may be complained of, and nothing asked for but of the server at `address`."""
         self.said.clear()

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 
 from fairagent.collection import load_collection
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.studio.app import listening, studio_app
+from fairagent.studio.connections import PatientProtocol, StudioServer
 from fairagent.studio.desk import Desk, StartSettings
 from fairagent.studio.lanes import Lanes
 
@@ -73,7 +73,7 @@ class Studio:
 
     @property
     def address(self) -> str:
-        return f"{self.url}/?token={self.token}" if self.token else f"{self.url}/"
+        return f"{self.url}/#token={self.token}" if self.token else f"{self.url}/"
 
     def client(self, **more: Any) -> httpx.Client:
         """Who has the token."""
@@ -89,14 +89,18 @@ def desk_of(folder: Path, **overrides: Any) -> Desk:
 
 @contextmanager
 def running(
-    desk: Desk, token: str = TOKEN, lanes: Lanes | None = None, runs: Path = Path("runs"), prompts: Path | None = None
+    desk: Desk,
+    token: str = TOKEN,
+    lanes: Lanes | None = None,
+    runs: Path = Path("runs"),
+    prompts: Path | None = None,
+    protocol: type[PatientProtocol] = PatientProtocol,
 ) -> Iterator[Studio]:
     """A server for `desk`, while the block runs."""
     with closing(listening(0)) as opened, closing(desk):
         port = opened.getsockname()[1]
-        app = studio_app(desk, lanes or Lanes(), port, token, runs, prompts)
-        config = uvicorn.Config(app, log_level="critical", ws="none", lifespan="off", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        lanes = lanes or Lanes()
+        server = StudioServer(studio_app(desk, lanes, port, token, runs, prompts), lanes, protocol)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()
         try:

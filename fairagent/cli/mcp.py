@@ -17,8 +17,8 @@ def mcp(
 ) -> None:
     """Serve the tools search, answer and exposure to another agent, over the Model Context Protocol.
 
-    It reads standard input and writes standard output; the agent that starts it ends it. All calls together share the
-    settings' budget, and none can choose files or servers.
+    It reads standard input and writes standard output; the agent that starts it ends it, by closing standard input or
+    by a signal. All calls together share the settings' budget, and none can choose files or servers.
     """
     expect_installed("mcp", "fairagent mcp")
     from fairagent.studio.desk import Desk, StartSettings
@@ -29,4 +29,6 @@ def mcp(
         Desk(StartSettings(options.settings_file(settings), overrides(assignments, collection, index)))
     ) as desk:
         desk.warm()
-        mcp_server(desk, Lanes(desk.lanes)).run()
+        # In a thread that nobody waits for, as those are that it starts: the one that reads standard input waits until
+        # that ends, and would keep the process after a signal.
+        Lanes(1).submit(mcp_server(desk, Lanes()).run).result()

@@ -15,6 +15,7 @@ from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm.exchange import exchanged
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.settings import BudgetSettings
+from fairagent.storage.cancellation import waiting
 from fairagent.types import Usage
 
 T = TypeVar("T")
@@ -72,7 +73,7 @@ class Budget:
                 fits = [account.has_room(amount) for account, amount in zip(self._accounts, amounts, strict=True)]
                 if all(fits):
                     break
-                self._changed.wait(timeout=1.0)
+                waiting(self._changed.wait, 1.0)
             self._calls += 1
             self._in_the_air += 1
             for account, amount in zip(self._accounts, amounts, strict=True):

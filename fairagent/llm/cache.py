@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.llm.request import ModelReply
+from fairagent.storage.cancellation import holding
 from fairagent.storage.digests import is_sealed, sealed, unsealed
 from fairagent.storage.files import one_at_a_time
 from fairagent.storage.readers import parse_json
@@ -136,7 +137,7 @@ class ReplyCache:
         """A block that one thread of one process is in for a `key`; others wait, processes up to `seconds`."""
         with self._lock:
             lock = self._keys.setdefault(key, threading.Lock())
-        with lock, one_at_a_time(self.folder / f".asking-{key}", seconds):
+        with holding(lock), one_at_a_time(self.folder / f".asking-{key}", seconds):
             yield
 
     def clear(self) -> int:

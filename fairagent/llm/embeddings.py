@@ -6,7 +6,6 @@ import base64
 import hashlib
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,6 +23,7 @@ from fairagent.llm.request import ModelReply, estimate_tokens
 from fairagent.llm.server import Call, ServerModel
 from fairagent.llm.transport import within
 from fairagent.settings import ModelSettings, Price
+from fairagent.storage.cancellation import sleep as pause
 from fairagent.storage.threads import progress
 from fairagent.types import Usage
 
@@ -114,7 +114,7 @@ class EmbeddingModel(ServerModel):
         price: Price | None = None,
         cache: ReplyCache | None = None,
         tally: Ledger | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = pause,
     ) -> None:
         super().__init__(settings, environ, budget, price, sleep)
         self._cache = cache

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
@@ -23,6 +22,7 @@ from fairagent.llm.request import ModelReply, estimate_tokens
 from fairagent.llm.server import Call, ServerModel
 from fairagent.llm.transport import within
 from fairagent.settings import ModelSettings
+from fairagent.storage.cancellation import sleep as pause
 from fairagent.types import FloatArray
 
 GROUP = "fairagent.likelihoods"
@@ -195,7 +195,7 @@ class EndpointModel(ServerModel):
         chat: bool = False,
         workers: int = 8,
         environ: Mapping[str, str] = os.environ,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = pause,
     ) -> None:
         super().__init__(settings, environ, budget, sleep=sleep)
         self._cache = cache

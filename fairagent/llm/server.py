@@ -18,6 +18,8 @@ from fairagent.llm.endpoint import Endpoint, check_named, open_client
 from fairagent.llm.faults import BadStatus, from_client
 from fairagent.settings import ModelSettings, Price
 from fairagent.settings.models import cost_of
+from fairagent.storage.cancellation import sleep as pause
+from fairagent.storage.cancellation import waiting
 from fairagent.types import Usage
 from fairagent.types.clean import logger
 
@@ -118,7 +120,7 @@ class Breaker:
                 if self._turn is None or now >= self._turn_ends:
                     self._turn, self._turn_ends = object(), end
                     return self._turn
-                self._changed.wait(min(end - now, self._turn_ends - now, LONGEST_LOOK))
+                waiting(self._changed.wait, min(end - now, self._turn_ends - now, LONGEST_LOOK))
 
     def _leave(self, turn: object | None, sort: Hashable, error: BaseException | None) -> float:
         """Take note of what became of a request; the seconds for which the server is to be left alone."""
@@ -194,7 +196,7 @@ class ServerModel:
         environ: Mapping[str, str] = os.environ,
         budget: Budget | None = None,
         price: Price | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = pause,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.settings = settings
@@ -289,6 +291,10 @@ class ServerModel:
                 yield reservation
             except ModelError as error:
                 self._settle(reservation, error.usage.input_tokens, error.usage.output_tokens)
+                raise
+            except BaseException:
+                # Whoever asked has left: what was sent is paid for all the same.
+                self._settle(reservation, read)
                 raise
 
     def _settle(self, reservation: Reservation, read: int, written: int = 0) -> None:

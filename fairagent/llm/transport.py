@@ -15,8 +15,9 @@ import time
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -27,6 +28,7 @@ import httpx
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import MOST_VALUES, BadStatus, broken_off, quote, retry_after
+from fairagent.storage.cancellation import abandonable, ended_by
 
 MOST_CONNECTIONS = 1000
 """Open at a time, to one server; 100 of them stay open while idle."""
@@ -82,6 +84,13 @@ class _TimedBackend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
+        # Neither the search for a name's addresses nor connecting can be broken off.
+        connect = partial(self._connect, host, port, timeout, local_address, socket_options)
+        return abandonable(connect, lambda stream: stream.close())
+
+    def _connect(
+        self, host: str, port: int, timeout: float | None, local_address: str | None, options: Iterable[Any] | None
+    ) -> httpcore.NetworkStream:
         try:
             entries = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
@@ -89,32 +98,40 @@ class _TimedBackend(httpcore.SyncBackend):
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
         for address in dict.fromkeys(str(entry[4][0]) for entry in entries):
             try:
-                return _TimedStream(super().connect_tcp(address, port, _left(timeout), local_address, socket_options))
+                return _TimedStream(super().connect_tcp(address, port, _left(timeout), local_address, options))
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """A connection that reads and writes in the time that is left."""
+    """A connection that reads and writes in the time that is left, and is broken off where the work is cancelled."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, _left(timeout))
+        with ended_by(self._break_off):
+            return self._stream.read(max_bytes, _left(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _PIECE):
-            self._stream.write(buffer[start : start + _PIECE], _left(timeout))
+        with ended_by(self._break_off):
+            for start in range(0, len(buffer), _PIECE):
+                self._stream.write(buffer[start : start + _PIECE], _left(timeout))
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
+        with ended_by(self._break_off):
+            return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
 
     def close(self) -> None:
         self._stream.close()
+
+    def _break_off(self) -> None:
+        with suppress(OSError):
+            # The socket's own: that of TLS would wait for the other side.
+            socket.socket.shutdown(self._stream.get_extra_info("socket"), socket.SHUT_RDWR)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

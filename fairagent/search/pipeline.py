@@ -15,6 +15,7 @@ from fairagent.collection import Collection, load_collection
 from fairagent.collection.exposure import dimensions_of
 from fairagent.errors import SettingsError, UsageError
 from fairagent.llm.models import Models
+from fairagent.retrieve.encoders import ENDPOINT
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.sampled import Sampled
@@ -232,6 +233,16 @@ def parts_of(settings: Settings) -> tuple[Part, ...]:
     answering = (settings.filter, settings.debias, settings.generate, settings.attribute)
     parts = (used for part in (*searching_parts(settings), *answering) for used in (part, *part.uses(settings)))
     return tuple({id(part): part for part in parts}.values())
+
+
+def asks_model(settings: Settings, command: str) -> bool:
+    """Whether a `command` (exposure, search or answer) may ask a model: for text, or a server for embeddings.
+
+    Of a part of another package it is what its `template` says.
+    """
+    parts = {"exposure": (settings.engine,), "search": searching_parts(settings)}.get(command, parts_of(settings))
+    # An encoder is a text in the settings of any part.
+    return any(part.asks_with(settings) for part in parts) or f'"{ENDPOINT}' in settings.model_dump_json()
 
 
 def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]) -> Settings:

@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from fairagent.storage.cancellation import Cancelled, check_cancelled, result_of
+
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
@@ -90,19 +92,26 @@ class Memo:
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The value of `key`, computed by `make` if it is not there; an error goes to those who wait and is dropped."""
-        with self._lock:
-            future = self._made.get(key)
-            mine = future is None
-            if future is None:
-                future = self._made[key] = Future()
-        if mine:
+        while True:
+            with self._lock:
+                future = self._made.get(key)
+                mine = future is None
+                if future is None:
+                    future = self._made[key] = Future()
+            if mine:
+                try:
+                    future.set_result(make())
+                except BaseException as error:
+                    with self._lock:
+                        del self._made[key]
+                    future.set_exception(error)
             try:
-                future.set_result(make())
-            except BaseException as error:
-                with self._lock:
-                    del self._made[key]
-                future.set_exception(error)
-        return future.result()
+                return result_of(future)
+            except Cancelled:
+                # Theirs who computed it, and have left: then it is for the next one to compute.
+                if mine:
+                    raise
+                check_cancelled()
 
     def values(self) -> list[Any]:
         """All values that were computed."""
@@ -120,6 +129,8 @@ _current: ContextVar[str] = ContextVar("current", default="")
 def progress(what: str) -> Iterator[None]:
     """Report that `what` is being done inside the block, and after it, what was being done before.
 
+    Raises Cancelled before it where the work is cancelled.
+
     >>> shown = []
     >>> with listening(shown.append), progress("searching"):
     ...     with progress("starting Java"):
@@ -127,6 +138,7 @@ def progress(what: str) -> Iterator[None]:
     >>> shown
     ['searching', 'starting Java', 'searching']
     """
+    check_cancelled()
     listener, outer = _listener.get(), _current.get()
     if listener is None:
         yield

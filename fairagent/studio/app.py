@@ -18,8 +18,9 @@ are registered in the same way; another package's needs nothing but this in its 
             async def page() -> Response:
                 return studio.html("hello.html", folder=Path(__file__).parent)
 
-A template may extend our `base.html`, which sets `title`, `here`, `skip` and `skip_to`. Whoever may not use the studio
-(`RequestGuard`) reaches no page at all.
+A template may extend our `base.html`, which sets `title`, `here`, `skip` and `skip_to`. A page is given to whoever
+reaches the port on this machine (`RequestGuard`): it holds nothing of the collection, and its script asks for that
+under /api/ by `record` and `events` of /assets/ask.js, which send the token.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -49,19 +49,24 @@ from fairagent.extend import (
     LONGEST_QUERY,
     STYLES,
     TEMPLATES,
+    DataError,
     FairAgentError,
+    IndexMismatch,
     PlainRecord,
     SettingsError,
     UsageError,
     load_plugins,
 )
 from fairagent.studio.calls import ExposureRequest, SearchRequest
+from fairagent.studio.connections import StudioServer
 from fairagent.studio.desk import Desk, StartSettings
-from fairagent.studio.lanes import FAULT, Lanes, Work, encoded, events, ignore_event, status
-from fairagent.studio.server import KEY, LARGEST_BODY, RequestGuard, refused
+from fairagent.studio.lanes import FAULT, WITH_MODEL, Lanes, NothingThere, Work, encoded, events, ignore_event, status
+from fairagent.studio.server import LARGEST_BODY, ClientGone, RequestGuard, refused, unless_gone
 
 GROUP = "fairagent.studio_pages"
 PAGES = Path(__file__).parent / "pages"
+SHARED = ("studio.css", "ask.js", "token.js", "draw.js")
+"""Files of every page."""
 STREAM = "text/event-stream"
 STREAMS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}
@@ -71,29 +76,42 @@ STREAMS: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Studio:
-    """What pages work with: the desk, the lanes that do its work, and the user's folders of runs and templates."""
+    """What pages work with: the desk, the lanes that do its work, and the user's folders of runs and templates.
+
+    What asks a language model is done in `models`, everything else in `lanes`. `guarded`: a token is needed.
+    """
 
     desk: Desk
     lanes: Lanes
+    models: Lanes
+    guarded: bool
     runs: Path
     prompts: Path | None
     links: list[tuple[str, str]] = field(default_factory=list)
 
     async def json(self, work: Callable[[], PlainRecord], lanes: Lanes | None = None) -> Response:
-        """The record of `work`, which is done in a lane, as JSON; errors become a status and a sentence."""
-        return _json(await asyncio.wrap_future((lanes or self.lanes).submit(work)))
+        """The record of `work`, which is done in a lane, as JSON; errors become a status and a sentence.
 
-    async def reply(self, request: Request, work: Work) -> Response:
+        It ends as soon as the client has left.
+        """
+        return _json(await unless_gone(asyncio.wrap_future((lanes or self.lanes).submit(work))))
+
+    async def reply(self, request: Request, work: Work, lanes: Lanes | None = None) -> Response:
         """The same, or its events where the request accepts `text/event-stream`."""
         if STREAM in request.headers.get("accept", ""):
-            return StreamingResponse(events(self.lanes, work), media_type=STREAM)
-        return await self.json(lambda: work(ignore_event))
+            return StreamingResponse(events(lanes or self.lanes, work), media_type=STREAM)
+        return await self.json(lambda: work(ignore_event), lanes)
+
+    def lanes_for(self, request: SearchRequest, command: str) -> Lanes:
+        """Where an `exposure`, a `search` or an `answer` is made; raises what its settings do."""
+        return self.models if self.desk.asks_model(request.settings, command) else self.lanes
 
     def html(self, template: str, folder: Path = PAGES, **values: Any) -> Response:
         """A page from a template in `folder`, which may extend ours."""
         loader = FileSystemLoader([folder, PAGES])
         environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-        return HTMLResponse(environment.get_template(template).render(links=self.links, **values))
+        page = environment.get_template(template)
+        return HTMLResponse(page.render(links=self.links, guarded=self.guarded, **values))
 
 
 class StudioPage:
@@ -124,7 +142,7 @@ def studio_pages() -> list[StudioPage]:
 
 def assets_of(pages: list[StudioPage]) -> dict[str, Path]:
     """All files that a browser may load, by their names in its address."""
-    shared = {**{name: TEMPLATES / name for name in STYLES}, "studio.css": PAGES / "studio.css"}
+    shared = {**{name: TEMPLATES / name for name in STYLES}, **{name: PAGES / name for name in SHARED}}
     return shared | {name: page.folder / name for page in pages for name in page.assets}
 
 
@@ -142,7 +160,7 @@ def studio_app(
         max_body_size=LARGEST_BODY,
     )
     _add_errors(app)
-    studio, pages = Studio(desk, lanes, runs, prompts), studio_pages()
+    studio, pages = Studio(desk, lanes, lanes.beside(WITH_MODEL), bool(token), runs, prompts), studio_pages()
     for page in pages:
         page.add(app, studio)
         studio.links.extend(page.links)
@@ -152,6 +170,11 @@ def studio_app(
     @app.get("/api", include_in_schema=False)
     async def api_page() -> Response:
         return studio.html("api.html", schema=app.openapi())
+
+    @app.get("/health", include_in_schema=False)
+    async def health() -> Response:
+        # For whoever watches over the server, without the token: nothing of the collection, and no lane is waited for.
+        return _json({"ok": True, "version": app.version, "collection": "open"})
 
     @app.get("/assets/{name}", include_in_schema=False)
     async def asset(name: str) -> Response:
@@ -167,7 +190,7 @@ class SearchPage(StudioPage):
 
     links = (("/", "Search"),)
     position = 0
-    assets = ("search.js", "draw.js", "ask.js")
+    assets = ("search.js",)
 
     def add(self, app: FastAPI, studio: Studio) -> None:
         """Add the page and the calls."""
@@ -180,20 +203,20 @@ class SearchPage(StudioPage):
         @app.post("/api/search", summary="A fair ranking, the engine's own, and every step between", responses=STREAMS)
         async def search(body: SearchRequest, request: Request) -> Response:
             """Events with `Accept: text/event-stream`: `step` for each step as it is made, then `result` or `error`."""
-            return await studio.reply(request, partial(desk.search, body))
+            return await studio.reply(request, partial(desk.search, body), studio.lanes_for(body, "search"))
 
         @app.post("/api/answer", summary="An answer from a fair ranking, with its citations", responses=STREAMS)
         async def answer(body: SearchRequest, request: Request) -> Response:
             """Events with `Accept: text/event-stream`: `step`, `text` for each piece, then `result` or `error`."""
-            return await studio.reply(request, partial(desk.answer, body))
+            return await studio.reply(request, partial(desk.answer, body), studio.lanes_for(body, "answer"))
 
         @app.post("/api/exposure", summary="What a list of documents gives the groups, with their targets")
         async def exposure(body: ExposureRequest) -> Response:
-            return await studio.json(partial(desk.exposure, body))
+            return await studio.json(partial(desk.exposure, body), studio.lanes_for(body, "exposure"))
 
         @app.get("/api/document", summary="The text of a document")
         async def document(id: str) -> Response:
-            return await studio.json(partial(desk.document, id))
+            return await studio.json(partial(_document, desk, id))
 
         @app.post("/api/recipes", summary="A search in Python, as a settings file and on the command line")
         async def recipes(body: SearchRequest, answer: bool = False) -> Response:
@@ -202,6 +225,15 @@ class SearchPage(StudioPage):
         @app.get("/", include_in_schema=False)
         async def page() -> Response:
             return studio.html("search.html", longest=LONGEST_QUERY)
+
+
+def _document(desk: Desk, id: str) -> PlainRecord:
+    try:
+        return desk.document(id)
+    except IndexMismatch:
+        raise
+    except DataError as error:
+        raise NothingThere(str(error)) from None
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -219,6 +251,10 @@ def _add_errors(app: FastAPI) -> None:
     async def http(request: Request, error: HTTPException) -> Response:
         return refused(error.status_code, str(error.detail))
 
+    @app.exception_handler(ClientGone)
+    async def gone(request: Request, error: ClientGone) -> Response:
+        return Response(status_code=499)
+
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> Response:
         return refused(500, FAULT)
@@ -229,8 +265,6 @@ def _json(record: PlainRecord, status: int = 200) -> Response:
 
 
 HOST = "127.0.0.1"
-PATIENCE = 2
-"""Seconds that requests have to end in when the server shuts down."""
 
 
 def listening(port: int) -> socket.socket:
@@ -258,16 +292,8 @@ def serve(
         desk.warm()
         port = opened.getsockname()[1]
         token = secrets.token_urlsafe(24) if needs_token else ""
-        app = studio_app(desk, Lanes(desk.lanes), port, token, runs, prompts)
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            lifespan="off",
-            timeout_graceful_shutdown=PATIENCE,
-        )
-        say(f"http://{HOST}:{port}/" + (f"?{KEY}={token}" if token else ""))
-        uvicorn.Server(config).run(sockets=[opened])
+        lanes = Lanes()
+        app = studio_app(desk, lanes, port, token, runs, prompts)
+        # What follows # is sent to no server: the page keeps it for its tab, and takes it out of the address.
+        say(f"http://{HOST}:{port}/" + (f"#token={token}" if token else ""))
+        StudioServer(app, lanes).run(sockets=[opened])

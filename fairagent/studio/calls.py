@@ -5,7 +5,7 @@ Whoever may search may not choose files or servers: of the settings only those s
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY, Settings, meanings
 
@@ -58,10 +58,23 @@ class SearchRequest(RequestModel):
     settings: Choices = Choices()
 
 
+def _some(ids: tuple[str, ...]) -> tuple[str, ...]:
+    if not ids:
+        raise ValueError("name at least one document; the list is empty")
+    return ids
+
+
+Ids = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=500)], ...],
+    AfterValidator(_some),
+    Field(description="Ids of documents as a search gives them, best first; at least one."),
+]
+
+
 class ExposureRequest(SearchRequest):
     """A list of documents, best first, whose exposure is measured; the query is what targets are estimated from."""
 
-    ids: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=500)], ...], Field(min_length=1)]
+    ids: Ids
 
 
 def controls(settings: Settings) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ from fairagent.extend import (
     TextSource,
     UsageError,
     answer_record,
+    asks_model,
     build,
     exposure_record,
     flow,
@@ -46,7 +47,7 @@ from fairagent.extend import (
     with_settings,
 )
 from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest, controls
-from fairagent.studio.lanes import LANES, WITH_MODEL, Listener, ignore_event
+from fairagent.studio.lanes import Listener, ignore_event
 
 AGENTS_OPEN = 64
 WARMING = 5
@@ -99,6 +100,9 @@ class Desk:
         self.site = open_site(settings=self.settings)
         self.collection = self.site.collection
         self._agent = lru_cache(maxsize=AGENTS_OPEN)(self._opened)
+        self._asks_model = lru_cache(maxsize=AGENTS_OPEN)(
+            lambda choices, command: asks_model(origin.settings(choices), command)
+        )
         self._agent(Choices())
 
     def _opened(self, choices: Choices) -> Pipeline:
@@ -116,10 +120,9 @@ class Desk:
                 with suppress(DataError):
                     agent.search(query)
 
-    @property
-    def lanes(self) -> int:
-        """How many searches at once are worth it."""
-        return WITH_MODEL if self.settings.model.name else LANES
+    def asks_model(self, choices: Choices, command: str) -> bool:
+        """As `asks_model` of the pipeline, with the settings of these choices; raises SettingsError."""
+        return self._asks_model(choices, command)
 
     def close(self) -> None:
         """Close the connections to models, and the cache."""

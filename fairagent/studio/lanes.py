@@ -1,22 +1,28 @@
 """`Lanes`, a few threads that search with a short queue before them; and records, events and errors as they leave."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import math
-import queue
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from fairagent.extend import (
     BackendUnavailable,
     BudgetExceeded,
+    Cancellation,
     DataError,
     FairAgentError,
     ModelError,
     PlainRecord,
     UsageError,
+    cancelled_by,
+    check_cancelled,
     logger,
     printable,
 )
@@ -27,7 +33,7 @@ LANES = 2
 """Searches at once: threads of one process take turns, and more of them make all slower; one slow search shall not hold
 up the others."""
 WITH_MODEL = 4
-"""Searches at once where a language model is waited for."""
+"""Requests at once that ask a language model, in lanes of their own: a silent one holds up no other search."""
 WAITING = 200
 FAULT = "a fault of fairagent; where the server was started stands what happened"
 AS_IT_IS = {"id", "template"}
@@ -48,6 +54,17 @@ class StudioBusy(FairAgentError):
     """More work is submitted than may wait."""
 
 
+class StudioStopped(StudioBusy):
+    """The server ends."""
+
+    def __init__(self) -> None:
+        super().__init__("the server ends; what was asked is not done")
+
+
+class NothingThere(UsageError):
+    """What was asked for by its id is not there."""
+
+
 class FileChanged(UsageError):
     """The file is not as it was when it was read."""
 
@@ -55,12 +72,27 @@ class FileChanged(UsageError):
 STATUS: tuple[tuple[type[FairAgentError], int], ...] = (
     (StudioBusy, 503),
     (FileChanged, 409),
+    (NothingThere, 404),
     (UsageError, 400),
     (BackendUnavailable, 503),
     (DataError, 500),
     (ModelError, 502),
     (BudgetExceeded, 429),
 )
+
+
+class Job(Future[T]):
+    """The future of submitted work; `cancel` ends it also while it is done, down to the request to a model."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        super().__init__()
+        self.work = work
+        self.cancellation = Cancellation()
+
+    def cancel(self) -> bool:
+        """End the work; whether it had not begun yet."""
+        self.cancellation.cancel()
+        return super().cancel()
 
 
 class Lanes:
@@ -70,28 +102,78 @@ class Lanes:
     """
 
     def __init__(self, lanes: int = LANES, waiting: int = WAITING) -> None:
-        self._queue: queue.Queue[tuple[Future[Any], Callable[[], Any]]] = queue.Queue(waiting)
+        self._most = waiting
+        self._changed = threading.Condition()
+        self._waiting: deque[Job[Any]] = deque()
+        self._running: set[Job[Any]] = set()
+        self._beside: list[Lanes] = []
+        self._stopped = False
         for number in range(lanes):
             threading.Thread(target=self._work, name=f"lane-{number}", daemon=True).start()
 
-    def submit(self, work: Callable[[], T]) -> Future[T]:
-        """The future of what `work` returns or raises; StudioBusy where too many wait."""
-        future: Future[T] = Future()
-        try:
-            self._queue.put_nowait((future, work))
-        except queue.Full:
-            raise StudioBusy(f"{self._queue.maxsize} searches wait already; ask again in a moment") from None
-        return future
+    def beside(self, lanes: int, waiting: int = WAITING) -> Lanes:
+        """Other lanes, which these hold up in nothing; they stop together."""
+        other = Lanes(lanes, waiting)
+        self._beside.append(other)
+        return other
+
+    def submit(self, work: Callable[[], T]) -> Job[T]:
+        """The future of what `work` returns or raises.
+
+        Raises StudioBusy where too many wait, StudioStopped after `stop`.
+        """
+        job = Job(work)
+        with self._changed:
+            if self._stopped:
+                raise StudioStopped
+            if len(self._waiting) >= self._most:
+                self._waiting = deque(one for one in self._waiting if not one.cancelled())
+            if len(self._waiting) >= self._most:
+                raise StudioBusy(f"{self._most} searches wait already; ask again in a moment")
+            self._waiting.append(job)
+            self._changed.notify()
+        return job
+
+    def stop(self) -> None:
+        """End all work, that of the lanes beside too: its futures have StudioStopped, now and from now on."""
+        with self._changed:
+            self._stopped = True
+            jobs = [*self._waiting, *self._running]
+            self._waiting.clear()
+        for job in jobs:
+            # Before it is cancelled: so nobody can take it for one whose client has left.
+            self._end(job, StudioStopped())
+            job.cancellation.cancel()
+        for other in self._beside:
+            other.stop()
+
+    def _end(self, job: Job[Any], error: BaseException | None, result: Any = None) -> None:
+        with self._changed:
+            if job.done():
+                return
+            if error is None:
+                job.set_result(result)
+            else:
+                job.set_exception(error)
 
     def _work(self) -> None:
         while True:
-            future, work = self._queue.get()
-            if not future.set_running_or_notify_cancel():
-                continue
+            with self._changed:
+                while not self._waiting:
+                    self._changed.wait()
+                job = self._waiting.popleft()
+                if not job.set_running_or_notify_cancel():
+                    continue
+                self._running.add(job)
             try:
-                future.set_result(work())
+                with cancelled_by(job.cancellation):
+                    result = job.work()
             except BaseException as error:
-                future.set_exception(error)
+                self._end(job, error)
+            else:
+                self._end(job, None, result)
+            with self._changed:
+                self._running.discard(job)
 
 
 def status(error: FairAgentError) -> int:
@@ -130,36 +212,23 @@ def event(name: str, record: PlainRecord) -> str:
     return f"event: {name}\ndata: {encoded(record)}\n\n"
 
 
-class ListenerGone(Exception):
-    """Nobody listens any more; it ends the work at its next event."""
-
-
 def events(lanes: Lanes, work: Work) -> AsyncIterator[str]:
     """The server-sent events of `work`, the last of them its result or its error; StudioBusy before the first."""
     loop, sent = asyncio.get_running_loop(), asyncio.Queue[tuple[str, PlainRecord]]()
-    gone = threading.Event()
 
     def send(name: str, record: PlainRecord) -> None:
-        if gone.is_set():
-            raise ListenerGone
+        # Where nobody listens any more, this ends the work.
+        check_cancelled()
         loop.call_soon_threadsafe(sent.put_nowait, (name, record))
 
-    def working() -> None:
-        try:
-            try:
-                last = "result", work(send)
-            except FairAgentError as error:
-                last = "error", {"error": str(error), "kind": type(error).__name__}
-            except ListenerGone:
-                raise
-            except Exception:
-                log.exception(FAULT)
-                last = "error", {"error": FAULT, "kind": "Exception"}
-            send(*last)
-        except ListenerGone:
-            pass
+    def done(_: object) -> None:
+        # For what is cancelled nobody waits; and there may be no loop any more.
+        if not job.cancellation.cancelled:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(sent.put_nowait, _last(job))
 
-    lanes.submit(working)
+    job = lanes.submit(lambda: work(send))
+    job.add_done_callback(done)
 
     async def listening() -> AsyncIterator[str]:
         try:
@@ -168,6 +237,17 @@ def events(lanes: Lanes, work: Work) -> AsyncIterator[str]:
                 name, record = await sent.get()
                 yield event(name, record)
         finally:
-            gone.set()
+            job.cancel()
 
     return listening()
+
+
+def _last(job: Job[PlainRecord]) -> tuple[str, PlainRecord]:
+    """The event that ends a stream."""
+    error = job.exception()
+    if error is None:
+        return "result", job.result()
+    if isinstance(error, FairAgentError):
+        return "error", {"error": str(error), "kind": type(error).__name__}
+    log.error(FAULT, exc_info=error)
+    return "error", {"error": FAULT, "kind": "Exception"}

@@ -52,7 +52,7 @@ from fairagent.extend import (
 from fairagent.studio.app import Studio, StudioPage
 from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
 from fairagent.studio.desk import Desk, ranked_hit
-from fairagent.studio.lanes import FileChanged, Lanes, Listener, ignore_event
+from fairagent.studio.lanes import FileChanged, Listener, ignore_event
 from fairagent.studio.tryout import READERS, REFINERS, FilledTemplate, RecordingModel, refining_part, tryout_of
 
 CHECKS_WAITING = 50
@@ -77,7 +77,7 @@ class PromptPage(StudioPage):
         """Add the page and the calls."""
         desk = PromptDesk(studio.desk, studio.prompts)
         # Who types is not to wait for searches, and a template that takes its second holds up no search.
-        lane = Lanes(lanes=1, waiting=CHECKS_WAITING)
+        lane = studio.lanes.beside(1, CHECKS_WAITING)
 
         @app.get("/api/prompts", summary="The prompt templates, and the folder of one's own")
         async def templates() -> Response:
@@ -97,7 +97,7 @@ class PromptPage(StudioPage):
 
             Where the model fails, `ended` of the result says where; what was tried before is there.
             """
-            return await studio.reply(request, partial(desk.trial, body))
+            return await studio.reply(request, partial(desk.trial, body), studio.models)
 
         @app.post("/api/prompts/save", summary="Save a template in the folder of one's own")
         async def save(body: SaveRequest) -> Response:

@@ -38,7 +38,8 @@ from fairagent.extend import (
     side_by_side,
     whole_lines,
 )
-from fairagent.studio.app import Studio, StudioPage
+from fairagent.studio.app import PAGES, Studio, StudioPage
+from fairagent.studio.server import POLICY
 
 RUNS_IN_MEMORY = 4
 TOPICS_SHOWN = 500
@@ -51,6 +52,7 @@ EXCERPT = 60
 """Characters on each side of a match."""
 MATCHES_SHOWN = 3
 
+TEXT = "text/plain; charset=utf-8"
 State = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -267,9 +269,11 @@ def _loaded(folder: Path, state: State) -> Run:
 
 RUN_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-"""Of a run's page, which is a file of whoever made it: it stands alone, and can ask this server nothing."""
+"""Of the frame of a run's page, a file of whoever made it: it has no origin, and can ask this server nothing."""
+AROUND = f"{POLICY}; frame-src 'self'"
+"""Of the page around that frame."""
 
 
 def folder_of(root: Path, name: str) -> Path:
@@ -350,7 +354,7 @@ class RunPages(StudioPage):
 
     links = (("/runs", "Runs"),)
     position = 2
-    assets = ("runs.js", "run.js", "compare.js", "exchange.js", "runs.css")
+    assets = ("runs.js", "run.js", "compare.js", "report.js", "exchange.js", "runs.css")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
         """Add the pages and the calls, for the run folders in the studio's folder of runs."""
@@ -377,6 +381,12 @@ class RunPages(StudioPage):
         async def exchange(name: str, number: int) -> Response:
             return await studio.json(lambda: run(name).exchange(number))
 
+        @app.get("/api/runs/{name}/page", summary="The page of a run, as it is in its folder (HTML)")
+        async def page(name: str) -> Response:
+            path = await asyncio.wrap_future(studio.lanes.submit(partial(page_of, root, name)))
+            # As a download at most: a browser must not show it as a page of this server.
+            return Response(path.read_bytes(), headers={"content-disposition": "attachment"}, media_type=TEXT)
+
         @app.get("/api/compared", summary="Two runs side by side: their systems, and what these were made from")
         async def two(left: str, right: str) -> Response:
             return await studio.json(partial(compared, root, left, right))
@@ -387,7 +397,6 @@ class RunPages(StudioPage):
 
         @app.get("/runs/{name}/topics", include_in_schema=False)
         async def topics_page(name: str) -> Response:
-            await asyncio.wrap_future(studio.lanes.submit(partial(folder_of, root, name)))
             return studio.html("run.html")
 
         @app.get("/compare", include_in_schema=False)
@@ -396,5 +405,11 @@ class RunPages(StudioPage):
 
         @app.get("/runs/{name}", include_in_schema=False)
         async def run_page(name: str) -> Response:
-            path = await asyncio.wrap_future(studio.lanes.submit(partial(page_of, root, name)))
-            return HTMLResponse(path.read_bytes(), headers={"content-security-policy": RUN_POLICY})
+            around = studio.html("report.html")
+            around.headers["content-security-policy"] = AROUND
+            return around
+
+        @app.get("/frame", include_in_schema=False)
+        async def frame() -> Response:
+            own = {"content-security-policy": RUN_POLICY, "x-frame-options": "SAMEORIGIN"}
+            return HTMLResponse((PAGES / "frame.html").read_bytes(), headers=own)

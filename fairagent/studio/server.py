@@ -2,16 +2,20 @@
 
 A browser carries requests of every page that is open in it, also to 127.0.0.1. So the name that it calls this server
 by has to be this machine's (a name that others point here is none), the origin of the page has to be this server, and
-the token has to be there, which other pages cannot know.
+the token has to be there, which other pages cannot know. The token is in a header that our pages set themselves: a
+browser sends cookies to every port of this machine, so that any other program here would get it.
 """
 
+from __future__ import annotations
+
+import asyncio
 import hmac
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode
+from contextvars import ContextVar
+from typing import TypeVar
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
@@ -20,7 +24,6 @@ POLICY = (
 )
 HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
@@ -28,22 +31,27 @@ HEADERS: Mapping[str, str] = {
 }
 LARGEST_BODY = 256_000
 """Bytes of a request: a query has 2,000 characters at most, a list 1,000 ids."""
-KEY = "token"
-"""Of the token in an address."""
+DATA = "/api/"
+"""How the addresses begin that need the token; `OPEN` does not."""
+OPEN = "/api/openapi.json"
+
+T = TypeVar("T")
+
+_receive: ContextVar[Receive] = ContextVar("receive")
+"""What the client of this request sends next."""
 
 
 class RequestGuard:
     """An ASGI middleware that lets in who calls `port` of this machine by name, with `token` ("": nobody needs one).
 
-    The token is in the header `Authorization: Bearer ...`, or in the address of a page: then a cookie keeps it, and the
-    page is requested again without it, so that it stands in no address that somebody shares.
+    The token is in the header `Authorization: Bearer ...`. Pages, their scripts and `/health` need none, since a link
+    sends no such header: they hold nothing of the collection, and get what they show from /api/.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
         self._app = app
         self._hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
-        self._cookie = f"fairagent-{port}"
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,11 +63,13 @@ class RequestGuard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                # The page of a run has a stricter policy.
-                policy = headers.get("content-security-policy", POLICY)
-                headers.update({**HEADERS, "content-security-policy": policy})
+                # What holds a run's page has a policy of its own.
+                headers.setdefault("content-security-policy", POLICY)
+                headers.setdefault("x-frame-options", "DENY")
+                headers.update(HEADERS)
             await send(message)
 
+        _receive.set(receive)
         await (self._refusal(scope) or self._app)(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
@@ -72,32 +82,41 @@ class RequestGuard:
         # One that does not say its length is stopped while it is read.
         if int(headers.get("content-length", "0")) > LARGEST_BODY:
             return refused(413, f"the request is larger than {LARGEST_BODY // 1000} kB")
-        return None if not self._token else self._unknown(scope, headers)
-
-    def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
-        """None for who shows the token; a redirect where it stands in the address, else a refusal."""
-        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        tokens = [value for name, value in query if name == KEY]
-        if scope["method"] == "GET" and tokens and self._is_token(tokens[-1]):
-            rest = urlencode([pair for pair in query if pair[0] != KEY])
-            redirect = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
-            redirect.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
-            return redirect
+        if not self._token or (scope["method"] in ("GET", "HEAD") and _is_open(scope["path"])):
+            return None
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if self._is_token(_cookie(headers, self._cookie)) or (scheme == "Bearer" and self._is_token(given)):
+        if scheme == "Bearer" and hmac.compare_digest(given.encode(), self._token.encode()):
             return None
         return refused(401, "no token, or a wrong one: open the address that `fairagent serve` has printed")
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), self._token.encode())
+
+def _is_open(path: str) -> bool:
+    return path == OPEN or not path.startswith(DATA)
 
 
-def _cookie(headers: Headers, name: str) -> str:
+class ClientGone(Exception):
+    """The client of this request has left; nobody gets the reply."""
+
+
+async def unless_gone(result: asyncio.Future[T]) -> T:
+    """What comes of `result`; ClientGone, and `result` is cancelled, as soon as the client of this request has left.
+
+    The request has to be read before. Cancelled itself, it cancels `result` too.
+    """
+    gone = asyncio.create_task(_gone(_receive.get()))
     try:
-        cookies = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    return cookies[name].value if name in cookies else ""
+        await asyncio.wait((result, gone), return_when=asyncio.FIRST_COMPLETED)
+        if result.done():
+            return result.result()
+        raise ClientGone
+    finally:
+        gone.cancel()
+        result.cancel()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def refused(status: int, message: str) -> Response:

@@ -9,11 +9,12 @@ from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 
 from fairagent.extend import FairAgentError, PlainRecord
-from fairagent.studio.calls import Choices, ExposureRequest, Query, SearchRequest, Topic
+from fairagent.studio.calls import Choices, ExposureRequest, Ids, Query, SearchRequest, Topic
 from fairagent.studio.desk import Desk
-from fairagent.studio.lanes import Lanes, cleaned
+from fairagent.studio.lanes import WITH_MODEL, Lanes, cleaned
 
 EXCERPT = 500
 """Characters of a document's text."""
@@ -28,19 +29,20 @@ OF_ANSWERS = ("answer", "truncated", "source", "cited", "context", "exposure", "
 
 
 def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
-    """The server with its three tools; they share the lanes, the limits and the budget of the desk."""
-    server: MCPServer[Any] = MCPServer(
-        "fairagent", instructions=INSTRUCTIONS, version=version("fairagent"), log_level="WARNING"
-    )
+    """The server with its three tools; they share the lanes, the limits and the budget of the desk.
 
-    async def result(work: Callable[[], PlainRecord]) -> dict[str, Any]:
+    A call that its client cancels ends, and so do all when the client leaves.
+    """
+    models = lanes.beside(WITH_MODEL)
+
+    async def result(command: str, request: SearchRequest, work: Callable[[], PlainRecord]) -> dict[str, Any]:
         try:
-            record: dict[str, Any] = cleaned(await asyncio.wrap_future(lanes.submit(work)))
+            chosen = models if desk.asks_model(request.settings, command) else lanes
+            record: dict[str, Any] = cleaned(await asyncio.wrap_future(chosen.submit(work)))
         except FairAgentError as error:
             raise ToolError(str(error)) from None
         return record
 
-    @server.tool()
     async def search(query: Query = "", topic: Topic = "", settings: Choices = UNSET) -> dict[str, Any]:
         """A ranking that is relevant and gives groups of people and places their fair share of exposure.
 
@@ -48,27 +50,39 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
         the readers' attention) in the engine's ranking and in this one, and what it took.
         """
         request = SearchRequest(query=query, topic=topic, settings=settings)
-        return await result(lambda: search_record(desk, request))
+        return await result("search", request, lambda: search_record(desk, request))
 
-    @server.tool()
     async def answer(query: Query = "", topic: Topic = "", settings: Choices = UNSET) -> dict[str, Any]:
         """An answer from a fair ranking, with its numbered sources and what a filter took."""
         request = SearchRequest(query=query, topic=topic, settings=settings)
-        record = await result(lambda: desk.answer(request))
+        record = await result("answer", request, lambda: desk.answer(request))
         return {name: record[name] for name in OF_ANSWERS}
 
-    @server.tool()
-    async def exposure(
-        ids: list[str], query: Query = "", topic: Topic = "", settings: Choices = UNSET
-    ) -> dict[str, Any]:
+    async def exposure(ids: Ids, query: Query = "", topic: Topic = "", settings: Choices = UNSET) -> dict[str, Any]:
         """What a list of documents (their ids, best first) gives the groups, with their targets.
 
         Give the query as well: targets are estimated from what it finds.
         """
-        request = ExposureRequest(ids=tuple(ids), query=query, topic=topic, settings=settings)
-        return await result(lambda: desk.exposure(request))
+        request = ExposureRequest(ids=ids, query=query, topic=topic, settings=settings)
+        return await result("exposure", request, lambda: desk.exposure(request))
 
-    return server
+    return MCPServer(
+        "fairagent",
+        instructions=INSTRUCTIONS,
+        version=version("fairagent"),
+        tools=[_strict(tool) for tool in (search, answer, exposure)],
+        log_level="WARNING",
+    )
+
+
+def _strict(function: Callable[..., Any]) -> Tool:
+    """The tool that a function is; arguments that it does not have, which mcp would ignore, are errors."""
+    tool = Tool.from_function(function)
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters = arguments.model_json_schema(by_alias=True)
+    return tool
 
 
 def search_record(desk: Desk, request: SearchRequest) -> PlainRecord:

@@ -138,7 +138,7 @@ def test_163_hostile_names_of_runs_topics_and_templates_are_text(
     write_head(place.with_name(NAME), head)
     studio = served[0]
     with chromium(tmp_path / "profile") as page:
-        page.open(f"{studio.url}/runs?token={TOKEN}")
+        page.open(f"{studio.url}/runs#token={TOKEN}")
         page.wait("document.querySelectorAll('#runs tbody tr').length === 1")
         assert page.text("#runs tbody th") == NAME
         page.run("document.querySelector('#runs a').click()")

@@ -179,7 +179,7 @@ def served(folder: Path, *more: str) -> tuple[subprocess.Popen[str], str]:
 def test_152_a_signal_ends_it_in_order(folder: Path, number: signal.Signals, code: int) -> None:
     process, address = served(folder)
     with process:
-        url, _, token = address.partition("?token=")
+        url, _, token = address.partition("#token=")
         headers = {"authorization": f"Bearer {token}"}
         assert httpx.post(f"{url}api/search", json=ASKED, headers=headers, trust_env=False).status_code == 200
         process.send_signal(number)
@@ -195,7 +195,7 @@ def test_152_also_while_a_model_does_not_answer(folder: Path) -> None:
         options = ("generate=llm", "model.name=tiny", f"model.base_url={model.url}", "profile=offline", "cache=''")
         process, address = served(folder, *(part for one in options for part in ("--set", one)))
         with process:
-            url, _, token = address.partition("?token=")
+            url, _, token = address.partition("#token=")
             headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream"}
             with httpx.stream("POST", f"{url}api/answer", json=ASKED, headers=headers, trust_env=False) as reply:
                 next(reply.iter_text())

@@ -58,7 +58,7 @@ def lit(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stud
 @pytest.fixture(scope="module")
 def browser(lit: Studio, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        browser.open(f"{lit.url}/api?token={TOKEN}")
+        browser.open(f"{lit.url}/api#token={TOKEN}")
         browser.wait("document.querySelector('h1') !== null")
         yield browser
 

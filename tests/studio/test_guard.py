@@ -26,33 +26,44 @@ def anybody(studio: Studio, **headers: str) -> httpx.Client:
     return httpx.Client(base_url=studio.url, headers=headers, trust_env=False, timeout=60)
 
 
-@pytest.mark.parametrize("path", ["/", "/api", "/api/about", "/api/openapi.json", "/assets/page.css", "/nothing"])
-def test_nothing_is_shown_without_the_token(studio: Studio, path: str) -> None:
+@pytest.mark.parametrize("path", ["/api/about", "/api/document?id=d00", "/api/runs", "/api/prompts", "/api/nothing"])
+def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
     with anybody(studio) as client:
         assert client.get(path).status_code == 401
-        assert client.get(path, params={"token": "wrong"}).status_code == 401
+        assert client.get(path, params={"token": TOKEN}).status_code == 401
+        assert client.get(path, headers={"cookie": f"token={TOKEN}"}).status_code == 401
     with anybody(studio, authorization="Bearer wrong") as client:
         assert client.get(path).status_code == 401
     with anybody(studio, authorization=f"Basic {TOKEN}") as client:
         assert client.get(path).status_code == 401
 
 
-def test_the_address_with_the_token_becomes_a_cookie_and_an_address_without(studio: Studio) -> None:
+@pytest.mark.parametrize("path", ["/", "/api", "/prompts", "/runs", "/runs/one", "/runs/one/topics", "/compare"])
+def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio, path: str) -> None:
     with anybody(studio) as client:
-        reply = client.get("/", params={"q": "a&b", "token": TOKEN})
-        assert (reply.status_code, reply.headers["location"]) == (303, "/?q=a%26b")
-        cookie = reply.headers["set-cookie"]
-        assert "HttpOnly" in cookie
-        assert "SameSite=strict" in cookie
-        assert client.get("/").status_code == 200
-        assert client.post("/api/search", json=ASKED).status_code == 200
+        reply = client.get(path)
+        assert reply.status_code == 200
+        assert "set-cookie" not in reply.headers
+        # Neither the collection, nor its topics and groups, nor files.
+        for told in ("lawyer", "female", str(studio.desk.settings.index), TOKEN):
+            assert told not in reply.text
+        assert client.post(path).status_code == 401
 
 
-def test_a_redirect_stays_on_this_server(studio: Studio) -> None:
+def test_no_token_is_given_out(studio: Studio) -> None:
+    with studio.client() as client:
+        for path in ("/", "/api/about", "/health", "/frame"):
+            reply = client.get(path)
+            assert TOKEN not in reply.text
+            assert "set-cookie" not in reply.headers
+
+
+def test_health_is_told_to_anybody_and_says_nothing_private(studio: Studio) -> None:
     with anybody(studio) as client:
-        location = client.get(f"//elsewhere.example/?token={TOKEN}").headers.get("location", "")
-    assert not location.startswith("//")
-    assert "://" not in location
+        reply = client.get("/health")
+        assert client.get("/health", headers={"host": "elsewhere.example"}).status_code == 403
+    assert reply.status_code == 200
+    assert reply.json() == {"ok": True, "version": reply.json()["version"], "collection": "open"}
 
 
 @pytest.mark.parametrize(

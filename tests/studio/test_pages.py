@@ -53,7 +53,8 @@ def test_a_search_shows_both_lists_the_exposure_and_the_steps(page: Browser, stu
 
 def test_the_token_is_in_no_address(page: Browser, studio: Studio) -> None:
     assert TOKEN not in page.run("location.href")
-    assert TOKEN not in page.run("document.cookie")
+    assert page.run("document.cookie") == ""
+    assert TOKEN not in page.run("document.documentElement.outerHTML")
 
 
 def test_every_view_has_an_address(page: Browser, studio: Studio) -> None:

@@ -52,7 +52,7 @@ def page(browser: Browser, trying: Studio, own: Path) -> Iterator[Browser]:
     """The page with the shipped template; nothing may be complained of, and nothing asked for elsewhere."""
     for path in own.glob("*"):
         path.unlink()
-    browser.begin(f"{trying.url}/prompts?token={TOKEN}")
+    browser.begin(f"{trying.url}/prompts#token={TOKEN}")
     browser.run("sessionStorage.clear()")
     with browser.quiet(trying.url):
         opened(browser, trying)

@@ -77,18 +77,23 @@ def test_runs_are_listed_with_their_progress(studio: Studio) -> None:
 
 def test_the_page_of_a_run_stands_alone(studio: Studio, runs: Path) -> None:
     with studio.client() as client:
-        reply = client.get("/runs/first")
+        reply, frame, around = (client.get(path) for path in ("/api/runs/first/page", "/frame", "/runs/first"))
     assert reply.text == (runs / "first" / "report.html").read_text(encoding="utf-8")
-    policy = reply.headers["content-security-policy"]
+    # No browser shows it as a page of this server.
+    assert reply.headers["content-type"] == "text/plain; charset=utf-8"
+    assert reply.headers["content-disposition"] == "attachment"
+    assert reply.headers["content-security-policy"].startswith("default-src 'none'")
+    policy = frame.headers["content-security-policy"]
     assert policy.startswith("sandbox allow-scripts; default-src 'none'")
     assert "same-origin" not in policy
+    assert "unsafe-inline" not in around.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("name", ["..", "%2e%2e", "..%2f..", "half", "no-run", "first%2f..%2f..", "%2fetc"])
 def test_a_path_outside_the_runs_and_a_run_without_a_page(studio: Studio, name: str) -> None:
     with studio.client() as client:
-        reply = client.get(f"/runs/{name}")
-    assert reply.status_code in (400, 404) or reply.url.path in ("/", "/runs")
+        reply = client.get(f"/api/runs/{name}/page")
+    assert reply.status_code in (400, 404)
     assert "outside" not in reply.text
     assert "root:" not in reply.text
 
@@ -110,7 +115,13 @@ def browser_shows(page: Browser, studio: Studio) -> None:
     assert page.run("document.documentElement.scrollWidth") == 390
     assert page.said == []
     page.open(f"{studio.url}/runs/first")
-    page.wait("document.querySelector('h1') !== null")
-    assert page.run("document.styleSheets.length") == 1
-    asked = page.run("fetch('/api/about').then((reply) => reply.status, () => 'refused')")
-    assert asked == "refused"
+    page.wait("document.querySelector('#report iframe') !== null && !document.getElementById('state').textContent")
+    # The page around it reaches nothing in it.
+    assert page.run("document.querySelector('#report iframe').contentDocument") is None
+    with page.inside("/frame"):
+        page.wait("document.querySelector('h1') !== null")
+        assert page.run("document.styleSheets.length") == 1
+        asked = page.run("fetch('/api/about').then((reply) => reply.status, () => 'refused')")
+        assert asked == "refused"
+        assert page.run("(() => { try { return sessionStorage.length } catch { return 'refused' } })()") == "refused"
+        assert page.run("(() => { try { return parent.document.title } catch { return 'refused' } })()") == "refused"

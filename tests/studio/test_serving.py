@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fairagent.cli import app
 from fairagent.errors import UsageError
 from fairagent.guests.testing import LoopbackServer
-from fairagent.studio.calls import SearchRequest
+from fairagent.studio.calls import Choices, SearchRequest
 from fairagent.studio.lanes import Lanes
 
 
@@ -38,7 +38,9 @@ def test_warming_asks_no_model(folder: Path, no_variables: None, monkeypatch: py
         desk = desk_of(folder, cache="", model={"name": "tiny", "base_url": model.url, "attempts": 1})
         desk.warm()
         assert desk.settings.profile == "agent"
-        assert desk.lanes == 4
+        assert desk.asks_model(Choices(), "search")
+        assert not desk.asks_model(Choices(profile="offline"), "answer")
+        assert not desk.asks_model(Choices(), "exposure")
         assert model.requests == []
         desk.close()
 
@@ -62,7 +64,6 @@ def test_one_budget_for_all_requests(folder: Path, no_variables: None, monkeypat
 def test_drawn_rankings_are_numbered_from_the_first_who_asks(folder: Path) -> None:
     desk = desk_of(folder, cache="", sampling={"alpha": 1.0})
     desk.warm()
-    assert desk.lanes == 2
     draws = [desk.search(SearchRequest(topic="T1"))["draw"]["request"] for _ in range(2)]
     desk.close()
     assert draws == [0, 1]

@@ -1,23 +1,24 @@
 // Asking the server: records, and events while they happen.
 
+import { asked } from "./token.js";
+
 export async function record(path, body, signal) {
   const options = body === undefined ? { signal } : { ...posted(body), signal };
-  const reply = await fetch(path, options);
-  if (!reply.ok) throw await wrong(reply);
-  return reply.json();
+  return (await answered(path, options)).json();
 }
 
-async function wrong(reply) {
+export async function answered(path, options) {
+  const reply = await asked(path, options);
+  if (reply.ok) return reply;
   const said = await reply.json().catch(() => ({ error: `the server says ${reply.status}` }));
-  return Object.assign(new Error(said.error), { status: reply.status });
+  throw Object.assign(new Error(said.error), { status: reply.status });
 }
 
 // Calls on(kind, record) for every event, and returns the record of the last, the result.
 export async function events(path, body, on, signal) {
   const options = posted(body);
   options.headers.accept = "text/event-stream";
-  const reply = await fetch(path, { ...options, signal });
-  if (!reply.ok) throw await wrong(reply);
+  const reply = await answered(path, { ...options, signal });
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
