@@ -220,19 +220,19 @@ def test_199_a_client_that_closes_its_half_or_sends_ahead_and_leaves_has_left(
     folder: Path, silent: SilentServer
 ) -> None:
     with running(desk_of(folder, cache="", **model_settings(silent))) as studio:
-        half, ahead = (raw(studio, "/api/answer", {"query": query}) for query in ("lawyer", "court"))
-        waited(lambda: silent.asked == 1)  # the other one waits until the server has answered once
-        half.shutdown(socket.SHUT_WR)
-        waited(lambda: (silent.asked, silent.ended) == (2, 1))
-        ahead.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
-        ahead.close()
+        with raw(studio, "/api/answer", {"query": "lawyer"}) as half:
+            waited(lambda: silent.asked == 1)
+            half.shutdown(socket.SHUT_WR)
+            waited(lambda: silent.ended == 1)
+        with raw(studio, "/api/answer", {"query": "court"}) as ahead:
+            waited(lambda: silent.asked == 2)
+            ahead.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
         waited(lambda: silent.ended == 2)
-        half.close()
 
 
 def test_199_who_leaves_pays_for_what_was_sent(folder: Path, silent: SilentServer) -> None:
     """Else a client that asks and leaves would spend without a limit."""
-    limited = {**model_settings(silent), "budget": {"tokens": 3000}}
+    limited = {**model_settings(silent), "budget": {"tokens": 2000}}
     with running(desk_of(folder, cache="", **limited)) as studio:
         replies = []
         for turn in range(30):
@@ -365,8 +365,6 @@ class Hasty(PatientProtocol):
     """With bounds that a test can wait for."""
 
     request_seconds = 0.3
-    read_seconds = 0.3
-    most_connections = 8
 
 
 def silence(studio: Studio) -> socket.socket:
@@ -422,6 +420,12 @@ def hasty(folder: Path) -> Iterator[Studio]:
         yield studio
 
 
+@pytest.fixture(scope="module")
+def studio(folder: Path) -> Iterator[Studio]:
+    with running(desk_of(folder, cache="")) as studio:
+        yield studio
+
+
 def test_203_a_drip_of_bytes_is_no_request(hasty: Studio) -> None:
     with half_a_head(hasty) as connection:
         connection.settimeout(0.02)
@@ -438,21 +442,30 @@ def test_203_a_drip_of_bytes_is_no_request(hasty: Studio) -> None:
 
 
 def test_203_who_waits_for_an_answer_is_not_cut_off(folder: Path) -> None:
-    held = threading.Event()
-    lanes = Lanes(1)
-    with running(desk_of(folder, cache=""), lanes=lanes, protocol=Hasty) as studio:
-        lanes.submit(held.wait)
-        with raw(studio, "/api/search", QUERY) as connection, silence(studio) as other:
-            # The one who is silent goes, after the time in which both might.
-            assert closed(other)
-            held.set()
-            assert connection.recv(12) == b"HTTP/1.1 200"
+    class Once(PatientProtocol):
+        request_seconds = 60.0
+
+    begun, held = threading.Event(), threading.Event()
+    desk = desk_of(folder, cache="")
+    desk.document = lambda id: (begun.set(), held.wait(), {"id": id})[-1]  # type: ignore[assignment, method-assign]
+    with running(desk, protocol=Once) as studio, raw(studio, "/api/document?id=d02") as connection:
+        assert begun.wait(LONG)
+        Once.request_seconds = 0.1
+        for _ in range(3):
+            # Who is silent goes, and again.
+            with silence(studio) as other:
+                assert closed(other)
+        held.set()
+        assert connection.recv(12) == b"HTTP/1.1 200"
 
 
 def test_203_what_is_not_read_is_cut_off(folder: Path) -> None:
+    class Unread(PatientProtocol):
+        read_seconds = 0.3
+
     desk = desk_of(folder, cache="")
     desk.about = lambda: {"long": "x" * 40_000_000}  # type: ignore[method-assign]
-    with running(desk, protocol=Hasty) as studio, raw(studio, "/api/about") as connection:
+    with running(desk, protocol=Unread) as studio, raw(studio, "/api/about") as connection:
         assert connection.recv(12) == b"HTTP/1.1 200"
         # It is not read on, and so not seen to end; but the server has room for others.
         waited(lambda: _connections(studio) == 0)
@@ -483,8 +496,8 @@ def test_203_of_too_many_connections_the_most_silent_goes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("id", ["nothing", "", "d02 ", "x" * 5000, "\u202e", "../d02"])
-def test_204_a_document_that_is_not_there(hasty: Studio, id: str) -> None:
-    with hasty.client() as client:
+def test_204_a_document_that_is_not_there(studio: Studio, id: str) -> None:
+    with studio.client() as client:
         reply = client.get("/api/document", params={"id": id})
         assert reply.status_code == 404
         assert "not in the index" in reply.json()["error"]

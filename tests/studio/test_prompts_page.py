@@ -61,7 +61,7 @@ def page(browser: Browser, trying: Studio, own: Path) -> Iterator[Browser]:
 
 
 def opened(page: Browser, studio: Studio, state: str = "id=refine_query") -> None:
-    page.open(f"{studio.url}/prompts?{state}")
+    page.open(f"{studio.url}/prompts?{state}#token={TOKEN}")
     page.wait(f"{CHECKED} && document.querySelector('#messages pre') !== null")
 
 
