@@ -16,11 +16,12 @@ from pathlib import Path
 
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.findings import comparisons_of
+from fairagent.evaluate.layout import aligned
 from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.tables import aligned
 from fairagent.report.page import TEMPLATES
 from fairagent.report.plots import trade_off_plot
-from fairagent.report.results import Mean, Point, comparisons_of, points
+from fairagent.report.results import Mean, Point, points
 from fairagent.storage.files import write_whole
 
 AXES = ("accuracy", "1 - agreement")

@@ -63,18 +63,19 @@ def answer(
     for_one_search()
     out = console()
     streams = out.is_terminal and not (beside or as_json)
-    with status(hidden=log_prompts) as ended:
+    with status(hidden=log_prompts):
+        site = open_site(settings=chosen)
+        name, question = site.collection.name, query_of(query, topic, site.collection)
+    options.announce_search(site, question, answers=True)
+    with status(hidden=log_prompts) as ended, closing(site.models), transcript_in(transcript):
 
         def write(piece: str) -> None:
             ended()
             echo(piece, end="")
 
-        site = open_site(settings=chosen)
-        with closing(site.models), transcript_in(transcript):
-            name = site.collection.name
-            agent, question = served(build(site)), query_of(query, topic, site.collection)
-            results = [engine_alone(site).answer(question)] if beside else []
-            results.append(agent.answer(question, write if streams else None))
+        agent = served(build(site))
+        results = [engine_alone(site).answer(question)] if beside else []
+        results.append(agent.answer(question, write if streams else None))
     records = list(map(answer_record, results)) if as_json else []
     if as_json and beside:
         echo(to_json({"collection": name, **dict(zip(("plain", "fair"), records, strict=True))}))
@@ -91,12 +92,15 @@ def answer(
 def print_answer(result: AnswerResult, out: Console, written: bool = False) -> None:
     """Print an answer and all that belongs to it; the text itself only where it was not `written` before."""
     from fairagent.report.answer import CUT_OFF, answer_body, answer_story, resting_table, sources_table
+    from fairagent.report.text import verdict_text
 
     if written:
         out.print(CUT_OFF if result.answer.truncated else "")
     else:
         out.print(answer_body(result), soft_wrap=False)
     out.print()
+    if result.search.trace.exposures:
+        out.print(verdict_text(result.search.trace.changes))
     if result.context:
         out.print(sources_table(result))
         if result.attribution and result.attribution.exposures:

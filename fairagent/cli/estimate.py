@@ -58,7 +58,7 @@ def total_of(rows: Sequence[Estimate]) -> float | None:
 
 def print_estimate(rows: Sequence[Estimate]) -> None:
     """Print a line a system, and the sum."""
-    from fairagent.evaluate.tables import aligned
+    from fairagent.evaluate.layout import aligned
 
     table = [["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]]
     for row in rows:
@@ -96,7 +96,7 @@ def _time(
 def check_only(file: Path, limit: int | None, as_json: bool) -> None:
     """Print which systems of an experiment are ready, and end with the exit code that running it would end with."""
     from fairagent.evaluate.check import readiness
-    from fairagent.evaluate.tables import aligned
+    from fairagent.evaluate.layout import aligned
     from fairagent.report.record import to_json
 
     ready = readiness(file, limit)

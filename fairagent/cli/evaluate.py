@@ -13,7 +13,9 @@ import typer
 
 from fairagent.cli.options import (
     AsJson,
+    Details,
     LogPrompts,
+    announce_calls,
     build_progress,
     console,
     echo,
@@ -21,7 +23,9 @@ from fairagent.cli.options import (
     going_on,
     logged,
     plural,
+    print_page,
     progress_bar,
+    terminal_width,
 )
 from fairagent.errors import UsageError
 
@@ -134,13 +138,15 @@ def evaluate(
     ] = False,
     log_prompts: LogPrompts = False,
     template: Template = None,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare systems on a collection's topics, as an experiment file says.
 
     Everything is checked before anything runs. Whatever ends a run, even kill -9: repeat the command, and it goes on
     where it was and comes to the same results, and no call of a language model that was answered is paid for again.
-    A budget that is used up ends it too (exit code 6): what is done stays. The folder gets the tables (text, CSV,
+    A budget that is used up ends it too (exit code 6): what is done stays. Printed are a verdict for each dimension
+    and the means; --details adds intervals and tests. The folder gets the tables (text, CSV,
     LaTeX), the rankings as TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and
     a page to look at (report.html). Where the numbers of a finished run miss what the file asserts (`assert`), a table
     of these is printed last, and the exit code is 8.
@@ -153,7 +159,8 @@ def evaluate(
 
         check(file, limit_topics, as_json)
         return
-    from fairagent.evaluate.check import check_experiment
+    from fairagent.cli.telling import of_estimates
+    from fairagent.evaluate.check import check_experiment, estimate
     from fairagent.evaluate.workers import LOCAL
     from fairagent.storage.packages import expect_installed
 
@@ -162,9 +169,10 @@ def evaluate(
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         expect_installed("distributed", "--dask")
+    announce_calls(of_estimates(estimate(checked)))
     folder = run or run_folder(checked.plan)
     finished, usage = carried_out(checked, folder, workers, dask, new)
-    show(finished, folder, as_json, usage)
+    show(finished, folder, as_json, usage, details)
     if not _reached(finished, as_json):
         raise typer.Exit(MISSED)
     if has_failures(finished):
@@ -230,17 +238,19 @@ def accounted(plan: Plan) -> Iterator[Models]:
         models.close()
 
 
-def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> None:
+def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None, details: bool = False) -> None:
     """Print the results of a run, and what was paid for them now."""
     from fairagent.evaluate.results import PAGE
     from fairagent.evaluate.run import TRANSCRIPT
 
     now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
-    print_results(run, as_json, {"folder": str(folder)}, now)
+    print_results(run, as_json, {"folder": str(folder)}, now, details)
     if as_json:
         return
     if paid:
         print_account(paid)
+    if not details:
+        console().print(f"intervals, tests and more tables: --details, or {folder / 'results.txt'}", soft_wrap=True)
     console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
     if (folder / TRANSCRIPT).is_file():
         console().print(f"calls of models: {folder / TRANSCRIPT}", soft_wrap=True)
@@ -251,21 +261,27 @@ def _reached(run: Run, as_json: bool) -> bool:
     from fairagent.evaluate.thresholds import summary, thresholds_table, verdicts
 
     if missed := not all(one.met for one in verdicts(run)):
-        error_console().print(thresholds_table(run, met=False).text(), soft_wrap=True)
+        error_console().print(thresholds_table(run, met=False).text(terminal_width()), soft_wrap=True)
     elif run.thresholds and not as_json:
         console().print(summary(run))
     return not missed
 
 
-def print_results(run: Run, as_json: bool, before: Mapping[str, Any] = {}, after: Mapping[str, Any] = {}) -> None:
-    """Print the tables of a run, or one JSON object that has more keys around its own."""
+def print_results(
+    run: Run,
+    as_json: bool,
+    before: Mapping[str, Any] = {},
+    after: Mapping[str, Any] = {},
+    details: bool = False,
+) -> None:
+    """Print the verdict and the tables of a run, or one JSON object that has more keys around its own."""
+    from fairagent.evaluate.findings import verdict_lines
     from fairagent.evaluate.results import alarms_of, results_text
     from fairagent.evaluate.thresholds import verdicts
     from fairagent.report.record import to_json
 
     if not as_json:
-        for line in results_text(run).splitlines():
-            console().print(line, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
+        print_page(results_text(run, terminal_width(), details))
         return
     record = {
         "name": run.name,
@@ -275,6 +291,7 @@ def print_results(run: Run, as_json: bool, before: Mapping[str, Any] = {}, after
         "oracles": list(run.oracle_systems),
         "equal": [asdict(one) for one in run.equal],
         "excluded": dict(run.excluded),
+        "verdict": list(verdict_lines(run)),
         "comparisons": [asdict(row) for row in run.comparisons],
         "alarms": alarms_of(run),
         **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fairagent.cli.evaluate import PARTIAL, WORKERS, print_results, show
-from fairagent.cli.options import AsJson, echo, progress_bar
+from fairagent.cli.options import AsJson, Details, echo, progress_bar
 from fairagent.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def evaluate_run(
     run: Annotated[
         Path | None, typer.Option("--run", metavar="DIR", help="Keep tables, values by topic and a page here.")
     ] = None,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge run files: on a collection, or as the TREC Fair Ranking track does.
@@ -101,7 +102,7 @@ def evaluate_run(
     if collection is not None:
         of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
         _refuse({**of_track, "--repeated": repeated, "--per-topic": per_topic or None}, "--collection")
-        _compare(runs, collection, dimensions, n, measure or (), baseline or "", run, as_json)
+        _compare(runs, collection, dimensions, n, measure or (), baseline or "", run, as_json, details)
         return
     if data is None or task is None:
         raise UsageError(
@@ -169,7 +170,7 @@ def _chosen(year: Year, dimensions: tuple[str, ...], subset: str | None) -> dict
 
 def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterator[str]:
     from fairagent.collection.records import listed
-    from fairagent.evaluate.tables import aligned
+    from fairagent.evaluate.layout import aligned
 
     rows = [["dimensions", *MEASURES[task].values()]]
     for name, one in evaluations.items():
@@ -187,7 +188,7 @@ def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterato
 
 
 def _topics(task: Task, evaluation: Evaluation) -> Sequence[str]:
-    from fairagent.evaluate.tables import aligned
+    from fairagent.evaluate.layout import aligned
 
     rows = [[row.topic, *(f"{getattr(row, name):.4f}" for name in MEASURES[task])] for row in evaluation.rows]
     return list(aligned([["topic", *MEASURES[task].values()], *rows]))
@@ -213,6 +214,7 @@ def _compare(
     baseline: str,
     folder: Path | None,
     as_json: bool,
+    details: bool,
 ) -> None:
     """Print the tables of the runs, and keep them with all else in `folder` if there is one."""
     from fairagent.evaluate.experiment import run_experiment
@@ -230,9 +232,9 @@ def _compare(
 
         finished = run_experiment(checked, folder or Path(passing), workers, progress=progress)
     if folder is None:
-        print_results(finished, as_json)
+        print_results(finished, as_json, details=details)
     else:
-        show(finished, folder, as_json)
+        show(finished, folder, as_json, details=details)
         write_page(finished, folder / PAGE)
     if any(outcome.failed for outcome in finished.outcomes):
         raise typer.Exit(PARTIAL)

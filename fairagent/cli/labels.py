@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from fairagent.cli.evaluate import WORKERS, ExperimentFile, accounted, environment, print_account
-from fairagent.cli.options import LogPrompts, console, echo
+from fairagent.cli.options import LogPrompts, announce_calls, console, echo
 from fairagent.errors import UsageError
 
 
@@ -19,6 +19,7 @@ def labels(
     An item is useful to a generator if it answers better with it than without any. `fairagent estimate` says before
     what is still to be paid. Whatever ends the work, repeat the command: no label is paid for twice.
     """
+    from fairagent.cli.telling import of_calls
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.workers import threads
     from fairagent.papers.fair_rag.kind import LampKind
@@ -27,6 +28,7 @@ def labels(
     kind = checked.plan.experiment
     if not isinstance(kind, LampKind):
         raise UsageError(f"{file}: is of kind {kind.kind!r}; only `kind: lamp` has items to label")
+    announce_calls(of_calls([one for _, one in kind.calls_before(checked.plan, checked.subject)], checked.plan.prices))
     with accounted(checked.plan) as models:
         with threads(workers) as opened:
             for one in kind.generators(checked.plan.systems, checked.subject).values():

@@ -8,9 +8,11 @@ What a command is doing, as one line on a terminal's standard error that is gone
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+import textwrap
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,11 +32,16 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.spinner import Spinner
 
+    from fairagent.cli.telling import Asking
     from fairagent.collection import Collection
     from fairagent.retrieve.forecast import Forecast
+    from fairagent.retrieve.site import Site
+    from fairagent.types import Query
 
 
 DEFAULT_SETTINGS = Path("fairagent.yaml")
+NARROWEST = 40
+"""Characters of a line that tables are set for where a terminal has fewer."""
 LOGGERS = ("fairagent", "openai")
 """Those that tell of requests to models."""
 
@@ -62,6 +69,10 @@ TranscriptFile = Annotated[
         metavar="FILE",
         help="Add every call of a language model to this file: prompt, reply, tokens, attempts (never the key).",
     ),
+]
+Details = Annotated[
+    bool,
+    typer.Option("--details", help="Also print intervals, tests, and all other tables (results.txt has them too)."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
@@ -130,9 +141,29 @@ def error_console() -> Console:
     return consoles.console(stderr=True)
 
 
+def error_line(text: str) -> None:
+    """Print one line on standard error."""
+    echo(text, err=True)
+
+
 def echo(text: str, end: str = "\n", err: bool = False) -> None:
     """Print text that is no table of rich's; nothing in it steers the terminal."""
     typer.echo(printable(text) + end, nl=False, err=err)
+
+
+def terminal_width() -> int:
+    """Characters of a line: those of the terminal, of `COLUMNS`, or 80."""
+    return max(shutil.get_terminal_size().columns, NARROWEST)
+
+
+def print_page(text: str) -> None:
+    """Print lines of text on standard output, those longer than the terminal broken; alarms ("! ...") are red."""
+    out, width = console(), terminal_width()
+    for line in text.splitlines():
+        for part in textwrap.wrap(
+            line, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        ) or [""]:
+            out.print(part, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
 
 
 def plural(count: int, what: str) -> str:
@@ -145,13 +176,33 @@ def plural(count: int, what: str) -> str:
 
 
 def progress_bar() -> Progress:
-    """A bar with counts and times that disappears when it is done, and says nothing where no terminal is."""
+    """A bar with counts and times that disappears when it is done; where no terminal is, a line every ten seconds."""
     from rich import progress
 
+    from fairagent.cli.telling import ToldProgress
+
     terminal = error_console()
+    if not terminal.is_terminal:
+        return ToldProgress(error_line)
     columns = progress.TextColumn("{task.description}", markup=False), progress.BarColumn()
     times = progress.MofNCompleteColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
-    return progress.Progress(*columns, *times, console=terminal, transient=True, disable=not terminal.is_terminal)
+    return progress.Progress(*columns, *times, console=terminal, transient=True)
+
+
+def announce_calls(askings: Iterable[Asking]) -> None:
+    """Print on standard error what a command may ask a model before it does; nothing where it asks none."""
+    from fairagent.cli.telling import ahead
+
+    if line := ahead(askings):
+        error_console().print(line, soft_wrap=True)
+
+
+def announce_search(site: Site, query: Query, answers: bool = False) -> None:
+    """The same of one search, or answer."""
+    from fairagent.cli.telling import of_calls
+    from fairagent.search.pipeline import most_calls
+
+    announce_calls(of_calls(most_calls(site.collection, site.settings, [query.text], answers), site.settings.prices))
 
 
 @contextmanager
@@ -198,13 +249,19 @@ PATIENCE = 1.0
 def status(hidden: bool = False, patience: float = PATIENCE) -> Iterator[Callable[[], None]]:
     """Show what is being done inside the block, once that takes longer than `patience` (seconds).
 
-    Yields what ends it earlier, to be called before anything is printed inside the block. Nothing is shown where
-    standard error is no terminal, or where it is to be `hidden`: a log is written there.
+    Yields what ends it earlier, to be called before anything is printed inside the block. Where standard error is no
+    terminal it is a line every ten seconds. Nothing is shown where it is to be `hidden`: a log is written there.
     """
-    if hidden or not sys.stderr.isatty():
+    if hidden:
         yield lambda: None
         return
     line = _Line()
+    if not sys.stderr.isatty():
+        from fairagent.cli.telling import telling
+
+        with listening(line.say), telling(lambda: [f"{line.what} ..."], error_line):
+            yield lambda: None
+        return
     timer = threading.Timer(patience, line.show)
     timer.daemon = True
     timer.start()
@@ -221,14 +278,14 @@ class _Line:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._what = "starting"
+        self.what = "starting"
         self._live: Live | None = None
         self._ended = False
 
     def say(self, what: str) -> None:
         """Another thing is being done now."""
         with self._lock:
-            self._what = what
+            self.what = what
             if self._live:
                 # At once: what comes next may keep every other thread waiting, as the start of Java does.
                 self._live.update(self._drawn(), refresh=True)
@@ -253,4 +310,4 @@ class _Line:
         from rich.spinner import Spinner
         from rich.text import Text
 
-        return Spinner("dots", Text(f"{self._what} ...", no_wrap=True, overflow="ellipsis"))
+        return Spinner("dots", Text(f"{self.what} ...", no_wrap=True, overflow="ellipsis"))

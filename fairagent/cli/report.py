@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fairagent.cli.evaluate import show
-from fairagent.cli.options import AsJson, console, echo, status
+from fairagent.cli.options import AsJson, Details, console, echo, print_page, status, terminal_width
 from fairagent.errors import UsageError
 from fairagent.storage.threads import progress
 
@@ -31,6 +31,7 @@ def report(
         bool, typer.Option("--join", help="One table of several runs: a row a system, columns for each run's measures.")
     ] = False,
     to: JoinedTo = None,
+    details: Details = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the tables and the page of a run anew, finished or not.
@@ -47,7 +48,7 @@ def report(
         return
     if len(folders) > 1 or to:
         raise UsageError("several runs, and --to, are for --join; without it, name one folder")
-    _report(folders[0], baseline, as_json)
+    _report(folders[0], baseline, as_json, details)
 
 
 def print_joined(folders: list[Path], to: Path, as_json: bool) -> None:
@@ -61,12 +62,11 @@ def print_joined(folders: list[Path], to: Path, as_json: bool) -> None:
     if as_json:
         echo(to_json(joined.record()))
         return
-    for line in joined.text().splitlines():
-        console().print(line, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
+    print_page(joined.text(width=terminal_width()))
     console().print(f"the table as text, Markdown, LaTeX and CSV: {to / NAME}.*", soft_wrap=True)
 
 
-def _report(folder: Path, baseline: str, as_json: bool) -> None:
+def _report(folder: Path, baseline: str, as_json: bool, details: bool) -> None:
     from fairagent.evaluate.results import PAGE, write_results
     from fairagent.evaluate.run import load_run
     from fairagent.report.page import write_page
@@ -80,7 +80,7 @@ def _report(folder: Path, baseline: str, as_json: bool) -> None:
                 write_results(run, folder)
             with progress(f"drawing the page of {len(run.outcomes):,} rankings"):
                 write_page(run, folder / PAGE)
-    show(run, folder, as_json)
+    show(run, folder, as_json, details=details)
 
 
 @contextmanager

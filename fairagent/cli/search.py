@@ -63,7 +63,8 @@ def search(
 ) -> None:
     """Search fairly, and show how it came about.
 
-    Prints the ranking with the documents' groups, the groups' exposure before and after, and every step between.
+    Prints what changed for the groups, a sentence a dimension, the ranking with the documents' groups, the groups'
+    exposure before and after, and every step between.
     Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
     the plain query.
     """
@@ -87,8 +88,10 @@ def search(
     for_one_search()
     with status(hidden=log_prompts):
         site = open_site(settings=chosen)
-        with closing(site.models), transcript_in(transcript):
-            result = served(build(site)).search(query_of(query, topic, site.collection))
+        asked = query_of(query, topic, site.collection)
+    options.announce_search(site, asked)
+    with status(hidden=log_prompts), closing(site.models), transcript_in(transcript):
+        result = served(build(site)).search(asked)
     if as_json:
         echo(to_json({"collection": site.collection.name, **result_record(result)}))
     else:
@@ -118,7 +121,7 @@ def query_of(text: str | None, topic: str | None, collection: Collection) -> Que
 
 def _print(result: SearchResult, n: int) -> None:
     from fairagent.report.story import story
-    from fairagent.report.text import exposure_table, hits_table
+    from fairagent.report.text import exposure_table, hits_table, verdict_text
 
     out = console()
     if not result.hits:
@@ -126,8 +129,11 @@ def _print(result: SearchResult, n: int) -> None:
         return
     if len(result.hits) < n:
         out.print(f"Only {len(result.hits)} of the {n} documents wanted have a word of the query.")
-    out.print(hits_table(result.hits))
-    if result.trace.exposures:
-        out.print(exposure_table(result.trace))
+    trace = result.trace
+    if trace.exposures:
+        out.print(verdict_text(trace.changes))
+    out.print(hits_table(result.hits, trace.steps[0].ranking))
+    if trace.exposures:
+        out.print(exposure_table(trace))
     out.print()
-    out.print(story(result.trace))
+    out.print(story(trace))

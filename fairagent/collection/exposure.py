@@ -19,11 +19,10 @@ from fairagent.measures import DIVERGENCES, Discount, Divergence, group_exposure
 from fairagent.measures.exposure import SMOOTHING
 from fairagent.settings import Settings, Unknown
 from fairagent.types import Exposure, FloatArray, Group, Ranking
+from fairagent.types.change import SHOWN_CHANGE
 
 NOTHING_SHOWN = float(-np.log(SMOOTHING))
 """What counts as the divergence of a dimension in which nothing labeled is shown, in sums with others."""
-SHOWN_CHANGE = 1e-4
-"""The least change of a divergence that is reported (nats)."""
 Rows = tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]
 """Memberships (n, 1 + g) a dimension; and which documents (n,) can have a label, None where nothing declares it."""
 

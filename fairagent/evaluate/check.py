@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.documents import DocumentsInMemory
-from fairagent.collection.exposure import dimensions_of
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.records import listed
 from fairagent.errors import FairAgentError, SettingsError
@@ -18,7 +17,6 @@ from fairagent.evaluate.fields import Problems, place_in, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
 from fairagent.evaluate.plan import (
     Plan,
-    SystemPlan,
     check_machine,
     check_systems,
     overridden,
@@ -27,9 +25,8 @@ from fairagent.evaluate.plan import (
 )
 from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
 from fairagent.llm.models import Models
-from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Calls, Case
 from fairagent.measures.parse import label_of
+from fairagent.search.pipeline import most_calls
 from fairagent.settings import Settings, load_settings, read_yaml
 
 Expected = dict[str, dict[str, dict[str, float]]]
@@ -217,7 +214,8 @@ def estimate(checked: CheckedExperiment) -> list[Estimate]:
     calls = [(what, [one]) for what, one in kind.calls_before(plan, checked.subject)]
     for name, system in plan.systems.items():
         of_kind = kind.worst_case(name, plan, checked.subject) if system.asks else ()
-        calls.append((name, [*_searching(system, checked), *of_kind]))
+        searching = most_calls(checked.collection, system.settings, checked.queries) if system.searching_with else []
+        calls.append((name, [*searching, *of_kind]))
     rows = []
     for name, of_row in calls:
         prices = [(one, plan.prices.get(one.model.name)) for one in of_row]
@@ -235,19 +233,6 @@ def estimate(checked: CheckedExperiment) -> list[Estimate]:
             )
         )
     return rows
-
-
-def _searching(system: SystemPlan, checked: CheckedExperiment) -> Iterator[Calls]:
-    """The calls of the parts that a search uses."""
-    settings = system.settings
-    if not system.searching_with:
-        return
-    groups = checked.collection.groups
-    named = [(label, name) for name in dimensions_of(checked.collection, settings) for label in groups.labels(name)]
-    longest = max(named, key=lambda pair: len(pair[0]) + len(pair[1]), default=("", ""))
-    case = Case(settings, Prompts(settings.prompts), checked.queries, longest)
-    for part in system.searching:
-        yield from part.worst_case(case)
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,8 @@ class ExperimentKind(Section, ABC):
     """Whether it measures what answers rest on."""
     classes: ClassVar[bool] = False
     """Whether dimensions are classes of the topics (bias types, domains): a topic has one, "" is all together."""
+    tables_are_details: ClassVar[bool] = False
+    """Whether its own `tables` say more of what the means say already."""
     exposes: ClassVar[bool] = False
     """Whether outcomes have `exposures`, so that `assert` may ask for a group's share."""
     ranks: ClassVar[bool] = False

@@ -15,10 +15,12 @@ import numpy as np
 from fairagent.answer.removals import removal_warnings
 from fairagent.collection.records import listed
 from fairagent.evaluate.comparison import RESAMPLES, SIGN, Comparison
+from fairagent.evaluate.findings import best_mean, mark, verdict_lines
+from fairagent.evaluate.layout import LATEX_WIDTH, WIDTH, short_names
 from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
-from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, p_value
+from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, p_value, tex
 from fairagent.evaluate.thresholds import summary, thresholds_table
-from fairagent.measures.parse import labels_of
+from fairagent.measures.parse import labels_of, short_labels
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
 from fairagent.types import Group, Proposals, Removal
@@ -26,7 +28,14 @@ from fairagent.types.common import GROUP_REMOVED, counted
 
 PAGE = "report.html"
 TOPICS_NAMED = 50
-TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost")
+TESTS = (
+    Column("difference", short="diff"),
+    Column("won/tied/lost", short="W/T/L"),
+    Column("p", above="randomization"),
+    Column("Holm", above="randomization"),
+    Column("p", above="t-test"),
+    Column("Holm", above="t-test"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +86,6 @@ def alarms_of(run: Run) -> list[str]:
         alarms += [one.warning for one in run.equal if one.system == system and one.warning]
         lines += [f"{system}: {'; '.join(alarms)}"] if alarms else []
     return lines
-
-
-def mark(run: Run, row: Comparison) -> str:
-    """A + or - for a system that is better or worse than the baseline (randomization test after Holm, p < .05)."""
-    if row.randomization_holm is None or row.randomization_holm >= SIGNIFICANT or not row.difference:
-        return ""
-    if row.measure in run.neutral:
-        return ""
-    return "+" if run.gain(row.measure, row.difference) > 0 else "-"
 
 
 def columns(run: Run) -> list[tuple[str, str]]:
@@ -145,36 +145,56 @@ def made_files(folder: Path) -> list[Path]:
     return [path for path in (folder / JOURNAL, folder / TRANSCRIPT, folder / PAGE, *made) if path.exists()]
 
 
-def results_text(run: Run) -> str:
-    """A page of plain text: means first, then every measure in full, what it cost, and what to know."""
+def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
+    """A page of plain text: the verdict and the means first, what it cost, and what to know.
+
+    With `details` every measure in full, and all tables of the kind. No table is wider than `width` characters;
+    sentences are not broken into lines.
+    """
+    short = short_names(run.systems, width // 3)
+    tables = [] if run.kind.tables_are_details and not details else [*run.kind.tables(run), *published_tables(run)]
     cost = cost_table(run)
     blocks = [
         "\n".join(_head(run)),
-        means_table(run).text() if columns(run) else "no topic has been answered by all systems",
+        "\n".join(verdict_lines(run)),
+        means_table(run).text(width, short) if columns(run) else "no topic has been answered by all systems",
         "\n".join(f"! {line}" for line in alarms_of(run)),
-        summary(run) if run.partial else thresholds_table(run).text() if run.thresholds else "",
-        *(table.text() for table in measure_tables(run)),
+        thresholds_table(run).text(width, short) if details and run.thresholds and not run.partial else summary(run),
+        *(table.text(width, short) for table in (measure_tables(run) if details else [])),
         "\n".join(run.kind.remarks(run)),
-        *(table.text() for table in (*run.kind.tables(run), *published_tables(run))),
-        cost.text() if cost else "no system asked a language model",
-        "\n".join(_notes(run)),
+        *(table.text(width, short) for table in tables),
+        cost.text(width, short) if cost else "no system asked a language model",
+        "\n".join([*(f"{new} is {name}" for name, new in short.items()), *_notes(run, details)]),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def results_latex(run: Run) -> str:
-    """A `tabular` of the means for booktabs; +/- as `mark`, a dagger for oracles, definitions in comments."""
-    lines = [
-        *(f"% {label} is {measure}" for measure, label in _labels(run).items() if label != measure),
-        f"% +/-: better/worse than {run.baseline}, paired randomization test, p < {SIGNIFICANT} after Holm",
+    """`tabular`s of the means for booktabs, each no wider than an article's text, and a legend.
+
+    The best mean of a system that did not look at the judgments is bold; +/- as `mark`, a dagger for oracles; the
+    measures' definitions are in comments.
+    """
+    short, names = short_labels(list(_labels(run))), short_names(run.systems, LATEX_WIDTH // 3)
+    comments = [f"% {label} is {measure}" for measure, label in short.items() if label != measure]
+    test = f"paired randomization test, $p < {SIGNIFICANT}$ after Holm"
+    legend = [
+        *(f"{tex(new)} is {tex(name)}." for name, new in names.items()),
+        "Bold: the best of a column.",
+        f"$^{{+}}$, $^{{-}}$: better, worse than {tex(names.get(run.baseline, run.baseline))} ({test}).",
+        *([r"$^\dagger$: looked at the judgments."] if run.oracle_systems else []),
     ]
-    return "\n".join(lines) + "\n" + means_table(run, latex=True).latex()
+    below = [r"\par\smallskip\noindent{\footnotesize", *legend, r"\par}"]
+    return "\n".join([*comments, means_table(run, latex=True).latex(names) + "\n".join(below), ""])
 
 
 def details_latex(run: Run) -> str:
     """A `tabular` for each measure with intervals, tests, wins, ties and losses; then the kind's own, and costs."""
-    tables = *measure_tables(run), *run.kind.tables(run), cost_table(run)
-    return "\n".join(table.latex() for table in tables if table)
+    tables, names = (
+        (*measure_tables(run), *run.kind.tables(run), cost_table(run)),
+        short_names(run.systems, LATEX_WIDTH // 3),
+    )
+    return "\n".join(table.latex(names) for table in tables if table)
 
 
 def trec_run(run: Run, system: str) -> str:
@@ -201,15 +221,20 @@ def falling(scores: Sequence[float]) -> Iterator[str]:
 
 
 def means_table(run: Run, latex: bool = False) -> Table:
-    """Every system's means; for `latex` with the calls of a model."""
+    """Every system's means, the best of each column marked; for `latex` with the calls of a model."""
     labels, pairs, spent = _labels(run), columns(run), costs(run)
+    short = short_labels(list(labels))
     rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
-    overall = "" if latex else run.kind.overall
+    best = [best_mean(run, [rows[system, *pair] for system in run.systems]) for pair in pairs]
     lines = []
     for system in run.systems:
-        means = [Cell(row.mean, mark(run, row)) for row in (rows[system, *pair] for pair in pairs)]
-        lines.append([_name(run, system, "" if latex else " "), *means, *([str(spent[system].calls)] if latex else [])])
-    heading = [Column(labels[measure], above=dimension or overall) for dimension, measure in pairs]
+        own = [rows[system, *pair] for pair in pairs]
+        means = [Cell(row.mean, mark(run, row), row.mean == top) for row, top in zip(own, best, strict=True)]
+        lines.append([_name(run, system), *means, *([str(spent[system].calls)] if latex else [])])
+    heading = [
+        Column(labels[measure], above=dimension or run.kind.overall, short=short[measure])
+        for dimension, measure in pairs
+    ]
     head = ["System" if latex else "system", *heading, *(["Calls"] if latex else [])]
     return Table.of(head, lines, notes=map(str, run.equal))
 
@@ -227,11 +252,11 @@ def measure_tables(run: Run) -> list[Table]:
         for row, value in zip(rows, expected, strict=True):
             tests = [""] * len(TESTS)
             if row.difference is not None:
-                ps = map(p_value, [row.t_p, row.t_holm, row.randomization_p, row.randomization_holm])
-                tests = [f"{row.difference:+.4f}", *ps, f"{row.wins}/{row.ties}/{row.losses}"]
+                ps = map(p_value, [row.randomization_p, row.randomization_holm, row.t_p, row.t_holm])
+                tests = [f"{row.difference:+.4f}", f"{row.wins}/{row.ties}/{row.losses}", *ps]
             interval = f"[{row.low:.4f}, {row.high:.4f}]"
             lines.append([_name(run, row.system), row.mean, interval, *tests, *([value] if compared else [])])
-        head = ["system", "mean", "95 % interval", *TESTS, *(["expected"] if compared else [])]
+        head: list[str | Column] = ["system", "mean", "95 % interval", *TESTS, *(["expected"] if compared else [])]
         title = f"{f'{dimension}, ' if dimension else ''}{labels[measure]} ({counted(rows[0].topics, 'topic')})"
         tables.append(Table.of(head, lines, title))
     return tables
@@ -274,13 +299,18 @@ def _head(run: Run) -> Iterator[str]:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
 
-def _notes(run: Run) -> Iterator[str]:
+def _notes(run: Run, details: bool) -> Iterator[str]:
     definitions = run.definitions
-    for measure, label in _labels(run).items():
-        if (meant := definitions.get(measure, measure)) != label:
-            yield f"{label} is {meant}"
+    meant: dict[str, list[str]] = {}
+    for measure, label in short_labels(list(_labels(run))).items():
+        meant.setdefault(definitions.get(measure, measure), []).append(label)
+    for definition, named in meant.items():
+        if named != [definition]:
+            yield f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} {definition}"
     yield f"+ and -: better and worse than {run.baseline} (paired randomization test, p < {SIGNIFICANT} after Holm)"
-    yield f"intervals: {RESAMPLES:,} bootstrap resamples of the topics; Holm: over the systems of a measure"
+    if details:
+        yield f"intervals: {RESAMPLES:,} bootstrap resamples of the topics; Holm: over the systems of a measure"
+        yield "diff: the difference from the baseline; W/T/L: topics won, tied and lost"
     if run.oracle_systems:
         yield f"{ORACLE} looked at the judgments (target or groups): no fair comparison with systems that did not"
     for topic, why in list(run.excluded.items())[:TOPICS_NAMED]:
@@ -291,10 +321,10 @@ def _notes(run: Run) -> Iterator[str]:
         yield f"not judged for {dimension}, {counted(len(without), 'topic')}: {listed(without, TOPICS_NAMED)}"
 
 
-def _name(run: Run, system: str, between: str = " ") -> str:
+def _name(run: Run, system: str) -> str:
     """The system with its marks."""
     equal = any(one.system == system for one in run.equal)
-    return f"{system}{f'{between}{ORACLE}' * (system in run.oracle_systems)}{f' {SIGN}' * equal}"
+    return f"{system}{f' {ORACLE}' * (system in run.oracle_systems)}{f' {SIGN}' * equal}"
 
 
 # --- tables for programs --------------------------------------------------------------------------------------------

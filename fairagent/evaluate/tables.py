@@ -5,35 +5,46 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from types import MappingProxyType
 
 from markupsafe import Markup, escape
 
+from fairagent.evaluate.layout import GAP, LATEX_WIDTH, aligned, blocks, fitted, renamed, short_names
 from fairagent.types.clean import in_line, spreadsheet_cell
 
 SIGNIFICANT = 0.05
 ORACLE = "†"
 """Marks systems that looked at the judgments."""
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name, the line `above` it (a dimension), and how its numbers are written (a format)."""
+    """A column: its name, the line `above` it (a dimension), and how its numbers are written (a format).
+
+    `none` stands where there is no value, `short` in the place of the name where a line has so many letters.
+    """
 
     name: str
     form: str = ".4f"
     above: str = ""
     none: str = "-"
-    """What stands where there is no value."""
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value with marks: `raised` behind the number (+, -), which text sets off by a space where there is none."""
+    """A value with marks: `raised` behind the number (+, -), which text sets off by a space where there is none.
+
+    The `best` of its column is bold in LaTeX.
+    """
 
     value: object
     raised: str = ""
+    best: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +82,32 @@ class Table:
         made = tuple(one if isinstance(one, Column) else Column(one) for one in columns)
         return cls(made, tuple(map(tuple, rows)), title, tuple(notes), **about)
 
-    def text(self) -> str:
-        """Aligned lines: title, columns, rows, notes."""
-        head = [[in_line(column.name) for column in self.columns]]
-        if any(column.above for column in self.columns):
-            head.insert(0, [in_line(column.above) for column in self.columns])
-        marked = [any(isinstance(row[place], Cell) for row in self.rows) for place in range(len(self.columns))]
-        rows = [
-            [_shown(cell, column, spaced) for cell, column, spaced in zip(row, self.columns, marked, strict=True)]
+    def text(self, width: int = 0, names: Mapping[str, str] = NO_NAMES) -> str:
+        """Aligned lines: title, columns, rows, notes.
+
+        With a `width` no row is longer: columns have their short names, `names` shortens those in the first column (as
+        does the table itself, with a note, for others that are too long), and the columns stand in blocks.
+        """
+        title = [in_line(self.title)] if self.title else []
+        rows = self._rows(spaced=True)
+        above = [in_line(column.above) for column in self.columns]
+        if not width:
+            head = [[in_line(column.name) for column in self.columns]]
+            head = [above, *head] if any(above) else head
+            return "\n".join([*title, *aligned([*head, *rows]), *map(in_line, self.notes)])
+        rows, more = _shortened(rows, names, width // 3)
+        head_short = [in_line(column.short or column.name) for column in self.columns]
+        return "\n".join([*title, *fitted(head_short, above, rows, width), *more, *map(in_line, self.notes)])
+
+    def _rows(self, spaced: bool) -> list[list[str]]:
+        """The cells as texts; `spaced`: with a space in the place of a mark where others of their column have one."""
+        marked = [
+            spaced and any(isinstance(row[place], Cell) for row in self.rows) for place in range(len(self.columns))
+        ]
+        return [
+            [_shown(cell, column, space) for cell, column, space in zip(row, self.columns, marked, strict=True)]
             for row in self.rows
         ]
-        title = [in_line(self.title)] if self.title else []
-        return "\n".join([*title, *aligned([*head, *rows]), *map(in_line, self.notes)])
 
     def markdown(self) -> str:
         r"""A table of Markdown: title and notes as paragraphs.
@@ -113,20 +138,41 @@ class Table:
             )
         return page.getvalue()
 
-    def latex(self) -> str:
-        """A `tabular` for booktabs, the title and notes in comments."""
-        head = [f"{column.above} {column.name}".strip().split("*") for column in self.columns]
-        lines = [
-            *(f"% {in_line(line)}" for line in (self.title, *self.notes) if line),
-            rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
-            r"\toprule",
-            " & ".join(r"$\times$".join(map(_tex, factors)) for factors in head) + r" \\",
-            r"\midrule",
-        ]
-        for row in self.rows:
-            cells = zip(row, self.columns, strict=True)
-            lines.append(" & ".join(_tex_cell(cell, column) for cell, column in cells) + r" \\")
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    def latex(self, names: Mapping[str, str] = NO_NAMES) -> str:
+        """`tabular`s for booktabs, each at most as wide as an article's text, the title and notes in comments.
+
+        `names` shortens those in the first column.
+        """
+        rows, more = _shortened(self._rows(spaced=False), names, LATEX_WIDTH // 3)
+        heads = [in_line(column.short or column.name) for column in self.columns]
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        comments = [f"% {in_line(line)}" for line in (self.title, *more, *self.notes) if line]
+        parts = blocks(widths, [column.above for column in self.columns], 1, LATEX_WIDTH) or [[]]
+        tabulars = ["\n".join(self._tabular([0, *part], heads, rows, widths)) for part in parts]
+        return "\n".join([*comments, "\n\\par\\medskip\n".join(tabulars), ""])
+
+    def _tabular(
+        self, places: Sequence[int], heads: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]
+    ) -> Iterator[str]:
+        """The lines of one `tabular` with the columns in these places."""
+        room = LATEX_WIDTH - widths[0] - GAP
+        broken = f"p{{{room / LATEX_WIDTH:.2f}\\textwidth}}"
+        yield rf"\begin{{tabular}}{{l{''.join('r' if widths[place] <= room else broken for place in places[1:])}}}"
+        yield r"\toprule"
+        above, rules = [], []
+        for name, group in groupby(enumerate(places), key=lambda pair: self.columns[pair[1]].above):
+            at = [number for number, _ in group]
+            above.append(rf"\multicolumn{{{len(at)}}}{{c}}{{{tex(name)}}}" if name else " & ".join([""] * len(at)))
+            rules += [rf"\cmidrule(lr){{{at[0] + 1}-{at[-1] + 1}}}"] if name else []
+        if rules:
+            yield " & ".join(above) + r" \\"
+            yield " ".join(rules)
+        yield " & ".join(r"$\times$".join(map(tex, heads[place].split("*"))) for place in places) + r" \\"
+        yield r"\midrule"
+        for values, row in zip(self.rows, rows, strict=True):
+            yield " & ".join(_tex_cell(values[place], row[place]) for place in places) + r" \\"
+        yield r"\bottomrule"
+        yield r"\end{tabular}"
 
     def html(self, names: dict[str, Markup]) -> Markup:
         """A `<table>` that can be sorted; `names` says how a system is shown."""
@@ -159,18 +205,6 @@ class Table:
 _RIGHT = ' class="n"'
 BAR = "\\|"
 """A bar within a cell of Markdown."""
-
-
-def aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The rows with columns of one width, the first to the left, the others to the right.
-
-    >>> list(aligned([["a", "1"], ["bcd", "23"]]))
-    ['a     1', 'bcd  23']
-    """
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for first, *others in table:
-        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
-        yield "  ".join(cells).rstrip()
 
 
 def p_value(p: float | None) -> str:
@@ -206,19 +240,31 @@ _TEX = str.maketrans(
         # At the beginning of a row it would be an option of the line break before it.
         "[": "{[}",
         ORACLE: r"$^\dagger$",
+        "…": r"\ldots{}",
     }
 )
 _MINUS = re.compile(r"^-(?=\d)")
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """A text as LaTeX sets it."""
     return _MINUS.sub("$-$", in_line(text).translate(_TEX))
 
 
-def _tex_cell(cell: object, column: Column) -> str:
-    raised = cell.raised if isinstance(cell, Cell) else ""
-    plain = _shown(_value(cell), column, False)
-    return _tex(plain) + (f"$^{{{raised}}}$" if raised else "")
+def _tex_cell(cell: object, shown: str) -> str:
+    raised, best = (cell.raised, cell.best) if isinstance(cell, Cell) else ("", False)
+    text = tex(shown.removesuffix(raised) if raised else shown)
+    return (rf"\textbf{{{text}}}" if best else text) + (f"$^{{{raised}}}$" if raised else "")
+
+
+def _shortened(
+    rows: Sequence[Sequence[str]], names: Mapping[str, str], longest: int
+) -> tuple[list[list[str]], list[str]]:
+    """The rows with short names in the first column, and a note on each name that `names` has not."""
+    firsts = [renamed(row[0], names) for row in rows]
+    more = short_names(firsts, longest)
+    notes = [f"{short} is {name}" for name, short in more.items()]
+    return [[more.get(first, first), *row[1:]] for first, row in zip(firsts, rows, strict=True)], notes
 
 
 # --- what a kind of experiment shows on the page --------------------------------------------------------------------

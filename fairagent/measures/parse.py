@@ -67,6 +67,14 @@ def parse_measure(text: str) -> Measure:
     return Product(_factor(left, text), _factor(right, text)) if star else _factor(text, text)
 
 
+OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
+"""The options of a measure, in which one pair of parentheses may stand."""
+
+
+OPTION_NAME = re.compile(r"\w+=")
+CUT_OFF = re.compile(r"@(\w+)")
+
+
 def label_of(text: str) -> str:
     """A definition without the options that have their default; an experiment's own measure loses all of them.
 
@@ -76,13 +84,34 @@ def label_of(text: str) -> str:
     try:
         return parse_measure(text).label
     except (UsageError, BackendUnavailable):
-        return re.sub(r"\((?:[^()]|\([^()]*\))*\)", "", text)
+        return OPTIONS.sub("", text)
 
 
 def labels_of(texts: Sequence[str]) -> dict[str, str]:
     """Definition -> label; where two measures would share a label, both keep their definition."""
     labels = [label_of(text) for text in texts]
     return {text: label if labels.count(label) == 1 else text for text, label in zip(texts, labels, strict=True)}
+
+
+def short_labels(texts: Sequence[str]) -> dict[str, str]:
+    """Definition -> a name for the head of a column, which no other of them has.
+
+    It is the label without options, or where that is not enough, with their values alone; the cut-off is left out where
+    all have the same.
+
+    >>> list(short_labels(["nDCG@20*AWRF(unknown=ignore)@20", "AWRF(unknown=ignore)@20", "AWRF@20"]).values())
+    ['nDCG*AWRF', 'AWRF(ignore)', 'AWRF']
+    >>> list(short_labels(["nDCG@20*AWRF@20", "AWRF@10"]).values())
+    ['nDCG*AWRF@20', 'AWRF@10']
+    """
+    labels = labels_of(texts)
+    shared = set(CUT_OFF.findall(" ".join(labels.values()))) if all(map(CUT_OFF.search, labels.values())) else set()
+    same = CUT_OFF if len(shared) == 1 else re.compile(r"@(\w+)(?=\*.*@\1$)")
+    bare = {text: same.sub("", label) for text, label in labels.items()}
+    for left_out in (OPTIONS, OPTION_NAME):
+        short = {text: left_out.sub("", label) for text, label in bare.items()}
+        bare |= {text: one for text, one in short.items() if list(short.values()).count(one) == 1}
+    return bare if len(set(bare.values())) == len(bare) else labels
 
 
 def _factor(part: str, text: str) -> Measure:

@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fairagent.report.story import StoryLine, story, usage_text
-from fairagent.report.text import compared_table, groups_text, one_line, percent, plain
+from fairagent.report.text import compared_table, groups_text, one_line, plain
 from fairagent.types import UNKNOWN, AnswerResult, Attribution, Debiased, Exposure, Removal, exposure_rows
+from fairagent.types.change import percent
 from fairagent.types.common import counted
 
 _WRITERS = {"extractive": "sentences of the documents as they stand", "llm": "by the language model"}

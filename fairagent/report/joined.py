@@ -14,8 +14,10 @@ from typing import Any
 
 from fairagent.errors import UsageError
 from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.findings import best_mean, mark
 from fairagent.evaluate.fingerprint import changes
-from fairagent.evaluate.results import columns, mark, results_table
+from fairagent.evaluate.layout import WIDTH
+from fairagent.evaluate.results import columns, results_table
 from fairagent.evaluate.run import Run, load_run, read_head
 from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table
 from fairagent.measures.parse import labels_of
@@ -79,8 +81,17 @@ class JoinedRuns:
     def table(self) -> Table:
         """The means, with `mark` against each run's own baseline; None where a run has no such system."""
         rows, of_runs = [], [(one.run, one.rows(self.systems)) for one in self.runs]
+        best = [
+            best_mean(run, [row for row in column if row])
+            for run, found in of_runs
+            for column in zip(*found.values(), strict=True)
+        ]
         for system in self.systems:
-            cells = [row and Cell(row.mean, mark(run, row)) for run, found in of_runs for row in found[system]]
+            own = [(run, row) for run, found in of_runs for row in found[system]]
+            cells = [
+                row and Cell(row.mean, mark(run, row), row.mean == top)
+                for (run, row), top in zip(own, best, strict=True)
+            ]
             rows.append([f"{system}{f' {ORACLE}' * self._oracle(system)}", *cells])
         return Table.of(["system", *self._columns()], rows, notes=self.notes())
 
@@ -113,10 +124,11 @@ class JoinedRuns:
         for left, right in combinations(self.runs, 2):
             yield from _differing(left, right)
 
-    def text(self, form: str = "text") -> str:
-        """Both tables in a form of `Table`: `text`, `markdown` or `latex`."""
-        tables = [self.table(), self.expected()]
-        return "\n\n".join(getattr(table, form)().rstrip("\n") for table in tables if table) + "\n"
+    def text(self, form: str = "text", width: int = WIDTH) -> str:
+        """Both tables in a form of `Table`: `text` (of that `width`), `markdown` or `latex`."""
+        tables = [table for table in (self.table(), self.expected()) if table]
+        written = [table.text(width) if form == "text" else getattr(table, form)() for table in tables]
+        return "\n\n".join(one.rstrip("\n") for one in written) + "\n"
 
     def csv(self) -> str:
         """One line for each run, system, dimension and measure: results.csv of every run, with the run before it."""

@@ -24,6 +24,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic_core import to_jsonable_python
 
+from fairagent.evaluate.findings import findings, main_measure
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.results import alarms_of, columns, not_judged, published_tables, results_table
 from fairagent.evaluate.run import TRANSCRIPT, MeanExposure, Run
@@ -34,6 +35,7 @@ from fairagent.report.topics import Exchanges, GroupBar, Palette, TopicView
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
 from fairagent.storage.files import write_whole
+from fairagent.types.change import percent
 from fairagent.types.clean import printable
 from fairagent.types.common import counted
 
@@ -51,7 +53,7 @@ def write_page(run: Run, path: Path) -> None:
 def page(run: Run, exchanges: Exchanges | None = None) -> str:
     """`run` as the text of an HTML page, with the exchanges with models (see `shown_exchanges`)."""
     colors, views = topics.palette(run), topics.topic_views(run)
-    best, cost = results.findings(run), results.cost_trade_off(run)
+    best, cost = findings(run), results.cost_trade_off(run)
     own = run.kind.page(run)
     shown = [column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in]
     name: Any = templates().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
@@ -143,7 +145,7 @@ def templates() -> Environment:
         "money": text.money,
         "counted": counted,
         "listed": text.listed,
-        "percent": text.percent,
+        "percent": percent,
         "gap": text.gap_text,
         "value": "{:.3f}".format,
     }
@@ -182,7 +184,7 @@ def _plots(run: Run, cost: results.CostTradeOff | None) -> dict[str, dict[Any, M
             drawn["trade_off"][dimension] = plots.trade_off_plot(results.trade_off(run, dimension), run.systems, axes)
         if means := run.mean_exposures(dimension):
             drawn["exposure"][dimension] = plots.exposure_plot(means, run.systems)
-        measure = results.main_measure(run, dimension)
+        measure = main_measure(run, dimension)
         if cost and measure and dimension in cost.points:
             axes = (cost.currency.value, short[measure])
             drawn["cost"][dimension] = plots.trade_off_plot(cost.points[dimension], run.systems, axes, cheap=True)
@@ -203,7 +205,7 @@ def _extremes(run: Run, views: Sequence[TopicView]) -> dict[str, Any]:
     by_dimension: dict[str, Any] = {}
     # An answer is right or wrong: none gains more than another.
     for dimension in () if run.kind.classes else run.dimensions:
-        if measure := results.main_measure(run, dimension):
+        if measure := main_measure(run, dimension):
             by_system = [
                 (number, system, *topics.extremes(run, views, dimension, measure, system))
                 for number, system in enumerate(run.systems)

@@ -30,6 +30,7 @@ def result_record(result: SearchResult) -> PlainRecord:
             "before": [exposure_record(exposure) for exposure in before.exposures],
             "after": [exposure_record(exposure) for exposure in after.exposures],
         },
+        "changes": [{**asdict(one), "text": str(one)} for one in trace.changes],
         "gap": {"before": before.gap, "after": after.gap},
         "steps": [step_record(step) for step in trace.steps],
         "stopped": trace.stopped,

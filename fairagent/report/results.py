@@ -11,42 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.findings import RELEVANCE, VERDICTS, comparisons_of, is_measure, main_measure, mark, worth
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.results import Cost, costs, mark
-from fairagent.evaluate.run import MeanExposure, Run
-from fairagent.measures.parse import label_of
+from fairagent.evaluate.results import Cost, costs
+from fairagent.evaluate.run import Run
 from fairagent.types import FloatArray
 
-RELEVANCE = ""
-"""The dimension of measures of relevance alone."""
-VERDICTS = {"+": "better", "-": "worse", "": ""}
-
-
-def comparisons_of(run: Run, dimension: str) -> dict[tuple[str, str], Comparison]:
-    """The comparisons in one dimension as (system, measure) -> comparison."""
-    return {(c.system, c.measure): c for c in run.comparisons if c.dimension == dimension}
-
-
-def _is(measure: str, name: str) -> bool:
-    """Whether `measure` is of that name, and no product of two."""
-    label = label_of(measure)
-    return "*" not in label and label.startswith((f"{name}@", f"{name}("))
-
-
-def main_measure(run: Run, dimension: str) -> str | None:
-    """What a dimension is won by: the first product; without one the first AWRF; without one the first measure."""
-    measured = {measure for _, measure in comparisons_of(run, dimension)}
-    measures = [measure for measure in run.measures if measure in measured]
-    products = [measure for measure in measures if "*" in label_of(measure)]
-    return next(iter([*products, *(measure for measure in measures if _is(measure, "AWRF")), *measures]), None)
-
-
-def _worth(run: Run, row: Comparison) -> float:
-    """The mean, or where lower ones are better, its negative."""
-    return run.gain(row.measure, row.mean)
-
-
-# --- tables, findings, effort ---------------------------------------------------------------------------------------
+# --- tables, effort ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +39,6 @@ class ResultColumn:
     topics: int
     scale: tuple[float, float]
     cells: tuple[ResultCell | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The best system without a look at the judgments beside the baseline, by the `main_measure` and by `others`."""
-
-    dimension: str
-    best: Comparison
-    baseline: Comparison
-    verdict: str
-    improved: bool
-    others: tuple[tuple[Comparison, Comparison], ...]
-    exposures: tuple[MeanExposure, MeanExposure] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +71,13 @@ def _column(run: Run, dimension: str, measure: str) -> ResultColumn | None:
     rows = {row.system: row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)}
     if not rows:
         return None
-    honest = [_worth(run, row) for row in rows.values() if row.system not in run.oracle_systems]
+    honest = [worth(run, row) for row in rows.values() if row.system not in run.oracle_systems]
     cells = [
         ResultCell(
             rows[system],
             run.expected_of(rows[system]),
             VERDICTS[mark(run, rows[system])],
-            system not in run.oracle_systems and _worth(run, rows[system]) == max(honest),
+            system not in run.oracle_systems and worth(run, rows[system]) == max(honest),
         )
         if system in rows
         else None
@@ -127,37 +85,6 @@ def _column(run: Run, dimension: str, measure: str) -> ResultColumn | None:
     ]
     scale = min(row.low for row in rows.values()), max(row.high for row in rows.values())
     return ResultColumn(dimension, measure, next(iter(rows.values())).topics, scale, tuple(cells))
-
-
-def findings(run: Run) -> tuple[Finding, ...]:
-    """One finding a dimension in which the baseline and another system that saw no judgments were measured."""
-    return tuple(finding for dimension in run.compared_in if (finding := _finding(run, dimension)))
-
-
-def _finding(run: Run, dimension: str) -> Finding | None:
-    compared = comparisons_of(run, dimension)
-    measure = main_measure(run, dimension)
-    others = [s for s in run.systems if s != run.baseline and s not in run.oracle_systems and (s, measure) in compared]
-    if measure is None or not others or (run.baseline, measure) not in compared:
-        return None
-    best = max((compared[system, measure] for system in others), key=lambda row: _worth(run, row))
-    pairs = [
-        (rows[best.system, m], rows[run.baseline, m])
-        for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
-        for m in run.measures
-        if m != measure and {(best.system, m), (run.baseline, m)} <= rows.keys()
-    ]
-    exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
-    both = {run.baseline, best.system} <= exposures.keys()
-    return Finding(
-        dimension,
-        best,
-        compared[run.baseline, measure],
-        VERDICTS[mark(run, best)],
-        _worth(run, best) > _worth(run, compared[run.baseline, measure]),
-        tuple(pairs),
-        (exposures[run.baseline], exposures[best.system]) if both else None,
-    )
 
 
 def efforts(run: Run) -> tuple[Effort, ...]:
@@ -250,9 +177,9 @@ class Point:
 def trade_off_measures(run: Run, dimension: str) -> tuple[str, str] | None:
     """The nDCG and the AWRF that a dimension's trade-off is between; None where the run lacks one of the two."""
     compared, alone = comparisons_of(run, dimension), comparisons_of(run, RELEVANCE)
-    fairness = next((m for m in run.measures if _is(m, "AWRF") and (run.baseline, m) in compared), None)
+    fairness = next((m for m in run.measures if is_measure(m, "AWRF") and (run.baseline, m) in compared), None)
     judged = [m for m in run.measures if (run.baseline, m) in compared or (run.baseline, m) in alone]
-    relevance = next((m for m in judged if _is(m, "nDCG")), None)
+    relevance = next((m for m in judged if is_measure(m, "nDCG")), None)
     return None if fairness is None or relevance is None else (relevance, fairness)
 
 

@@ -6,8 +6,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
+from fairagent.report.text import ORACLE, gap_text, plain, targets_text
 from fairagent.types import Alarm, Exposure, Group, Step, Term, Trace, Usage, exposure_rows
+from fairagent.types.change import percent
 from fairagent.types.clean import in_line
 from fairagent.types.common import counted
 

@@ -18,7 +18,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from fairagent.types import Exposure, Hit, Trace, exposure_rows
+from fairagent.types import Exposure, Hit, Ranking, Trace, exposure_rows
+from fairagent.types.change import ExposureChange, percent
 from fairagent.types.clean import in_line, printable
 
 MINUS = "\N{MINUS SIGN}"
@@ -92,12 +93,6 @@ def plain(renderable: RenderableType, width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
 
 
-def percent(share: float) -> str:
-    """A share as a whole percentage; what is there but would round to nothing is "<1%"."""
-    rounded = f"{100 * share:.0f}%"
-    return "<1%" if rounded == "0%" and share > 0 else rounded
-
-
 def gap_text(gap: float) -> str:
     """A gap or divergence (nats); it is infinite where a dimension shows no labeled document."""
     return f"{gap:.4f}" if math.isfinite(gap) else "infinite"
@@ -114,18 +109,39 @@ def groups_text(shares: Mapping[str, float]) -> str:
     return ", ".join(shares) or "-"
 
 
-def hits_table(hits: Sequence[Hit]) -> Table:
-    """The ranking: rank, title (the id where there is none), the groups of each dimension, score."""
+def hits_table(hits: Sequence[Hit], own: Ranking | None = None) -> Table:
+    """The ranking: rank, title (the id where there is none), the groups of each dimension.
+
+    With the engine's `own` list for the query: also the rank and the score that each document has there. The final
+    order has no scores that mean anything: most re-rankers give none.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("rank", justify="right", no_wrap=True)
+    ranks = {} if own is None else {id: rank for rank, id in enumerate(own.ids, start=1)}
+    moved = own is not None and any(ranks.get(hit.id) != hit.rank for hit in hits)
+    if moved:
+        table.add_column("was", justify="right", no_wrap=True)
     dimensions = list(hits[0].groups) if hits else []
     for name in ("title", *dimensions):
         table.add_column(Text(name))
-    table.add_column("score", justify="right", no_wrap=True)
+    if own is not None:
+        table.add_column("score", justify="right", no_wrap=True)
     for hit in hits:
         groups = [one_line(groups_text(hit.groups[name]), "" if hit.groups[name] else "dim") for name in dimensions]
-        table.add_row(str(hit.rank), one_line(hit.title or hit.id), *groups, f"{hit.score:.3f}")
+        was = ranks.get(hit.id)
+        score = [] if own is None else ["-" if was is None else f"{own.scores[was - 1]:.3f}"]
+        rank = [str(hit.rank), *([str(was or "new")] if moved else [])]
+        table.add_row(*rank, one_line(hit.title or hit.id), *groups, *score)
+    if own is not None:
+        meant = "was: the rank in the engine's own list; score: the engine's" if moved else "score: the engine's"
+        table.caption, table.caption_justify = Text(meant, "dim"), "left"
     return table
+
+
+def verdict_text(changes: Iterable[ExposureChange]) -> Text:
+    """The verdict, a line a dimension; what is worse than before stands out."""
+    lines = [Text(in_line(str(one)), "bold red" if one.worse else "bold") for one in changes]
+    return Text("\n").join(lines)
 
 
 def one_line(text: str, style: str = "") -> Text:

@@ -14,13 +14,15 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fairagent.evaluate.findings import main_measure
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.run import Run
 from fairagent.llm.exchange import Exchange, read_transcript
-from fairagent.report.results import gains, main_measure
+from fairagent.report.results import gains
 from fairagent.report.story import TOPIC_WORDS_SHOWN
-from fairagent.report.text import gap_text, highlighted, keywords_of, money, percent
+from fairagent.report.text import gap_text, highlighted, keywords_of, money
 from fairagent.types import exposure_rows
+from fairagent.types.change import percent
 from fairagent.types.clean import printable
 
 STEP_GROUPS = 24

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from fairagent.storage.threads import progress
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer, Contexts
+    from fairagent.llm.prompts.calls import Calls
     from fairagent.retrieve.bm25.build import Changes
     from fairagent.retrieve.manifest import Manifest
 
@@ -228,10 +229,33 @@ def searching_parts(settings: Settings) -> tuple[Part, ...]:
     return (settings.engine, *loop, settings.rerank)
 
 
+def most_calls(
+    collection: Collection, settings: Settings, queries: Sequence[str], answers: bool = False
+) -> list[Calls]:
+    """The most calls of language models that searches for `queries` make, with `answers` those of answers as well."""
+    parts = searching_parts(settings) + (answering_parts(settings) if answers else ())
+    if not (asking := [part for part in parts if part.asks_with(settings)]):
+        return []
+    # Here and not above: prompts are not loaded for a search that asks nobody.
+    from fairagent.llm.prompts import Prompts
+    from fairagent.llm.prompts.calls import Case
+
+    dimensions = dimensions_of(collection, settings)
+    named = [(label, name) for name in dimensions for label in collection.groups.labels(name)]
+    longest = max(named, key=lambda pair: len(pair[0]) + len(pair[1]), default=("", ""))
+    case = Case(settings, Prompts(settings.prompts), queries, longest)
+    return [calls for part in asking for calls in part.worst_case(case)]
+
+
+def answering_parts(settings: Settings) -> tuple[Part, ...]:
+    """The parts that make an answer of a search's hits, in their order, without those that they use."""
+    return settings.filter, settings.debias, settings.generate, settings.attribute
+
+
 def parts_of(settings: Settings) -> tuple[Part, ...]:
     """The parts that a search or an answer runs, with those that they use, in their order, each once."""
-    answering = (settings.filter, settings.debias, settings.generate, settings.attribute)
-    parts = (used for part in (*searching_parts(settings), *answering) for used in (part, *part.uses(settings)))
+    running = *searching_parts(settings), *answering_parts(settings)
+    parts = (used for part in running for used in (part, *part.uses(settings)))
     return tuple({id(part): part for part in parts}.values())
 
 

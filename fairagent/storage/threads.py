@@ -155,8 +155,18 @@ def progress(what: str) -> Iterator[None]:
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Call `listener` with the progress inside the block of this thread, and of those that share its context."""
-    token = _listener.set(listener)
+    """Call `listener` with the progress inside the block of this thread, and of those that share its context.
+
+    Whoever listens outside the block goes on doing so.
+    """
+    outer = _listener.get()
+
+    def both(what: str) -> None:
+        if outer:
+            outer(what)
+        listener(what)
+
+    token = _listener.set(both)
     try:
         yield
     finally:

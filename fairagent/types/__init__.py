@@ -6,6 +6,7 @@ Ranks start at 1. Shares are fractions in [0, 1]. Scores are the engine's own; h
 from typing import TYPE_CHECKING, Any
 
 from fairagent.types.answer import Answer, AnswerResult, Attribution, Debiased, Filtered, Removal, Verdict
+from fairagent.types.change import ExposureChange
 from fairagent.types.common import Alarm, Usage
 from fairagent.types.search import (
     NO_LABEL,
@@ -42,6 +43,7 @@ __all__ = [
     "Document",
     "Draw",
     "Exposure",
+    "ExposureChange",
     "ExposureRow",
     "Filtered",
     "FloatArray",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
+from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
 from fairagent.types.common import Alarm, Displayable, Summarized, Usage, counted, quoted
 
 if TYPE_CHECKING:
@@ -345,6 +346,22 @@ class Trace(Summarized):
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     entered: int = 0
+
+    @property
+    def changes(self) -> tuple[ExposureChange, ...]:
+        """What the search changed for the groups, a sentence a dimension: the engine's own list beside what is served.
+
+        A dimension is `worse` where its divergence has grown (a list without any label has the largest).
+        """
+        if not self.steps:
+            return ()
+        pairs = zip(self.steps[0].exposures, self.exposures, strict=True)
+        return tuple(
+            exposure_change(
+                now.dimension, exposure_rows(was), exposure_rows(now), now.divergence > was.divergence + SHOWN_CHANGE
+            )
+            for was, now in pairs
+        )
 
     @property
     def _summary(self) -> str:

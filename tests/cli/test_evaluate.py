@@ -37,14 +37,20 @@ def write(small: Small, more: str = "", name: str = "try.yaml") -> str:
     return name
 
 
-def test_evaluate(call: Call, small: Small) -> None:
+def test_evaluate(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     result = call("evaluate", write(small))
     assert result.exit_code == 0, result.stderr
     assert result.stderr == ""
     folder = Path("runs/small_try")
     for name in (*RESULTS, "run.json", "journal.jsonl", "timings.csv", "report.html"):
         assert (folder / name).stat().st_size > 0
-    assert (folder / "results.txt").read_text(encoding="utf-8") in result.stdout
+    text = (folder / "results.txt").read_text(encoding="utf-8")
+    assert " ".join(text.split()) not in " ".join(result.stdout.split())
+    assert "intervals, tests and more tables: --details" in result.stdout
+    full = call("evaluate", "try.yaml", "--details")
+    assert " ".join(text.split()) in " ".join(full.stdout.split())
+    assert max(map(len, full.stdout.splitlines())) <= 80
     assert f"page: {folder / 'report.html'}" in result.stdout
     assert "BM25" in result.stdout
     assert "not judged for gender, 1 topic: T2" in result.stdout
@@ -134,7 +140,7 @@ def test_ctrl_c(call: Call, small: Small, tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert said == "fairagent: interrupted; what is done stays; to go on, repeat the command\n"
+    assert said.splitlines()[-1] == "fairagent: interrupted; what is done stays; to go on, repeat the command"
     assert "PARTIAL" in Path("stopped/results.txt").read_text(encoding="utf-8")
     assert call("report", "stopped").exit_code == 0
 

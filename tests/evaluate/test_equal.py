@@ -60,7 +60,8 @@ def test_its_refined_list_is_another(run: Run) -> None:
 
 
 def test_tables_say_it(run: Run) -> None:
-    text, lines = results_text(run), results_text(run).splitlines()
+    text = results_text(run, 200)
+    lines = text.splitlines()
     named = [line for line in lines if line.startswith("FAIR-QR =")]
     assert len(named) == 1 + 3  # the means, and a table for nDCG and each of two dimensions
     assert f"= FAIR-QR: the rankings of BM25 on all topics, since {ORIGINAL}" in lines

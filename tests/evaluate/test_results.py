@@ -13,8 +13,17 @@ import numpy as np
 import pytest
 
 from fairagent.collection import load_collection
+from fairagent.evaluate.layout import LATEX_WIDTH
 from fairagent.evaluate.outcome import from_line, to_line
-from fairagent.evaluate.results import details_latex, falling, results_latex, results_text, write_results
+from fairagent.evaluate.results import (
+    details_latex,
+    falling,
+    means_table,
+    measure_tables,
+    results_latex,
+    results_text,
+    write_results,
+)
 from fairagent.evaluate.run import Run, load_run
 
 from . import words
@@ -24,6 +33,10 @@ ORACLE = (
     "  oracle, of a kind: {profile: engine, engine: {kind: words, order: exposure}, rerank: exposure, target: trec}\n"
 )
 EXPECTED = "expected: {plain: {'nDCG(discount=log2-plus1)@10': 0.5}}\nabout: What it should show.\n"
+
+
+ORACLES = "oracle, of a kind"
+NUMBER = r"[-+]?[0-9]*[.][0-9]+"
 
 
 @pytest.fixture(scope="module")
@@ -107,47 +120,119 @@ def test_text(run: Run) -> None:
     assert "oracle, of a kind †" in text
     assert "† looked at the judgments" in text
     assert "no system asked a language model" in text
-    # Headers carry the variant, and leave out what is the default.
-    assert [word for word in lines[5].split() if "@" in word] == [
-        "nDCG(discount=log2-plus1)@10",
-        *("AWRF(unknown=ignore)@10", "AWRF(log=2)@10") * 2,
-    ]
-    assert "expected" in next(line for line in lines if line.startswith("system") and "mean" in line)
+    # Heads are short, and what is below says what they mean.
+    heads = [line.split()[1:] for line in lines if line.startswith("system") and "nDCG" in line]
+    assert heads == [["nDCG", *("AWRF(ignore)", "AWRF(2)") * 2]]
+    assert "nDCG is nDCG(discount=log2-plus1)@10" in lines
+    assert "AWRF(2) is AWRF(discount=log2-max2, log=2, unknown=group)@10" in lines
+    assert any(line.startswith("system") and line.endswith("expected") for line in lines)
     assert not re.search(r"\bnan\b|\binf\b|None", text)
+
+
+def test_the_verdict_comes_first(run: Run) -> None:
+    lines = results_text(run).splitlines()
+    verdict = [line for line in lines[:12] if line.startswith(("gender: ", "era: ", "  "))]
+    assert lines[4] == verdict[0]
+    assert re.fullmatch("gender: (female|male) gets [0-9]+% of the attention .*", verdict[0])
+    # The oracle is never the best.
+    assert verdict[1].startswith(("  fair, the best of 2 beside plain: ", "  random, the best of 2 beside plain: "))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_tables_fit_any_width_and_keep_every_number(run: Run, width: int) -> None:
+    long = "an oracle whose name is very long indeed, and says all of its settings"
+    renamed = replace(
+        run,
+        systems=(*run.systems[:-1], long),
+        comparisons=tuple(replace(row, system=row.system.replace(ORACLES, long)) for row in run.comparisons),
+        outcomes=tuple(replace(one, system=one.system.replace(ORACLES, long)) for one in run.outcomes),
+        oracle_systems=(long,),
+    )
+    for table in (means_table(renamed), *measure_tables(renamed)):
+        text = table.text(width)
+        cells = [line for line in text.splitlines() if not line.startswith(table.title or "\n")]
+        assert max(len(line) for line in cells if " is an oracle" not in line) <= width
+        assert set(re.findall(NUMBER, text)) == set(re.findall(NUMBER, table.text()))
+    legend = [line for line in results_text(renamed, width).splitlines() if line.endswith(f" is {long}")]
+    assert len(legend) == 1
+
+
+def test_what_is_no_detail_is_printed_first(run: Run) -> None:
+    short, full = results_text(run, details=False), results_text(run)
+    assert len(short.splitlines()) < len(full.splitlines()) / 2
+    assert "randomization" not in short.replace("randomization test", "")
+    assert set(short.splitlines()) <= set(full.splitlines())
+
+
+def columns_of(tabular: str) -> int:
+    return len(re.sub(r"p\{[^}]*\}", "p", re.search(r"\\begin\{tabular\}\{(.*)\}$", tabular, re.MULTILINE)[1]))  # type: ignore[index]
+
+
+def check_latex(text: str) -> list[str]:
+    """The tabulars of a text, checked: as many cells as columns, booktabs' rules, no wider than an article's text."""
+    tabulars = re.findall(r"\\begin\{tabular\}.*?\\end\{tabular\}", text, re.DOTALL)
+    assert len(tabulars) == text.count(r"\begin{tabular}") > 0
+    for tabular in tabulars:
+        count = columns_of(tabular)
+        rows = [line.removesuffix(r" \\") for line in tabular.splitlines() if line.endswith(r" \\")]
+        for row in rows:
+            spans = [int(span) - 1 for span in re.findall(r"\\multicolumn\{([0-9]+)\}", row)]
+            assert len(re.split(r"(?<!\\)&", row)) + sum(spans) == count, row
+        assert [tabular.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+        assert tabular.count("{") == tabular.count("}")
+        for rule in re.findall(r"\\cmidrule\(lr\)\{([0-9]+)-([0-9]+)\}", tabular):
+            assert 2 <= int(rule[0]) <= int(rule[1]) <= count
+        cells = [[re.sub(r"\\text(bf|backslash)|[{}$^\\]", "", cell) for cell in row.split(" & ")] for row in rows]
+        plain = [row for row in cells if len(row) == count]
+        assert sum(max(len(row[place]) for row in plain) + 2 for place in range(count)) - 2 <= LATEX_WIDTH + 2 * count
+    return tabulars
 
 
 def test_latex(run: Run) -> None:
     table = results_latex(run)
-    assert table.count(r" \\") == 1 + 4
-    assert r"oracle, of a kind$^\dagger$ & " in table
-    assert r"\begin{tabular}{lrrrrrr}" in table
+    tabulars = check_latex(table)
+    assert all(r"oracle, of a kind $^\dagger$ & " in tabular for tabular in tabulars)
+    assert sum(columns_of(tabular) - 1 for tabular in tabulars) == 5 + 1
+    assert r"\multicolumn{2}{c}{gender}" in table
+    # The best that is no oracle, of each of five columns.
+    assert table.count(r"\textbf{") >= 5
+    assert not re.search(r"oracle.*\\textbf", table)
+    assert "% nDCG is nDCG(discount=log2-plus1)@10" in table.splitlines()
+    assert r"$^\dagger$: looked at the judgments." in table
 
 
 def test_latex_in_full(run: Run) -> None:
     """What the text says of each measure, number for number."""
-    tables = details_latex(run).split("\n\n")
-    assert len(tables) == 8
-    assert tables[0].startswith("% nDCG(discount=log2-plus1)@10 (19 topics)\n\\begin{tabular}{lrrrrrrrrr}\n")
-    plain = re.sub(r"\$([<-])\$", r"\1", tables[0].replace("{[}", "[").replace(r"$^\dagger$", "†").replace("\\%", "%"))
-    rows = [line.removesuffix(r" \\").split(" & ") for line in plain.splitlines() if "&" in line]
-    text = next(part for part in results_text(run).split("\n\n") if part.startswith("nDCG")).splitlines()[1:]
-    assert [row[0] for row in rows] == ["system", "plain", "fair", "random", "oracle, of a kind †"]
-    assert [" ".join(filter(None, row)).split() for row in rows] == [line.split() for line in text]
-    assert not re.search(r"(?<!\\)%", tables[0].partition("\n")[2])
+    check_latex(details_latex(run))
+    for table in measure_tables(run):
+        rows: dict[str, list[str]] = {}
+        for tabular in check_latex(table.latex()):
+            for line in tabular.splitlines():
+                name, *cells = line.removesuffix(r" \\").split(" & ")
+                if cells and name in ("plain", "fair", "random", r"oracle, of a kind $^\dagger$"):
+                    rows.setdefault(name, []).extend(cells)
+        plain = [
+            [re.sub(r"\$(.)\$", r"\1", cell.replace("{[}", "[")) for cell in cells if cell] for cells in rows.values()
+        ]
+        text = [line.removeprefix("oracle, of a kind †").split() for line in table.text().splitlines()[3:]]
+        assert [" ".join(row).split() for row in plain] == [
+            line if number == 3 else line[1:] for number, line in enumerate(text)
+        ]
 
 
 def test_latex_of_what_models_were_asked(run: Run) -> None:
     outcomes = (run.outcomes[0], replace(run.outcomes[1], calls=2, input_tokens=30, cost=None), *run.outcomes[2:])
     last = details_latex(replace(run, outcomes=outcomes)).split("\n\n")[-1]
     assert last.startswith("% language model, all topics together\n")
-    assert f"{run.outcomes[1].system} & 2 & 0 & 30 & 0 & price unknown" in last
-    assert r" & 0 & 0 & 0 & \$0.0000 \\" in last
+    assert rf"{run.outcomes[1].system} & 2 & 0 & 30 & 0 \\" in last
+    assert rf"{run.outcomes[1].system} & price unknown \\" in last
+    assert r" & \$0.0000 \\" in last
 
 
 def test_a_missing_p_value(tmp_path: Path) -> None:
     run = words.run(words.write(tmp_path), tmp_path / "run", limit=1)
     assert {row.randomization_p for row in run.comparisons} == {None}
-    assert re.search(r"^fair .* -  +-  +- +- +\d/\d/\d$", results_text(run), re.MULTILINE)
+    assert re.search(r"^fair .* \d/\d/\d  +-  +-  +-  +-$", results_text(run, 100), re.MULTILINE)
 
 
 def test_another_baseline(folder: Path, run: Run) -> None:

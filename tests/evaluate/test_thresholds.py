@@ -13,6 +13,7 @@ import pytest
 from fairagent.cli.evaluate import template_text
 from fairagent.errors import FairAgentError, ModelError, UsageError
 from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.layout import WIDTH
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run, load_run
 from fairagent.evaluate.thresholds import Bound, Threshold, summary, thresholds_table, verdicts
@@ -239,7 +240,7 @@ def test_values_are_compared_in_full_precision(run: Run) -> None:
 def test_the_table_stands_in_the_text_and_on_the_page(folder: Path, run: Run) -> None:
     assert summary(run) == "5 of 8 thresholds are met"
     text = (folder / "run" / "results.txt").read_text(encoding="utf-8")
-    assert thresholds_table(run).text() in text
+    assert thresholds_table(run).text(WIDTH) in text
     missed = thresholds_table(run, met=False)
     assert [(row[0], row[1], row[2], row[4]) for row in missed.rows] == [
         ("random", "relevance", "nDCG@20", ">= baseline - 0.01"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairagent.evaluate.findings import findings, main_measure
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.results import not_judged
 from fairagent.papers.fairft.graded import Agreement
@@ -15,10 +16,8 @@ from fairagent.report.results import (
     Mean,
     cost_trade_off,
     efforts,
-    findings,
     gains,
     gap_paths,
-    main_measure,
     points,
     result_tables,
     spending,

@@ -8,17 +8,31 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fairagent.report.text import exposure_table, gap_text, hits_table, percent, plain, targets_text
-from fairagent.types import Exposure, Hit, SearchResult, Trace
+from fairagent.report.text import exposure_table, gap_text, hits_table, plain, targets_text
+from fairagent.types import Exposure, Hit, Ranking, SearchResult, Trace
+from fairagent.types.change import percent
 
 LONG = "Latin America and the Caribbean"
 
 
 def test_the_ranking_by_hand(result: SearchResult) -> None:
     lines = plain(hits_table(result.hits), 60).splitlines()
-    assert lines[1].split() == ["rank", "title", "gender", "score"]
-    assert lines[3].split() == ["1", "First", "female", "1.000"]
-    assert lines[4].split() == ["2", "d1", "-", "0.500"]
+    assert lines[1].split() == ["rank", "title", "gender"]
+    assert lines[3].split() == ["1", "First", "female"]
+    assert lines[4].split() == ["2", "d1", "-"]
+
+
+def test_scores_are_the_engines_and_ranks_are_ranks(result: SearchResult) -> None:
+    """What a re-ranker's list has in the place of scores encodes the rank: it is never printed as a score."""
+    ids = tuple(hit.id for hit in result.hits)
+    same = plain(hits_table(result.hits, Ranking(ids, np.array([7.5, 2.25]))), 60).splitlines()
+    assert same[1].split() == ["rank", "title", "gender", "score"]
+    assert [line.split()[-1] for line in same[3:5]] == ["7.500", "2.250"]
+    other = Ranking(("x", ids[1]), np.array([7.5, 2.25]))
+    moved = plain(hits_table(result.hits, other), 60).splitlines()
+    assert moved[1].split() == ["rank", "was", "title", "gender", "score"]
+    assert moved[3].split() == ["1", "new", "First", "female", "-"]
+    assert moved[4].split() == ["2", "2", "d1", "-", "2.250"]
 
 
 def test_the_exposure_by_hand(trace: Trace) -> None:
@@ -59,8 +73,9 @@ def test_numbers_survive_any_width(width: int) -> None:
 def test_long_titles_and_labels_take_one_line_and_leave_the_numbers(width: int) -> None:
     groups = {"gender": {"female": 1.0}, "region": {LONG: 0.5, "Northern America": 0.3, "Western Asia": 0.2}}
     hits = [Hit(rank, f"d{rank}", 1 / rank, "A very long title " * 10, groups) for rank in (1, 2, 1000)]
-    lines = plain(hits_table(hits), width).splitlines()
-    assert len([line for line in lines if line.strip()]) == 5
+    own = Ranking(tuple(hit.id for hit in hits), np.array([hit.score for hit in hits]))
+    lines = plain(hits_table(hits, own), width).splitlines()
+    assert len([line for line in lines if line.strip()]) == 6
     assert max(map(len, lines)) <= width
     assert lines[5].split()[0] == "1000"
     assert lines[5].split()[-1] == "0.001"

@@ -137,6 +137,7 @@ def mean_exposures(of_draws: Sequence[Sequence[Exposure]]) -> Sequence[Exposure]
 class RankingKind(JudgedKind):
     """Systems rank a collection's documents, and the rankings are judged."""
 
+    tables_are_details: ClassVar[bool] = True
     kind: Literal["ranking"] = "ranking"
     systems: dict[Name, Values] = Field(min_length=1, examples=[SYSTEMS])
     """Name -> settings that beat the shared ones; with a `profile`, laid over that."""

@@ -13,8 +13,9 @@ from faults.life import files
 
 from fairagent.errors import BudgetExceeded, UsageError
 from fairagent.evaluate.check import check_experiment, estimate
+from fairagent.evaluate.findings import mark
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
-from fairagent.evaluate.results import costs, mark
+from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import Run, read_outcomes
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.report.page import page

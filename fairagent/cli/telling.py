@@ -1,0 +1,121 @@
+"""What a command says on standard error of its work where no terminal is, a line every ten seconds; and its calls.
+
+Logs and pipes are read later, or by a program: no bars, no colors, nothing before ten seconds have passed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.progress import Progress
+
+from fairagent.types.clean import in_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fairagent.evaluate.check import Estimate
+    from fairagent.llm.prompts.calls import Calls
+    from fairagent.settings.models import Price
+
+EVERY = 10.0
+"""Seconds between two lines."""
+Write = Callable[[str], None]
+Wait = Callable[[float], bool]
+"""Waits so many seconds, or until it is time to end: then it returns True."""
+
+
+def tell(what: Callable[[], Iterable[str]], write: Write, wait: Wait) -> None:
+    """Write the lines that `what` returns, after how long, every ten seconds until it is time to end."""
+    seconds = 0.0
+    while not wait(EVERY):
+        seconds += EVERY
+        for line in what():
+            write(f"{in_line(line)} ({timedelta(seconds=round(seconds))})")
+
+
+@contextmanager
+def telling(what: Callable[[], Iterable[str]], write: Write, wait: Wait | None = None) -> Iterator[None]:
+    """The same beside the work inside the block, in a thread; `wait` stands in the place of the clock."""
+    ended = threading.Event()
+    thread = threading.Thread(target=tell, args=(what, write, wait or ended.wait), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+class ToldProgress(Progress):
+    """A progress of rich that shows no bars, but tells of each thing that is not done yet."""
+
+    def __init__(self, write: Write, wait: Wait | None = None) -> None:
+        super().__init__(disable=True, auto_refresh=False)
+        self._write, self._wait = write, wait
+        self._telling = ExitStack()
+
+    def start(self) -> None:
+        """Begin to tell."""
+        self._telling.enter_context(telling(self.lines, self._write, self._wait))
+
+    def stop(self) -> None:
+        """Tell no more."""
+        self._telling.close()
+
+    def lines(self) -> Iterator[str]:
+        """How far each thing is that is not done: `evaluating first: 12 of 160`."""
+        for task in self.tasks:
+            if task.total is None or task.completed < task.total:
+                of = "" if task.total is None else f" of {task.total:,.0f}"
+                yield f"{task.description}: {task.completed:,.0f}{of}"
+
+
+# --- what a model will be asked -------------------------------------------------------------------------------------
+
+
+class Asking(NamedTuple):
+    """At most so many calls of a model; `dollars` is None where its price is not known."""
+
+    model: str
+    calls: int
+    dollars: float | None
+
+
+def of_estimates(rows: Iterable[Estimate]) -> Iterator[Asking]:
+    """Those of an experiment."""
+    return (Asking(row.model, row.calls, row.dollars) for row in rows)
+
+
+def of_calls(calls: Iterable[Calls], prices: Mapping[str, Price]) -> Iterator[Asking]:
+    """Those of one search or answer."""
+    for one in calls:
+        price = prices.get(one.model.name)
+        dollars = price.dollars(one.input_tokens, one.output_tokens) if price else None
+        yield Asking(one.model.name, one.calls, dollars)
+
+
+def ahead(askings: Iterable[Asking]) -> str:
+    """The calls that a command may make, in one line; "" where it makes none.
+
+    >>> ahead([Asking("small", 40, 0.02), Asking("", 0, 0.0), Asking("small", 2, 0.01), Asking("large", 1, None)])
+    'may ask small 42 times ($0.0300 at most) and large once (price unknown)'
+    >>> ahead([Asking("", 0, 0.0)])
+    ''
+    """
+    of_model: dict[str, list[Asking]] = {}
+    for one in askings:
+        if one.calls:
+            of_model.setdefault(one.model, []).append(one)
+    parts = [f"{in_line(model) or 'a model'} {_times(some)}" for model, some in of_model.items()]
+    return f"may ask {' and '.join(parts)}" if parts else ""
+
+
+def _times(some: Sequence[Asking]) -> str:
+    calls, dollars = sum(one.calls for one in some), [one.dollars for one in some if one.dollars is not None]
+    price = f"${sum(dollars):.4f} at most" if len(dollars) == len(some) else "price unknown"
+    return f"{'once' if calls == 1 else f'{calls:,} times'} ({price})"

@@ -1,0 +1,145 @@
+"""What a run has found: in each dimension the best system beside the baseline, and the verdict in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.run import MeanExposure, Run
+from fairagent.evaluate.tables import SIGNIFICANT, p_value
+from fairagent.measures.parse import label_of, short_labels
+from fairagent.types import exposure_rows
+from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
+
+RELEVANCE = ""
+"""The dimension of measures of relevance alone."""
+VERDICTS = {"+": "better", "-": "worse", "": ""}
+
+
+def comparisons_of(run: Run, dimension: str) -> dict[tuple[str, str], Comparison]:
+    """The comparisons in one dimension as (system, measure) -> comparison."""
+    return {(c.system, c.measure): c for c in run.comparisons if c.dimension == dimension}
+
+
+def is_measure(measure: str, name: str) -> bool:
+    """Whether `measure` is of that name, and no product of two."""
+    label = label_of(measure)
+    return "*" not in label and label.startswith((f"{name}@", f"{name}("))
+
+
+def main_measure(run: Run, dimension: str) -> str | None:
+    """What a dimension is won by: the first product; without one the first AWRF; without one the first measure."""
+    measured = {measure for _, measure in comparisons_of(run, dimension)}
+    measures = [measure for measure in run.measures if measure in measured]
+    products = [measure for measure in measures if "*" in label_of(measure)]
+    return next(iter([*products, *(measure for measure in measures if is_measure(measure, "AWRF")), *measures]), None)
+
+
+def worth(run: Run, row: Comparison) -> float:
+    """The mean, or where lower ones are better, its negative."""
+    return run.gain(row.measure, row.mean)
+
+
+def best_mean(run: Run, rows: Sequence[Comparison]) -> float | None:
+    """The best mean of a measure among systems that did not look at the judgments; None where nothing is better."""
+    honest = [row for row in rows if row.system not in run.oracle_systems]
+    if not honest or honest[0].measure in run.neutral:
+        return None
+    return max(honest, key=lambda row: worth(run, row)).mean
+
+
+def mark(run: Run, row: Comparison) -> str:
+    """A + or - for a system that is better or worse than the baseline (randomization test after Holm, p < .05)."""
+    if row.randomization_holm is None or row.randomization_holm >= SIGNIFICANT or not row.difference:
+        return ""
+    if row.measure in run.neutral:
+        return ""
+    return "+" if run.gain(row.measure, row.difference) > 0 else "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The best system without a look at the judgments beside the baseline, by the `main_measure` and by `others`."""
+
+    dimension: str
+    best: Comparison
+    baseline: Comparison
+    verdict: str
+    improved: bool
+    others: tuple[tuple[Comparison, Comparison], ...]
+    exposures: tuple[MeanExposure, MeanExposure] | None
+
+    @property
+    def measured(self) -> tuple[tuple[Comparison, Comparison], ...]:
+        """The best system and the baseline by the main measure, then by the others."""
+        return (self.best, self.baseline), *self.others
+
+
+def findings(run: Run) -> tuple[Finding, ...]:
+    """One finding a dimension in which the baseline and another system that saw no judgments were measured."""
+    return tuple(finding for dimension in run.compared_in if (finding := _finding(run, dimension)))
+
+
+def _finding(run: Run, dimension: str) -> Finding | None:
+    compared = comparisons_of(run, dimension)
+    measure = main_measure(run, dimension)
+    others = [s for s in run.systems if s != run.baseline and s not in run.oracle_systems and (s, measure) in compared]
+    if measure is None or not others or (run.baseline, measure) not in compared:
+        return None
+    best = max((compared[system, measure] for system in others), key=lambda row: worth(run, row))
+    pairs = [
+        (rows[best.system, m], rows[run.baseline, m])
+        for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
+        for m in run.measures
+        if m != measure and {(best.system, m), (run.baseline, m)} <= rows.keys()
+    ]
+    exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
+    both = {run.baseline, best.system} <= exposures.keys()
+    return Finding(
+        dimension,
+        best,
+        compared[run.baseline, measure],
+        VERDICTS[mark(run, best)],
+        worth(run, best) > worth(run, compared[run.baseline, measure]),
+        tuple(pairs),
+        (exposures[run.baseline], exposures[best.system]) if both else None,
+    )
+
+
+def change_of(run: Run, finding: Finding) -> ExposureChange | None:
+    """What the best system changes for the groups, as means over the topics; None where no exposure was measured.
+
+    The dimension is worse where its first AWRF is.
+    """
+    if finding.exposures is None:
+        return None
+    before, after = finding.exposures
+    fairness = (now.mean - was.mean for now, was in finding.measured if is_measure(now.measure, "AWRF"))
+    worse = next(fairness, 0.0) < -SHOWN_CHANGE
+    return exposure_change(finding.dimension, exposure_rows(before), exposure_rows(after), worse)
+
+
+def verdict_lines(run: Run) -> Iterator[str]:
+    """The verdict: for each dimension what the best system gives the groups instead of the baseline, and by how much.
+
+    The best is chosen on the topics that it is shown for.
+    """
+    short = short_labels(run.measures)
+    for one in findings(run):
+        change = change_of(run, one)
+        if change:
+            yield str(change)
+        elif one.dimension:
+            yield f"{one.dimension}:"
+        tested = one.best.randomization_holm
+        sure = "" if tested is None else f", {one.verdict or 'no significant difference'} (p {_p(tested)} after Holm)"
+        numbers = f"{short[one.best.measure]} {one.best.mean:.4f} instead of {one.baseline.mean:.4f}"
+        tried = len(run.systems) - 1 - len(set(run.oracle_systems) - {run.baseline})
+        best = f"the best of {tried} beside " if tried > 1 else "instead of "
+        yield f"  {one.best.system}, {best}{run.baseline}: {numbers}{sure}"
+
+
+def _p(p: float) -> str:
+    text = p_value(p)
+    return f"< {text[1:]}" if text.startswith("<") else f"= {text}"

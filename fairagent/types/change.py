@@ -1,0 +1,86 @@
+"""What a ranking changes for the groups of one dimension, in one sentence: the verdict that everybody reads first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+ABOUT = 0.01
+"""Shares that differ by less (a percentage point) are called the same."""
+
+SHOWN_CHANGE = 1e-4
+"""The least change of a divergence that is reported (nats)."""
+
+Rows = Sequence[tuple[str, float, float | None]]
+"""(label, share, target) of each group, last the documents without a label (their target may be None)."""
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage; what is there but would round to nothing is "<1%"."""
+    rounded = f"{100 * share:.0f}%"
+    return "<1%" if rounded == "0%" and share > 0 else rounded
+
+
+@dataclass(frozen=True, slots=True)
+class ExposureChange:
+    """One group's share of the attention `before` (None: nothing to compare with) and `after`, and its `target`.
+
+    It is the group that lacked most, or where the dimension became `worse`, that which moved furthest from its target.
+    `label` is "" where every group has about what it should have, or where nothing shown has a label (then `after` is
+    0). The text is the sentence.
+
+    >>> print(ExposureChange("gender", "female", 0.0, 0.112, 0.33))
+    gender: female gets 11% of the attention instead of 0%; it should have 33%
+    """
+
+    dimension: str
+    label: str
+    before: float | None
+    after: float
+    target: float
+    worse: bool = False
+
+    @property
+    def moved_away(self) -> float:
+        """By how much its share is further from the target than before; below 0: nearer."""
+        return abs(self.after - self.target) - abs((self.before or 0.0) - self.target)
+
+    def __str__(self) -> str:
+        start = f"{self.dimension}{' is less fair' * self.worse}: "
+        if not self.label and not self.after:
+            return f"{start}nothing that is shown has a label"
+        if not self.label:
+            return f"{start}every group gets about the attention that it should have"
+        now, due = percent(self.after), percent(self.target)
+        was = "" if self.before is None else percent(self.before)
+        instead = f" instead of {was}" if was not in ("", now) else ", as before" if was else ""
+        should = ", as it should" if now == due else f"; it should have {due}"
+        # The engine's list may be unfair to several; who lacked most need not be who gained.
+        yet = not self.worse and self.before is not None and self.moved_away >= ABOUT
+        but = f", though {self.dimension} as a whole is no less fair" if yet else ""
+        return f"{start}{self.label} gets {now} of the attention{instead}{should}{but}"
+
+
+def exposure_change(dimension: str, before: Rows | None, after: Rows, worse: bool = False) -> ExposureChange:
+    """The change of one dimension. `before` and `after` have the same groups; the targets are those of `after`.
+
+    Documents without a label are named only where the dimension is `worse`: theirs is a share of all, and nobody's aim.
+    """
+    was = [None] * len(after) if before is None else [share for _, share, _ in before]
+    groups = [
+        ExposureChange(dimension, label, old, new, due, worse)
+        for old, (label, new, due) in zip(was, after, strict=True)
+        if due is not None
+    ]
+    if worse:
+        # Of two groups one loses what the other gains: then who lacks it is named.
+        return max(groups, key=lambda one: (round(one.moved_away, 6), one.target - one.after))
+    groups = groups[: len(after) - 1]
+    if not any(one.after for one in groups):
+        return ExposureChange(dimension, "", None, 0.0, 0.0)
+    # Who lacked most before; where nobody did, who lacks most now.
+    first = max(groups, key=lambda one: one.target - (one.after if one.before is None else one.before))
+    last = max(groups, key=lambda one: one.target - one.after)
+    if first.before is not None and first.target - first.before >= ABOUT:
+        return first
+    return last if last.target - last.after >= ABOUT else ExposureChange(dimension, "", None, 1.0, 1.0)
