@@ -353,7 +353,7 @@ class Trace(Summarized):
 
         A dimension is `worse` where its divergence has grown (a list without any label has the largest).
         """
-        if not self.steps:
+        if not self.steps or not self.exposures:
             return ()
         pairs = zip(self.steps[0].exposures, self.exposures, strict=True)
         return tuple(

@@ -316,6 +316,6 @@ def test_each_test_of_seat_has_its_number(shared: Path, tmp_path: Path) -> None:
     (verdict,) = verdicts(run)
     # The number of evaluations/stereotypes/seat.md.
     assert verdict.value == pytest.approx(1.0211, abs=2e-3)
-    table = results_text(run).partition("MiniLM: effect sizes")[2].splitlines()
+    table = results_text(run, 200).partition("MiniLM: effect sizes")[2].splitlines()
     assert table[1].endswith("expected |d|")
     assert next(line for line in table if line.startswith("weat6")).endswith("0.5000")

@@ -119,7 +119,7 @@ def test_61_a_cell_is_one_line_of_printable_text() -> None:
     for written in (table.csv(), table.latex()):
         assert written == printable(written)
     assert len(list(csv.reader(io.StringIO(table.csv())))) == 3
-    assert sum(line.endswith(r"\\") for line in table.latex().splitlines()) == 3
+    assert sum(line.endswith(r"\\") for line in table.latex().splitlines()) == 4
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\n=1", " =1", "-- x"])

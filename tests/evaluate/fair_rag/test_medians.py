@@ -83,7 +83,7 @@ def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(r
         assert values.get(("both", "", measure)) == (median(told) if told else None)
     own = [one.own.means[NORMALIZED] for one in (six[0], six[3]) if one.own]
     assert values["both", "", NORMALIZED] == pytest.approx(np.mean(own))
-    table = results_text(run).partition("medians over systems and runs")[2].splitlines()
+    table = results_text(run, 200).partition("medians over systems and runs")[2].splitlines()
     head = re.split(r"\s{2,}", table[1].strip())
     line = next(line.split() for line in table if line.startswith("both"))
     assert line[1] == "6"
