@@ -31,4 +31,8 @@ def mcp(
         desk.warm()
         # In a thread that nobody waits for, as those are that it starts: the one that reads standard input waits until
         # that ends, and would keep the process after a signal.
-        Lanes(1).submit(mcp_server(desk, Lanes()).run).result()
+        try:
+            Lanes(1).submit(mcp_server(desk, Lanes()).run).result()
+        except* BrokenPipeError:
+            # The other agent does not read any more: it has left.
+            pass

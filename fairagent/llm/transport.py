@@ -9,13 +9,14 @@ and its text is UTF-8, as JSON is: no charset, cookie or coding of a server's ch
 from __future__ import annotations
 
 import math
+import os
 import socket
 import ssl
 import time
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -122,19 +123,26 @@ class _TimedStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        with ended_by(self._break_off):
+        # The socket of TLS takes the place of this one at once, and is not to be had before the handshake is done: a
+        # second one of the same connection ends it as well.
+        number = self._stream.get_extra_info("socket").fileno()
+        with closing(socket.socket(fileno=os.dup(number))) as second, ended_by(partial(_break_off, second)):
             return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, _left(timeout)))
 
     def close(self) -> None:
         self._stream.close()
 
     def _break_off(self) -> None:
-        with suppress(OSError):
-            # The socket's own: that of TLS would wait for the other side.
-            socket.socket.shutdown(self._stream.get_extra_info("socket"), socket.SHUT_RDWR)
+        _break_off(self._stream.get_extra_info("socket"))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
+
+
+def _break_off(connected: socket.socket) -> None:
+    with suppress(OSError):
+        # The plain socket's: that of TLS says goodbye first, in the middle of what another thread reads.
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 def open_pool(base_url: str, tls: ssl.SSLContext | None = None) -> httpcore.ConnectionPool:

@@ -110,7 +110,7 @@ def test_162_what_is_gone_when_it_is_asked_for(
 def test_163_no_path_leads_out_of_the_folder(served: tuple[Studio, Path], place: Path, name: str) -> None:
     (place.parent / "link").symlink_to("/etc")
     with served[0].client() as client:
-        for path in (f"/api/runs/{name}", f"/api/runs/{name}/topic?id=T1", f"/runs/{name}/topics"):
+        for path in (f"/api/runs/{name}", f"/api/runs/{name}/topic?id=T1", f"/api/runs/{name}/page"):
             reply = client.get(path)
             assert reply.status_code in (400, 404), path
             assert "root:" not in reply.text

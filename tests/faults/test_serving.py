@@ -280,6 +280,18 @@ def test_200_a_call_that_is_cancelled_ends_and_so_does_all_when_the_client_leave
     waited(lambda: silent.asked == silent.ended)
 
 
+@pytest.mark.slow
+def test_200_a_client_that_reads_no_more_has_left(folder: Path, silent: SilentServer) -> None:
+    with started(folder, silent, "mcp", stdin=subprocess.PIPE) as process:
+        talk = Talk(process)
+        assert process.stdout
+        process.stdout.close()
+        talk.ask(1, "tools/list")
+        assert process.wait(LONG) == 0
+        assert process.stderr
+        assert process.stderr.read() == ""
+
+
 # --- 201: the token ------------------------------------------------------------------------------------------------
 
 

