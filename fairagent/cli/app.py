@@ -15,9 +15,9 @@ from typer.main import get_command_from_info, get_group_from_info
 from typer.models import CommandInfo, TyperInfo
 
 from fairagent.cli.options import echo, error_console
-from fairagent.errors import FairAgentError
+from fairagent.errors import FairAgentError, UsageError
 from fairagent.storage.signals import BY_SIGNAL, SIGNALS, silenced
-from fairagent.types.clean import printable
+from fairagent.types.clean import in_line, printable
 
 COMMANDS = (
     *("demo", "init", "index", "search", "answer", "serve", "mcp", "evaluate", "evaluate-run", "labels", "estimate"),
@@ -66,6 +66,10 @@ _WrongUsage: Any = typer.BadParameter.__bases__[0]
 """What is wrong with arguments, in the words of the click that typer brings."""
 
 
+UNUSABLE = (errno.ENAMETOOLONG, errno.EACCES)
+"""What the system says of names that no file can have, or that lead where we may not look."""
+
+
 def _told(act: Callable[[], T]) -> T:
     """What `act` returns; what it raises is told in a sentence, and ends the program with its exit code."""
     try:
@@ -87,6 +91,9 @@ def _told(act: Callable[[], T]) -> T:
         _complain("; ".join((said, *getattr(ended, "__notes__", ()))))
         raise typer.Exit(BY_SIGNAL + number) from None
     except OSError as error:
+        if error.errno in UNUSABLE and error.filename:
+            _complain(f"{in_line(str(error.filename)[:200])} cannot be used ({error.strerror})")
+            raise typer.Exit(UsageError.exit_code) from None
         # A write may meet a terminal that is gone a moment before its signal, SIGHUP, comes.
         if error.errno != errno.EIO or not silenced():
             raise

@@ -121,7 +121,9 @@ def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator
 def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Faults) -> list[GroupTable]:
     """One table a groups block; those with errors are left out."""
     place = Path(index or Path("indexes") / settings.name)
-    cache = place.with_name(f"{place.name}-groups") if index or place.is_dir() else None
+    # The current folder has its name only in full; the root has none, and nothing is kept beside it.
+    place = place if place.name else place.absolute()
+    cache = place.with_name(f"{place.name}-groups") if place.name and (index or place.is_dir()) else None
     tables: list[GroupTable] = []
     for block in settings.groups:
         path, table = root / block.path, None

@@ -46,6 +46,8 @@ FORMAT = "1"
 """Of the rows; a database of another format is moved aside."""
 FORMAT_KEY = "format"
 DATABASE = "cache.db"
+ASKING = ".asking-"
+"""How the names of the files begin that are there while a request is on its way."""
 OWN_FILES = (DATABASE, ".")
 """How the names of files begin that may be in the folder."""
 LONGEST_WAIT = 10.0
@@ -80,12 +82,18 @@ class ReplyCache:
         self._keys: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if foreign := sorted(path.name for path in self.folder.iterdir() if not path.name.startswith(OWN_FILES)):
+            there = sorted(self.folder.iterdir())
+            if foreign := [path.name for path in there if not path.name.startswith(OWN_FILES)]:
                 raise SettingsError(
                     f"cache: {self.folder} holds other things ({foreign[0]}); name a folder that is the cache's alone"
                 )
             with suppress(PermissionError):
                 self.folder.chmod(0o700)
+            for path in there:
+                if path.name.startswith(ASKING):
+                    # A killed process has left it; where somebody is asking, it stays.
+                    with one_at_a_time(path, 0.0):
+                        pass
             self._rows = self._open()
         except (OSError, sqlite3.Error, diskcache.Timeout) as error:
             raise BackendUnavailable(
@@ -137,7 +145,7 @@ class ReplyCache:
         """A block that one thread of one process is in for a `key`; others wait, processes up to `seconds`."""
         with self._lock:
             lock = self._keys.setdefault(key, threading.Lock())
-        with holding(lock), one_at_a_time(self.folder / f".asking-{key}", seconds):
+        with holding(lock), one_at_a_time(self.folder / f"{ASKING}{key}", seconds):
             yield
 
     def clear(self) -> int:

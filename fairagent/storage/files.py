@@ -98,7 +98,9 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            # What stays is taken over by whoever comes next.
+            with suppress(OSError):
+                path.unlink()
     finally:
         lock.release()
 

@@ -18,10 +18,10 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fairagent.errors import UsageError
+from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.storage.digests import RECORD, record_files
 from fairagent.storage.files import LOCK, cannot_write, force, locked
 
@@ -64,6 +64,10 @@ class Workshop:
             self._move_new()
         if self.old.exists():
             self._remove(self.old)
+
+    def is_left_over(self) -> bool:
+        """Whether the workshop is there with nothing to go on from: its maker died after the work was done."""
+        return self.path.is_dir() and not (self.new.exists() and any(self.new.iterdir()))
 
     def clear(self) -> None:
         """Remove the workshop; the marker goes after all that it stands for."""
@@ -121,14 +125,20 @@ def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> No
 
 
 def recover(folder: Path) -> None:
-    """Move to its place what a killed process was about to put there."""
-    if folder.exists():
-        return
+    """Move to its place what a killed process was about to put there, and remove what it was about to remove."""
     shop = Workshop(folder)
-    if shop.old.is_dir() and _own(shop.path):
-        with locked(shop.path), _explained(shop.path):
-            shop.finish()
-            shop.clear()
+    if not folder.exists():
+        if shop.old.is_dir() and _own(shop.path):
+            with locked(shop.path), _explained(shop.path):
+                shop.finish()
+                shop.clear()
+        return
+    # Whoever reads may do without: somebody is at work there, or nothing may be written.
+    with suppress(BackendUnavailable, OSError):
+        if shop.is_left_over() and _own(shop.path):
+            with locked(shop.path):
+                if shop.is_left_over():
+                    shop.clear()
 
 
 def is_there(folder: Path, name: str) -> bool:

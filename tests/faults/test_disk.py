@@ -6,7 +6,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
@@ -32,13 +31,11 @@ from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import build_dense_index
-from fairagent.storage.digests import differences
 from fairagent.storage.folders import MARKER, workshop
 from fairagent.types import Document, Query
 
 from . import life
 from .damage import trials
-from .killing import Killing, steps
 from .power import KINDS, Recording, after_the_cut
 from .test_damage import told
 
@@ -181,99 +178,6 @@ def test_73_what_a_killed_process_left_is_taken_up(tmp_path: Path, left: str) ->
     build_index(NEW, tmp_path / "index")
     assert ranking(tmp_path / "index")[0].startswith("new")
     assert not partial.exists()
-
-
-# Cases 77 and 78
-
-
-@pytest.mark.slow
-def test_74_an_index_that_is_killed_at_any_moment_is_the_old_or_the_new_one(tmp_path: Path) -> None:
-    file = words.write(tmp_path).with_name("collection.yaml")
-    command = ("index", "--force", "-c", str(file), "--index", "index", "--set", "engine=bm25")
-    text = (tmp_path / "docs.jsonl").read_text(encoding="utf-8")
-
-    def write(number: int) -> None:
-        changed = text.replace("met a", f"met a {('first', 'second')[number % 2]}")
-        (tmp_path / "docs.jsonl").write_text(changed, encoding="utf-8")
-
-    old_or_new(tmp_path, command, write, 77, trials(3), "kills of index")
-
-
-def old_or_new(
-    folder: Path, command: tuple[str, ...], change: Callable[[int], None], seed: int, count: int, what: str
-) -> None:
-    """Change the collection to and fro, and kill `command`, which indexes it in `folder`, at moments drawn by `seed`.
-
-    Whenever it was killed, the index is the one before or the one that was to be, and whole.
-    """
-    chance, tried, versions, index = random.Random(seed), Counter[str](), [], folder / "index"
-    with Killing() as program:
-        for number in range(2):
-            change(number)
-            assert program.run(folder, *command, place="index") == 0, program.said(folder)
-            versions.append(words_of(index))
-        assert versions[0] != versions[1]
-        moments = steps(folder)
-        for number in range(count):
-            change(number)
-            before = words_of(index)
-            at, wait = chance.randint(1, moments), chance.choice([0.0, 0.0, chance.uniform(0, 0.2)])
-            code = program.run(folder, *command, place="index", at=at, wait=wait)
-            assert code in (0, -signal.SIGKILL), program.said(folder)
-            found = words_of(index)
-            assert found in (before, versions[number % 2]), (number, at, wait)
-            assert differences(index, whole=True) == []
-            tried["killed, the old one there" if found == before else "killed, the new one there"] += code != 0
-            tried["done before"] += code == 0
-        assert tried.total() > tried["done before"]
-        told(tried, what)
-        assert program.run(folder, *command, place="index") == 0, program.said(folder)
-    assert words_of(index) == versions[(count - 1) % 2]
-    assert not (folder / "index.partial").exists()
-
-
-def words_of(folder: Path) -> list[object]:
-    """What an index answers, and what it is made of."""
-    retriever = BM25Retriever(folder)
-    found = retriever.search(Query("first second judge singer"), 40)
-    return [found.ids, found.scores.tolist(), retriever.manifest.fingerprint, retriever.document("d07").text]
-
-
-def made(folder: Path) -> dict[str, bytes]:
-    """What a run wrote, but for its page, which shows how long everything took where no model is paid."""
-    return {name: content for name, content in life.files(folder).items() if name != "report.html"}
-
-
-@pytest.mark.slow
-def test_75_evaluate_killed_at_random_moments_comes_to_the_same(tmp_path: Path) -> None:
-    """Whatever it was writing: journal, tables, run.json. What is paid for then: test_36 in test_run_life.py."""
-    slow = words.EXPERIMENT.replace("engine: words}", "engine: {kind: words, delay: 0.01}}")
-    file = words.write(tmp_path / "files", slow.replace("{kind: words, order:", "{kind: words, delay: 0.01, order:"))
-    command = ("evaluate", str(file), "--limit-topics", "10", "--workers", "1", "--run")
-    folder = tmp_path / "run"
-    chance, tried = random.Random(78), Counter[str]()
-    with Killing() as program:
-        assert program.run(tmp_path, *command, "whole", place="whole/") == 0, program.said(tmp_path)
-        count, expected = steps(tmp_path), made(tmp_path / "whole")
-        begun = False
-        while tried["killed"] < trials(6) or begun:
-            if not begun:
-                shutil.rmtree(folder, ignore_errors=True)
-                begun = True
-            # The beginning and the tables at the end are long ways; the topics between are few steps.
-            at, wait = chance.randint(1, chance.choice([20, count])), chance.choice([0.0, chance.uniform(0, 0.3)])
-            at = at if tried["killed"] < trials(6) else 0
-            code = program.run(tmp_path, *command, "run", place="run/", at=at, wait=wait)
-            assert code in (0, -signal.SIGKILL), program.said(tmp_path)
-            if code:
-                tried["killed"] += 1
-                done = read_outcomes(folder) if (folder / "run.json").is_file() else []
-                assert len({(one.topic, one.system) for one in done}) == len(done)
-            else:
-                assert made(folder) == expected
-                tried["finished, the same tables"] += 1
-                begun = False
-    told(tried, "kills of evaluate")
 
 
 # Case 76

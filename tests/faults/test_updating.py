@@ -33,7 +33,7 @@ from fairagent.types import Document
 from .damage import trials
 from .power import Recording, after_the_cut
 from .test_damage import told
-from .test_disk import cuts, old_or_new, on_a_full_disk
+from .test_disk import cuts, on_a_full_disk
 from .tiny import write
 
 OLD = Made(tuple(Document(f"d{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
@@ -70,20 +70,6 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
 
 
 # Case 175
-
-
-def test_175_an_update_that_is_killed_leaves_the_old_or_the_new_index(tmp_path: Path) -> None:
-    file = words.write(tmp_path).with_name("collection.yaml")
-    command = ("index", "-c", str(file), "--index", "index", "--set", "engine=bm25", "--set", "expansion.documents=5")
-    lines = (tmp_path / "docs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-
-    def change(number: int) -> None:
-        """Another text of d07, and one of two documents."""
-        own = lines[7].replace("met a", f"met a {('first', 'second')[number % 2]} singer")
-        kept = [*lines[:7], own, *lines[8:20], lines[20 + number % 2], *lines[22:]]
-        (tmp_path / "docs.jsonl").write_text("".join(kept), encoding="utf-8")
-
-    old_or_new(tmp_path, command, change, 175, trials(5), "kills of an update")
 
 
 def test_175_a_power_cut_leaves_the_old_or_the_new_index(tmp_path: Path, new: list[object]) -> None:

@@ -609,6 +609,8 @@ evaluate-run one.txt --collection collection.yaml --measure nDCG@5 --n 3 --json
 evaluate-run one.txt --data . --task 1 --track trec-fair-2022
 report run
 report run --baseline one
+report run other --join
+report run other --join --to new --json
 prompts list
 prompts show refine_query
 prompts check --prompts templates
@@ -671,9 +673,10 @@ def write_small(random: Random, folder: Path) -> None:
 def commands(random: Random, folder: Path) -> None:
     write_small(random, folder)
     if random.random() < 0.2:
-        for name, content in finished_run().items():
-            (folder / "run").mkdir(exist_ok=True)
-            (folder / "run" / name).write_bytes(content)
+        for place in (folder / "run", folder / "other"):
+            place.mkdir(exist_ok=True)
+            for name, content in finished_run().items():
+                (place / name).write_bytes(content)
     call(random, folder, COMMANDS)
 
 
@@ -687,3 +690,7 @@ def search(random: Random, folder: Path) -> None:
     write_small(random, folder)
     shutil.copytree(index, folder / "index")
     call(random, folder, SEARCHES)
+
+
+# They add themselves.
+from fuzz import newer  # noqa: E402, F401

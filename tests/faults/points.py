@@ -1,0 +1,265 @@
+"""Points of failure: what a process asks of the disk and of the network, one by one, at the border of the system.
+
+The kernel stops a watched process, its threads and whatever it starts at each system call that changes a file or moves
+bytes over a socket (seccomp's user notifications), and asks here what shall come of it: it is done, it fails with an
+error, half of it is written, or the process is killed. So what C libraries write (numpy, SQLite) is reached as well.
+Not reached: memory that is mapped and written to (SQLite's index of its log), and reading of files.
+
+Counted are calls on files below one folder, on sockets, and what workers answer. It takes Linux 5.6 or newer, on x86-64
+or ARM.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import select
+import signal
+import socket
+import stat
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NUMBERS = {
+    "x86_64": {
+        **{"write": 1, "pwrite64": 18, "writev": 20, "sendfile": 40, "copy_file_range": 326, "ftruncate": 77},
+        **{"fsync": 74, "fdatasync": 75, "fallocate": 285, "openat": 257, "truncate": 76},
+        **{"rename": 82, "renameat": 264, "renameat2": 316, "link": 86, "linkat": 265, "unlink": 87, "unlinkat": 263},
+        **{"mkdir": 83, "mkdirat": 258, "rmdir": 84, "symlink": 88, "symlinkat": 266, "fchmod": 91, "chmod": 90},
+        **{"connect": 42, "sendto": 44, "recvfrom": 45},
+    },
+    "aarch64": {
+        **{"write": 64, "pwrite64": 68, "writev": 66, "sendfile": 71, "copy_file_range": 285, "ftruncate": 46},
+        **{"fsync": 82, "fdatasync": 83, "fallocate": 47, "openat": 56, "truncate": 45},
+        **{"renameat": 38, "renameat2": 276, "linkat": 37, "unlinkat": 35, "mkdirat": 34, "symlinkat": 36},
+        **{"fchmod": 52, "connect": 203, "sendto": 206, "recvfrom": 207},
+    },
+}
+"""Names of system calls -> their numbers, by machine."""
+AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+SECCOMP = {"x86_64": 317, "aarch64": 277}
+PIDFD_GETFD = 438
+SORTS = {
+    "writes": ("write", "pwrite64", "writev", "sendfile", "copy_file_range", "ftruncate", "fallocate", "truncate"),
+    "fsyncs": ("fsync", "fdatasync"),
+    "opens for writing": ("openat",),
+    "names": (
+        *("rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir"),
+        *("symlink", "symlinkat", "chmod", "fchmod"),
+    ),
+    "sockets": ("connect", "sendto", "recvfrom"),
+}
+"""What is counted together; `names` are renamed, made, linked and removed ones."""
+ANSWERS = "answers of workers"
+SORT_OF = {call: sort for sort, calls in SORTS.items() for call in calls}
+ON_FILES = frozenset((*SORTS["writes"], *SORTS["fsyncs"], "fchmod")) - {"truncate"}
+"""Those whose first argument is an open file (of `sendfile` and `copy_file_range` see `_place`)."""
+
+_machine = platform.machine()
+_calls = NUMBERS.get(_machine, {})
+_names = {number: name for name, number in _calls.items()}
+_libc = ctypes.CDLL(None, use_errno=True)
+
+NEW_LISTENER, ALLOW, NOTIFY = 1 << 3, 0x7FFF0000, 0x7FC00000
+RECEIVE, ANSWER, CONTINUE = 0xC0502100, 0xC0182101, 1
+AT_FDCWD = -100
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+def available() -> str:
+    """Why this machine cannot do it; "" where it can."""
+    if not _calls or not hasattr(os, "pidfd_open"):
+        return f"system calls are not stopped here ({platform.system()} on {_machine})"
+    ours, theirs = socket.socketpair()
+    if not (pid := os.fork()):
+        with suppress(BaseException):
+            watch_me(theirs)
+            os._exit(0)
+        os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    ours.close()
+    theirs.close()
+    return "" if code == 0 else "the kernel stops no system calls for us (seccomp's user notifications)"
+
+
+def watch_me(to: socket.socket) -> None:
+    """Have every call of this process, and of those that it starts, stopped from now on, by whom `to` leads to."""
+    jump, load, give = 0x15, 0x20, 0x06
+    lines = [(load, 0, 0, 4), (jump, 1, 0, AUDIT[_machine]), (give, 0, 0, ALLOW), (load, 0, 0, 0)]
+    plain = [number for name, number in _calls.items() if name != "openat"]
+    # Each comparison jumps to the last line; those that open files only where they may write.
+    for place, number in enumerate(plain):
+        lines.append((jump, len(plain) - place + 3, 0, number))
+    lines += [(jump, 0, 2, _calls["openat"]), (load, 0, 0, 16 + 8 * 2), (0x45, 1, 0, WRITING)]
+    lines += [(give, 0, 0, ALLOW), (give, 0, 0, NOTIFY)]
+    packed = b"".join(struct.pack("HBBI", *line) for line in lines)
+    kept = ctypes.create_string_buffer(packed, len(packed))
+    program = _Program(len(lines), ctypes.addressof(kept))
+    if _libc.prctl(38, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+    listener = _libc.syscall(SECCOMP[_machine], 1, NEW_LISTENER, ctypes.byref(program))
+    if listener < 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+    socket.send_fds(to, [b"!"], [listener])
+    os.close(listener)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One call: its name, the file (relative to the folder; "" of a socket), and whether a worker made it."""
+
+    call: str
+    place: str
+    worker: bool
+
+    @property
+    def sort(self) -> str:
+        """What it is counted with."""
+        return ANSWERS if self.worker else SORT_OF[self.call]
+
+
+Decision = str | int
+"""What comes of a call: "" (it is done), an errno, "half" (half is written), "torn" (half, then killed), "kill"."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """A watched process: asks `decide` with each point and its number, from 1, and keeps them in `points`."""
+
+    pid: int
+    listener: int
+    root: str
+    decide: Callable[[int, Point], Decision]
+    points: list[Point] = field(default_factory=list)
+
+    def follow(self) -> int:
+        """Answer until the process and all that it started are gone; its exit code."""
+        poll, code = select.poll(), None
+        poll.register(self.listener, select.POLLIN)
+        poll.register(alive := os.pidfd_open(self.pid), select.POLLIN)
+        while events := dict(poll.poll()):
+            if alive in events:
+                # Before the listener hangs up on older kernels, whoever it listened to has to be buried.
+                code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+                poll.unregister(alive)
+                os.close(alive)
+            if self.listener not in events:
+                continue
+            if not events[self.listener] & select.POLLIN:
+                break
+            asked = bytearray(80)
+            try:
+                fcntl.ioctl(self.listener, RECEIVE, asked)
+            except OSError as error:
+                if error.errno in (errno.ENOENT, errno.EINTR):
+                    continue  # whoever asked has died
+                raise
+            self._answer(asked)
+        os.close(self.listener)
+        if code is None:
+            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            os.close(alive)
+        return code
+
+    def _answer(self, asked: bytearray) -> None:
+        id, thread, _, number, _, _, *given = struct.unpack("=QIIiIQ6Q", asked)
+        decision, value, process = "", 0, self.pid
+        with suppress(OSError):  # it may have died meanwhile
+            process = _process_of(thread)
+            place = self._place(process, _names[number], given)
+            if place is not None:
+                point = Point(_names[number], place, process != self.pid)
+                self.points.append(point)
+                decision = self.decide(len(self.points), point)  # type: ignore[assignment]
+                if decision in ("half", "torn"):
+                    value = _half(process, point.call, given)
+                    decision = "" if not value and decision == "half" else decision
+        if decision in ("kill", "torn"):
+            # Without an answer: with one, the call might still be made.
+            os.kill(process, signal.SIGKILL)
+            return
+        if isinstance(decision, int):
+            answer = struct.pack("=QqiI", id, 0, -decision, 0)
+        else:
+            answer = struct.pack("=QqiI", id, value, 0, 0 if decision == "half" else CONTINUE)
+        with suppress(OSError):
+            fcntl.ioctl(self.listener, ANSWER, answer)
+
+    def _place(self, process: int, call: str, given: list[int]) -> str | None:
+        """The file that a call is about; None where it is not counted."""
+        if SORT_OF[call] == "sockets":
+            return ""
+        if call in ON_FILES:
+            path = os.readlink(f"/proc/{process}/fd/{_file(call, given)}")
+            if process != self.pid and path.startswith("socket:"):
+                return ""
+        else:
+            # The last name that it takes, which is the new one.
+            at = call.endswith("at") or call in ("renameat2",)
+            first = 2 if call in ("renameat", "renameat2", "linkat") else 0
+            if not at:
+                first = 1 if call in ("rename", "link", "symlink") else 0
+            if call == "symlinkat":
+                first = 1
+            path = _text(process, given[first + at])
+            if not path.startswith("/"):
+                folder = ctypes.c_int32(given[first] & 0xFFFFFFFF).value if at else AT_FDCWD
+                within = f"/proc/{process}/cwd" if folder == AT_FDCWD else f"/proc/{process}/fd/{folder}"
+                path = f"{os.readlink(within)}/{path}"
+        path = os.path.normpath(path.removesuffix(" (deleted)"))
+        return os.path.relpath(path, self.root) if path.startswith(f"{self.root}/") else None
+
+
+def _file(call: str, given: list[int]) -> int:
+    return given[2] if call == "copy_file_range" else given[0]
+
+
+def _process_of(thread: int) -> int:
+    status = Path(f"/proc/{thread}/status").read_text()
+    return int(status.partition("Tgid:")[2].split()[0])
+
+
+def _memory(process: int, place: int, size: int) -> bytes:
+    descriptor = os.open(f"/proc/{process}/mem", os.O_RDONLY)
+    try:
+        return os.pread(descriptor, size, place)
+    finally:
+        os.close(descriptor)
+
+
+def _text(process: int, place: int) -> str:
+    """The text that ends with a zero byte there; a page at a time, since the next one may not be there."""
+    found = b""
+    while b"\0" not in found:
+        found += _memory(process, place + len(found), 4096 - (place + len(found)) % 4096)
+    return os.fsdecode(found.partition(b"\0")[0])
+
+
+def _half(process: int, call: str, given: list[int]) -> int:
+    """Write the first half of what a call wants to write, as the process itself would; how many bytes."""
+    if call not in ("write", "pwrite64") or given[2] < 2:
+        return 0
+    about = os.pidfd_open(process)
+    try:
+        file = _libc.syscall(PIDFD_GETFD, about, ctypes.c_int(given[0]), 0)
+        if file < 0:
+            raise OSError(ctypes.get_errno(), "pidfd_getfd")
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                return 0
+            begun = _memory(process, given[1], given[2] // 2)
+            return os.write(file, begun) if call == "write" else os.pwrite(file, begun, given[3])
+        finally:
+            os.close(file)
+    finally:
+        os.close(about)

@@ -1,0 +1,417 @@
+"""Cases 74, 75, 221, 222 and 224: a failure at every point of a command, one after another; see `points`.
+
+`pytest -s -m slow tests/faults/test_every_point.py` fails each command at each of its points in each way, and prints
+how many there were and what came of them; `make test` takes every n-th.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from evaluate import words
+
+from fairagent.errors import FairAgentError
+from fairagent.evaluate.outcome import Outcome, to_line
+from fairagent.evaluate.results import write_results
+from fairagent.evaluate.run import load_run, read_outcomes
+from fairagent.guests.testing import LoopbackServer, completion
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.prompts.folder import shipped_folder
+from fairagent.retrieve.manifest import Manifest
+from fairagent.types.clean import printable
+
+from . import life, points
+from .points import ANSWERS, SORTS, Point
+from .watched import Ended, Watched
+
+pytestmark = pytest.mark.skipif(bool(points.available()), reason=points.available())
+
+EXPERIMENT = "".join(
+    line
+    for line in life.EXPERIMENT.format(index="index").replace("topics: 10", "topics: 2").splitlines(keepends=True)
+    if "asked more" not in line and "asked warmly" not in line
+)
+INDEX = ("index", "-c", "collection.yaml", "--index", "index", "--set", "engine=bm25")
+
+
+def ways(point: Point, number: int) -> tuple[str, ...]:
+    """In what ways the n-th point fails: by an error, one of two in turn, half done, and by the end of the process."""
+    if point.sort == "sockets":
+        return ("ECONNRESET", "kill")
+    turn = number % 2
+    more: tuple[str, ...] = (("full", "torn")[turn], "half") if point.call in ("write", "pwrite64") else ()
+    return (("ENOSPC", "EIO")[turn], "kill", *more)
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """A folder in memory where there is one: some ten thousand forced writes are none of a disk's business here."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        (Path(folder) / "work").mkdir()
+        yield Path(folder).resolve() / "work"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file in a folder, and every folder in it as nothing."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else b""
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@dataclass
+class Trials:
+    """A command that is begun in the state of `root`, to fail at its points; `state` is what it is about.
+
+    `check` is told what the command said; `after`, what the repeated one left.
+    """
+
+    program: Watched
+    root: Path
+    command: tuple[str, ...]
+    state: Callable[[], object]
+    environ: dict[str, str] = field(default_factory=dict)
+    after: Callable[[], object] | None = None
+
+    def __post_init__(self) -> None:
+        self.came = Counter[str]()
+        self._kept = self.root.with_name("kept")
+        shutil.rmtree(self._kept, ignore_errors=True)
+        shutil.copytree(self.root, self._kept, symlinks=True)
+        self.old = self.state()
+        self.whole = self._run()
+        assert self.whole.code == 0, self.whole.said
+        self.new, self.expected = self.state(), (self.after or self.everything)()
+
+    def everything(self) -> object:
+        """All that is there: nothing may be left behind."""
+        return content(self.root)
+
+    def every(self, step: int) -> None:
+        """Fail at every `step`-th of the points in each way, beginning elsewhere for each way."""
+        wrong: list[str] = []
+        for number, point in enumerate(self.whole.points, start=1):
+            for place, how in enumerate(ways(point, number)):
+                if (number + 3 * place) % step == 0:
+                    try:
+                        self.one(number, point, how)
+                    except (AssertionError, FairAgentError) as error:
+                        wrong.append(f"{how} at {number}, {point.call} {point.place}: {error!s:.2000}")
+        assert not wrong, f"{len(wrong)} of these: " + "\n\n".join(wrong[:10])
+
+    def one(self, number: int, point: Point, how: str) -> None:
+        """Fail once, look at what is left, and repeat the command."""
+        self._begin()
+        ended = self._run({number: how})
+        case = f"{' '.join(self.command)[:60]}: {how} at {number}, {point.call} {point.place}: {ended.said[-1500:]}"
+        assert number > len(ended.points) or ended.points[number - 1].call == point.call, case
+        if how in ("kill", "torn"):
+            assert ended.code == -signal.SIGKILL, case
+        else:
+            assert 0 <= ended.code < 10, case
+            assert "Traceback" not in ended.said, case
+            assert printable(ended.said) == ended.said, case
+            assert not ended.code or "fairagent: " in ended.said, case
+        found = self.state()
+        assert self.is_one(found), case
+        self.came[f"{how}: {'new' if found == self.new else 'old' if found == self.old else 'part of'}"] += 1
+        again = self._run()
+        assert again.code == 0, f"{case}\nand then {again.said}"
+        assert self.state() == self.new, case
+        left = (self.after or self.everything)()
+        assert left == self.expected, (case, differing(left, self.expected))
+
+    def is_one(self, found: object) -> bool:
+        """Whether what a failure left may be there."""
+        return found in (self.old, self.new)
+
+    def _begin(self) -> None:
+        shutil.rmtree(self.root)
+        shutil.copytree(self._kept, self.root, symlinks=True)
+
+    def _run(self, failures: dict[int, str] | None = None) -> Ended:
+        return self.program.run(*self.command, failures=failures or {}, **self.environ)
+
+    def told(self, what: str) -> None:
+        """Print how many points of which sort there were, and what came of the failures."""
+        sorts = Counter(point.sort for point in self.whole.points)
+        counts = ", ".join(f"{sorts[one]} {one}" for one in (*SORTS, ANSWERS) if sorts[one])
+        print(f"\n{what}: {len(self.whole.points)} points ({counts}); {self.came.total()} failures: {dict(self.came)}")
+
+
+def differing(left: object, expected: object) -> object:
+    if isinstance(left, dict) and isinstance(expected, dict):
+        return sorted(name for name in left.keys() | expected.keys() if left.get(name) != expected.get(name))
+    return "see above"
+
+
+# Case 221
+
+
+def index_of(root: Path) -> Callable[[], object]:
+    def state() -> object:
+        Manifest.exists(root / "index")  # as every reader, who puts in place what a killed one was about to
+        return content(root / "index")
+
+    return state
+
+
+def change(root: Path) -> None:
+    """Another text, one document less, one more."""
+    lines = (root / "docs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    other = json.dumps({"id": "d99", "title": "more", "text": "she the judge met a pilot"}) + "\n"
+    changed = [*lines[:7], lines[7].replace("met a", "met a first"), *lines[8:20], *lines[21:], other]
+    (root / "docs.jsonl").write_text("".join(changed), encoding="utf-8")
+
+
+STEP = {"index": 41, "update": 43, "report": 29, "save": 3, "evaluate": 97, "workers": 5}
+"""In `make test` one point in so many; all of them under `-m slow`."""
+
+
+def indexing(root: Path, step: int) -> None:
+    words.write(root)
+    with Watched(root) as program:
+        trials = Trials(program, root, INDEX, index_of(root))
+        trials.every(step)
+        trials.told("index")
+
+
+def updating(root: Path, step: int) -> None:
+    words.write(root)
+    with Watched(root) as program:
+        assert program.run(*INDEX).code == 0
+        change(root)
+        for name, command in (("update", INDEX), ("index --force", ("index", "--force", *INDEX[1:]))):
+            trials = Trials(program, root, command, index_of(root))
+            assert trials.old != trials.new
+            trials.every(step)
+            trials.told(name)
+            trials._begin()
+
+
+def saving(root: Path, step: int) -> None:
+    text = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
+    (root / "my-prompts").mkdir()
+    (root / "my-prompts" / "refine_query.j2").write_text(text, encoding="utf-8")
+    with Watched(root) as program:
+        command = ("save", "refine_query", text.replace("#}", "Mine. #}", 1) + "\n")
+        trials = Trials(program, root, command, lambda: (root / "my-prompts" / "refine_query.j2").read_bytes())
+        assert trials.old != trials.new
+        trials.every(step)
+        trials.told("studio save")
+
+
+@pytest.mark.parametrize("act", [indexing, updating, saving], ids=["index", "update", "save"])
+def test_74_and_221_what_fails_at_any_point_leaves_the_old_or_the_new(
+    act: Callable[[Path, int], None], root: Path, request: pytest.FixtureRequest
+) -> None:
+    act(root, STEP[request.node.callspec.id])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("act", [indexing, updating, saving], ids=["index", "update", "save"])
+def test_221_every_point(act: Callable[[Path, int], None], root: Path) -> None:
+    act(root, 1)
+
+
+# Case 222
+
+
+class Asked(LoopbackServer):
+    """A model whose reply depends on the request alone, and comes in one piece."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda request: completion(json.dumps({"keywords": keywords(request)}), usage=(400, 30)))
+        self._http.RequestHandlerClass.wbufsize = -1
+        # Clients die in the middle of a request.
+        self._http.handle_error = lambda request, address: None  # type: ignore[method-assign, misc, assignment]
+
+    def asked(self) -> Counter[str]:
+        """How often each request has come, since this was last asked."""
+        asked = Counter(json.dumps(request, sort_keys=True) for request in self.requests)
+        self.requests.clear()
+        return asked
+
+
+def keywords(request: object) -> list[str]:
+    text = json.dumps(request)
+    return ["she", words.SUBJECTS[len(text) % 10], words.SUBJECTS[sum(text.encode()) % 10]]
+
+
+EVALUATE = ("evaluate", "experiment.yaml", "--run", "run", "--workers", "1")
+OF_THE_MOMENT = ("timings.csv", "transcript.jsonl", "lock")
+
+
+@dataclass
+class Evaluations(Trials):
+    """What is in the run's folder are the files of so many of its outcomes, each whole; and nothing is paid twice."""
+
+    server: Asked = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.paid = self.server.asked()
+        assert len(self.paid) > 3
+        assert set(self.paid.values()) == {1}
+        self.again = Counter[str]()
+        self.learn()
+
+    def one(self, number: int, point: Point, how: str) -> None:
+        super().one(number, point, how)
+        asked = self.server.asked()
+        more = asked - self.paid
+        assert not self.paid - asked, (number, how)
+        # The reply that is on its way when the process dies or its connection breaks, or that finds the disk full.
+        assert more.total() <= (how in ("kill", "torn", "ECONNRESET", "full")), (number, point, how)
+        self.again[f"{how}: {'one request twice' if more else 'each request once'}"] += 1
+
+    def learn(self) -> None:
+        """Learn what the folder holds after each of its outcomes."""
+        run = self.root / "run"
+        lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
+        self.outcomes = {timeless(outcome) for outcome in read_outcomes(run)}
+        self.allowed: dict[str, set[bytes]] = {}
+        for count in range(len(lines) + 1):
+            copy = self.root.with_name("copy")
+            shutil.copytree(run, copy)
+            (copy / "journal.jsonl").write_bytes(b"".join(lines[:count]))
+            write_results(load_run(copy), copy)
+            for name, one in content(copy).items():
+                self.allowed.setdefault(name, set()).add(one)
+            shutil.rmtree(copy)
+
+    def is_one(self, found: object) -> bool:
+        if found == self.new:
+            return True
+        run = self.root / "run"
+        if not (run / "run.json").is_file():
+            return not run.is_dir() or all(one.name.startswith((".", "lock")) for one in run.iterdir())
+        done = [timeless(outcome) for outcome in read_outcomes(run)]
+        assert len(set(done)) == len(done)
+        return set(done) <= self.outcomes and all(
+            one in self.allowed.get(name, ())
+            for name, one in content(run).items()
+            if not Path(name).name.startswith((".", *OF_THE_MOMENT, "run.json", "journal.jsonl"))
+        )
+
+
+def timeless(outcome: Outcome) -> str:
+    values = json.loads(to_line(outcome))
+    return json.dumps({name: one for name, one in values.items() if name not in ("seconds", "usage")})
+
+
+def evaluating(root: Path, step: int) -> None:
+    words.write(root, EXPERIMENT)
+    with Asked() as server, Watched(root) as program:
+        assert program.run(*INDEX).code == 0
+        environ = {"OPENAI_BASE_URL": server.url}
+        # Once, so that the program has learned all that it needs; in what it leaves nothing is to be done.
+        program.run(*EVALUATE, **environ)
+        shutil.rmtree(root / "run")
+        shutil.rmtree(root / ".fairagent")
+        server.asked()
+
+        def files() -> dict[str, bytes]:
+            return life.files(root / "run")
+
+        def names() -> tuple[object, list[str]]:
+            """Without SQLite's log: who opens the database next takes it up."""
+            ReplyCache(root / ".fairagent" / "replies").close()
+            return files(), sorted(name for name in content(root) if not name.endswith(("-wal", "-shm")))
+
+        trials = Evaluations(program, root, EVALUATE, files, environ, names, server=server)
+        trials.every(step)
+        trials.told("evaluate")
+        print(f"asked for: {dict(trials.again)}")
+
+
+def reporting(root: Path, step: int) -> None:
+    words.write(root, EXPERIMENT)
+    with Asked() as server, Watched(root) as program:
+        assert program.run(*INDEX).code == 0
+        assert program.run(*EVALUATE, OPENAI_BASE_URL=server.url).code == 0
+
+        def state() -> dict[str, bytes]:
+            return {name: one for name, one in life.files(root / "run").items() if not Path(name).name.startswith(".")}
+
+        trials = Reports(program, root, ("report", "run", "--baseline", "asked"), state)
+        assert trials.old != trials.new
+        trials.every(step)
+        trials.told("report")
+
+
+class Reports(Trials):
+    """Each table is the old one or the new one."""
+
+    def is_one(self, found: object) -> bool:
+        assert isinstance(found, dict)
+        assert isinstance(self.old, dict)
+        assert isinstance(self.new, dict)
+        return all(one in (self.old.get(name), self.new.get(name)) for name, one in found.items() if name != "lock")
+
+
+def test_75_and_222_an_experiment_that_fails_at_any_point_goes_on_and_pays_once(root: Path) -> None:
+    evaluating(root, STEP["evaluate"])
+
+
+def test_222_a_report_that_fails_at_any_point_leaves_whole_tables(root: Path) -> None:
+    reporting(root, STEP["report"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("act", [evaluating, reporting])
+def test_222_every_point(act: Callable[[Path, int], None], root: Path) -> None:
+    act(root, int(os.environ.get("FAULT_STEP", 1)))
+
+
+# Case 224
+
+
+@dataclass
+class WorkerDeaths(Trials):
+    """A worker is killed when it has done its n-th block, before it can say so."""
+
+    def every(self, step: int) -> None:
+        blocks = sum(point.worker for point in self.whole.points)
+        assert blocks == 5
+        for number in range(1 + step // 2, blocks + 1, step):
+            self._begin()
+            ended = self._run({number: "worker"})
+            self.came[f"ended with {ended.code}"] += 1
+            assert ended.code == 3, ended.said
+            assert "Traceback" not in ended.said
+            assert "a worker process has ended (exit code -9)" in ended.said
+            assert self.is_one(self.state()), number
+            again = self._run()
+            assert again.code == 0, again.said
+            assert self.state() == self.new
+            assert content(self.root) == self.expected
+
+
+def losing_workers(root: Path, step: int) -> None:
+    with Watched(root) as program:
+        trials = WorkerDeaths(program, root, ("blocks", "index"), index_of(root))
+        trials.every(step)
+        trials.told("index with two processes")
+
+
+def test_224_a_worker_that_is_killed_is_told_and_the_build_goes_on(root: Path) -> None:
+    losing_workers(root, STEP["workers"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_224_at_every_answer_of_the_workers(root: Path) -> None:
+    losing_workers(root, 1)
