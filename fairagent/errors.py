@@ -6,6 +6,7 @@ FairAgentError
  ├── BackendUnavailable ..... Java, an index, a package or a key is missing         exit 3
  ├── DataError .............. documents, topics, qrels, groups or runs are wrong    exit 4
  │    ├── IndexMismatch ..... the index was built from something else               exit 4
+ │    ├── PartError ......... a part failed, or gave what is no result of its kind  exit 4
  │    └── PromptError ....... a prompt template is wrong                            exit 4
  ├── ModelError ............. a language model did not give a usable reply          exit 5
  │    ├── TransientModelError  worth another attempt: overload, time-out, network
@@ -92,6 +93,10 @@ class DataError(FairAgentError):
 
 class IndexMismatch(DataError):
     """The index on disk was built from another collection, analyzer or version."""
+
+
+class PartError(DataError):
+    """A part of another package failed, or any part gave what is no result of its kind."""
 
 
 class PromptError(DataError):

@@ -21,7 +21,7 @@ HOMES = {
     "types.search": "as_query",
     "errors": """
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
-        PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError UsageError
+        PartError PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError UsageError
     """,
     "storage.cancellation": "Cancellation cancelled_by check_cancelled",
     "storage.arrays": "read_array write_array",
@@ -85,7 +85,7 @@ HOMES = {
     "retrieve.ann": "AnnManifest DEPTH",
     "retrieve.base": """
         MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore lend_texts
-        placed term_weights texts_for
+        placed scored searched term_weights texts_for
     """,
     "retrieve.bm25.analysis": "WORD open_analyzer plain_words",
     "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
@@ -104,13 +104,14 @@ HOMES = {
     "retrieve.site": "Site",
     "retrieve.stochastic": "checked_alpha sample_rankings sampler_log_scores topic_rng",
     "retrieve.vectors": "check_vectors encoder open_vectors prepare_vectors",
-    "answer.answering": "Answerer Contexts",
-    "answer.attribution": "Attributor no_attribution statement",
+    "answer.answering": "Answerer Contexts debias_with",
+    "answer.attribution": "Attributor attribute_with no_attribution statement",
     "answer.context": "Order arrange fit numbered shortened",
     "answer.filtering": """
-        Filter LONGEST_TITLE Page Verdicts as_data ask_verdicts batches call_ids check_ids page_of reason_text
+        Filter LONGEST_TITLE Page Verdicts as_data ask_verdicts batches call_ids check_ids filter_with page_of
+        reason_text
     """,
-    "answer.generators": "ExtractiveGenerator Generator OnText without_citations",
+    "answer.generators": "ExtractiveGenerator Generator OnText answer_with without_citations",
     "answer.removals": "filter_alarms",
     "search.agent": "FairAgent",
     "search.hit_shapes": "at_path",
@@ -124,7 +125,7 @@ HOMES = {
     "search.refine.asking": "AskingConfig AskingRefiner template_variables",
     "search.refine.feedback": "RefineState Refiner",
     "search.refine.llm": "GroundedConfig LlmConfig",
-    "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pool_of",
+    "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pair_scores pool_of reranked",
     "search.rerank.exposure": "FAIRNESS",
     "search.run": "hits_of",
     "evaluate.comparison": "paired_t seeded",

@@ -1,7 +1,9 @@
 # Made by docs/generate.py.
 from fairagent.answer.answering import Answerer as Answerer
 from fairagent.answer.answering import Contexts as Contexts
+from fairagent.answer.answering import debias_with as debias_with
 from fairagent.answer.attribution import Attributor as Attributor
+from fairagent.answer.attribution import attribute_with as attribute_with
 from fairagent.answer.attribution import no_attribution as no_attribution
 from fairagent.answer.attribution import statement as statement
 from fairagent.answer.context import Order as Order
@@ -18,11 +20,13 @@ from fairagent.answer.filtering import ask_verdicts as ask_verdicts
 from fairagent.answer.filtering import batches as batches
 from fairagent.answer.filtering import call_ids as call_ids
 from fairagent.answer.filtering import check_ids as check_ids
+from fairagent.answer.filtering import filter_with as filter_with
 from fairagent.answer.filtering import page_of as page_of
 from fairagent.answer.filtering import reason_text as reason_text
 from fairagent.answer.generators import ExtractiveGenerator as ExtractiveGenerator
 from fairagent.answer.generators import Generator as Generator
 from fairagent.answer.generators import OnText as OnText
+from fairagent.answer.generators import answer_with as answer_with
 from fairagent.answer.generators import without_citations as without_citations
 from fairagent.answer.removals import filter_alarms as filter_alarms
 from fairagent.collection import Collection as Collection
@@ -56,6 +60,7 @@ from fairagent.errors import FatalModelError as FatalModelError
 from fairagent.errors import Fault as Fault
 from fairagent.errors import IndexMismatch as IndexMismatch
 from fairagent.errors import ModelError as ModelError
+from fairagent.errors import PartError as PartError
 from fairagent.errors import PromptError as PromptError
 from fairagent.errors import ReplyError as ReplyError
 from fairagent.errors import ReplyInvalid as ReplyInvalid
@@ -234,6 +239,8 @@ from fairagent.retrieve.base import full_text as full_text
 from fairagent.retrieve.base import ignore as ignore
 from fairagent.retrieve.base import lend_texts as lend_texts
 from fairagent.retrieve.base import placed as placed
+from fairagent.retrieve.base import scored as scored
+from fairagent.retrieve.base import searched as searched
 from fairagent.retrieve.base import term_weights as term_weights
 from fairagent.retrieve.base import texts_for as texts_for
 from fairagent.retrieve.bm25.analysis import WORD as WORD
@@ -321,7 +328,9 @@ from fairagent.search.rerank.base import Pool as Pool
 from fairagent.search.rerank.base import Reranker as Reranker
 from fairagent.search.rerank.base import ordered as ordered
 from fairagent.search.rerank.base import pair_scorer as pair_scorer
+from fairagent.search.rerank.base import pair_scores as pair_scores
 from fairagent.search.rerank.base import pool_of as pool_of
+from fairagent.search.rerank.base import reranked as reranked
 from fairagent.search.rerank.exposure import FAIRNESS as FAIRNESS
 from fairagent.search.run import hits_of as hits_of
 from fairagent.settings import BudgetSettings as BudgetSettings

@@ -25,7 +25,7 @@ def interrupted(script: str, after: float = 0.3) -> tuple[str, str, int]:
                 process.wait(timeout=after)
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGINT)
-                out, error = process.communicate(timeout=30)
+                out, error = process.communicate(timeout=250)
                 return out, error, process.returncode
             raise AssertionError(f"it ended of itself: {process.communicate()}")
         finally:

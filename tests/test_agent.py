@@ -570,7 +570,7 @@ def test_a_list_that_is_none(ids: list[str], scores: list[float], message: str) 
         def search(self, query: Query, n: int) -> Any:
             return ranking(ids, scores)
 
-    with pytest.raises(DataError, match=f"list for 'q' has {message}"):
+    with pytest.raises(DataError, match=f"gave for 'q' {message}"):
         agent(Odd(SKEWED), Proposals()).search("q")
 
 

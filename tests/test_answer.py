@@ -14,7 +14,7 @@ from fairagent.answer.answering import Answerer, Contexts
 from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator, OnText
-from fairagent.errors import BackendUnavailable, FatalModelError, ReplyInvalid, SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, FatalModelError, PartError, ReplyInvalid, SettingsError, UsageError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
@@ -239,7 +239,7 @@ def test_what_was_spent_on_an_answer_that_is_empty_is_in_the_ledger() -> None:
 
 
 def test_a_generator_that_cites_what_is_not_there() -> None:
-    with pytest.raises(UsageError, match="cites document 9, but its context has 5"):
+    with pytest.raises(PartError, match=r"cites \[9\] of 5 documents"):
         answering(Writer(9)).answer("q")
 
 

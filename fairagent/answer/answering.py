@@ -1,17 +1,20 @@
 """Answering from a ranking: filter, debiasing, context, generator, attribution."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from time import perf_counter
 from typing import Protocol
 
-from fairagent.answer.attribution import Attributor, with_exposures
+from fairagent.answer.attribution import Attributor, attribute_with, with_exposures
 from fairagent.answer.context import fit
-from fairagent.answer.filtering import Filter
-from fairagent.answer.generators import Generator, OnText
+from fairagent.answer.filtering import Filter, filter_with
+from fairagent.answer.generators import Generator, OnText, answer_with
 from fairagent.answer.removals import filter_alarms, removed_by
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.settings.seam import PartCall
 from fairagent.storage.threads import progress
 from fairagent.types import (
     Answer,
@@ -20,6 +23,7 @@ from fairagent.types import (
     Document,
     Filtered,
     Hit,
+    Query,
     SearchResult,
     Usage,
     common,
@@ -53,6 +57,17 @@ class Debiaser(Protocol):
         """The context, and what became of the documents."""
 
 
+def debias_with(debiaser: Debiaser, query: Query, documents: Sequence[Document]) -> Debiased:
+    """What debiasing makes of the documents; PartError where that is no context."""
+    with PartCall("debias", debiaser, query) as call:
+        found = debiaser.apply(query.text, tuple(documents))
+    chosen = call.one_of(found, Debiased)
+    call.documents(chosen.documents, [call.one_of(one, Document).id for one in call.one_of(chosen.documents, tuple)])
+    if not all(isinstance(one, Real) and math.isfinite(one) for one in call.one_of(chosen.scores, tuple)):
+        raise call.fault("a score that is no finite number")
+    return chosen
+
+
 @dataclass(frozen=True, slots=True)
 class Contexts:
     """Makes contexts of the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
@@ -70,11 +85,10 @@ class Contexts:
 
         Raises UsageError where the engine keeps no texts, and what filter and debiasing raise.
         """
-        query = search.query.text
         first = tuple(texts_for(search.query, search.ranking.top(self.documents).ids, retriever))
-        filtered = self.filter.filter(query, first) if self.filter else None
+        filtered = filter_with(self.filter, search.query, first) if self.filter else None
         passed = filtered.documents if filtered else first
-        debiased = self.debiasing.apply(query, passed) if self.debiasing else None
+        debiased = debias_with(self.debiasing, search.query, passed) if self.debiasing else None
         chosen = debiased.documents if debiased else passed
         documents, notes = fit(chosen, self.tokens)
         if not chosen:
@@ -108,12 +122,12 @@ class Answerer:
         # The user's query with the topic's words, where the engine added any; not those for a group.
         topic = [step.query for step in search.trace.steps if step.aim is None][-1]
         with progress("writing the answer"):
-            answer = self.generator.answer(topic, context.documents, on_text)
+            answer = answer_with(self.generator, topic, context.documents, on_text)
         made = frozenset(context.debiased.made) if context.debiased else frozenset()
         attribution = None
         if self.attributor:
             with progress("looking what the answer rests on"):
-                attribution = self.attributor.attribute(search.query.text, answer, context.documents)
+                attribution = attribute_with(self.attributor, search.query, answer, context.documents)
             ids = [document.id for document in context.documents]
             attribution = with_exposures(attribution, ids, replace(meter, synthetic_ids=made))
         verdicts = context.filtered.verdicts if context.filtered else ()

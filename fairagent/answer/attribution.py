@@ -30,7 +30,8 @@ from fairagent.measures import Discount, Uniform
 from fairagent.retrieve.encoders import BUNDLED, Encoder, open_encoder
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
-from fairagent.types import Answer, Attribution, Document
+from fairagent.settings.seam import PartCall
+from fairagent.types import Answer, Attribution, Document, Query
 from fairagent.types.clean import query_shown, visible
 
 
@@ -42,6 +43,17 @@ class Attributor(Protocol):
 
         An empty answer rests on nothing. Raises ModelError where a model was asked and gave no usable reply.
         """
+
+
+def attribute_with(attributor: Attributor, query: Query, answer: Answer, documents: Sequence[Document]) -> Attribution:
+    """The attributor's weights of the documents; PartError where one is not from 0 to 1."""
+    with PartCall("attribute", attributor, query) as call:
+        found = attributor.attribute(query.text, answer, tuple(documents))
+    attribution = call.one_of(found, Attribution)
+    weights = call.numbers(attribution.weights, len(documents))
+    if len(weights) and not 0 <= weights.min() <= weights.max() <= 1:
+        raise call.fault(f"weights from {weights.min():.6g} to {weights.max():.6g}, expected 0 to 1")
+    return replace(attribution, weights=weights)
 
 
 def no_attribution(kind: str, called: str, claim: object, documents: Sequence[Document]) -> Attribution | None:

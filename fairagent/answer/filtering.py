@@ -22,8 +22,9 @@ from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.llm.reply import one_for_each, text_within
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
+from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, parse_json
-from fairagent.types import Document, Filtered, Usage, Verdict
+from fairagent.types import Document, Filtered, Query, Usage, Verdict
 from fairagent.types.clean import query_shown, visible
 from fairagent.types.common import Compat
 
@@ -183,6 +184,20 @@ class Filter(Protocol):
         Nothing is added and nothing changes its place. Raises FatalModelError and BudgetExceeded where no call of a
         model can succeed.
         """
+
+
+def filter_with(
+    filter: Filter, query: Query | str, documents: Sequence[Document], part: Part | None = None
+) -> Filtered:
+    """What the filter makes of the documents; PartError where it adds, moves or forgets one. `part` describes it."""
+    with PartCall("filter", filter, query, part) as call:
+        found = filter.filter(query if isinstance(query, str) else query.text, list(documents))
+    given = call.one_of(found, Filtered)
+    verdicts = [call.one_of(one, Verdict) for one in call.one_of(given.verdicts, tuple)]
+    if [one.id for one in verdicts] != [one.id for one in documents]:
+        raise call.fault(f"{len(verdicts):,} verdicts, expected one for each of {len(documents):,} documents")
+    call.documents(given.documents, [one.id for one in verdicts if one.kept])
+    return given
 
 
 def parse_verdict(reply: str) -> bool:

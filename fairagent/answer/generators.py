@@ -25,6 +25,7 @@ from fairagent.llm.prompts.calls import LETTER, Calls, Case
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.site import Site
 from fairagent.settings import Part
+from fairagent.settings.seam import PartCall
 from fairagent.types import Answer, Document, Query, Usage
 from fairagent.types.clean import THOUGHTS, query_shown, visible
 from fairagent.types.search import as_query
@@ -41,6 +42,20 @@ class Generator(Protocol):
 
         What `on_text` raises ends the answer. Raises ModelError where a model gave no usable answer.
         """
+
+
+def answer_with(
+    generator: Generator, query: Query, documents: Sequence[Document], on_text: OnText | None = None
+) -> Answer:
+    """The generator's answer; PartError where that is none, or cites what is not in its context."""
+    with PartCall("generate", generator, query) as call:
+        found = generator.answer(query, tuple(documents), call.passing(on_text))
+    answer = call.one_of(found, Answer)
+    call.one_of(answer.text, str)
+    for number in call.one_of(answer.cited, tuple):
+        if not 1 <= call.one_of(number, int) <= len(documents):
+            raise call.fault(f"an answer that cites [{number}] of {len(documents):,} documents")
+    return answer
 
 
 _SHORT_FORMS = "".join(rf"(?<!\b{form}\.)" for form in ("[A-Z]", "St", "Dr", "Mr", "Mrs", "Ms", "Jr", "vs"))

@@ -27,7 +27,7 @@ neighboring scores, w(d) = (score(d) - lowest + step) / (highest - lowest + step
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -39,6 +39,7 @@ from fairagent.errors import DataError, SettingsError, UsageError
 from fairagent.measures import min_max
 from fairagent.settings import read_yaml
 from fairagent.settings.parts import Part, read_part
+from fairagent.settings.seam import PartCall
 from fairagent.storage.readers import Malformed, file_text, parse_json
 from fairagent.types import UNKNOWN, FloatArray, Ranking
 
@@ -360,7 +361,15 @@ def make_target(
         raise UsageError(f"{error} (or give your own label: share pairs)") from None
     if not isinstance(chosen, TargetKind):
         raise UsageError(f"{chosen.kind!r} is no target")
-    return chosen.make(dimension, collection, topic, ranking)
+    with PartCall("target", chosen, topic, chosen) as call:
+        made = chosen.make(dimension, collection, topic, ranking and call.frozen_ranking(ranking))
+    target, labels = call.one_of(made, Target), collection.groups.labels(dimension)
+    if target.dimension != dimension or target.labels != labels:
+        raise call.fault(f"a target of other groups than those of {dimension!r}: {listed(labels)}")
+    shares = call.numbers(target.shares, len(labels))
+    if len(shares) and (shares.min() < 0 or abs(shares.sum() - 1) > TOLERANCE):
+        raise call.fault(f"shares from {shares.min():.6g} that add up to {shares.sum():.6g}, expected 0 to 1, and 1")
+    return target if shares is target.shares else replace(target, shares=shares)
 
 
 def target_of(targets: str | Part | Mapping[str, T], dimension: str) -> str | Part | T:

@@ -34,6 +34,7 @@ from fairagent.measures import (
     parse_measure,
 )
 from fairagent.settings import Part
+from fairagent.settings.seam import PartCall
 from fairagent.types import Exposure, FloatArray, Hit, Ranking
 
 TARGET = "trec"
@@ -91,7 +92,10 @@ def judged_value(
         if measure.needs_types and (of_type := collection.groups.of_type(dimension, ids, topic)) is None:
             return None
     judgments = np.array(list(grades.values()), dtype=np.float64)
-    return measure(JudgedRanking(gains > 0, len(relevant), rows, due, None, of_type, gains, judgments))
+    judged = JudgedRanking(gains > 0, len(relevant), rows, due, None, of_type, gains, judgments)
+    with PartCall("measure", measure, topic) as call:
+        value = measure(judged)
+    return call.number(value)
 
 
 def _due(

@@ -17,6 +17,8 @@ from typing import Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from fairagent.errors import DataError, UsageError
+from fairagent.settings.parts import Part
+from fairagent.settings.seam import PartCall
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 E = TypeVar("E")
@@ -113,9 +115,25 @@ def full_text(document: Document) -> str:
     return f"{document.title} {document.text}".strip()
 
 
-def shown(ids: Sequence[str], engine: TextSource) -> list[Document]:
-    """These documents, at once where the engine can."""
-    return engine.documents(ids) if isinstance(engine, ManyTexts) else [engine.document(id) for id in ids]
+def searched(engine: Retriever, query: Query, n: int, part: Part | None = None) -> Ranking:
+    """The engine's list of at most `n` documents, or a PartError: any object may be an engine; `part` describes it."""
+    with PartCall("engine", engine, query, part) as call:
+        found = engine.search(query, n)
+    return call.ranking(found, n)
+
+
+def scored(engine: Retriever, query: Query, ids: Sequence[str]) -> FloatArray:
+    """The engine's scores of these documents (n,), or a PartError."""
+    with PartCall("engine", engine, query) as call:
+        scores = engine.score(query, ids)
+    return call.numbers(scores, len(ids), ids)
+
+
+def shown(ids: Sequence[str], engine: TextSource, query: Query) -> list[Document]:
+    """These documents, found for `query`, at once where the engine can; a PartError where it gives others or none."""
+    with PartCall("engine", engine, query) as call:
+        found = engine.documents(ids) if isinstance(engine, ManyTexts) else [engine.document(id) for id in ids]
+    return call.documents(found, ids)
 
 
 def texts_for(query: Query, ids: Sequence[str], engine: Retriever) -> list[Document]:
@@ -124,27 +142,12 @@ def texts_for(query: Query, ids: Sequence[str], engine: Retriever) -> list[Docum
     Raises UsageError where the engine stores no texts.
     """
     if isinstance(engine, PassageSource):
-        return engine.passages(query, ids)
+        with PartCall("engine", engine, query) as call:
+            found = engine.passages(query, ids)
+        return call.documents(found, ids)
     if isinstance(engine, TextSource):
-        return shown(ids, engine)
+        return shown(ids, engine, query)
     raise UsageError(f"{type(engine).__name__} keeps no texts of its documents to answer from")
-
-
-def checked(query: Query, ranking: Ranking) -> Ranking:
-    """`ranking` as it is; DataError where it is none: any object may be an engine, and a nan would travel on."""
-    scores = ranking.scores
-    faults = {
-        "a document twice": len(set(ranking.ids)) < len(ranking.ids),
-        "not one score a document": scores.shape != (len(ranking.ids),),
-        "a score that is no finite number": not np.isfinite(scores).all(),
-        "scores that rise": bool((scores[1:] > scores[:-1]).any()),
-    }
-    if any(faults.values()):
-        listed = ", ".join(fault for fault, there in faults.items() if there)
-        raise DataError(
-            f"the search engine's list for {query.text[:80]!r} has {listed}; the engine or its adapter is at fault"
-        )
-    return ranking
 
 
 def placed(ids: tuple[str, ...], order: Iterable[int]) -> Ranking:

@@ -19,9 +19,9 @@ from fairagent.retrieve.base import (
     TextSource,
     Vocabulary,
     check_length,
-    checked,
     engine_time,
     lend,
+    searched,
 )
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense import VectorEngine
@@ -87,7 +87,7 @@ class FusedRetriever:
         errors: dict[str, FairAgentError] = {}
         for number, engine in enumerate(self.engines):
             try:
-                lists[number] = checked(query, engine.search(query, self.depth))
+                lists[number] = searched(engine, query, self.depth)
             except (BackendUnavailable, DataError) as error:
                 errors[self.names[number]] = error
         if not lists:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairagent.collection.config import START, joined, passage_document, passage_id
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.base import Retriever, check_length, lend
+from fairagent.retrieve.base import Retriever, check_length, lend, scored, searched
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.dense import DenseRetriever
@@ -48,7 +48,7 @@ class PassageRetriever:
         check_length(n)
         depth = 2 * n
         while True:
-            passages = self._passages.search(query, depth)
+            passages = searched(self._passages, query, depth)
             best = _of_documents(passages)
             scores = list(best.values())
             # Complete where all passages were seen, or those not seen score less than the last document wanted.
@@ -66,7 +66,7 @@ class PassageRetriever:
         if not len(ids):
             return np.zeros(0)
         passages, starts = self.passage_ids(ids)
-        return np.asarray(np.maximum.reduceat(self._passages.score(query, passages), starts))
+        return np.asarray(np.maximum.reduceat(scored(self._passages, query, passages), starts))
 
     def passage_ids(self, ids: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
         """The ids of all passages of these documents, and where those of each document start."""
@@ -80,7 +80,7 @@ class PassageRetriever:
     def best(self, query: Query, ids: Sequence[str]) -> list[str]:
         """The id of the best passage of each of the documents; of equal ones the first."""
         passages, starts = self.passage_ids(ids)
-        parts = np.split(self._passages.score(query, passages), starts[1:]) if len(ids) else []
+        parts = np.split(scored(self._passages, query, passages), starts[1:]) if len(ids) else []
         return [passages[start + int(np.argmax(part))] for start, part in zip(starts.tolist(), parts, strict=True)]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fairagent.errors import UsageError
-from fairagent.retrieve.base import TextSource, Vocabulary, lend
+from fairagent.retrieve.base import TextSource, Vocabulary, lend, scored, searched
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Engine as EnginePart
@@ -141,17 +141,15 @@ class RM3Retriever:
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents for the expanded query."""
-        ranking: Ranking = self.engine.search(self.expanded(query), n)
-        return ranking
+        return searched(self.engine, self.expanded(query), n)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The engine's scores of the given documents for the expanded query, (n,)."""
-        scores: FloatArray = self.engine.score(self.expanded(query), ids)
-        return scores
+        return scored(self.engine, self.expanded(query), ids)
 
     def expanded(self, query: Query) -> Query:
         """`query` with its topic words; as it is where it retrieves nothing."""
-        return self.rm3.expand(self.engine, query, self.engine.search(query, max(1, self.rm3.documents)))
+        return self.rm3.expand(self.engine, query, searched(self.engine, query, max(1, self.rm3.documents)))
 
 
 class RM3Config(Part):

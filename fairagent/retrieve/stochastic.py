@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.base import Retriever, check_length, checked, lend, placed
+from fairagent.retrieve.base import Retriever, check_length, lend, placed, scored, searched
 from fairagent.types import FloatArray, Query, Ranking
 from fairagent.types.common import Compat
 
@@ -251,7 +251,7 @@ class StochasticRetriever:
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The engine's own scores, (n,)."""
-        return self._engine.score(query, ids)
+        return scored(self._engine, query, ids)
 
     def sample(self, query: Query, n_samples: int, k: int) -> Samples:
         """`n_samples` rankings of the best `k`, drawn from one list of the engine: the same ones at every call."""
@@ -259,4 +259,4 @@ class StochasticRetriever:
         return draw(self._pool(query), self._alpha, k, rng, n_samples, self._compat)
 
     def _pool(self, query: Query) -> Ranking:
-        return checked(query, self._engine.search(query, self._depth))
+        return searched(self._engine, query, self._depth)

@@ -14,12 +14,12 @@ import fairagent
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import UsageError
-from fairagent.retrieve.base import Retriever, checked, engine_seconds
+from fairagent.retrieve.base import Retriever, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
-from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, without
+from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, looped, without
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
-from fairagent.search.rerank.base import Pool, Reranker, StrictReranker
+from fairagent.search.rerank.base import Pool, Reranker, reranked, stricter
 from fairagent.search.run import SearchRun, engine_notes
 from fairagent.settings import Settings
 from fairagent.storage.threads import one_blas_thread, progress
@@ -120,7 +120,7 @@ class FairAgent(Summarized):
             # 3. Loop: search again for the groups that lack exposure, and choose the candidates.
             search = Search(query, steps, meter, self.retriever, self.settings.n, self._retrieve, self._serve, on_step)
             if self.loop:
-                result = self.loop.run(search)
+                result = looped(self.loop, search, self.settings.loop)
             else:
                 result = LoopResult(select(self.settings.candidates, steps), steps, "", meter)
 
@@ -157,10 +157,10 @@ class FairAgent(Summarized):
         return lists
 
     def _retrieve(self, query: Query) -> Ranking:
-        return checked(query, self.retriever.search(query, max(self.settings.depth, self.settings.n)))
+        return searched(self.retriever, query, max(self.settings.depth, self.settings.n), self.settings.engine)
 
     def _serve(self, pool: Pool) -> Ranking:
-        return self.reranker.rerank(pool) if self.reranker else pool.ranking.top(pool.n)
+        return reranked(self.reranker, pool, self.settings.rerank) if self.reranker else pool.ranking.top(pool.n)
 
     def _guarded(self, ranking: Ranking, pool: Pool, own: Ranking, result: LoopResult) -> Guarded:
         """What is served in the end: `ranking`, or what the guard puts in its place; `own` is the engine's list."""
@@ -168,8 +168,8 @@ class FairAgent(Summarized):
             return Guarded(ranking)
 
         def strict() -> Ranking | None:
-            reranker = self.reranker.stricter() if isinstance(self.reranker, StrictReranker) else None
-            return reranker.rerank(pool) if reranker else None
+            reranker = stricter(self.reranker, pool.query)
+            return reranked(reranker, pool, self.settings.rerank) if reranker else None
 
         head = without(own, result.removed).top(pool.n)
         return result.guard.choose(ranking, head, own, result.meter, strict)

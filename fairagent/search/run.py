@@ -67,7 +67,7 @@ class SearchRun:
                 *common.of_usage(usage),
             ),
         )
-        hits = hits_of(served, meter, self.retriever)
+        hits = hits_of(served, meter, self.retriever, self.query)
         return SearchResult(self.query, served, hits, trace, self.loop.candidates.ids)
 
 
@@ -86,11 +86,13 @@ def unused_refiner(settings: Settings) -> tuple[str, ...]:
     return (f"refine: {settings.refine} is not used, since loop: {settings.loop} uses none; set loop=fair-qr{also}",)
 
 
-def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tuple[Hit, ...]:
+def hits_of(
+    ranking: Ranking, meter: ExposureMeter, retriever: Retriever, query: Query | None = None
+) -> tuple[Hit, ...]:
     """The documents with their titles (where the engine keeps texts) and the known groups they belong to."""
     labels = [(target.dimension, target.labels) for target in meter.targets]
     memberships = [rows[:, 1:].tolist() for rows in meter.memberships(ranking.ids)]
-    documents = shown(ranking.ids, retriever) if isinstance(retriever, TextSource) else None
+    documents = shown(ranking.ids, retriever, query or Query("")) if isinstance(retriever, TextSource) else None
     hits = []
     for i, (id, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
         title, snippet = (documents[i].title, documents[i].snippet) if documents else ("", "")

@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
@@ -38,6 +38,15 @@ class Section(BaseModel):
 
     # Built when it is first read: most sections are not, or only as a part of another one.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _empty_texts(cls, values: Any) -> Any:
+        """A text that is set to nothing, as `--set cache=` and a line `cache:` do, is an empty one."""
+        if not isinstance(values, Mapping) or None not in values.values():
+            return values
+        texts = [key for key, field in keys_of(cls).items() if isinstance(field.default, str)]
+        return {**values, **{key: "" for key in texts if key in values and values[key] is None}}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -159,9 +168,13 @@ def _explain(model: type[BaseModel], fault: Any) -> str:
     if fault["type"] == "extra_forbidden":
         hint = nearest(str(fault["loc"][-1]), _field_names(model, fault["loc"][:-1]))
         return f"  {place}: unknown key; {hint.replace('there are', 'known here')}"
-    given = "" if fault["type"] == UNKNOWN_KEY or isinstance(fault["input"], Mapping) else repr(fault["input"])
+    given = "" if fault["type"] == UNKNOWN_KEY or isinstance(fault["input"], Mapping) else _given(fault["input"])
     got = f" (got {given[:LONGEST_VALUE]}{' ...' * (len(given) > LONGEST_VALUE)})" if given else ""
     return f"  {place}: {fault['msg'].removeprefix('Value error, ')}{got}"
+
+
+def _given(value: object) -> str:
+    return "nothing" if value is None else repr(value)
 
 
 def _field_names(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:

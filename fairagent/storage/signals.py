@@ -28,7 +28,7 @@ class Ended(KeyboardInterrupt):
         self.signal = signal.Signals(number)
 
 
-class Signals:
+class EndingSignals:
     """What has become of the signals of this process, of which it has one."""
 
     def __init__(self) -> None:
@@ -111,4 +111,4 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
     os._exit(BY_SIGNAL + number)
 
 
-SIGNALS = Signals()
+SIGNALS = EndingSignals()

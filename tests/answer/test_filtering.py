@@ -105,7 +105,7 @@ def test_batches_and_workers_change_no_verdict(batch: int, workers: int):
 
 def test_ten_documents_take_the_time_of_two_calls():
     # Nobody answers before ten ask: were fewer calls in flight at a time, the barrier would break.
-    stages = {step: threading.Barrier(10, timeout=20) for step in STEPS}
+    stages = {step: threading.Barrier(10, timeout=250) for step in STEPS}
 
     def answer(request: ModelRequest) -> Scripted:
         stages[step_of(request, PROMPTS)].wait()

@@ -110,10 +110,10 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     return call
 
 
-def start(*arguments: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
+def start(*arguments: str, folder: Path, program: str = PROGRAM, **environment: str) -> subprocess.Popen[str]:
     """The program in a process of its own, as a user's shell would start it."""
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments],
+        [sys.executable, "-c", program, *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
         stdout=subprocess.PIPE,

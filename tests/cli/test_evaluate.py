@@ -116,7 +116,7 @@ def test_killed_and_repeated(call: Call, small: Small, tmp_path: Path) -> None:
     assert call("evaluate", file, "--run", "whole").exit_code == 0
     for lines in (1, 4):
         process = start("evaluate", file, "--run", "killed", "--workers", "1", folder=tmp_path)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 250
         while process.poll() is None and time.monotonic() < deadline:
             journal = Path("killed/journal.jsonl")
             if journal.exists() and journal.read_bytes().count(b"\n") >= lines:
@@ -134,11 +134,11 @@ def test_ctrl_c(call: Call, small: Small, tmp_path: Path) -> None:
     more = "".join(f"  agent {n}: {{}}\n" for n in range(300))
     process = start("evaluate", write(small, more), "--run", "stopped", folder=tmp_path)
     journal = Path("stopped/journal.jsonl")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 250
     while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=250)
     assert process.returncode == 130
     assert said.splitlines()[-1] == "fairagent: interrupted; what is done stays; to go on, repeat the command"
     assert "PARTIAL" in Path("stopped/results.txt").read_text(encoding="utf-8")

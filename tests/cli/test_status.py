@@ -31,7 +31,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 
 def waits_for(shown: Terminal, text: str) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 250
     while text not in shown.getvalue():
         assert time.monotonic() < deadline, shown.getvalue()
         time.sleep(0.01)

@@ -100,7 +100,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     """The exit code of the process when it is done, and what it complained of."""
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=250)
     return process.returncode, said
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,8 +16,10 @@ import pytest
 
 from fairagent import BackendUnavailable, UsageError, build_index, load_collection, open_agent
 from fairagent.cli.doctor import check_java, check_proxies
+from fairagent.cli.options import overrides
+from fairagent.errors import SettingsError
 from fairagent.guests.testing import LoopbackServer, completion, error
-from fairagent.settings import load_settings
+from fairagent.settings import BudgetSettings, ModelSettings, Settings, load_settings
 
 from . import life
 from .tiny import write
@@ -35,6 +39,29 @@ def own_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 def server() -> Iterator[LoopbackServer]:
     with LoopbackServer() as server:
         yield server
+
+
+def test_219_a_setting_without_a_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty, an error that names it, or as if it were not set; so in a call (`--set cache=`), a file and a variable."""
+    sections = {"budget": BudgetSettings, "model": ModelSettings}
+    keys = [*Settings.model_fields, *(f"{name}.{key}" for name, one in sections.items() for key in one.model_fields)]
+    refused, empty = [], []
+    for key in keys:
+        try:
+            found = load_settings(overrides=overrides([f"{key}="]), environ={})
+        except SettingsError as error:
+            refused.append((key, str(error)))
+            continue
+        if functools.reduce(getattr, key.split("."), found) == "":
+            empty.append(key)
+    assert [
+        key for key, said in refused if f"\n  {key}" not in said or not re.search(r"\(got (nothing|'')\)", said)
+    ] == []
+    assert {"cache", "index", "collection", "model.name"} <= set(empty)
+    assert {"n", "depth", "engine", "rerank"} <= {key for key, _ in refused}
+    (tmp_path / "settings.yaml").write_text("cache:\n", encoding="utf-8")
+    monkeypatch.setenv("FAIRAGENT_CACHE", "")
+    assert load_settings(tmp_path / "settings.yaml", environ={}).cache == load_settings().cache == ""
 
 
 def test_41_no_java_no_index(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def python(script: str, *arguments: str, **environ: str) -> subprocess.Popen[str
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
-def until(condition: object, seconds: float = 60.0) -> None:
+def until(condition: object, seconds: float = 250.0) -> None:
     end = time.monotonic() + seconds
     assert callable(condition)
     while not condition():
@@ -154,7 +154,7 @@ def test_52_a_terminal_that_is_gone_is_no_other_error(file: Path, server: Loopba
     stop.set()
     reader.join()
     os.close(terminal)
-    assert process.wait(timeout=60) == 129
+    assert process.wait(timeout=250) == 129
     assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
 
 
@@ -271,37 +271,36 @@ def test_53_nobody_waits_for_one_that_was_killed(server: LoopbackServer, tmp_pat
 
     def first_hangs(_: object) -> object:
         if len(server.requests) == 1:
-            hold.wait(60)
+            hold.wait()
         return completion("red")
 
     server.script = first_hangs  # type: ignore[assignment]
-    first = python(ASKS, server.url, str(tmp_path / "cache"), "60")
+    first = python(ASKS, server.url, str(tmp_path / "cache"), "3000")
     until(lambda: len(server.requests) == 1)
-    second = python(ASKS, server.url, str(tmp_path / "cache"), "60")
+    second = python(ASKS, server.url, str(tmp_path / "cache"), "3000")
     assert second.stdout
     assert second.stdout.readline() == "ready\n"
     time.sleep(2.0)
     assert len(server.requests) == 1
     first.kill()
-    killed = time.monotonic()
-    out, error = second.communicate(timeout=60)
+    # Who waited for it all the same would do so until it is no test any more.
+    out, error = second.communicate()
     hold.set()
     first.communicate()
-    assert time.monotonic() - killed < 10
     assert json.loads(out)[:2] == ["red", False], error
     assert len(server.requests) == 2
 
 
-class Slow:
-    """A model that takes its time, and counts."""
+class Held:
+    """A model that answers once `free` is set, and counts."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self) -> None:
+        self.free = threading.Event()
         self.asked = 0
 
     def complete(self, request: ModelRequest) -> ModelReply:
         self.asked += 1
-        time.sleep(self.seconds)
+        self.free.wait()
         return ModelReply("red", 1, 1)
 
     def identity(self, request: ModelRequest) -> dict[str, object]:
@@ -319,14 +318,15 @@ ASKED = ModelRequest((("user", "Which color?"),))
 
 def test_53_who_has_waited_long_enough_asks_himself(tmp_path: Path) -> None:
     cache, other = ReplyCache(tmp_path / "cache"), ReplyCache(tmp_path / "cache")
-    first, second = Slow(2.0), Slow(0.0)
+    first, second = Held(), Held()
+    second.free.set()
     slow, quick = CachingModel(first, cache, Ledger()), CachingModel(second, other, Ledger(), patience=0.3)
     thread = threading.Thread(target=slow.complete, args=(ASKED,))
     thread.start()
     until(lambda: first.asked == 1)
-    started = time.monotonic()
+    # The first one is still at it.
     assert not quick.complete(ASKED).cached
-    assert 0.2 < time.monotonic() - started < 1.8
+    first.free.set()
     thread.join()
     assert (first.asked, second.asked) == (1, 1)
     assert quick.complete(ASKED).cached
@@ -337,7 +337,5 @@ def test_53_who_has_waited_long_enough_asks_himself(tmp_path: Path) -> None:
 def test_53_where_nothing_can_be_locked_nobody_waits(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / "file" / ".asking"
-    started = time.monotonic()
-    with one_at_a_time(path, 30.0), one_at_a_time(path, 30.0):
-        pass
-    assert time.monotonic() - started < 10
+    with one_at_a_time(path, 3000.0), one_at_a_time(path, 3000.0):
+        assert not path.exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -189,7 +188,7 @@ def test_a_piece_is_told_before_the_next_one_is_written(make_model: MakeModel) -
             first, _, rest = streamed("red", " and blue").body.partition("\n\n")
             self.wfile.write(f"{first}\n\n".encode())
             self.wfile.flush()
-            if heard.wait(10):
+            if heard.wait(250):
                 self.wfile.write(rest.encode())
 
         def log_message(self, format: str, *args: Any) -> None:
@@ -199,9 +198,8 @@ def test_a_piece_is_told_before_the_next_one_is_written(make_model: MakeModel) -
     threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     try:
         model = make_model(base_url=f"http://127.0.0.1:{http.server_address[1]}/v1")
-        started = time.monotonic()
+        # The server waits until the first piece is heard.
         assert model.stream(ASKED, lambda piece: heard.set()).text == "red and blue"
-        assert time.monotonic() - started < 9
     finally:
         http.shutdown()
         http.server_close()

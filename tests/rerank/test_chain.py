@@ -61,12 +61,16 @@ def test_a_pool_of_no_candidates_and_of_a_stranger() -> None:
 
 
 def test_each_orders_what_the_one_before_it_gives_and_the_last_one_cuts() -> None:
-    first, second, last = Order("d c b a"), Order("c d a"), Order("a c d")
+    first, second, last = Order("d c b a"), Order("c d a b"), Order("a c d b")
     found = ChainReranker((first, second, last)).rerank(pool())
     assert found.ids == ("a", "c")
     assert [one.pools[0].n for one in (first, second, last)] == [4, 4, 2]
-    assert [one.pools[0].ranking.ids for one in (first, second, last)] == [IDS, ("d", "c", "b", "a"), ("c", "d", "a")]
-    assert last.pools[0].memberships[0].tolist() == ROWS[[2, 3, 0]].tolist()
+    assert [one.pools[0].ranking.ids for one in (first, second, last)] == [
+        IDS,
+        ("d", "c", "b", "a"),
+        ("c", "d", "a", "b"),
+    ]
+    assert last.pools[0].memberships[0].tolist() == ROWS[[2, 3, 0, 1]].tolist()
     # The scores that the next one sees are those of the one before.
     assert second.pools[0].ranking.scores.tolist() == [4.0, 3.0, 2.0, 1.0]
 
@@ -78,9 +82,9 @@ def test_one_is_itself_and_none_is_the_order_of_the_candidates() -> None:
 
 
 def test_a_chain_in_a_chain_cuts_at_its_own_end() -> None:
-    inner, last = ChainReranker((Order("d c b a"), Order("b a d"))), Order("d b")
+    inner, last = ChainReranker((Order("d c b a"), Order("b a d c"))), Order("d b a c")
     assert ChainReranker((inner, last)).rerank(pool()).ids == ("d", "b")
-    assert last.pools[0].ranking.ids == ("b", "a", "d")
+    assert last.pools[0].ranking.ids == ("b", "a", "d", "c")
 
 
 def test_no_candidates() -> None:

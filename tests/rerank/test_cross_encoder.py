@@ -75,7 +75,7 @@ def test_bad_input() -> None:
     assert CrossEncoderReranker(Texts(), Numbers({})).rerank(pool(3, "")).ids == ()
     with pytest.raises(UsageError, match="at least 1"):
         CrossEncoderReranker(Texts(), Numbers({}), depth=0)
-    with pytest.raises(DataError, match="'b' is nan"):
+    with pytest.raises(DataError, match="nan of document 'b'"):
         CrossEncoderReranker(Texts(), Numbers({"a": 1, "b": math.nan})).rerank(pool(2, "ab"))
 
 

@@ -182,10 +182,9 @@ def test_where_all_fail_the_first_error_is_raised() -> None:
         engine.score(Q, ["a"])
 
 
-@pytest.mark.parametrize("error", [UsageError("no such field"), ValueError("a bug")])
-def test_other_errors_are_not_hidden(error: Exception) -> None:
-    with pytest.raises(type(error), match=str(error)):
-        fused(Down(error), Table(SECOND)).search(Q, 5)
+def test_other_errors_are_not_hidden() -> None:
+    with pytest.raises(UsageError, match="no such field"):
+        fused(Down(UsageError("no such field")), Table(SECOND)).search(Q, 5)
 
 
 def test_the_trace_says_which_engine_failed() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.retrieve.base import Retriever, TextSource, checked
+from fairagent.retrieve.base import Retriever, TextSource, searched
 from fairagent.retrieve.run_file import (
     EmptyRetriever,
     QrelsRetriever,
@@ -189,7 +189,7 @@ def test_a_draw_depends_on_the_seed_and_the_topic_alone() -> None:
 
 @pytest.mark.parametrize("topic", ["", "T3", "T9"])
 def test_nothing_is_found_where_nothing_is_known(topic: str) -> None:
-    found = checked(Query("q"), engine().search(Query("q", topic), 5))
+    found = searched(engine(), Query("q", topic), 5)
     assert len(found) == 0
     assert engine().score(Query("q", "T9"), ["a", "z"]).tolist() == [0.0, 0.0]
 
@@ -211,7 +211,7 @@ def test_settings_name_them(kind: str, worst: bool, reading: Reading) -> None:
 def test_no_search_at_all() -> None:
     nothing: Retriever = read_part("engine", "none").build(None)
     assert isinstance(nothing, EmptyRetriever)
-    assert len(checked(Query("q"), nothing.search(Query("q", "T1"), 10))) == 0
+    assert len(searched(nothing, Query("q", "T1"), 10)) == 0
     assert nothing.score(Query("q"), ["a", "b"]).tolist() == [0.0, 0.0]
     # It keeps texts, of no document: answers are then written from nothing, and no error is made of that.
     assert isinstance(nothing, TextSource)

@@ -173,7 +173,7 @@ def test_only_rerankers_make_chains() -> None:
             "rerank.relevance: Input should be less than or equal to 1 (got 3)",
         ),
         ({"rerank": 5}, "rerank: expected a kind of re-ranker, or `kind:` and its keys (got 5)"),
-        ({"rerank": None}, "rerank: expected a kind of re-ranker, or `kind:` and its keys (got None)"),
+        ({"rerank": None}, "rerank: expected a kind of re-ranker, or `kind:` and its keys (got nothing)"),
         ({"target": "populaton"}, "target: no target of kind 'populaton'; did you mean 'population'?"),
         ({"target": {"gender": "corpu"}}, "target.gender: no target of kind 'corpu'; did you mean 'corpus'?"),
         ({"target": {"gender": {"kind": "given"}}}, "target.gender.shares: Field required"),

@@ -31,7 +31,7 @@ from fairagent.evaluate.ranking.recall import WHOLE, AgainstBaseline, read
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Note, PageSection, Table
 from fairagent.measures import Measure, Product, parse_measure
-from fairagent.retrieve.base import checked
+from fairagent.retrieve.base import searched
 from fairagent.retrieve.run_file import check_scored
 from fairagent.retrieve.stochastic import draw, topic_rng
 from fairagent.settings import read_yaml, validate
@@ -67,7 +67,7 @@ class RankingTrial:
         result, drawn = self._searched(used, topic)
         trace, length = result.trace, len(result.ranking)
         engine, query = used.agent.retriever, as_query(topic)
-        own = checked(query, engine.search(query, self.depth)) if length < self.depth else trace.steps[0].ranking
+        own = searched(engine, query, self.depth) if length < self.depth else trace.steps[0].ranking
         ranking = deepened(result.ranking, own, self.depth)
         of_draws = [judge.values(id, deepened(one, own, self.depth)) for one in drawn]
         retrieved = recall.first_retrieved(result.retrieved, own.ids, self.depth)

@@ -24,6 +24,7 @@ from fairagent.extend import (
     load,
     ordered,
     pair_scorer,
+    pair_scores,
     texts_for,
     without_progress,
 )
@@ -173,7 +174,7 @@ class CrossEncoderReranker:
         """The best `pool.n` of the candidates."""
         ids = pool.ranking.ids[: self.depth]
         texts = list(map(full_text, texts_for(pool.query, ids, self.retriever)))
-        best = ordered(ids, self.scorer.score(pool.query.text, texts), pool.n)
+        best = ordered(ids, pair_scores(self.scorer, pool.query, texts, ids), pool.n)
         rest = pool.ranking.ids[self.depth : self.depth + pool.n - len(best)]
         if not rest:
             return best

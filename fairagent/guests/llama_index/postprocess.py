@@ -25,10 +25,13 @@ from fairagent.extend import (
     Groups,
     GroupsByPlace,
     Pipeline,
+    Query,
     Ranking,
     Unknown,
     UsageError,
+    debias_with,
     fair_order,
+    filter_with,
     groups_alone,
 )
 from fairagent.guests.llama_index.engine import document_id, document_of, made_node, node_of, scores_of
@@ -58,7 +61,7 @@ class FairFilterPostprocessor(BaseNodePostprocessor):
         if query_bundle is None:
             raise UsageError("FairFilterPostprocessor judges documents for a query, and none was given")
         documents = [document_of(node.node, node.node.node_id) for node in nodes]
-        filtered = self.filter.filter(query_bundle.query_str, documents)
+        filtered = filter_with(self.filter, query_bundle.query_str, documents)
         if self.on_filtered:
             self.on_filtered(filtered)
         return [node for node, verdict in zip(nodes, filtered.verdicts, strict=True) if verdict.kept]
@@ -87,7 +90,7 @@ class DebiasPostprocessor(BaseNodePostprocessor):
             raise UsageError("DebiasPostprocessor chooses contexts for a query, and none was given")
         # Two nodes may have one id.
         documents = [document_of(node.node, str(place)) for place, node in enumerate(nodes)]
-        debiased = self.debiasing.apply(query_bundle.query_str, documents)
+        debiased = debias_with(self.debiasing, Query(query_bundle.query_str), documents)
         if self.on_debiased:
             self.on_debiased(debiased)
         chosen = zip(debiased.documents, debiased.scores, strict=True)

@@ -38,10 +38,13 @@ from fairagent.extend import (
     Topic,
     Uniform,
     Usage,
+    answer_with,
     as_query,
+    attribute_with,
     build_answerer,
     build_systems,
     encoder,
+    filter_with,
     fit,
     hits_of,
     jensen_shannon,
@@ -202,11 +205,11 @@ def _rests_on(answerer: Answerer, query: Query, documents: Sequence[Document]) -
     assert answerer.attributor  # checked before
     spent, passed = Usage(), tuple(documents)
     if answerer.contexts.filter:
-        filtered = answerer.contexts.filter.filter(query.text, documents)
+        filtered = filter_with(answerer.contexts.filter, query, documents)
         passed, spent = filtered.documents, filtered.usage
     context, _ = fit(passed, answerer.contexts.tokens)
-    answer = answerer.generator.answer(query, context)
-    attribution = answerer.attributor.attribute(query.text, answer, context)
+    answer = answer_with(answerer.generator, query, context)
+    attribution = attribute_with(answerer.attributor, query, answer, context)
     weights = dict(zip((document.id for document in context), attribution.weights.tolist(), strict=True))
     usage = spent + answer.usage + attribution.usage
     return np.array([weights.get(document.id, 0.0) for document in documents]), usage

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from pydantic import Field
@@ -51,6 +51,7 @@ from fairagent.extend import (
     most_underexposed,
     ordered,
     pair_scorer,
+    pair_scores,
     parse_discount,
     prepare_graphs,
     texts_for,
@@ -103,6 +104,7 @@ class AdaptiveReranker:
     DataError where a score is no finite number.
     """
 
+    widens: ClassVar[bool] = True
     graph: CorpusGraph
     score: Scoring
     groups: GroupsOf
@@ -259,7 +261,7 @@ class PairScoring:
 
     def __call__(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The model's numbers, (n,); UsageError where the engine keeps no texts."""
-        return self.scorer.score(query.text, list(map(full_text, texts_for(query, ids, self.retriever))))
+        return pair_scores(self.scorer, query, list(map(full_text, texts_for(query, ids, self.retriever))))
 
 
 @dataclass(frozen=True, slots=True)

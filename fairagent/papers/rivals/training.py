@@ -29,6 +29,8 @@ from fairagent.extend import (
     load_collection,
     most_underexposed,
     pool_of,
+    reranked,
+    searched,
 )
 
 FOLDS = 5
@@ -43,7 +45,7 @@ class CrossFitted:
 
     def rerank(self, pool: Pool) -> Ranking:
         """The ranking of the fold's re-ranker."""
-        return self.rerankers[fold_of(pool.query.id, self.seed, len(self.rerankers))].rerank(pool)
+        return reranked(self.rerankers[fold_of(pool.query.id, self.seed, len(self.rerankers))], pool)
 
 
 def fold_of(topic: str, seed: int, folds: int = FOLDS) -> int:
@@ -120,7 +122,7 @@ def training_pools(site: Site) -> dict[str, Pool]:
     for topic in collection.topics.values():
         if not any(grade > 0 for grade in collection.qrels.get(topic.id, {}).values()):
             continue
-        ranking = engine.search(as_query(topic), settings.depth)
+        ranking = searched(engine, as_query(topic), settings.depth)
         try:
             meter = ExposureMeter.make(collection, topic.id, settings, ranking)
         except DataError:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fairagent.answer.filtering import Filter
+from fairagent.answer.filtering import Filter, filter_with
 from fairagent.answer.removals import filter_alarms, removed_by
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
 from fairagent.retrieve.base import texts_for
@@ -152,7 +152,7 @@ class FilterAction:
             if not ids:
                 break
             try:
-                filtered = self.filter.filter(search.query.text, texts_for(search.query, ids, search.engine))
+                filtered = filter_with(self.filter, search.query, texts_for(search.query, ids, search.engine))
             except FatalModelError:
                 raise
             except (ModelError, BudgetExceeded) as error:

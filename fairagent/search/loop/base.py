@@ -1,7 +1,8 @@
 """What a loop is: it may search again in the light of its measurements, and says which candidates to re-rank."""
 
+import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
@@ -9,6 +10,8 @@ from fairagent.collection.exposure import ExposureMeter
 from fairagent.retrieve.base import Retriever
 from fairagent.search.loop.guard import Guard
 from fairagent.search.rerank.base import Pool, pool_of
+from fairagent.settings.parts import Part
+from fairagent.settings.seam import PartCall
 from fairagent.types import Exposure, Group, Query, Ranking, Step
 
 OnStep = Callable[[Step], None]
@@ -69,6 +72,18 @@ class Loop(Protocol):
     def run(self, search: Search) -> LoopResult:
         """Refine the search, or leave it as it is and say why."""
         ...
+
+
+def looped(loop: Loop, search: Search, part: Part | None = None) -> LoopResult:
+    """What the loop came to; PartError where that is none. `part` describes it."""
+    with PartCall("loop", loop, search.query, part) as call:
+        found = loop.run(replace(search, on_step=call.passing(search.on_step) or ignore_step))
+    result = call.one_of(found, LoopResult)
+    candidates = call.ranking(result.candidates, sys.maxsize)
+    if not len(candidates) and len(search.steps[-1].ranking) and not result.removed:
+        raise call.fault("no candidates")
+    served = result.served and call.ranking(result.served, search.n, candidates.ids)
+    return replace(result, candidates=candidates, served=served)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.measures.exposure import min_max, on_scale_of
-from fairagent.retrieve.base import FusedEngine, Retriever
+from fairagent.retrieve.base import FusedEngine, Retriever, scored
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.relevance_model import Postings, TermSource, share_out
@@ -240,7 +240,7 @@ class WordView:
     def _scores(self, query: Query) -> FloatArray:
         """What a query of evidence gives the candidates, (n,)."""
         if isinstance(self._engine, TermSource):
-            return self._engine.score(query, self._candidates.ids)
+            return scored(self._engine, query, self._candidates.ids)
         return scores_of(self._candidates.ids, self._candidates.search.retrieve(query))
 
     def _evidence(self, learned: Sequence[EvidenceDocuments]) -> FloatArray:

@@ -13,7 +13,7 @@ import numpy as np
 from fairagent.answer.generators import sentences
 from fairagent.collection.exposure import ExposureMeter, finite_gap
 from fairagent.errors import BackendUnavailable, DataError
-from fairagent.retrieve.base import FusedEngine, texts_for
+from fairagent.retrieve.base import FusedEngine, scored, texts_for
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.search.loop.base import Lack, Search, lacking, without
 from fairagent.search.loop.candidates import Candidates, has_evidence
@@ -144,7 +144,7 @@ class Environment:
         To an engine of words a document without any of the user's is no answer: it stays out.
         """
         engine = self.search.engine
-        scores = engine.score(self.search.query, entering)
+        scores = scored(engine, self.search.query, entering)
         if not isinstance(engine, VectorEngine | FusedEngine):
             entering, scores = [id for id, score in zip(entering, scores, strict=True) if score > 0], scores[scores > 0]
         ids = (*ranking.ids, *entering)

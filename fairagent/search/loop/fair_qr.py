@@ -14,7 +14,7 @@ from fairagent.collection.exposure import ExposureMeter, most_underexposed, tota
 from fairagent.measures import min_max
 from fairagent.search.loop.base import LoopResult, Search
 from fairagent.search.loop.guard import Guard
-from fairagent.search.refine.feedback import Refiner, RefineState, new_keywords
+from fairagent.search.refine.feedback import Refiner, RefineState, new_keywords, refined
 from fairagent.search.rerank.base import ordered
 from fairagent.types import Ranking, Step
 from fairagent.types.search import with_terms
@@ -90,8 +90,9 @@ class FairQR:
             if group is None:
                 return "no group lacks exposure"
 
-            proposed = self.refiner.refine(
-                RefineState(search.query, now.query, first.ranking, memberships, now.exposures, group, tried)
+            proposed = refined(
+                self.refiner,
+                RefineState(search.query, now.query, first.ranking, memberships, now.exposures, group, tried),
             )
             added, dropped = new_keywords(proposed, tried, search.engine)
             tried |= {term.text for term in proposed.terms}
@@ -113,8 +114,8 @@ class FairQR:
                 nothing = "repeated: no keyword is new" if repeated else "no new keyword occurs in the index"
                 return proposed.note or nothing
 
-            refined = with_terms(now.query, added)
-            step = measured(meter, replace(step, query=refined, ranking=search.retrieve(refined)))
+            query = with_terms(now.query, added)
+            step = measured(meter, replace(step, query=query, ranking=search.retrieve(query)))
             accepted = step.gap < now.gap
             worse = worse_dimensions(now.exposures, step.exposures) if accepted else ()
             now = replace(step, accepted=accepted, worse=worse)

@@ -12,8 +12,8 @@ from fairagent.llm.budget import in_threads
 from fairagent.llm.prompts import Prompts
 from fairagent.measures.exposure import min_max
 from fairagent.retrieve.base import full_text
-from fairagent.search.rerank.base import PairScorer
-from fairagent.types import Document
+from fairagent.search.rerank.base import PairScorer, pair_scores
+from fairagent.types import Document, Query
 from fairagent.types.clean import query_shown
 
 RELEVANCE = "judge_relevance"
@@ -43,7 +43,7 @@ class ScorerJudge:
 
     def judge(self, query: str, documents: Sequence[Document]) -> RelevanceJudgment:
         """All documents are judged; where all scores are alike, all have the chance 1."""
-        scores = self.scorer.score(query, list(map(full_text, documents)))
+        scores = pair_scores(self.scorer, Query(query), list(map(full_text, documents)))
         return RelevanceJudgment(tuple(min_max(scores).tolist()))
 
 

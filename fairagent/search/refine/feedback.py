@@ -1,7 +1,9 @@
 """What a refiner is, and refinement without a language model: keywords from the under-exposed group's documents."""
 
+import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -12,6 +14,7 @@ from fairagent.retrieve.bm25.part import prepare_words, words_of
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, Progress
+from fairagent.settings.seam import PartCall
 from fairagent.types import Exposure, FloatArray, Group, Query, Ranking, Refinement, Term
 
 
@@ -44,6 +47,21 @@ class Refiner(Protocol):
     def refine(self, state: RefineState) -> Refinement:
         """Keywords that bring documents of `state.group`; none, and a note why, where there is nothing to say."""
         ...
+
+
+def refined(refiner: Refiner, state: RefineState, part: Part | None = None) -> Refinement:
+    """What the refiner proposes; PartError where that are no keywords. `part` describes it."""
+    with PartCall("refine", refiner, state.query, part) as call:
+        memberships = {dimension: call.frozen(rows) for dimension, rows in state.memberships.items()}
+        found = refiner.refine(replace(state, ranking=call.frozen_ranking(state.ranking), memberships=memberships))
+    proposed = call.one_of(found, Refinement)
+    for term in call.one_of(proposed.terms, tuple):
+        weight = call.one_of(term, Term).weight
+        if not (isinstance(term.text, str) and term.text.strip()):
+            raise call.fault("a keyword without a text")
+        if not (isinstance(weight, Real) and 0 < float(weight) < math.inf):
+            raise call.fault(f"the keyword {term.text[:60]!r} a weight that is no number above 0")
+    return proposed
 
 
 def new_keywords(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,7 +11,8 @@ import numpy as np
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import DataError
 from fairagent.retrieve.site import Site
-from fairagent.settings.parts import part_class
+from fairagent.settings.parts import Part, part_class
+from fairagent.settings.seam import PartCall
 from fairagent.types import FloatArray, Query, Ranking
 
 
@@ -26,6 +27,10 @@ class UnlabeledColumns:
     rows: FloatArray
     shares: FloatArray
     own: FloatArray
+
+    def changed(self, change: Callable[[FloatArray], FloatArray]) -> UnlabeledColumns:
+        """With each of its arrays changed."""
+        return UnlabeledColumns(change(self.rows), change(self.shares), change(self.own))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +79,10 @@ def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, unit: 
 
 
 class Reranker(Protocol):
-    """Orders the candidates: any object with this method will do."""
+    """Orders the candidates: any object with this method will do.
+
+    One whose attribute `widens` is True may bring other documents of the engine's in.
+    """
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` of the candidates (fewer where there are fewer)."""
@@ -88,6 +96,32 @@ class StrictReranker(Reranker, Protocol):
     def stricter(self) -> Reranker | None:
         """The same with more weight on what the groups lack; None where it has none."""
         ...
+
+
+def reranked(reranker: Reranker, pool: Pool, part: Part | None = None) -> Ranking:
+    """What the re-ranker gives: the best `pool.n` candidates; PartError where it gives something else.
+
+    It cannot write into the pool. `part` describes it.
+    """
+    with PartCall("rerank", reranker, pool.query, part) as call:
+        frozen = call.frozen
+        given = replace(
+            pool,
+            ranking=call.frozen_ranking(pool.ranking),
+            memberships=tuple(map(frozen, pool.memberships)),
+            targets=tuple(map(frozen, pool.targets)),
+            unlabeled=tuple(one and one.changed(frozen) for one in pool.unlabeled),
+        )
+        found = reranker.rerank(given)
+    return call.ranking(found, pool.n, None if getattr(reranker, "widens", False) else pool.ranking.ids)
+
+
+def stricter(reranker: Reranker | None, query: Query) -> Reranker | None:
+    """The re-ranker with more weight on exposure; None where there is none."""
+    if not isinstance(reranker, StrictReranker):
+        return None
+    with PartCall("rerank", reranker, query):
+        return reranker.stricter()
 
 
 def ordered(ids: tuple[str, ...], scores: FloatArray, n: int) -> Ranking:
@@ -110,6 +144,13 @@ class PairScorer(Protocol):
     def score(self, query: str, texts: Sequence[str]) -> FloatArray:
         """How well each text answers, (n,): larger is better, whatever the scale."""
         ...
+
+
+def pair_scores(scorer: PairScorer, query: Query, texts: Sequence[str], ids: Sequence[str] = ()) -> FloatArray:
+    """How well each text answers by the scorer, (n,); PartError, naming one of the `ids`, where that is no score."""
+    with PartCall("scorer", scorer, query) as call:
+        scores = scorer.score(query.text, texts)
+    return call.numbers(scores, len(texts), ids)
 
 
 def pair_scorer(site: Site, name: str) -> PairScorer:

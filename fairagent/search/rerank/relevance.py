@@ -7,10 +7,10 @@ from pydantic import Field
 
 from fairagent.errors import UsageError
 from fairagent.measures import min_max
-from fairagent.retrieve.base import Retriever, placed
+from fairagent.retrieve.base import Retriever, placed, scored
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
-from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, ordered
+from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, ordered, reranked
 from fairagent.settings.parts import Part, Rerank
 from fairagent.types import Ranking
 from fairagent.types.common import Compat
@@ -27,7 +27,7 @@ class OriginalReranker:
 
     def rerank(self, pool: Pool) -> Ranking:
         """The candidates by their score for the user's query, ties by id."""
-        return ordered(pool.ranking.ids, self.retriever.score(pool.query, pool.ranking.ids), pool.n)
+        return ordered(pool.ranking.ids, scored(self.retriever, pool.query, pool.ranking.ids), pool.n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class FusedReranker:
     def rerank(self, pool: Pool) -> Ranking:
         """The candidates by their fused score, ties by id."""
         ids = pool.ranking.ids
-        original = min_max(self.retriever.score(pool.query, ids))
+        original = min_max(scored(self.retriever, pool.query, ids))
         return ordered(ids, (1 - self.refined) * original + self.refined * min_max(pool.ranking.scores), pool.n)
 
 
@@ -76,13 +76,18 @@ class ChainReranker:
 
     rerankers: tuple[Reranker, ...]
 
+    @property
+    def widens(self) -> bool:
+        """Whether one of them does."""
+        return any(getattr(one, "widens", False) for one in self.rerankers)
+
     def rerank(self, pool: Pool) -> Ranking:
         """The ranking of the last re-ranker."""
         n = pool.n
         for reranker in self.rerankers[:-1]:
-            pool = pool.of(reranker.rerank(replace(pool, n=len(pool.ranking))))
+            pool = pool.of(reranked(reranker, replace(pool, n=len(pool.ranking))))
         pool = replace(pool, n=n)
-        return self.rerankers[-1].rerank(pool) if self.rerankers else pool.ranking.top(n)
+        return reranked(self.rerankers[-1], pool) if self.rerankers else pool.ranking.top(n)
 
     def stricter(self) -> Reranker | None:
         """With a stricter last one; None where that has none."""

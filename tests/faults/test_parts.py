@@ -1,0 +1,400 @@
+"""Cases 215, 216 and 220: parts of other packages that give no result of their kind, raise, or change what they got."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from fairagent import Collection, open_in_memory
+from fairagent.answer.answering import debias_with
+from fairagent.answer.attribution import attribute_with
+from fairagent.answer.filtering import filter_with
+from fairagent.answer.generators import answer_with
+from fairagent.collection.targets import Target, TargetKind, make_target
+from fairagent.errors import BudgetExceeded, PartError
+from fairagent.evaluate.judging import judged_value
+from fairagent.measures import JudgedRanking, Measure
+from fairagent.retrieve.base import scored, shown
+from fairagent.retrieve.base import searched as searched_by
+from fairagent.retrieve.fused import FusedRetriever
+from fairagent.search.loop.base import LoopResult, Search, looped
+from fairagent.search.refine.feedback import RefineState, refined
+from fairagent.search.rerank.base import pair_scores
+from fairagent.settings.plugins import all_entry_points
+from fairagent.settings.seam import NOISE
+from fairagent.types import (
+    Answer,
+    Attribution,
+    Debiased,
+    Document,
+    Filtered,
+    Group,
+    Query,
+    Ranking,
+    Refinement,
+    Step,
+    Term,
+    Verdict,
+)
+
+HOSTILE = "it says \x1b[31mred\x1b[0m\x07 and\nanother line\u202e"
+PLUGIN = """\
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fairagent.extend import Part, Pool, Ranking, Site
+
+
+class {name}(Part):
+    kind: str = "odd"
+
+    def build(self, site: Site) -> Any:
+        return {build}
+
+    def rerank(self, pool: Pool) -> Any:
+        ids, scores = pool.ranking.ids[: pool.n], pool.ranking.scores[: pool.n]
+        {body}
+"""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Installs a package `odd-parts` with the re-ranker `odd`, which does as its `body` says."""
+
+    def install(body: str, build: str = "self") -> None:
+        about = tmp_path / "odd_parts-1.0.dist-info"
+        about.mkdir(exist_ok=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-parts\nVersion: 1.0\n", encoding="utf-8")
+        (about / "entry_points.txt").write_text("[fairagent.rerankers]\nodd = odd_parts:Odd\n", encoding="utf-8")
+        code = PLUGIN.format(name="Odd", body=body.replace("\n", "\n        "), build=build)
+        (tmp_path / "odd_parts.py").write_text(code, encoding="utf-8")
+        sys.modules.pop("odd_parts", None)
+        all_entry_points.cache_clear()
+
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield install
+    sys.modules.pop("odd_parts", None)
+    all_entry_points.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def collection() -> Collection:
+    rows = [
+        {"id": f"d{n}", "text": f"a lawyer {'word ' * n}", "gender": "female" if n % 3 else "male"} for n in range(12)
+    ]
+    return Collection.from_records(rows, groups="gender", population={"gender": {"female": 0.5, "male": 0.5}})
+
+
+NAMED = r"re-ranker 'odd' of odd-parts \(odd_parts:Odd\)"
+FOR = r"for 'lawyer' \(topic T7\)"
+ODD_RANKINGS = [
+    ("return None", "None, expected Ranking"),
+    ("return list(ids)", "a value of type list, expected Ranking"),
+    ("return Ranking(list(ids), scores)", "ids that are no tuple of texts"),
+    ("return Ranking(tuple(range(len(ids))), scores)", "ids that are no tuple of texts"),
+    ("return Ranking(ids, np.append(scores[1:], np.nan))", "a score that is no finite number: nan of document 'd"),
+    ("return Ranking(ids, np.append(np.inf, scores[1:]))", "a score that is no finite number: inf of document 'd"),
+    ("return Ranking(ids, np.arange(len(ids), dtype=float))", "scores that rise, from 0 to 1 at document 'd"),
+    ("return Ranking(ids, scores + np.arange(len(ids)) * 1e-3)", "scores that rise"),
+    ("return Ranking(ids, list(scores))", "a value of type list in the place of an array of 5 numbers"),
+    ("return Ranking(ids, scores > 0)", "a value of type ndarray in the place of an array of 5 numbers"),
+    ("return Ranking(ids, scores.astype(object))", "in the place of an array of 5 numbers"),
+    ("return Ranking(ids, scores.astype(complex))", "in the place of an array of 5 numbers"),
+    ("return Ranking(ids, scores[:, None])", "not one score a document: 5 documents, scores of the shape"),
+    ("return Ranking(ids, scores[:3])", "not one score a document: 5 documents, scores of the shape"),
+    ("return Ranking((ids[0],) * 5, scores)", "a document twice: 'd"),
+    ("return Ranking(('no such\\x1b', *ids[1:]), scores)", "1 documents that are no candidates, 'no such\ufffd' first"),
+    ("return Ranking((), np.zeros(0))", "an empty ranking, expected 5 of 12 candidates"),
+    ("return Ranking(ids[:3], scores[:3])", "3 documents, expected 5 of 12 candidates"),
+    ("return pool.ranking", "12 documents, expected 5 of 12 candidates"),
+]
+RAISED = [
+    ("raise ZeroDivisionError('by nothing')", "ZeroDivisionError: by nothing"),
+    (f"raise KeyError({HOSTILE!r})", "KeyError: 'it says"),
+    (
+        f"raise type({HOSTILE!r}, (Exception,), {{}})({HOSTILE!r})",
+        "it says \ufffd[31mred\ufffd[0m\ufffd and another line",
+    ),
+    ("raise SystemExit(0)", "SystemExit: 0"),
+    ("raise StopIteration", "StopIteration$"),
+    ("class E(Exception):\n    def __str__(self): raise E\nraise E", r"E: \(it cannot say what\)"),
+    ("return ids.nothing", "AttributeError: 'tuple' object has no attribute 'nothing'"),
+]
+CHANGED = [
+    "scores[0] = 7",
+    "pool.ranking.scores.sort()",
+    "pool.memberships[0][:] = 1",
+    "pool.targets[0][0] = 1",
+    "pool.unlabeled[0].rows[:] = 0",
+    "scores.flags.writeable = True",
+    "pool.ranking.ids = ()",
+]
+
+
+def searched(collection: Collection, **settings: Any) -> Any:
+    given = {"engine": "bm25", "loop": "none", "n": 5, **settings}
+    return open_in_memory(collection, **given).search(Query("lawyer", "T7"))
+
+
+@pytest.mark.parametrize(("body", "said"), ODD_RANKINGS)
+def test_215_what_is_no_ranking_is_refused_and_the_package_named(
+    install: Callable[..., None], collection: Collection, body: str, said: str
+) -> None:
+    install(body)
+    with pytest.raises(PartError) as caught:
+        searched(collection, rerank="odd")
+    assert re.fullmatch(f"{NAMED} gave {FOR} .*", str(caught.value))
+    assert said in str(caught.value)
+    assert str(caught.value).isprintable() or "\ufffd" in str(caught.value)
+    assert caught.value.exit_code == 4
+
+
+def test_215_wherever_it_stands(install: Callable[..., None], collection: Collection) -> None:
+    install("return Ranking(ids, np.full(len(ids), np.nan))")
+    for settings in (
+        {"rerank": ["original", "odd"]},
+        {"rerank": ["odd", "original"]},
+        {"rerank": "odd", "loop": "controller"},
+        {"rerank": "odd", "loop": "fair-qr", "refine": "feedback"},
+    ):
+        with pytest.raises(PartError, match=f"{NAMED} gave {FOR} a score that is no finite number"):
+            searched(collection, **settings)
+    # What is made may be of any class.
+    install("", build="__import__('types').SimpleNamespace(rerank=lambda pool: None)")
+    with pytest.raises(PartError, match=f"{NAMED} gave {FOR} None"):
+        searched(collection, rerank="odd")
+
+
+def test_215_noise_of_rounding_is_made_level(install: Callable[..., None], collection: Collection) -> None:
+    install("return Ranking(ids, 100 + 1e-8 * np.arange(len(ids)))")
+    scores = searched(collection, rerank="odd").ranking.scores
+    assert scores.tolist() == [100.0] * 5
+    assert NOISE * 100 > 1e-8
+
+
+@pytest.mark.parametrize(("body", "said"), RAISED)
+def test_216_an_exception_names_the_package_in_one_printable_line(
+    install: Callable[..., None], collection: Collection, body: str, said: str
+) -> None:
+    install(body)
+    with pytest.raises(PartError) as caught:
+        searched(collection, rerank="odd")
+    message = str(caught.value)
+    assert re.match(f"{NAMED} failed {FOR}: ", message)
+    assert re.search(said if "\ufffd" not in said else re.escape(said), message)
+    assert not {"\x1b", "\x07", "\n", "\u202e"} & set(message)
+    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
+
+
+def test_216_the_cause_is_there_for_who_looks_for_it(
+    install: Callable[..., None], collection: Collection, caplog: pytest.LogCaptureFixture
+) -> None:
+    install("raise ZeroDivisionError('by nothing')")
+    with caplog.at_level("DEBUG", "fairagent"), pytest.raises(PartError) as caught:
+        searched(collection, rerank="odd")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_216_ctrl_c_and_what_is_ours_pass(install: Callable[..., None], collection: Collection) -> None:
+    install("raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        searched(collection, rerank="odd")
+    install("from fairagent.extend import BudgetExceeded\nraise BudgetExceeded('spent')")
+    with pytest.raises(BudgetExceeded, match=r"^spent$"):
+        searched(collection, rerank="odd")
+
+
+@pytest.mark.parametrize("body", CHANGED)
+def test_220_what_a_part_is_given_stays_as_it_is(
+    install: Callable[..., None], collection: Collection, body: str
+) -> None:
+    install(f"{body}\nreturn Ranking(ids, scores)")
+    with pytest.raises(PartError, match=f"{NAMED} failed {FOR}: (ValueError: .*(read-only|WRITEABLE)|Frozen)"):
+        searched(collection, rerank="odd")
+
+
+def test_220_what_it_gives_and_changes_afterwards_stays_too(
+    install: Callable[..., None], collection: Collection
+) -> None:
+    install("own = self.__dict__.setdefault('own', np.zeros(5))\nown[:] += scores\nreturn Ranking(ids, own)", "self")
+    agent = open_in_memory(collection, engine="bm25", loop="none", n=5, rerank="odd")
+    first = agent.search("lawyer").ranking.scores
+    before = first.tolist()
+    agent.search("lawyer")
+    assert first.tolist() == before
+
+
+# --- other slots --------------------------------------------------------------------------------------------------
+
+
+class Does:
+    """A part with any method, which returns, or raises, what it is given."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def __call__(self, *values: Any) -> Any:
+        if isinstance(self.found, BaseException):
+            raise self.found
+        return self.found(*values) if callable(self.found) else self.found
+
+    search = score = document = refine = run = filter = apply = answer = attribute = __call__
+
+
+QUERY = Query("law", "T7")
+DOCUMENTS = (Document("d1", "one"), Document("d2", "two"))
+RANKING = Ranking(("d1", "d2"), np.array([2.0, 1.0]))
+KEPT = (Verdict("d1", True, True, True), Verdict("d2", False, False, True))
+STATE = RefineState(QUERY, QUERY, RANKING, {"gender": np.eye(2)}, (), Group("gender", "female"), frozenset())
+SEARCH: Any = Search(QUERY, (Step("query", QUERY, RANKING, (), 0.0),), None, None, 2, lambda query: RANKING, None)  # type: ignore[arg-type]
+CALLS: dict[str, Callable[[Any], object]] = {
+    "engine": lambda made: searched_by(made, QUERY, 2),
+    "scores": lambda made: scored(made, QUERY, ["d1", "d2"]),
+    "text": lambda made: shown(["d1"], made, QUERY),
+    "refiner": lambda made: refined(made, STATE),
+    "loop": lambda made: looped(made, SEARCH),
+    "filter": lambda made: filter_with(made, QUERY, DOCUMENTS),
+    "debiasing": lambda made: debias_with(made, QUERY, DOCUMENTS),
+    "generator": lambda made: answer_with(made, QUERY, DOCUMENTS),
+    "attributor": lambda made: attribute_with(made, QUERY, Answer("one [1]", (1,)), DOCUMENTS),
+    "scorer": lambda made: pair_scores(made, QUERY, ["one", "two"], ["d1", "d2"]),
+}
+RESULTS = [
+    ("engine", replace(RANKING, ids=("d1", "d2", "d3"), scores=np.ones(3)), "3 documents, where 2 were asked for"),
+    ("engine", None, "None, expected Ranking"),
+    ("scores", np.array([1.0, np.nan]), "nan of document 'd2'"),
+    ("scores", [1.0, 2.0], "a value of type list in the place of an array of 2 numbers"),
+    ("text", Document("d9", "nine"), "another document than 'd1'"),
+    ("text", None, "in the place of 1 documents"),
+    ("refiner", Refinement((Term("she", math.nan),), "x"), "a weight that is no number above 0"),
+    ("refiner", Refinement((Term("she", -1.0),), "x"), "a weight that is no number above 0"),
+    ("refiner", Refinement((Term(" "),), "x"), "a keyword without a text"),
+    ("refiner", Refinement(("she",), "x"), "a value of type str, expected Term"),  # type: ignore[arg-type]
+    ("refiner", ["she"], "a value of type list, expected Refinement"),
+    ("loop", RANKING, "a value of type Ranking, expected LoopResult"),
+    ("loop", LoopResult(RANKING.top(0), (), "", None), "no candidates"),  # type: ignore[arg-type]
+    ("loop", LoopResult(replace(RANKING, scores=np.array([1.0, 2.0])), (), "", None), "scores that rise"),  # type: ignore[arg-type]
+    ("filter", DOCUMENTS, "a value of type tuple, expected Filtered"),
+    ("filter", Filtered(DOCUMENTS, KEPT), "in the place of 1 documents"),
+    ("filter", Filtered((DOCUMENTS[1],), KEPT), "another document than 'd1'"),
+    ("filter", Filtered((DOCUMENTS[0],), KEPT[:1]), "1 verdicts, expected one for each of 2 documents"),
+    ("debiasing", Debiased("", (), (), DOCUMENTS, (1.0, math.inf)), "a score that is no finite number"),
+    ("debiasing", Debiased("", (), (), ("one",)), "a value of type str, expected Document"),  # type: ignore[arg-type]
+    ("generator", "one", "a value of type str, expected Answer"),
+    ("generator", Answer(b"one"), "a value of type bytes, expected str"),  # type: ignore[arg-type]
+    ("generator", Answer("one [3]", (3,)), "an answer that cites [3] of 2 documents"),
+    ("attributor", Attribution("x", np.array([0.5, 1.5])), "weights from 0.5 to 1.5, expected 0 to 1"),
+    ("attributor", Attribution("x", np.array([0.5])), "not one score a document"),
+    ("scorer", np.array([1.0, -np.inf]), "-inf of document 'd2'"),
+]
+
+
+@pytest.mark.parametrize(("what", "found", "said"), RESULTS)
+def test_215_whatever_the_part_is(what: str, found: object, said: str) -> None:
+    with pytest.raises(PartError, match=rf"test_parts\.Does gave for 'law' \(topic T7\) .*{re.escape(said)}"):
+        CALLS[what](Does(found))
+
+
+@pytest.mark.parametrize("what", CALLS)
+def test_216_whatever_the_part_is(what: str) -> None:
+    with pytest.raises(PartError, match=r"test_parts\.Does failed for 'law' \(topic T7\): KeyError: 'it says"):
+        CALLS[what](Does(KeyError(HOSTILE)))
+
+
+def test_216_what_a_callback_raises_ends_the_work() -> None:
+    """Also where the part goes on after it."""
+
+    class Gone(Exception):
+        pass
+
+    def left(*values: object) -> None:
+        raise Gone
+
+    def goes_on(query: object, documents: object, on_text: Callable[[str], None]) -> Answer:
+        with contextlib.suppress(Exception):
+            on_text("one")
+        return Answer("one")
+
+    with pytest.raises(Gone):
+        answer_with(Does(goes_on), QUERY, DOCUMENTS, left)
+    with pytest.raises(Gone):
+        looped(Does(lambda search: search.on_step(search.steps[0])), replace(SEARCH, on_step=left))
+
+
+class OddTarget(TargetKind):
+    kind: str = "odd"
+    made: ClassVar[Any] = None
+
+    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
+        if isinstance(self.made, Exception):
+            raise self.made
+        target: Target = self.made(make_target("uniform", dimension, collection, topic))
+        return target
+
+    def _made(self, *values: Any) -> Any: ...
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda target: None, "gave for 'T7' None, expected Target"),
+        (lambda target: replace(target, shares=np.array([0.5, np.nan])), "a score that is no finite number: nan"),
+        (lambda target: replace(target, shares=np.array([1.5, -0.5])), "shares from -0.5 that add up to 1"),
+        (lambda target: replace(target, shares=np.array([0.5, 0.4])), "add up to 0.9"),
+        (lambda target: replace(target, labels=("male", "female")), "a target of other groups than those of 'gender'"),
+        (ZeroDivisionError("x"), "failed for 'T7': ZeroDivisionError: x"),
+    ],
+)
+def test_215_and_216_a_target(collection: Collection, monkeypatch: pytest.MonkeyPatch, made: Any, said: str) -> None:
+    monkeypatch.setattr(OddTarget, "made", made if isinstance(made, Exception) else staticmethod(made))
+    with pytest.raises(PartError, match=re.escape(said)):
+        make_target(OddTarget(), "gender", collection, "T7")
+
+
+@dataclass(frozen=True)
+class OddMeasure(Measure):
+    found: Any
+    n: int = 5
+    name: ClassVar[str] = "odd"
+
+    def __call__(self, judged: JudgedRanking) -> float:
+        if isinstance(self.found, Exception):
+            raise self.found
+        value: float = self.found
+        return value
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (math.nan, "gave for 'T7' nan, expected a finite number"),
+        (None, "gave for 'T7' None, expected a finite number"),
+        ("1", "a value of type str, expected a finite number"),
+        (ZeroDivisionError("x"), "failed for 'T7': ZeroDivisionError: x"),
+    ],
+)
+def test_215_and_216_a_measure(collection: Collection, found: object, said: str) -> None:
+    judged = replace(collection, qrels={"T7": {"d1": 1}})
+    with pytest.raises(PartError, match=re.escape(said)):
+        judged_value(OddMeasure(found), judged, "T7", ["d1"])
+    assert judged_value(OddMeasure(np.float64(0.5)), judged, "T7", ["d1"]) == 0.5
+
+
+@pytest.mark.parametrize("found", [Ranking(("d1",), np.array([np.nan])), ZeroDivisionError("x")])
+def test_215_and_216_an_engine_beside_others_is_left_out_with_a_note(found: object) -> None:
+    odd: Any = Does(found)
+    good: Any = Does(RANKING)
+    engine = FusedRetriever((odd, good), ("odd", "good"))
+    assert engine.search(QUERY, 2).ids == ("d1", "d2")
+    assert re.search("test_parts.Does (gave|failed) for 'law'", engine.failures(QUERY)["odd"])
