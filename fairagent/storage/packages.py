@@ -26,6 +26,8 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "pyterrier": ("pyterrier",),
     "langchain": ("langchain-core",),
     "haystack": ("haystack-ai",),
+    "pgvector": ("psycopg",),
+    "milvus": ("pymilvus", "milvus-lite"),
     "trec": ("ir-datasets",),
     "local": ("xllamacpp", "gguf", "accelerate", "transformers"),
 }

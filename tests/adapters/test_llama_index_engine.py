@@ -18,7 +18,7 @@ from fairagent.collection.groups import JoinedGroups
 from fairagent.errors import BackendUnavailable, DataError, ModelError, SettingsError, UsageError
 from fairagent.guests.llama_index import FairRetriever, LlamaIndexRetriever, fair_agent, fair_query_engine
 from fairagent.guests.llama_index import engine as module
-from fairagent.guests.llama_index.terms import local_bm25
+from fairagent.guests.terms import local_bm25
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.types import Query, Term

@@ -52,6 +52,8 @@ COMMANDS = {
     "studio": ["serve {collection}", "mcp {collection}"],
     "dask": ["evaluate plain.yaml --dask local"],
     "trec": ["index -c track.yaml"],
+    "pgvector": ["search law {collection} --set 'engine={{kind: pgvector, table: t}}'"],
+    "milvus": ["search law {collection} --set 'engine={{kind: milvus, entities: t}}'"],
     "local": ["model serve --model small.gguf", "model convert small.gguf new"],
 }
 LIBRARY = {

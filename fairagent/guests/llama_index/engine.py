@@ -38,8 +38,8 @@ from fairagent.extend import (
     served,
 )
 from fairagent.guests.llama_index.groups import Keys, MetadataGroups, given
-from fairagent.guests.llama_index.terms import LocalTerms, local_bm25
 from fairagent.guests.results import metadata_of
+from fairagent.guests.terms import LocalTerms, local_bm25
 
 SHOWN = ("title",)
 """The metadata that a model reads with the text; the groups of a document would only sway it."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
-from fairagent.extend import BUNDLED, Check, Encoder, JoinedGroups, Part, Progress, SettingsError, Site, encoder
+from fairagent.extend import BUNDLED, Check, Encoder, Part, Progress, SettingsError, Site, encoder
 from fairagent.guests.opensearch.bulk import LoadRecord, LoadSettings, dimensions_of_documents, load
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import LOADED, Fields, ServerIndex
 from fairagent.guests.opensearch.search import OpenSearchRetriever
 from fairagent.guests.opensearch.server import Address, Credentials, Server, tls
 from fairagent.guests.opensearch.vectors import OpenSearchVectors, likeness
+from fairagent.guests.servers import expect_of_collection, with_groups
 
 
 class OpenSearchConfig(Part):
@@ -90,24 +90,11 @@ class OpenSearchConfig(Part):
 
     def with_parts_of(self, site: Site) -> Site:
         """With the groups that the index's documents carry; SettingsError for a dimension that is there already."""
-        if not self.groups:
-            return site
-        own = site.collection.groups
-        if twice := sorted(set(own.dimensions) & set(self.groups)):
-            raise SettingsError(
-                f"engine.groups: collection {site.collection.name!r} has groups of {', '.join(twice)} already; leave "
-                "them out here or there"
-            )
-        groups = JoinedGroups([own, self.group_labels(site)])
-        return replace(site, collection=replace(site.collection, groups=groups))
+        return with_groups(site, self.groups, lambda: self.group_labels(site))
 
     def build(self, site: Site) -> OpenSearchRetriever | OpenSearchVectors:
         """The engine; SettingsError in an experiment whose collection does not have the groups."""
-        if site.stateless and not set(self.groups) <= set(site.collection.groups.dimensions):
-            raise SettingsError(
-                "an experiment judges by the groups of its collection: write those of the index into a table once "
-                "(guests/opensearch/README.md), name it in the collection's settings file, and leave out engine.groups"
-            )
+        expect_of_collection(site, self.groups)
         groups = self.group_labels(site) if self.groups else None
         self.opened(site).check_version()
         words = OpenSearchRetriever(self.opened(site), groups)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.extend import DataError, FloatArray, GroupTable, UsageError, at_path, listed, shown, unknown_dimension
-from fairagent.guests.opensearch.index import WHOLE, ServerCache, ServerHit, ServerIndex, understood
+from fairagent.guests.opensearch.index import WHOLE, ServerHit, ServerIndex, understood
+from fairagent.guests.servers import ServerCache
 
 LABELS_CACHED = 500_000
 MOST_LABELS = 1_000
@@ -169,10 +170,10 @@ class ServerGroups:
 
     def _labels(self, hit: ServerHit) -> tuple[tuple[str, ...], ...]:
         values = (at_path(hit.source, self._index.source_of(field)) for field in self.fields)
-        return tuple(_labels(hit.id, one) for one in values)
+        return tuple(labels_in(hit.id, one) for one in values)
 
 
-def _labels(id: str, content: object) -> tuple[str, ...]:
+def labels_in(id: str, content: object) -> tuple[str, ...]:
     """The distinct labels of a value as a server counts them."""
     labels: dict[str, None] = {}
     for part in content if isinstance(content, list) else [content]:

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from pydantic import Field
 
 from fairagent.extend import BackendUnavailable, DataError, Section, SettingsError, at_path
 from fairagent.guests.opensearch.server import Forbidden, NotThere, Server
-
-T = TypeVar("T")
+from fairagent.guests.servers import ServerCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,34 +97,6 @@ def _id(content: Any) -> str:
     if isinstance(content, bool) or not isinstance(content, str | int) or content == "":
         raise ValueError("a document without an id")
     return str(content)
-
-
-class ServerCache(Generic[T]):
-    """The values of the keys used last, at most `most` of them. Threads may share it."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values: OrderedDict[str, T] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def keep(self, values: Mapping[str, T]) -> None:
-        """Add these, and drop the oldest beyond `most`."""
-        with self._lock:
-            for key, one in values.items():
-                self._values[key] = one
-                self._values.move_to_end(key)
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
-
-    def all(self, keys: Sequence[str], fetch: Callable[[list[str]], Mapping[str, T]], batch: int) -> dict[str, T]:
-        """The values of all keys; unknown ones are fetched, `batch` at a time."""
-        with self._lock:
-            values = {key: self._values[key] for key in keys if key in self._values}
-        unknown = [key for key in dict.fromkeys(keys) if key not in values]
-        for start in range(0, len(unknown), batch):
-            values.update(fetch(unknown[start : start + batch]))
-        self.keep(values)
-        return values
 
 
 WINDOW = 10_000

@@ -33,12 +33,12 @@ from fairagent.extend import (
 from fairagent.guests.opensearch.groups import ServerGroups
 from fairagent.guests.opensearch.index import (
     TEXTS_AT_ONCE,
-    ServerCache,
     ServerHit,
     ServerIndex,
     text_of,
     understood,
 )
+from fairagent.guests.servers import ServerCache, best_of
 
 TEXTS_CACHED = 5_000
 VECTORS_CACHED = 10_000
@@ -101,7 +101,7 @@ class OpenSearchRetriever:
                 break
             size = min(size * 2, window)
             hits = self._hits(evidence, size, query)
-        return ordered([(one.id, one.score) for one in hits if one.score > 0], n)
+        return best_of([(one.id, one.score) for one in hits if one.score > 0], n)
 
     @engine_time("server")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -295,12 +295,6 @@ class OpenSearchRetriever:
                 if first == last < len(some):
                     terms[some[first]].append(term)
         return terms
-
-
-def ordered(scores: Sequence[tuple[str, float]], n: int) -> Ranking:
-    """The best `n` of documents (id, score), ties by the bytes of their ids."""
-    best = sorted(scores, key=lambda one: (-one[1], one[0].encode("utf-8", "surrogatepass")))[:n]
-    return Ranking(tuple(id for id, _ in best), np.array([score for _, score in best], dtype=np.float64))
 
 
 def check_text(text: str) -> None:
