@@ -1,4 +1,4 @@
-"""Search and RAG that give groups of people and places their fair share of exposure.
+"""Search and RAG that give groups (of people, places, sources ...) their fair share of exposure.
 
 Start with `open_agent(collection).search(query)`. Importing the package loads nothing heavy: each public name is
 fetched from its module when it is first used.

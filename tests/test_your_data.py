@@ -45,7 +45,7 @@ def printed(folder: Path) -> str:
 
 
 def test_the_command_line(folder: Path, printed: str) -> None:
-    assert re.search(r"^ +1 +[A-Z].* (female|male) ", printed, re.MULTILINE)
+    assert re.search(r"^ +1 +([0-9]+ +)?[A-Z].* (female|male) ", printed, re.MULTILINE)
     assert (folder / "collection.yaml").read_text(encoding="utf-8") == blocks("yaml")[0]
 
 

@@ -139,7 +139,7 @@ def _program(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Rankings that are relevant and show groups of people and places their fair share."""
+    """Rankings that are relevant and show groups their fair share: of people, places, sources, or others."""
 
 
 def installed_version() -> str:

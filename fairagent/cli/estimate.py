@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from fairagent.cli.evaluate import ExperimentFile, LimitTopics, RunFolder, dollars, run_folder
-from fairagent.cli.options import AsJson, echo
+from fairagent.cli.options import AsJson, echo, terminal_width
 
 if TYPE_CHECKING:
     from fairagent.evaluate.check import CheckedExperiment, Estimate
@@ -58,13 +58,14 @@ def total_of(rows: Sequence[Estimate]) -> float | None:
 
 def print_estimate(rows: Sequence[Estimate]) -> None:
     """Print a line a system, and the sum."""
-    from fairagent.evaluate.layout import aligned
+    from fairagent.evaluate.tables import Table
 
-    table = [["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]]
+    lines = []
     for row in rows:
-        counts = (f"{count:,}" for count in (row.calls, row.input_tokens, row.output_tokens))
-        table.append([row.system, row.model or "-", str(row.topics), *counts, dollars(row.dollars)])
-    echo("\n".join(aligned(table)))
+        counts = (f"{count:,}" for count in (row.topics, row.calls, row.input_tokens, row.output_tokens))
+        lines.append([row.system, row.model or "-", *counts, dollars(row.dollars)])
+    heads = ["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]
+    echo(Table.of(heads, lines).text(terminal_width()))
     calls, cost = sum(row.calls for row in rows), dollars(total_of(rows))
     echo(f"\nAt most {calls:,} calls, {cost}: every refinement, second look of a filter and judgment of")
     echo("an answer, each with the longest text and reply allowed; most are shorter or not needed. Tokens: four")

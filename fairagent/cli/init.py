@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fairagent.cli.options import console, echo
 from fairagent.errors import UsageError
+from fairagent.types.clean import in_line
 
 if TYPE_CHECKING:
     from fairagent.collection.look import Look
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines, Parquet, or a folder of Hugging Face's.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="CSV, TSV, JSON lines, Parquet, a folder of Hugging Face's, or irds:NAME, a data set of ir-datasets."
+        ),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")] = Path(
         "collection.yaml"
     ),
@@ -34,6 +43,16 @@ def init(
         str | None,
         typer.Option("--format", metavar="FORM", help="jsonl, tsv, csv, parquet or dataset. (default: by its name)"),
     ] = None,
+    encoding: Annotated[
+        str, typer.Option("--encoding", metavar="NAME", help="The file's encoding, e.g. cp1251. (default: a guess)")
+    ] = "",
+    topics: Annotated[
+        Path | None,
+        typer.Option("--topics", metavar="FILE", help="Topics: TREC's <top>, XML, JSON lines, TSV or CSV."),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option("--qrels", metavar="FILE", help="Judgments of these topics, in TREC's form.")
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="KIND", help="What each group should get, e.g. uniform. (default: a prompt)"),
@@ -43,30 +62,43 @@ def init(
     """Look at a file with documents, and propose a collection file that says which of its columns is what.
 
     Shows what was seen, asks, and writes; a file that is there already is never overwritten. What is named by an option
-    is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed.
+    is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed. What
+    fairagent cannot read as it is gets a copy beside the collection file, and the file itself stays as it is: another
+    encoding (guessed, and said), ids that a few rows lack or share (each named), TREC's topics, a data set by its name.
     """
     from fairagent.collection.look import look_at
+    from fairagent.collection.prepared import mended, prepare
 
     _check_free(output)
-    look = look_at(file, format, id, text or (), title, group or ())
-    _print(look)
-    proposed = look.file(output, _target(look, target, not yes and _terminal()))
-    echo(f"\n{proposed}")
-    if not yes and not _agreed(output):
-        echo("Nothing was written.")
-        return
-    _write(output, proposed)
-    echo(f"Wrote {output}. What comes next:\n")
+    with TemporaryDirectory() as passing:
+        ready = prepare(file, format, encoding, topics, qrels, Path(passing), output)
+        look = look_at(ready.documents, format, id, text or (), title, group or ())
+        look = mended(ready, look)
+        if kept := next((name for name, path in ready.copies.items() if path == ready.documents), None):
+            look = replace(look, path=output.parent / kept)
+        _print(look)
+        for note in ready.notes:
+            console().print(f"note: {in_line(note)}", soft_wrap=True)
+        ready.check_free(output.parent)
+        proposed = look.file(output, _target(look, target, not yes and _terminal()), ready.more)
+        echo(f"\n{proposed}")
+        if not yes and not _agreed(output):
+            echo("Nothing was written.")
+            return
+        ready.keep(output.parent)
+        _write(output, proposed)
+    written = " and ".join(map(str, [output, *(output.parent / name for name in ready.copies)]))
+    echo(f"Wrote {written}. What comes next:\n")
     echo(f"  fairagent index -c {output} --set engine=bm25")
-    echo(f'  fairagent search "your words" -c {output}{"" if look.groups else " --set profile=engine"}')
+    words = shlex.quote(ready.example or look.words or "your words")
+    words = words if words.startswith("'") else f'"{words}"'
+    echo(f"  fairagent search {words} -c {output}{'' if look.groups else ' --set profile=engine'}")
     if look.groups and target is None:
         echo(f"\nWithout a `target:` in {output} the search shows what each choice would mean.")
 
 
 def _print(look: Look) -> None:
     from rich.table import Table
-
-    from fairagent.types.clean import in_line
 
     rows = f"{look.rows:,} rows" if look.whole else f"the first {look.rows:,} rows"
     out = console()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from textwrap import indent
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -31,10 +32,14 @@ MOST_VALUES = 5_000
 """Different values of a column that are counted."""
 LONGEST_LABEL = 60
 """Characters."""
+FEW_BAD, MOST_BAD = 20, 0.1
+"""So many cells of a column of ids may be none, or that share of its rows: then these are mended."""
 SEPARATORS = ("|", ";", ",")
 
 ID = re.compile(r"(?i)(.*[_-])?(id|docid|docno|pid|uuid|key|doi|isbn|url)")
 TEXTS = ("text", "body", "content", "contents", "abstract", "description", "passage")
+WORD = re.compile(r"[^\W\d_]+")
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 TITLES = ("title", "headline", "heading", "name", "subject")
 
 
@@ -43,7 +48,8 @@ class ColumnLook:
     """What the rows have in one column: how many have something there, and which values, each how often.
 
     `texts` is how many are text (or whole numbers), `characters` their lengths together. `values` are None where there
-    are too many different ones; `ids` where one is no id or occurs twice.
+    are too many different ones. `bad_ids` counts the cells that are no id, or one that occurs before; `ids` are None
+    where these are too many.
     """
 
     name: str
@@ -52,13 +58,15 @@ class ColumnLook:
     numbers: int = 0
     characters: int = 0
     lists: bool = False
+    example: str = ""
     values: Counter[str] | None = field(default_factory=Counter)
     ids: set[int] | None = field(default_factory=set)
+    bad_ids: int = 0
 
     def add(self, value: Any) -> None:
         """Take one cell."""
         if value is None or value == [] or (isinstance(value, str) and not value.strip()):
-            self.ids = None
+            self._add_id("")
             return
         self.filled += 1
         parts = value if isinstance(value, list) else [value]
@@ -67,6 +75,7 @@ class ColumnLook:
         labels = [str(part).lower() if isinstance(part, bool) else str(part).strip() for part in parts]
         if not isinstance(value, list) and whole:
             self.texts += 1
+            self.example = self.example or next((word for word in WORD.findall(labels[0]) if len(word) > 4), "")
             self.characters += len(labels[0])
             self.numbers += labels[0].lstrip("-").isdecimal()
         self._add_id(str(value) if whole and not isinstance(value, list) else "")
@@ -76,14 +85,25 @@ class ColumnLook:
                 self.values = None
 
     def _add_id(self, id: str) -> None:
+        if self.ids is None:
+            return
         try:
             mark = hash(checked_id(id, "document"))
         except ValueError:
-            self.ids = None
-        if self.ids is None or mark in self.ids:
-            self.ids = None
+            mark = None
+        if mark is None or mark in self.ids:
+            self.bad_ids += 1
+            if self.bad_ids > max(FEW_BAD, MOST_BAD * len(self.ids)):
+                self.ids = None
         else:
             self.ids.add(mark)
+
+    def lacking_ids(self, rows: int) -> int | None:
+        """How many of so many rows have no id of their own in this column; None: too many for a column of ids."""
+        if not self.ids:
+            return None
+        lacking = rows - len(self.ids)
+        return lacking if lacking <= MOST_BAD * rows else None
 
     @property
     def is_text(self) -> bool:
@@ -131,7 +151,8 @@ class ColumnLook:
 class Look:
     """What a file seems to hold: `rows` that were looked at (`whole`: all there are), and which column is what.
 
-    `id` is `@row` where no column has ids; `groups` are the columns, each a dimension.
+    `id` is `@row` where no column has ids; `bad_ids` is how many of the rows have none of their own in it. `groups` are
+    the columns, each a dimension. `words` is a query for which there is something to be found.
     """
 
     path: Path
@@ -143,9 +164,14 @@ class Look:
     text: tuple[str, ...]
     title: str | None
     groups: tuple[str, ...]
+    bad_ids: int = 0
+    words: str = ""
 
-    def file(self, output: Path, target: Any = None) -> str:
-        """The collection file, to be written to `output`; without a `target` its line is one to be filled in."""
+    def file(self, output: Path, target: Any = None, more: Mapping[str, Any] = NOTHING) -> str:
+        """The collection file, to be written to `output`; without a `target` its line is one to be filled in.
+
+        `more` are further keys of it: topics and judgments.
+        """
         path = os.path.relpath(self.path, output.parent)
         form = {"format": self.format} if self.format else {}
         text = self.text[0] if len(self.text) == 1 else list(self.text)
@@ -153,6 +179,7 @@ class Look:
         content: dict[str, Any] = {
             "name": re.sub(r"[^\w.-]+", "-", self.path.name.split(".")[0]).strip("-.")[:60] or "collection",
             "documents": {"path": path, **form, "id": self.id, **title, "text": text},
+            **more,
         }
         if self.groups:
             dimensions: dict[str, dict[str, str]] = {name: {} for name in self.groups}
@@ -262,10 +289,11 @@ def look_at(
     named = [name for name in (id, *text, title, *groups) if name and name != ROW]
     if missing := [name for name in named if name not in columns]:
         raise UsageError(f"{path}: no column {missing[0]!r}; there are: {listed(list(columns))}")
-    for column in columns.values():
-        if column.filled < rows:
-            column.ids = None
-    chosen = id or next((name for name, one in columns.items() if ID.fullmatch(name) and one.ids), ROW)
+    lacking = {name: one.lacking_ids(rows) for name, one in columns.items()}
+    named_so = {name: match for name in columns if (match := ID.fullmatch(name)) and lacking[name] is not None}
+    # `user_id` may well be of somebody else: where some lack, it is no column of ids.
+    likely = [name for name, match in named_so.items() if not (match[1] and lacking[name])]
+    chosen = id or min(likely, key=lambda name: lacking[name] or 0, default=ROW)
     for name in groups:
         if columns[name].values and not any(columns[name].groups()):
             there = listed([f"{value!r} ({count:,})" for value, count in columns[name].labels()[0].most_common()])
@@ -284,4 +312,6 @@ def look_at(
         plain = {one.name.lower(): one.name for one in free if one.is_text and one.name not in groups}
         title = next((plain[name] for name in TITLES if name in plain), None)
     proposed = tuple(groups) or tuple(one.name for one in free if one.name != title and one.could_be_group())
-    return Look(path, format, rows, whole, columns, chosen, texts, title, proposed)
+    bad = lacking.get(chosen) or 0
+    words = columns[title or texts[0]].example or columns[texts[0]].example
+    return Look(path, format, rows, whole, columns, chosen, texts, title, proposed, bad, words)

@@ -71,7 +71,7 @@ OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
 """The options of a measure, in which one pair of parentheses may stand."""
 
 
-OPTION_NAME = re.compile(r"\w+=")
+OPTION_NAME = re.compile(r"\b\w+=")
 CUT_OFF = re.compile(r"@(\w+)")
 
 

@@ -149,6 +149,15 @@ def one_line(text: str, style: str = "") -> Text:
     return Text(in_line(text), style, no_wrap=True, overflow="ellipsis")
 
 
+TARGETS = {
+    "estimated": "each group's share of the engine's own list",
+    "trec-estimated": "half of it from the engine's own list, half from the population",
+    "qrels": "each group's share of the relevant documents",
+    "trec": "half of it from the relevant documents, half from the population",
+}
+"""What the names of targets that do not speak for themselves mean."""
+
+
 def exposure_table(trace: Trace) -> Table:
     """The first ranking's exposure and the final one's as bars beside the target; see `compared_table`."""
     return compared_table(("before", "after"), trace.steps[0].exposures, trace.exposures, trace)
@@ -166,7 +175,8 @@ def compared_table(names: tuple[str, str], left: Sequence[Exposure], right: Sequ
     for before, after in zip(left, right, strict=True):
         _add_dimension(table, before, after)
     oracle = (" (oracle)", "bold red") if trace.oracle else ""
-    table.caption = Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle)
+    meant = "".join(f"; {name} is {TARGETS[name]}" for name in dict.fromkeys(trace.targets) if name in TARGETS)
+    table.caption = Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle, (meant, "dim"))
     table.caption_justify = "left"
     return table
 

@@ -33,7 +33,7 @@ def test_three_commands_from_a_csv_file_to_a_fair_search(call: Call, file: Path)
     assert "male 20, female 10" in first.stdout
     index, search = re.findall(r"^  fairagent (.+)$", first.stdout, re.MULTILINE)
     assert call(*index.split()).exit_code == 0
-    found = call(*search.replace('"your words"', "judge").split())
+    found = call(*re.sub('"[^"]*"', "judge", search).split())
     assert found.exit_code == 0, found.stderr
     assert "A judge, number" in found.stdout
     assert re.search(r"^exposure +before +after +target", found.stdout, re.MULTILINE)
@@ -53,7 +53,7 @@ def test_spellings_are_joined_and_shown_before_it_asks(call: Call, file: Path) -
     assert "F: female  # 4" in Path("collection.yaml").read_text(encoding="utf-8")
     index, search = re.findall(r"^  fairagent (.+)$", asked, re.MULTILINE)
     assert call(*index.split()).exit_code == 0
-    found = call(*search.replace('"your words"', "judge").split(), "--target", "uniform")
+    found = call(*re.sub('"[^"]*"', "judge", search).split(), "--target", "uniform")
     assert found.exit_code == 0, found.stderr
 
 
@@ -63,7 +63,7 @@ def test_without_groups_the_engine_searches(call: Call, file: Path) -> None:
     assert "No column looks like groups; name one with --group" in first.stdout
     index, search = re.findall(r"^  fairagent (.+)$", first.stdout, re.MULTILINE)
     assert call(*index.split()).exit_code == 0
-    found = call(*search.replace('"your words"', "judge").split())
+    found = call(*re.sub('"[^"]*"', "judge", search).split())
     assert found.exit_code == 0, found.stderr
     assert "A judge, number" in found.stdout
     assert "exposure" not in found.stdout
@@ -166,4 +166,112 @@ def test_what_is_no_target_is_refused_before_anything_is_written(call: Call, fil
     result = call("init", "mine.csv", "--yes", "--target", "fair")
     assert result.exit_code == 2
     assert "no target of kind 'fair'" in result.stderr
+    assert not Path("collection.yaml").exists()
+
+
+# --- what fairagent cannot read as it is ----------------------------------------------------------------------------
+
+
+def searched(call: Call, stdout: str, words: str = "judge") -> str:
+    """What the commands that `init` names last come to."""
+    index, search = re.findall(r"^  fairagent (.+)$", stdout, re.MULTILINE)
+    assert call(*index.split()).exit_code == 0
+    found = call(*re.sub("(\"[^\"]*\"|'[^']*')", words, search).split(), "--target", "uniform")
+    assert found.exit_code == 0, found.stderr
+    return found.stdout
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le"])
+def test_another_encoding_is_said_and_copied(call: Call, file: Path, encoding: str) -> None:
+    text = file.read_text(encoding="utf-8").replace("A judge", "Ein Richter in Köln")
+    file.write_bytes(text.encode(encoding))
+    result = call("init", "mine.csv", "--yes")
+    assert result.exit_code == 0, result.stderr
+    assert f"note: mine.csv: it is in {encoding} (" in result.stdout
+    assert Path("mine.utf8.csv").read_text(encoding="utf-8") == text
+    assert "path: mine.utf8.csv" in Path("collection.yaml").read_text(encoding="utf-8")
+    assert file.read_bytes() == text.encode(encoding)
+    assert "Köln" in searched(call, result.stdout)
+    # A copy is never overwritten either.
+    again = call("init", "mine.csv", "--yes", "-o", "other.yaml")
+    assert again.exit_code == 2
+    assert "mine.utf8.csv is there already" in again.stderr
+    assert not Path("other.yaml").exists()
+
+
+def test_ids_that_some_rows_lack_are_mended_by_name(call: Call, file: Path) -> None:
+    text = file.read_text(encoding="utf-8").replace('\n7,"', '\n,"').replace('\n9,"', '\n8,"')
+    file.write_text(text, encoding="utf-8")
+    result = call("init", "mine.csv", "--yes")
+    assert result.exit_code == 0, result.stderr
+    assert "2 of 30 rows have no id of their own in 'id'" in result.stdout
+    assert "row 8 (line 9): no id, now row-8" in result.stdout
+    assert "row 10 (line 11): 8, now 8-2" in result.stdout
+    collection = load_collection(Path("collection.yaml"))
+    assert [one.id for one in collection.source][7:11] == ["row-8", "8", "8-2", "10"]
+    assert Path("mine.mended-ids.txt").read_text(encoding="utf-8").count("\n") == 2
+    searched(call, result.stdout)
+
+
+def test_too_many_without_an_id_are_rows(call: Call, file: Path) -> None:
+    file.write_text(
+        re.sub(r"(?m)^[0-9]*5,", ",", file.read_text(encoding="utf-8").replace("\n1", "\n5")), encoding="utf-8"
+    )
+    result = call("init", "mine.csv", "--yes")
+    assert "No column has ids: documents are numbered by their rows." in result.stdout
+    assert list(Path().glob("mine.*")) == [Path("mine.csv")]
+
+
+TOPICS = "<top>\n<num> Number: 007\n<title> judge of court 3\n<desc> Description:\nx\n</top>\n"
+
+
+@pytest.mark.parametrize("zeros", ["007", "7"])
+def test_topics_of_trec_and_their_judgments(call: Call, file: Path, zeros: str) -> None:
+    Path("topics.301-350").write_text(TOPICS, encoding="utf-8")
+    Path("qrels.txt").write_text(f"{zeros} 0 3 1\n{zeros} 0 4 0\n", encoding="utf-8")
+    result = call(
+        "init", "mine.csv", "--yes", "--topics", "topics.301-350", "--qrels", "qrels.txt", "--target", "uniform"
+    )
+    assert result.exit_code == 0, result.stderr
+    collection = load_collection(Path("collection.yaml"))
+    assert {id: topic.query for id, topic in collection.topics.items()} == {zeros: "judge of court 3"}
+    assert collection.topics[zeros].extra["description"] == "x"
+    assert 'fairagent search "judge of court 3"' in result.stdout.replace("'", '"')
+    assert ("without zeros" in result.stdout) == (zeros == "7")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("topics.tsv", "7\tjudge of court 3\n8\tother\n"),
+        ("topics.tsv", "qid\tquery\n7\tjudge of court 3\n".replace("qid", "query_id")),
+        ("topics.jsonl", '{"id": 7, "title": "judge of court 3"}\n'),
+        ("topics.csv", "id,question\n7,judge of court 3\n"),
+    ],
+)
+def test_topics_in_lines(call: Call, file: Path, name: str, content: str) -> None:
+    Path(name).write_text(content, encoding="utf-8")
+    result = call("init", "mine.csv", "--yes", "--topics", name)
+    assert result.exit_code == 0, result.stderr
+    assert load_collection(Path("collection.yaml")).topics["7"].query == "judge of court 3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["topics"], 2, "topics holds topics, no documents: fairagent init DOCUMENTS --topics topics"),
+        (["mine.csv", "--topics", "nowhere"], 4, "nowhere: no such file"),
+        (["mine.csv", "--topics", "mine.csv", "--qrels", "nowhere"], 2, "--qrels nowhere: no such file"),
+        (["mine.csv", "--qrels", "topics"], 2, "--qrels needs --topics"),
+        (["mine.csv", "--encoding", "klingon"], 2, "--encoding klingon: no encoding that Python knows"),
+        (["mine.csv", "--topics", "empty.tsv"], 2, "there are no topics in it"),
+        (["irds:vaswani", "--topics", "topics"], 2, "brings its own topics"),
+    ],
+)
+def test_what_is_no_collection_is_said(call: Call, file: Path, arguments: list[str], code: int, said: str) -> None:
+    Path("topics").write_text(TOPICS, encoding="utf-8")
+    Path("empty.tsv").write_text("", encoding="utf-8")
+    result = call("init", "--yes", *arguments)
+    assert result.exit_code == code, result.stdout
+    assert said in result.stderr
     assert not Path("collection.yaml").exists()

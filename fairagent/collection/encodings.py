@@ -1,0 +1,139 @@
+"""In which encoding a text file of a stranger's is, guessed from its bytes, and the file as UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairagent.collection.records import listed
+from fairagent.errors import DataError, UsageError
+from fairagent.storage.readers import GZIP_MAGIC, Malformed, file_bytes
+
+LARGEST = 1 << 30
+"""Bytes of a file that is rewritten as UTF-8; so many of a longer one are looked at."""
+PIECE = 1 << 20
+WESTERN, REST = "cp1252", "latin-1"
+"""What a file that is no UTF-8 is taken for, and where it has bytes that Windows-1252 lacks."""
+MOST_FOREIGN = 0.2
+"""More of the letters beyond ASCII are hardly a Western European text."""
+_BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"} | {
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A file's text, the encoding that it was in, and how that is known; `mended` are lines that were in another."""
+
+    text: str
+    encoding: str
+    how: str
+    mended: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        """One sentence.
+
+        >>> print(Decoded("", "cp1252", "guessed"))
+        it is in cp1252 (guessed), not in UTF-8
+        """
+        if self.mended:
+            lines = listed(list(map(str, self.mended)), 12)
+            return f"some lines are no UTF-8 and were read as {self.encoding} ({self.how}): {lines}"
+        return f"it is in {self.encoding} ({self.how}), not in UTF-8"
+
+
+def is_utf8(path: Path) -> bool:
+    """Whether a file, gzipped or not, is UTF-8, or cannot be read at all, which whoever reads it says."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == GZIP_MAGIC
+        with gzip.open(path) if zipped else path.open("rb") as stream:
+            for _ in range(LARGEST // PIECE):
+                piece = stream.read(PIECE)
+                decoder.decode(piece, final=not piece)
+                # In UTF-16 Western text is ASCII and bytes of zero, and so is valid UTF-8.
+                if not piece or _zeros(piece):
+                    return not piece
+    except UnicodeDecodeError:
+        return False
+    except (OSError, EOFError, zlib.error, ValueError):
+        pass
+    return True
+
+
+def decoded(path: Path, encoding: str = "") -> Decoded:
+    """The text of a file in the `encoding` that is named, or else guessed.
+
+    A byte order mark, or zeros in every other byte, tell UTF-16. A file of which most lines are UTF-8 is UTF-8, the
+    other lines Windows-1252; any other file is Windows-1252, or Latin-1 where it has bytes which that lacks. Raises
+    UsageError for an encoding that is unknown or cannot be guessed, DataError with the line where the named one does
+    not fit, or the file is larger than `LARGEST`.
+    """
+    try:
+        content = file_bytes(path, LARGEST, unzipped=True)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except Malformed as error:
+        raise DataError(f"{path}: {error}; convert it to UTF-8, e.g. with iconv") from None
+    if encoding:
+        return Decoded(_read(path, content, encoding), encoding, "as you say")
+    for mark, name in _BOMS.items():
+        if content.startswith(mark):
+            return Decoded(_read(path, content, name), name, "by its byte order mark")
+    if name := _zeros(content):
+        return Decoded(_read(path, content, name), name, "by its zeros")
+    return _bytes_of_a_letter(path, content)
+
+
+def _zeros(content: bytes) -> str:
+    """The form of UTF-16 that a text without a byte order mark seems to be in; "" for none."""
+    start = content[:4096]
+    halves = {"utf-16-le": start[1::2], "utf-16-be": start[::2]}
+    return next((name for name, half in halves.items() if half.count(0) > len(half) / 2), "")
+
+
+def _bytes_of_a_letter(path: Path, content: bytes) -> Decoded:
+    lines, bad, good = content.split(b"\n"), [], 0
+    for number, line in enumerate(lines, start=1):
+        if not line.isascii():
+            try:
+                line.decode("utf-8")
+                good += 1
+            except UnicodeDecodeError:
+                bad.append(number)
+    if len(bad) <= good:
+        for number in bad:
+            lines[number - 1] = _western(lines[number - 1])[0].encode()
+        text = b"\n".join(lines).decode("utf-8-sig")
+        return Decoded(text, WESTERN, "guessed", tuple(bad))
+    letters = len(re.findall(rb"[A-Za-z\x80-\xff]", content))
+    if sum(byte >= 0x80 for byte in content) > MOST_FOREIGN * letters:
+        raise UsageError(
+            f"{path}: not UTF-8, and its encoding cannot be guessed: it has many letters beyond ASCII; name it with "
+            "--encoding, e.g. cp1251, koi8-r, shift_jis, gb18030"
+        )
+    text, name = _western(content)
+    return Decoded(text, name, "guessed")
+
+
+def _western(content: bytes) -> tuple[str, str]:
+    try:
+        return content.decode(WESTERN), WESTERN
+    except UnicodeDecodeError:
+        return content.decode(REST), REST
+
+
+def _read(path: Path, content: bytes, encoding: str) -> str:
+    try:
+        return content.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise DataError(f"{path}:{line}: not {encoding} (byte 0x{content[error.start]:02x}); name another") from None
+    except (LookupError, ValueError):
+        raise UsageError(f"--encoding {encoding}: no encoding that Python knows; e.g. utf-8, utf-16, cp1252") from None

@@ -1,0 +1,220 @@
+"""What `init` makes of files that fairagent cannot read as they are: encodings, ids, topics."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from fairagent.collection.encodings import decoded, is_utf8
+from fairagent.collection.named_datasets import write_dataset
+from fairagent.collection.repair import mend_ids
+from fairagent.collection.topic_texts import are_topics, read_topics
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+
+WORDS = "id,text,group\n1,Der Zug fährt über die Brücke,süd\n2,“Ça va” – 5 €,nord\n"
+FORMS = """
+<top>
+<num> Number: 301
+<title> International Organized Crime
+
+<desc> Description:
+Identify organizations that participate in
+international criminal activity.
+
+<narr> Narrative:
+A relevant document must say so.
+</top>
+
+<top>
+<head> Tipster Topic Description
+<num> Number:  051
+<dom> Domain:  International Economics
+<title> Topic:  Airbus &amp; Subsidies
+<desc> Description:
+Document will discuss.
+</top>
+<top><num>9</num><title></title><desc>A description alone</desc></top>
+"""
+XML = """<?xml version="1.0"?>
+<topics task="x"><topic number="1"><query>virus origin</query><question>Where from?</question></topic>
+<topic number="2" type="faceted"><query>q two</query><subtopic number="1">not this</subtopic></topic></topics>"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "found", "how"),
+    [
+        ("utf-16", "utf-16", "by its byte order mark"),
+        ("utf-16-le", "utf-16-le", "by its zeros"),
+        ("utf-16-be", "utf-16-be", "by its zeros"),
+        ("utf-32", "utf-32", "by its byte order mark"),
+        ("cp1252", "cp1252", "guessed"),
+    ],
+)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_encodings_are_guessed(tmp_path: Path, encoding: str, found: str, how: str, zipped: bool) -> None:
+    path, content = tmp_path / "words.csv", WORDS.encode(encoding)
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    assert not is_utf8(path)
+    read = decoded(path)
+    assert (read.text, read.encoding, read.how, read.mended) == (WORDS, found, how, ())
+    assert str(read) == f"it is in {found} ({how}), not in UTF-8"
+
+
+@pytest.mark.parametrize("content", [WORDS.encode(), WORDS.encode("utf-8-sig"), b"", b"a\0b,c\n", gzip.compress(b"x")])
+def test_what_is_utf8_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "words.csv"
+    path.write_bytes(content)
+    assert is_utf8(path)
+    assert is_utf8(tmp_path / "nowhere.csv")
+
+
+def test_a_few_lines_of_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "words.csv"
+    lines = [line.encode() for line in WORDS.splitlines(keepends=True)] * 3
+    lines[4] = lines[4].decode().encode("cp1252")
+    path.write_bytes(b"".join(lines))
+    read = decoded(path)
+    assert read.text == WORDS * 3
+    assert str(read) == "some lines are no UTF-8 and were read as cp1252 (guessed): 5"
+
+
+def test_bytes_that_windows_lacks_are_latin_1(tmp_path: Path) -> None:
+    path = tmp_path / "words.csv"
+    path.write_bytes("a long enough text with an é and more\n".encode("latin-1") + b"\x81 some more text\n")
+    assert decoded(path).encoding == "latin-1"
+
+
+def test_other_alphabets_are_not_guessed_but_may_be_named(tmp_path: Path) -> None:
+    path, text = tmp_path / "words.csv", "id,text\n1,Поезд идёт через мост\n"
+    path.write_bytes(text.encode("cp1251"))
+    with pytest.raises(UsageError, match=r"cannot be guessed.*--encoding, e\.g\. cp1251"):
+        decoded(path)
+    assert decoded(path, "cp1251").text == text
+    with pytest.raises(DataError, match=r"words.csv:2: not ascii \(byte 0x"):
+        decoded(path, "ascii")
+    for unknown in ("klingon", "base64", "\0"):
+        with pytest.raises(UsageError, match="no encoding that Python knows"):
+            decoded(path, unknown)
+
+
+def test_ids_are_mended_by_name(tmp_path: Path) -> None:
+    """The first with an id keeps it; no new name is that of a later record."""
+    rows = ["a", "", "a", "a-2", "b c", None, "x" * 300, 7, True, "row-2", "b_c"]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps({"id": id, "n": n}) + "\n" for n, id in enumerate(rows)), encoding="utf-8")
+    made = mend_ids(path, None, "id", tmp_path / "mended.jsonl")
+    written = [json.loads(line) for line in (tmp_path / "mended.jsonl").read_text(encoding="utf-8").splitlines()]
+    ids = [row["id"] for row in written]
+    long = "x" * 215
+    assert ids == ["a", "row-2-2", "a-3", "a-2", "b_c-2", "row-6", long, "7", "row-9", "row-2", "b_c"]
+    assert [row["n"] for row in written] == list(range(11))
+    assert [str(one) for one in made][:3] == [
+        "row 2 (line 2): no id, now row-2-2",
+        "row 3 (line 3): a, now a-3",
+        "row 5 (line 5): b c, now b_c-2",
+    ]
+    assert len(made) == 6
+
+
+def test_topics_in_several_forms() -> None:
+    assert all(map(are_topics, (FORMS, XML)))
+    first, second, third = read_topics(Path("topics"), FORMS)
+    assert first == {
+        "id": "301",
+        "query": "International Organized Crime",
+        "description": "Identify organizations that participate in international criminal activity.",
+        "narrative": "A relevant document must say so.",
+    }
+    assert (second["id"], second["query"]) == ("051", "Airbus & Subsidies")
+    assert (third["id"], third["query"]) == ("9", "A description alone")
+    assert read_topics(Path("topics"), XML) == [
+        {"id": "1", "query": "virus origin", "description": "Where from?"},
+        {"id": "2", "query": "q two"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<top><title>x</title></top>", "a topic without a number: 'x'"),
+        ("<top><num>1</num></top>", "topic '1' has neither a title nor a description"),
+        (FORMS + "<top><num>301</num><title>again</title></top>", "topic '301' occurs twice"),
+        ("nothing", "there is no <top> or <topic> in it"),
+        ("<top>" * 10_000, "there is no <top> or <topic> in it"),
+        ("<" * 10_000, "there is no <top> or <topic> in it"),
+    ],
+)
+def test_topics_that_are_none(text: str, said: str) -> None:
+    with pytest.raises(DataError) as refused:
+        read_topics(Path("topics"), text)
+    assert said in str(refused.value)
+
+
+@dataclass
+class Local:
+    """A file that is there already, as ir-datasets takes those that it fetches."""
+
+    file: Path
+
+    def path(self, force: bool = True) -> Path:
+        return self.file
+
+    @contextmanager
+    def stream(self) -> Iterator[IO[bytes]]:
+        if not self.file.is_file():
+            raise ConnectionError("the network is unreachable")
+        with self.file.open("rb") as stream:
+            yield stream
+
+
+def registered(ir_datasets: Any, name: str, folder: Path, documents: str) -> None:
+    """A data set of that name, made of ir-datasets' own classes over local files."""
+    (folder / "queries").write_text("q1\tlocal courts\n", encoding="utf-8")
+    (folder / "qrels").write_text("q1 0 d2 1\n", encoding="utf-8")
+    formats = ir_datasets.formats
+    parts = [
+        formats.TsvDocs(Local(folder / documents)),
+        formats.TsvQueries(Local(folder / "queries")),
+        formats.TrecQrels(Local(folder / "qrels"), {1: "relevant"}),
+    ]
+    ir_datasets.registry.register(name, ir_datasets.Dataset(*parts))
+
+
+def test_a_name_of_ir_datasets(tmp_path: Path) -> None:
+    ir_datasets: Any = pytest.importorskip("ir_datasets", reason="the package ir-datasets is not installed")
+    (tmp_path / "docs").write_text("d1\tA judge.\nd2\tA court.\n", encoding="utf-8")
+    registered(ir_datasets, "local", tmp_path, "docs")
+    files = write_dataset("local", tmp_path)
+    assert [json.loads(line) for line in files.documents.read_text(encoding="utf-8").splitlines()] == [
+        {"id": "d1", "text": "A judge."},
+        {"id": "d2", "text": "A court."},
+    ]
+    assert files.topics is not None
+    assert json.loads(files.topics.read_text(encoding="utf-8")) == {
+        "id": "q1",
+        "text": "local courts",
+        "query": "local courts",
+    }
+    assert files.qrels is not None
+    assert files.qrels.read_text(encoding="utf-8") == "q1 0 d2 1\n"
+    with pytest.raises(UsageError, match="knows no data set of that name"):
+        write_dataset("no/such", tmp_path)
+    registered(ir_datasets, "away", tmp_path, "nowhere")
+    with pytest.raises(
+        BackendUnavailable, match=r"could not fetch it .* without a network only those work whose files"
+    ):
+        write_dataset("away", tmp_path)
+
+
+def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)
+    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[trec\]'"):
+        write_dataset("vaswani", tmp_path)
