@@ -34,5 +34,5 @@ def mcp(
         try:
             Lanes(1).submit(mcp_server(desk, Lanes()).run).result()
         except* BrokenPipeError:
-            # The other agent does not read any more: it has left.
+            # The other agent read no more, and has left.
             pass

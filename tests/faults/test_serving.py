@@ -281,12 +281,14 @@ def test_200_a_call_that_is_cancelled_ends_and_so_does_all_when_the_client_leave
 
 
 @pytest.mark.slow
-def test_200_a_client_that_reads_no_more_has_left(folder: Path, silent: SilentServer) -> None:
+def test_200_a_client_that_reads_no_more_and_then_leaves(folder: Path, silent: SilentServer) -> None:
     with started(folder, silent, "mcp", stdin=subprocess.PIPE) as process:
         talk = Talk(process)
         assert process.stdout
+        assert process.stdin
         process.stdout.close()
         talk.ask(1, "tools/list")
+        process.stdin.close()
         assert process.wait(LONG) == 0
         assert process.stderr
         assert process.stderr.read() == ""
