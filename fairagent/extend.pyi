@@ -35,10 +35,17 @@ from fairagent.collection import Groups as Groups
 from fairagent.collection import TopicGroups as TopicGroups
 from fairagent.collection import load_collection as load_collection
 from fairagent.collection import make_target as make_target
+from fairagent.collection.bounds import Bounds as Bounds
+from fairagent.collection.bounds import bounded as bounded
 from fairagent.collection.exposure import ExposureMeter as ExposureMeter
 from fairagent.collection.exposure import dimensions_of as dimensions_of
 from fairagent.collection.exposure import total_gap as total_gap
 from fairagent.collection.groups import JoinedGroups as JoinedGroups
+from fairagent.collection.known import KnownIds as KnownIds
+from fairagent.collection.known import compare_ids as compare_ids
+from fairagent.collection.known import known_documents as known_documents
+from fairagent.collection.known import notes_of_groups as notes_of_groups
+from fairagent.collection.known import warn_once as warn_once
 from fairagent.collection.leakage import refuse_overlap as refuse_overlap
 from fairagent.collection.leakage import text_key as text_key
 from fairagent.collection.records import Faults as Faults
@@ -272,6 +279,7 @@ from fairagent.retrieve.forecast import FIRST as FIRST
 from fairagent.retrieve.graph import engine_encoders as engine_encoders
 from fairagent.retrieve.graph import graph_of as graph_of
 from fairagent.retrieve.graph import prepare_graphs as prepare_graphs
+from fairagent.retrieve.known import indexed_documents as indexed_documents
 from fairagent.retrieve.manifest import Indexable as Indexable
 from fairagent.retrieve.manifest import MANIFEST as MANIFEST
 from fairagent.retrieve.passages import PassageRetriever as PassageRetriever

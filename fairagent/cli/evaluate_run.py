@@ -130,6 +130,11 @@ def evaluate_run(
         if not any(evaluation.rows for evaluation in evaluations.values()):
             reasons = "; ".join(f"topic {topic}: {why}" for topic, why in first.left_out.items())
             raise DataError(f"run {rankings.name!r}: none of its topics has a target ({reasons})")
+        if sum(row.unknown for row in next(iter(evaluations.values())).rows) == rankings.pages.size:
+            some = ", ".join(map(str, rankings.pages[:5].tolist()))
+            raise DataError(
+                f"run {rankings.name!r}: none of its {rankings.pages.size:,} pages has metadata: {some} ..."
+            )
         about = {"run": rankings.name, "track": str(first).split(", ")[0], "task": task}
         records.append({**about, "evaluations": [_record(name, one, of_task) for name, one in evaluations.items()]})
         title = f"{rankings.name}: TREC Fair {year}, Task {task}, {split or 'eval'}"

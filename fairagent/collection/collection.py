@@ -14,6 +14,7 @@ from fairagent.types import Document, Topic
 from fairagent.types.common import Summarized, counted
 
 if TYPE_CHECKING:
+    from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
 
@@ -74,6 +75,7 @@ class Collection(Summarized):
         population: Mapping[str, Mapping[str, float]] | None = None,
         name: str = "records",
         labels: Labeling | None = None,
+        bounds: Bounds | None = None,
     ) -> Collection:
         """A collection in memory of rows, or of a file of them.
 
@@ -86,14 +88,15 @@ class Collection(Summarized):
         a search says nothing else. `labels` cleans them: "join" joins the spellings of each label (F, Female; N/A for
         none), as `fairagent init` does; or it maps dimensions to "join" or to value -> label, or a list of labels, an
         empty one for none. What to know of the groups (more than a dozen, less than 1 % of the documents, spellings
-        that look alike) is in `notes`, and logged as a warning.
+        that look alike) is in `notes`, and logged as a warning. `bounds` (fairagent.collection.bounds) end what has no
+        end: a million rows or 10 minutes of a generator, 2^30 characters of text, unless they say otherwise.
 
         All errors of all rows are raised together as a DataError that names the row, from 1 (of a file the line).
         UsageError for what holds no rows.
         """
         from fairagent.collection.load import collection_of
 
-        return collection_of(records, text, id, groups, title, separator, population or {}, name, labels)
+        return collection_of(records, text, id, groups, title, separator, population or {}, name, labels, bounds)
 
     def documents(self) -> Iterator[Document]:
         """Read what is indexed, in order: the documents, or with `chunks` their passages.

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairagent.collection.bounds import STORED
 from fairagent.collection.config import DocumentsFile
-from fairagent.collection.forms import STORED, count_records, files_of, records
+from fairagent.collection.forms import count_records, files_of, records
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, read_text, shown, template_fields
 from fairagent.errors import DataError, UsageError
 from fairagent.storage.digests import file_digest

@@ -1,35 +1,29 @@
 """Records in whichever form a file has: lines of text, columns (Parquet), or a folder of Hugging Face's `datasets`.
 
-Columns are read a thousand rows at a time; the number of a record is that of its row there, from 1.
+The number of a record of columns is that of its row there, from 1.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
-import numpy as np
-
+from fairagent.collection.bounds import Bounds, bounded, plain_record, said
+from fairagent.collection.columns import BATCH, check_dataset, dataset_rows, parquet_rows, table_rows
 from fairagent.collection.config import RecordsFile
 from fairagent.collection.records import Faults, Record, csv_records, json_records, lines, shown, tsv_records
-from fairagent.errors import UsageError
+from fairagent.errors import DataError, FairAgentError, UsageError
 from fairagent.storage.packages import expect_installed
-from fairagent.storage.readers import Malformed, file_text, parse_json
+from fairagent.storage.readers import MOST_COLUMNS, Malformed, file_text, parse_json, too_many_columns
 
 ROW = "@row"
 """The `id` of records that have none of their own: the number of their row."""
-STORED = (str, int, float, bool, type(None), list, dict)
-"""Values of cells that an index keeps beside a document; others, such as the bytes of a picture, are left out."""
-
-BATCH = 1_000
-"""Rows of columns that are read at once."""
 DATASET, SPLITS, ABOUT = "state.json", "dataset_dict.json", "dataset_info.json"
 """Files of a folder that `save_to_disk` wrote: of a dataset, of several splits, and of what its columns are."""
+READING_FAILS = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, MemoryError)
+"""What the readers of columns raise, beside their own errors, where a file is damaged or takes more than there is."""
 LARGEST_STATE = 1 << 24
 """Bytes."""
 
@@ -77,68 +71,71 @@ def _column_records(path: Path, form: str, faults: Faults) -> Iterator[tuple[int
 
     number = 0
     try:
-        for number, record in enumerate((_dataset if form == "dataset" else _parquet)(path), start=1):
+        for number, record in enumerate((_dataset if form == "dataset" else parquet_rows)(path), start=1):
             yield number, record
     except FileNotFoundError:
         faults.add(path, None, "no such file")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, pyarrow.ArrowException) as error:
+    except Malformed as error:
+        faults.add(path, number + 1, f"{error}; from here on nothing is read")
+    except (*READING_FAILS, pyarrow.ArrowException) as error:
         what = "a Parquet file" if form == "parquet" else "a dataset of Hugging Face"
         faults.add(path, number + 1, f"cannot be read as {what} from here on ({shown(str(error), 120)})")
-
-
-def _parquet(path: Path) -> Iterator[Record]:
-    from pyarrow.parquet import ParquetFile
-
-    with ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=BATCH):
-            yield from map(plain_record, _checked(batch).to_pylist())
-
-
-def _checked(table: Any) -> Any:
-    """The table of Arrow; ArrowInvalid where its offsets lead elsewhere, which nobody looks at who reads it."""
-    table.validate(full=True)
-    return table
 
 
 def _dataset(path: Path) -> Iterator[Record]:
     from datasets import load_from_disk
 
+    check_dataset(file for file in files_of(path) if file.suffix == ".arrow" and file.is_file())
     return dataset_rows(load_from_disk(str(path)))
 
 
-def dataset_rows(dataset: Any) -> Iterator[Record]:
-    """The rows of a `datasets.Dataset`; classes have their names, pictures and sounds are not decoded."""
-    classes = {name: feature.names for name, feature in (dataset.features or {}).items() if hasattr(feature, "int2str")}
-    for table in dataset.with_format("arrow").iter(batch_size=BATCH):
-        for row in _checked(table).to_pylist():
-            for name, names in classes.items():
-                # What has no class is None or -1.
-                row[name] = names[row[name]] if row[name] in range(len(names)) else None
-            yield plain_record(row)
-
-
-def rows_of(source: Any) -> Iterator[Record]:
-    """The rows of whatever holds some: a table of pandas, polars, pyarrow or `datasets`, or an iterable.
+def rows_of(source: Any, bounds: Bounds) -> Iterator[tuple[int, Record]]:
+    """The numbered rows of a table of pandas, polars, pyarrow or `datasets`, or of an iterable.
 
     The tables' own methods are called, so none of these packages is imported. Rows of an iterable are mappings,
-    named tuples or dataclasses. Raises UsageError, with the number of the row, for anything else.
+    named tuples or dataclasses. Raises UsageError, with the number of the row, for anything else; DataError, with row
+    and column, for what is beyond the bounds, and for objects that raise when they are looked at.
     """
-    if hasattr(source, "to_pylist"):
-        rows: Iterable[Any] = source.to_pylist()
-    elif hasattr(source, "iter_rows"):
-        rows = source.iter_rows(named=True)
-    elif hasattr(source, "convert_dtypes"):
-        # Whole numbers beside empty cells are no fractions, and an empty cell is None.
-        frame = source.convert_dtypes().astype(object)
-        rows = frame.where(frame.notna(), None).to_dict("records")
-    elif hasattr(source, "with_format") and hasattr(source, "features"):
-        rows = dataset_rows(source)
-    elif isinstance(source, Iterable):
-        rows = source
-    else:
-        name = type(source).__name__
-        raise UsageError(f"a {name} holds no rows; expected a table of pandas, polars or pyarrow, a list of dicts ...")
-    return (plain_record(_mapping(row, number)) for number, row in enumerate(rows, start=1))
+    for number, row in bounded(_table_rows(source), "row", bounds, source):
+        try:
+            record = plain_record(_mapping(row, number))
+        except FairAgentError:
+            raise
+        except Malformed as error:
+            raise DataError(f"row {number}: {error}") from None
+        except Exception as error:
+            raise DataError(f"row {number} cannot be read: {said(error)}") from None
+        yield number, record
+
+
+def _table_rows(source: Any) -> Iterable[Any]:
+    """The rows of a table of any kind, or the iterable itself; each kind is known by a method."""
+    try:
+        if hasattr(source, "to_pylist"):
+            return table_rows(source)
+        if hasattr(source, "iter_rows"):
+            return source.iter_rows(named=True)  # type: ignore[no-any-return]
+        if hasattr(source, "convert_dtypes"):
+            return _frame_rows(source)
+        if hasattr(source, "with_format") and hasattr(source, "features"):
+            return dataset_rows(source)
+        if isinstance(source, Iterable):
+            return source
+    except Exception as error:
+        raise DataError(f"a {type(source).__name__} cannot be read: {said(error)}") from None
+    name = type(source).__name__
+    raise UsageError(f"a {name} holds no rows; expected a table of pandas, polars or pyarrow, a list of dicts ...")
+
+
+def _frame_rows(source: Any) -> Iterator[Mapping[Any, Any]]:
+    """The rows of a DataFrame of pandas, whose categories are written out a batch at a time."""
+    if len(source.columns) > MOST_COLUMNS:
+        raise Malformed(too_many_columns(len(source.columns)))
+    # Whole numbers beside empty cells are no fractions, and an empty cell is None.
+    frame = source.convert_dtypes()
+    for start in range(0, len(frame), BATCH):
+        part = frame.iloc[start : start + BATCH].astype(object)
+        yield from part.where(part.notna(), None).to_dict("records")
 
 
 def _mapping(row: Any, number: int) -> Mapping[str, Any]:
@@ -150,42 +147,6 @@ def _mapping(row: Any, number: int) -> Mapping[str, Any]:
         return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
     name = type(row).__name__
     raise UsageError(f"row {number} is a {name} ({shown(row)}); expected a dict, a named tuple or a dataclass")
-
-
-def plain_record(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The record with its cells as JSON has them; see `plain`."""
-    return {str(name): plain(value) for name, value in row.items()}
-
-
-def plain(value: Any) -> Any:
-    """A cell as JSON has it: dates, decimals and UUIDs as text, what is no finite number as None.
-
-    Anything else, such as bytes, stays what it is, and within lists and mappings becomes None.
-
-    >>> from datetime import date
-    >>> plain([date(2024, 5, 1), np.int64(3), float("nan"), ("a", b"b")])
-    ['2024-05-01', 3, None, ['a', None]]
-    """
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(name): _inside(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_inside(one) for one in value]
-    if isinstance(value, set | frozenset):
-        return sorted((_inside(one) for one in value), key=str)
-    if isinstance(value, Decimal | UUID):
-        return str(value)
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def _inside(value: Any) -> Any:
-    value = plain(value)
-    return value if isinstance(value, STORED) else None
 
 
 def count_records(path: Path, fields: RecordsFile) -> int:

@@ -143,7 +143,7 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
 
 def labels_of(value: object, column: DimensionColumn) -> Labels:
     """The labels in one cell; ValueError where it holds no text, whole number, list or mapping."""
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value):
         return None
     if isinstance(value, Mapping):
         return _mapped_weights(value, column) if column.map else value

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from fairagent.collection.bounds import Bounds, weight
 from fairagent.collection.collection import Collection
 from fairagent.collection.config import CollectionFile, DimensionColumn, DocumentsFile, GroupsFile, check_splitter
 from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of, drawn
@@ -226,6 +227,7 @@ def collection_of(
     population: Mapping[str, Mapping[str, float]],
     name: str,
     labels: Labeling | None = None,
+    bounds: Bounds | None = None,
 ) -> Collection:
     """See `Collection.from_records`."""
     names = [groups] if isinstance(groups, str) else groups
@@ -238,7 +240,8 @@ def collection_of(
         for dimension, column in (names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))).items()
     }
     faults, place = Faults(), Path(source) if isinstance(source, str | Path) else Path(name)
-    rows, id = _rows(source, place, id, faults)
+    bounds = bounds or Bounds()
+    rows, id = _rows(source, place, id, faults, bounds)
     fields = validate(DocumentsFile, {"path": str(place), "id": id, "text": text, "title": title}, "from_records")
     shares = checked_population(population, place, faults)
     doubts: list[str] = []
@@ -249,7 +252,7 @@ def collection_of(
             dimensions, labels, lambda name: (row.get(columns[name]) for _, row in listed_rows), shares
         )
     read_id, reader = field_reader(id), LabelReader(dimensions)
-    buffer, documents, numbers, titled = reader.buffer(), [], dict[str, int](), title is None
+    buffer, documents, numbers, titled, characters = reader.buffer(), [], dict[str, int](), title is None, 0
     for number, record in rows:
         titled = titled or title in record
         try:
@@ -262,6 +265,11 @@ def collection_of(
             message = f"the document id {shown(document.id)} is that of {numbers[document.id]} already"
             faults.add(place, number, message)
         documents.append(document)
+        characters += len(document.text) + len(document.title) + weight(document.extra)
+        if characters > bounds.text:
+            message = f"up to here the rows have more than {bounds.text:,} characters (bound `text`)"
+            faults.add(place, number, f"{message}; index a file of them (`fairagent index`), or give other `bounds`")
+            break
     if not documents and not faults:
         faults.add(place, None, "there are no rows")
     elif not titled:
@@ -284,14 +292,16 @@ def collection_of(
     return Collection(name, {}, {}, table, shares, (*notes, *warnings), source, target=own)
 
 
-def _rows(source: Any, place: Path, id: str | None, faults: Faults) -> tuple[Iterator[tuple[int, Record]], str]:
+def _rows(
+    source: Any, place: Path, id: str | None, faults: Faults, bounds: Bounds
+) -> tuple[Iterator[tuple[int, Record]], str]:
     """The numbered rows of a file or a table, and the field of their ids: by default `id`, or else their number."""
     if isinstance(source, str | Path):
         fields = DocumentsFile(path=(str(place),))
         first = next(records(place, fields, Faults()), None) if id is None else None
         rows = records(place, fields, faults)
     else:
-        rows = enumerate(rows_of(source), start=1)
+        rows = rows_of(source, bounds)
         first = next(rows, None)
         rows = chain([first] if first else [], rows)
     if id is None:

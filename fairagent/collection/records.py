@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.errors import DataError, Fault
-from fairagent.storage.readers import GZIP_MAGIC, Malformed, parse_json
+from fairagent.storage.readers import GZIP_MAGIC, MOST_COLUMNS, Malformed, Unpacked, parse_json, too_many_columns
 from fairagent.types.common import counted
 
 MOST_FAULTS = 1000
@@ -60,7 +60,11 @@ def shown(value: object, most: int = 60) -> str:
     >>> shown("T1 0 D1 1", most=7)
     "'T1 0 D ..."
     """
-    text = repr(value)
+    try:
+        # Of a long text no more is looked at than may be shown; of anything else `repr` is somebody's code.
+        text = repr(value[: 4 * most + 4] if isinstance(value, str | bytes) else value)
+    except Exception as error:
+        text = f"a {type(value).__name__} whose repr raises {type(error).__name__}"
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
@@ -81,10 +85,13 @@ def lines(path: Path, faults: Faults, blank: bool = False) -> Iterator[tuple[int
         with path.open("rb") as file:
             zipped = file.peek(2)[:2] == GZIP_MAGIC
             stream = io.BufferedReader(gzip.GzipFile(fileobj=file)) if zipped else file
+            unpacked = Unpacked(path.stat().st_size)
             for number, raw in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), start=1):
                 if len(raw) == LONGEST_LINE:
                     faults.add(path, number, f"longer than {LONGEST_LINE:,} bytes; from here on nothing is read")
                     return
+                if zipped:
+                    unpacked.add(len(raw))
                 try:
                     text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:
@@ -95,6 +102,8 @@ def lines(path: Path, faults: Faults, blank: bool = False) -> Iterator[tuple[int
                     yield number, text
     except FileNotFoundError:
         faults.add(path, None, "no such file")
+    except Malformed as error:
+        faults.add(path, number, f"{error}; from here on nothing is read")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         faults.add(path, number + 1, f"the gzip data break off or are damaged here ({error}); fetch it again")
     except OSError as error:
@@ -123,6 +132,8 @@ def json_records(path: Path, faults: Faults) -> Iterator[tuple[int, Record]]:
             )
         elif "\\ud" in line.lower() and re.search("[\ud800-\udfff]", json.dumps(record, ensure_ascii=False)):
             faults.add(path, number, "holds half of a surrogate pair (\\ud...), which is no Unicode text")
+        elif len(record) > MOST_COLUMNS:
+            faults.add(path, number, too_many_columns(len(record)))
         else:
             yield number, record
 
@@ -143,6 +154,9 @@ def _named_cells(
     names = list(columns)
     for number, cells in rows:
         if not names:
+            if len(cells) > MOST_COLUMNS:
+                faults.add(path, number, too_many_columns(len(cells)))
+                return
             names = [cell.strip() for cell in cells]
             if len(set(names)) < len(names):
                 faults.add(path, number, f"a column name occurs twice: {listed(names)}")
@@ -167,17 +181,24 @@ def csv_records(path: Path, faults: Faults, columns: Sequence[str] = ()) -> Iter
 def _csv_rows(path: Path, faults: Faults) -> Iterator[tuple[int, list[str]]]:
     # The limit is the process's own; as it is, a text of more than 128 kB is an error.
     csv.field_size_limit(LONGEST_LINE)
-    read = list[int]()
+    read, size = list[int](), 0
 
     def texts() -> Iterator[str]:
+        nonlocal size
         for number, text in lines(path, faults, blank=True):
             read.append(number)
+            size += len(text)
+            if size > LONGEST_LINE:
+                message = f"a row of more than {LONGEST_LINE:,} characters (bound on a row)"
+                faults.add(path, read[0], f"{message}; from here on nothing is read")
+                return
             yield f"{text}\n"
 
     head = next((text for _, text in lines(path, Faults())), "")
     reader = csv.reader(texts(), delimiter=max(",;\t", key=head.count), strict=True)
     while True:
         read.clear()
+        size = 0
         try:
             if cells := next(reader):
                 yield read[0], cells
@@ -229,6 +250,8 @@ def read_text(record: Record, name: str) -> str:
 
 def checked_id(id: str, what: str) -> str:
     """`id` itself; ValueError where no TREC file could hold it: empty, with white space, or too long."""
+    if not isinstance(id, str):
+        raise ValueError(f"the {what} id {shown(id)} is no text")
     if not id:
         raise ValueError(f"the {what} id is empty")
     if _NOT_IN_IDS.search(id):

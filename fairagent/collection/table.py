@@ -22,6 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.collection.bounds import Bounds, bounded, said
 from fairagent.collection.records import Faults, checked_id
 from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn, Labels, TableBuffer, keys
 from fairagent.errors import DataError, FairAgentError, UsageError
@@ -42,6 +43,8 @@ BATCH = 3_000
 """So many ids are looked up at once: their rows fit into the processor's cache."""
 LATEST = 8
 """So many tables of one place are retained: several collections may share an index."""
+OF_TABLES = Bounds(rows=100_000_000, seconds=6 * 3600.0)
+"""Of the rows of a table: many of them are its purpose."""
 WAIT = 600.0
 """Seconds that a process waits for another one that reads the same groups."""
 
@@ -91,6 +94,7 @@ class GroupTable:
         dimensions: Iterable[str] | Mapping[str, Sequence[str] | None],
         unnormalized: Collection[str] = (),
         predicted: Collection[str] = (),
+        bounds: Bounds | None = None,
     ) -> GroupTable:
         """Build a table from a stream of rows (id, {dimension: labels}).
 
@@ -98,15 +102,19 @@ class GroupTable:
         `dimensions` may map a dimension to all its labels in order; else they are those that occur, sorted. Weights
         are divided by their sum, except in dimensions that are `unnormalized`; in `predicted` ones they are a
         classifier's probabilities, which add up to 1 (within 1e-3). All errors of all rows are raised together as a
-        DataError that counts the rows from 1.
+        DataError that counts the rows from 1. `bounds` end what has no end: 100 million rows, or six hours, unless they
+        say otherwise.
         """
         known = dimensions if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
         buffer, faults, source = TableBuffer(known, unnormalized, predicted), Faults(), Path("rows")
-        for number, (id, labels) in enumerate(rows, start=1):
+        for number, row in bounded(rows, "row", bounds or OF_TABLES):
             try:
+                id, labels = row
                 buffer.add(checked_id(id, "document"), labels, number)
             except ValueError as error:
                 faults.add(source, number, str(error))
+            except Exception as error:
+                faults.add(source, number, f"the row cannot be read: {said(error)}")
         buffer.check(source, faults)
         faults.check("groups")
         return cls(*buffer.finish())
@@ -136,6 +144,15 @@ class GroupTable:
         """The ids of all its documents, up to `size` at a time, with the topic that their labels are for ("": any)."""
         for start in range(0, len(self), size):
             yield "", [id.decode("utf-8", "surrogatepass") for id in self.ids[start : start + size].tolist()]
+
+    def some(self, most: int) -> list[str]:
+        """Up to so many ids of its documents, at even distances."""
+        places = np.unique(np.linspace(0, len(self) - 1, most).astype(np.intp))
+        return [id.decode("utf-8", "surrogatepass") for id in self.ids[places].tolist()]
+
+    def has(self, ids: Sequence[str]) -> NDArray[np.bool_]:
+        """Whether each of the ids has a row, (n,)."""
+        return np.asarray(self._rows(ids) < len(self))
 
     def relabeled(self, dimension: str, labels: Sequence[str]) -> Self:
         """The same table with one dimension's labels in this order; they may include ones no document has."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.documents import DocumentsInMemory
 from fairagent.collection.groups import JoinedGroups
+from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
 from fairagent.collection.records import listed
-from fairagent.errors import FairAgentError, SettingsError
+from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.fields import Problems, place_in, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
 from fairagent.evaluate.plan import (
@@ -26,6 +28,7 @@ from fairagent.evaluate.plan import (
 from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
+from fairagent.retrieve.known import indexed_documents
 from fairagent.search.pipeline import most_calls
 from fairagent.settings import Settings, load_settings, read_yaml
 
@@ -35,12 +38,16 @@ Expected = dict[str, dict[str, dict[str, float]]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedExperiment:
-    """An experiment that can run, with what systems are tried on; `excluded` says why topics do not count."""
+    """An experiment that can run, with what systems are tried on; `excluded` says why topics do not count.
+
+    `unknown` says which documents of judgments, groups and runs the collection does not have.
+    """
 
     plan: Plan
     collection: Collection
     subject: Subject
     excluded: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
 
     @property
     def queries(self) -> list[str]:
@@ -81,6 +88,8 @@ def check_values(
     _, checked = examine(values, file, folder, problems, limit, environ, labeled)
     problems.check(file)
     assert checked is not None
+    for note in checked.unknown:
+        warn_once(note)
     return checked
 
 
@@ -120,6 +129,7 @@ def examine(
         checking.systems = check_systems(kind, checking, chosen, models)
         chosen = kind.keep(chosen, checking, models)
     models.close()
+    unknown = () if collection is None else tuple(_unknown_ids(collection, checking))
     rows = kind.rows(checking.systems)
     dimensions = kind.judged_in(checking)
     measured = kind.measured(dimensions)
@@ -150,7 +160,26 @@ def examine(
         expected=expected,
         thresholds=thresholds,
     )
-    return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded)
+    return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded, unknown)
+
+
+def _unknown_ids(collection: Collection, checking: Checking) -> Iterator[str]:
+    """Notes on ids of judgments, groups and runs that are no document's; adds a problem where none of them is one's."""
+    of_index, problems, there = dict[str, KnownIds | None](), checking.problems, set[str]()
+    for name, system in checking.systems.items():
+        # Where a run cannot be read, that is a problem already.
+        with suppress(DataError):
+            named = system.settings.engine.named_documents(collection.topics)
+            if system.index not in of_index:
+                of_index[system.index] = indexed_documents(collection, Path(system.index))
+            known = of_index[system.index]
+            if known is None:
+                continue
+            notes = [problems.attempt_for(name, "", compare_ids, what, ids, known) or "" for what, ids in named.items()]
+            if known.where not in there and known.whole:
+                there.add(known.where)
+                notes += problems.attempt("", notes_of_collection, collection, known) or []
+            yield from filter(None, notes)
 
 
 def _check_names(

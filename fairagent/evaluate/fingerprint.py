@@ -59,6 +59,7 @@ def provenance(checked: CheckedExperiment, environ: Mapping[str, str] = os.envir
             "file": kind.collection,
             "name": kind.subject_name(collection),
             "notes": list(collection.notes),
+            **({"unknown": list(checked.unknown)} if checked.unknown else {}),
             "track": described.track.year if described and described.track else None,
         },
         "seed": kind.seed,

@@ -12,11 +12,13 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field
 
+from fairagent.collection.known import compare_ids, warn_once
 from fairagent.collection.records import Faults, checked_id, listed, shown
 from fairagent.collection.run_lines import PLAIN, TREC, RunLine, by_score, run_line, run_lines
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25.part import with_texts
+from fairagent.retrieve.known import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import topic_rng
 from fairagent.settings.parts import Part
@@ -118,6 +120,11 @@ class RunFileConfig(Part):
         """With the file's path from anywhere."""
         return self.model_copy(update={"path": str((folder / self.path).absolute())})
 
+    def named_documents(self, topics: Collection[str]) -> dict[str, Collection[str]]:
+        """Those that it ranks."""
+        rankings = read_run(Path(self.path), topics, self.tag)
+        return {f"documents of run {self.path}": dict.fromkeys(id for one in rankings.values() for id in one.ids)}
+
     def check(self, site: Site) -> None:
         """Raise DataError with every fault of the file."""
         self.build(site)
@@ -136,7 +143,13 @@ class RunFileConfig(Part):
             self.expect_scores(f"loop: {settings.loop}")
         elif settings.sampling.alpha is not None:
             self.expect_scores("sampling.alpha")
-        return with_texts(site, RunFile(read_run(Path(self.path), site.collection.topics, self.tag)))
+        engine = RunFile(read_run(Path(self.path), site.collection.topics, self.tag))
+        # Experiments compare the ids of all their systems themselves.
+        if not site.stateless and (known := indexed_documents(site.collection, site.index)):
+            for what, ids in self.named_documents(site.collection.topics).items():
+                if note := compare_ids(what, ids, known):
+                    warn_once(note)
+        return with_texts(site, engine)
 
 
 Reading = Literal["drawn", "sorted"]

@@ -29,6 +29,7 @@ from fairagent.types.search import as_query
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
+    from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
 
@@ -59,6 +60,7 @@ class FairAgent(Summarized):
         separator: str | None = None,
         population: Mapping[str, Mapping[str, float]] | None = None,
         labels: Labeling | None = None,
+        bounds: Bounds | None = None,
         **settings: Any,
     ) -> FairAgent:
         """An agent over rows, or a file of them, for small data: an index in a folder that is removed afterwards.
@@ -67,7 +69,8 @@ class FairAgent(Summarized):
         The engine is the default one, BM25 and light vectors, unless they name another. Without `groups` it searches by
         the engine alone.
         """
-        collection = Collection.from_records(records, text, id, groups, title, separator, population, labels=labels)
+        about = (records, text, id, groups, title, separator, population)
+        collection = Collection.from_records(*about, labels=labels, bounds=bounds)
         return fairagent.open_in_memory(collection, **settings)
 
     def search(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchResult:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Integral
 from typing import Any
 
+from fairagent.collection.bounds import Bounds, bounded, plain, said
 from fairagent.collection.records import listed, shown
-from fairagent.errors import UsageError
+from fairagent.errors import DataError, FairAgentError, UsageError
 
 IDS = ("ref_doc_id", "id", "_id", "node_id", "docid", "doc_id", "docno", "file_id")
 """Where hits keep the id of their document; the first that is set counts."""
@@ -79,7 +80,7 @@ def hits_in(found: Any) -> list[Any]:
     if isinstance(found, Mapping) and "ids" in found and found.keys() & {"metadatas", "distances", "documents"}:
         return _rows(found)
     if isinstance(found, Iterator):
-        return list(found)
+        return [one for _, one in bounded(found, "hit", Bounds())]
     if isinstance(found, Sequence) and not isinstance(found, str | bytes | memoryview):
         return _of_one_query([list(one) for one in found]) if _nested(found) else list(found)
     own = found if isinstance(found, Mapping) else {name: getattr(found, name, None) for name in LISTS}
@@ -115,13 +116,25 @@ def _of_one_query(lists: list[Any]) -> list[Any]:
 
 
 def read_hit(hit: Any, number: int) -> HitShape:
-    """The hit with this number; UsageError for what is no hit, naming what was looked for."""
+    """The hit with this number; UsageError for what is no hit, naming what was looked for.
+
+    DataError for a hit that raises when it is looked at.
+    """
+    try:
+        return _read(hit, number)
+    except FairAgentError:
+        raise
+    except Exception as error:
+        raise DataError(f"hit {number} cannot be read: {said(error)}") from None
+
+
+def _read(hit: Any, number: int) -> HitShape:
     if isinstance(hit, str | Integral):
         return HitShape(number, str(hit), math.nan, {})
     if isinstance(hit, tuple | list) and not hasattr(hit, "_asdict"):
         if len(hit) != 2:
             raise UsageError(f"hit {number} is {shown(hit)}; expected a pair: a hit or its id, and a score")
-        return replace(read_hit(hit[0], number), score=_number(hit[1], number))
+        return replace(_read(hit[0], number), score=_number(hit[1], number))
     if isinstance(hit, Mapping):
         own: Mapping[str, Any] = hit
     elif hasattr(hit, "_asdict"):
@@ -136,13 +149,21 @@ def read_hit(hit: Any, number: int) -> HitShape:
         )
     inner = (own[name] for name in WITHIN if isinstance(own.get(name), Mapping))
     within = {key: value for fields in inner for key, value in fields.items()}
-    ids = (str(own[name]) for name in IDS if own.get(name) not in (None, ""))
+    ids = (id for name in IDS if (id := _id(own.get(name), name, number)))
     scores = (_number(own[name], number) for name in SCORES if own.get(name) is not None)
     return HitShape(number, next(ids, None), next(scores, math.nan), {**within, **own})
+
+
+def _id(value: Any, name: str, number: int) -> str:
+    """The id in a field of a hit; "" where there is none."""
+    try:
+        return "" if value is None else str(plain(value))
+    except Exception as error:
+        raise DataError(f"hit {number}, field {name!r}: the id cannot be read: {said(error)}") from None
 
 
 def _number(score: Any, number: int) -> float:
     try:
         return float(score)
-    except (TypeError, ValueError):
+    except Exception:
         raise UsageError(f"the score of hit {number} is {shown(score)}, expected a number") from None

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection import Collection, Groups, GroupTable
+from fairagent.collection.bounds import plain
 from fairagent.collection.config import DimensionColumn
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.collection.forms import plain
 from fairagent.collection.labels import Labeling, label_notes, labeled, labels_of
 from fairagent.collection.load import aligned
 from fairagent.collection.records import Faults, listed
-from fairagent.collection.table_buffer import TableBuffer
+from fairagent.collection.table_buffer import Labels, TableBuffer
 from fairagent.collection.target_choice import following
 from fairagent.collection.targets import GivenTarget
 from fairagent.errors import DataError, UsageError
@@ -230,8 +230,13 @@ def _known(
     plainly = dict.fromkeys(columns, DimensionColumn(separator=separator))
     how, notes = labeled(plainly, labels, lambda name: map(plain, values[name]), spelled)
     for place, hit in enumerate(read):
+        own: dict[str, Labels] = {}
         try:
-            own = {name: labels_of(plain(cells[place]), how[name]) for name, cells in values.items()}
+            for name, cells in values.items():
+                try:
+                    own[name] = labels_of(plain(cells[place]), how[name])
+                except ValueError as error:
+                    raise ValueError(f"{name}: {error}") from None
             buffer.add(str(place), own, hit.number)
         except ValueError as error:
             faults.add(Path("hit"), hit.number, str(error))

@@ -11,7 +11,7 @@ Nothing is imported before a kind is used, so a broken plugin takes down only th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -185,6 +185,13 @@ class Part(Section):
         """Field -> file that the outcome depends on: runs remember the content and not the place."""
         inner = enumerate(self.inner)
         return {f"{number}.{name}": path for number, part in inner for name, path in part.files.items()}
+
+    def named_documents(self, topics: Collection[str]) -> dict[str, Collection[str]]:
+        """Ids of documents that it brings along for these topics, by what names them: they should be the collection's.
+
+        Raises DataError where they cannot be read.
+        """
+        return {what: ids for part in self.inner for what, ids in part.named_documents(topics).items()}
 
     def relative_to(self, folder: Path) -> Self:
         """With paths that are relative to `folder`, a settings file's, as paths from anywhere."""

@@ -24,7 +24,11 @@ class Malformed(ValueError):
 GZIP_MAGIC = b"\x1f\x8b"
 PIECE = 1 << 20
 HIGHEST_RATIO = 100
-"""How many times its own size a gzip file may hold: texts stay below 20, bombs have 1,000."""
+"""How many times its own size a packed file may hold: texts stay below 20, bombs have 1,000."""
+UNPACKED = 1 << 29
+"""Bytes that a packed file which is read piece by piece may hold, however small it is."""
+MOST_COLUMNS = 10_000
+"""Columns of a table, or keys of an object that is a row."""
 
 
 def file_bytes(path: Path, most: int, unzipped: bool = False) -> bytes:
@@ -55,6 +59,26 @@ def _read(stream: IO[bytes] | gzip.GzipFile, most: int) -> bytes:
         if size > most:
             raise Malformed(f"larger than {most:,} bytes")
     return b"".join(pieces)
+
+
+class Unpacked:
+    """Counts what comes out of a packed file of `size` bytes that is read piece by piece."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.bytes = size, 0
+        self.most = max(UNPACKED, HIGHEST_RATIO * size)
+
+    def add(self, count: int) -> None:
+        """Count so many bytes; Malformed once they are too many for a file of that size."""
+        self.bytes += count
+        if self.bytes > self.most:
+            bound = f"{HIGHEST_RATIO} times its size, or {UNPACKED:,}"
+            raise Malformed(f"{self.size:,} bytes that unpack to more than {self.most:,} (bound: {bound})")
+
+
+def too_many_columns(count: int) -> str:
+    """What is wrong with a row or a table that has more than `MOST_COLUMNS` of them."""
+    return f"{count:,} columns, of which at most {MOST_COLUMNS:,} are read (bound on columns)"
 
 
 def file_text(path: Path, most: int) -> str:

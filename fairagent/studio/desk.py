@@ -30,11 +30,13 @@ from fairagent.extend import (
     answer_record,
     asks_model,
     build,
+    compare_ids,
     exposure_record,
     flow,
     hit_record,
     hits_of,
     ignore_step,
+    indexed_documents,
     load_settings,
     nearest,
     open_site,
@@ -166,6 +168,9 @@ class Desk:
         ranking = agent.retriever.search(query, settings.depth) if query.text else given
         meter = ExposureMeter.make(self.collection, query.id, settings, ranking)
         exposures = meter.measure(given)
+        known = self.site.memo.get("known documents", lambda: indexed_documents(self.collection, self.site.index))
+        unknown = compare_ids("documents of `ids`", ids, known) if known and ids else ""
+        alone = not query.text and any("estimated" in target.source for target in meter.targets)
         unlabeled = np.all([rows[:, 0] >= 1 for rows in meter.memberships(ids)], axis=0)
         targets = {target.dimension: target.source for target in meter.targets}
         return {
@@ -174,7 +179,7 @@ class Desk:
             "targets": targets,
             "oracle": meter.oracle,
             "unlabeled": [id for id, none in zip(ids, unlabeled, strict=True) if none],
-            "notes": [] if query.text or not any("estimated" in source for source in targets.values()) else [ALONE],
+            "notes": [*([ALONE] if alone else []), *([unknown] if unknown else [])],
         }
 
     def document(self, id: str) -> PlainRecord:

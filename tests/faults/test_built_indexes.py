@@ -153,7 +153,7 @@ def test_131_groups_of_documents_that_the_index_lacks(
 
 def test_131_groups_of_other_documents_altogether(indexes: Path, opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "files" / "groups.tsv").write_text("id\tgender\nd-m1\tmale\nd-f1\tfemale\n")
-    with pytest.raises(DataError, match=r"none of the 2 documents .* 'd-f1', 'd-m1', and those of the index 'm1'"):
+    with pytest.raises(DataError, match=r"none of the 2 documents .* 'd-f1', 'd-m1', and those there 'm1'"):
         opened(indexes / "texts")
 
 

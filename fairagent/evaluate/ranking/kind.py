@@ -259,20 +259,26 @@ class RankingKind(JudgedKind):
         return unawareness.base_of(measures), {name: np.array(rows) for name, rows in self.confusion.items()}
 
     def remarks(self, run: Run) -> tuple[str, ...]:
-        """Which rankings are empty, and which measures look at what no system has ranked."""
+        """Which ids are no document's, which rankings are empty, which measures look at what no system ranks."""
         below = [str(one) for one in self.parsed if isinstance(one, Measure) and (one.n is None or one.n > run.n)]
         empty: dict[str, list[str]] = {}
         for outcome in run.answered:
             if not outcome.hits:
                 empty.setdefault(outcome.system, []).append(outcome.topic)
-        return tuple(
-            f"{system} has an empty ranking for {counted(len(ids), 'topic')}, which count with the lowest values: "
-            f"{listed(ids)}"
-            for system, ids in empty.items()
-        ) + (
-            (f"below rank {run.n} stands the engine's own list, whatever the system: {listed(below)} look there",)
-            if below
-            else ()
+        source = run.provenance.get("collection")
+        unknown = source.get("unknown", ()) if isinstance(source, Mapping) else ()
+        return (
+            *unknown,
+            *(
+                f"{system} has an empty ranking for {counted(len(ids), 'topic')}, which count with the lowest values: "
+                f"{listed(ids)}"
+                for system, ids in empty.items()
+            ),
+            *(
+                [f"below rank {run.n} stands the engine's own list, whatever the system: {listed(below)} look there"]
+                if below
+                else []
+            ),
         )
 
     def tables(self, run: Run) -> list[Table]:

@@ -26,13 +26,12 @@ from fairagent.extend import (
     Collection,
     DataError,
     FloatArray,
-    Groups,
-    GroupTable,
     IndexMismatch,
-    JoinedGroups,
+    KnownIds,
     Ranking,
-    TopicGroups,
     logger,
+    notes_of_groups,
+    warn_once,
 )
 from fairagent.guests.lucene.java import java_class, start_java, using_java
 
@@ -41,8 +40,8 @@ ID, CONTENTS, RAW, VECTOR = "id", "contents", "raw", "vector"
 LUCENE, SEARCH = "org.apache.lucene.index.", "org.apache.lucene.search."
 SEEN = 1000
 """Documents of each segment whose lengths are looked at to tell an impact index from one of texts."""
-CHECKED, NAMED = 10_000, 5
-"""Documents of a table of groups that are looked for in the index, and those that a message names."""
+NAMED = 5
+"""Documents that a message names."""
 BM25, IMPACT, VECTORS = "lucene", "lucene-impact", "lucene-hnsw"
 """The engines, by what an index holds."""
 MADE_FOR = {BM25: "words of texts (BM25)", IMPACT: "impacts (weights of terms, as of SPLADE)", VECTORS: "embeddings"}
@@ -153,26 +152,14 @@ class AnseriniIndex:
 
     def check_groups(self, collection: Collection) -> None:
         """Warn of documents in the collection's tables of groups that are not in the index, by some of each."""
-        for table in tables(collection.groups):
-            looked_at = table.ids[np.unique(np.linspace(0, len(table) - 1, CHECKED).astype(np.intp))].tolist()
-            there = set(self._those(looked_at, {}).names)
-            missing = [id for id in looked_at if id not in there]
-            named = ", ".join(repr(id.decode("utf-8", "replace")) for id in missing[:NAMED])
-            what = f"groups of {', '.join(table.dimensions)}"
-            if missing and not there:
-                own = ", ".join(repr(self.name(number)) for number in range(min(NAMED, len(self))))
-                raise DataError(
-                    f"none of the {len(table):,} documents with {what} is in the index at {self.folder}: they are "
-                    f"called {named}, and those of the index {own}; `id` of the groups has to make the same (a "
-                    'template such as "{q_id}-{d_id}" does)'
-                )
-            if missing:
-                of = "" if len(looked_at) == len(table) else f" that were looked at, of {len(table):,},"
-                more = " ..." if len(missing) > NAMED else ""
-                _warn(
-                    f"{len(missing):,} of {len(looked_at):,} documents with {what}{of} are not in the index at "
-                    f"{self.folder}, so that no search finds them: {named}{more}"
-                )
+        own = tuple(self.name(number) for number in range(min(NAMED, len(self))))
+
+        def there(ids: Sequence[str]) -> list[bool]:
+            found = set(self._those([_encoded(id) for id in ids], {}).names)
+            return [_encoded(id) in found for id in ids]
+
+        for note in notes_of_groups(collection.groups, KnownIds(f"the index at {self.folder}", there, own)):
+            warn_once(f"{note}; no search finds them")
 
     def _those(self, names: Sequence[bytes], weights: Mapping[str, float]) -> Hits:
         """The documents with these ids that are there, scored by weighted terms."""
@@ -256,21 +243,6 @@ def commit_file(folder: Path) -> Path:
         f"no Lucene index at {folder}: name the folder with the file segments_...; for a prebuilt index it is what "
         "pyserini's download_prebuilt_index(NAME) returns"
     )
-
-
-def tables(groups: Groups) -> Iterator[GroupTable]:
-    """The tables whose rows are documents."""
-    if isinstance(groups, JoinedGroups):
-        for part in groups.parts:
-            yield from tables(part)
-    elif isinstance(groups, GroupTable) and not isinstance(groups, TopicGroups) and len(groups):
-        yield groups
-
-
-@cache
-def _warn(what: str) -> None:
-    """Say it once, however many systems search the index."""
-    log.warning("%s", what)
 
 
 def _fields(scored: Sequence[Any]) -> Iterator[tuple[float, Any]]:

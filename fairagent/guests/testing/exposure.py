@@ -12,6 +12,7 @@ from fairagent.extend import (
     DIVERGENCES,
     LOG2_MAX2,
     Bound,
+    Bounds,
     Collection,
     DataError,
     Exposure,
@@ -23,10 +24,14 @@ from fairagent.extend import (
     SearchResult,
     Table,
     UsageError,
+    bounded,
+    compare_ids,
     groups_alone,
     judged_value,
+    known_documents,
     make_target,
     nearest,
+    warn_once,
 )
 
 Shown: TypeAlias = SearchResult | Ranking | Sequence[str]
@@ -59,7 +64,8 @@ def assert_exposure(
     Of a mapping that is large make a GroupTable once (`GroupTable.from_rows`).
 
     Raises UsageError for an unknown dimension, group or bound, and without any bound; DataError for a
-    target that does not add up to 1, a document that is ranked twice, and n < 1.
+    target that does not add up to 1, a document that is ranked twice, n < 1, and a ranking of documents of which none
+    is known.
 
     >>> gender = {"a": "male", "b": "female", "c": "male", "d": None}
     >>> assert_exposure(["b", "a", "d", "c"], gender, "uniform", shares={"female": ">= .4"})
@@ -83,6 +89,11 @@ def assert_exposure(
         if label not in due.labels:
             raise UsageError(f"shares: no group {label!r}; {nearest(label, due.labels)}")
     ranked = _ranking(ranking)
+    # What has no label has one that is not known; what nobody has heard of may be another's.
+    known = known_documents(collection)
+    unknown = compare_ids("documents of the ranking", ranked.ids, known) if known and ranked.ids else ""
+    if unknown:
+        warn_once(unknown)
     (exposure,) = ExposureMeter(collection, topic, (due,), n, LOG2_MAX2, DIVERGENCES["kl"]).measure(ranked)
     fairness = judged_value(AWRF(n, unknown="ignore"), collection, topic, ranked.ids, dimension, target)
     if fairness is None:
@@ -94,7 +105,8 @@ def assert_exposure(
         return
     shown = min(n, len(ranked.ids))
     among = f"{shown} documents" if shown == len(ranked.ids) else f"the first {shown} of {len(ranked.ids)} documents"
-    lines = [f"exposure in {among}, by {dimension}", _table(exposure, bounds).text()]
+    head = "; ".join(filter(None, (f"exposure in {among}, by {dimension}", unknown)))
+    lines = [head, _table(exposure, bounds).text()]
     if wanted:
         verdict = "" if reached else ": MISSED"
         lines.append(f"AWRF(unknown=ignore)@{n} is {fairness:.4f}, bound {wanted}{verdict}")
@@ -117,7 +129,9 @@ def _ranking(shown: Shown) -> Ranking:
     if isinstance(shown, Ranking):
         return shown
     places: dict[str, int] = {}
-    for rank, id in enumerate(shown, start=1):
+    for rank, id in bounded(shown, "document", Bounds()):
+        if not isinstance(id, str):
+            raise UsageError(f"rank {rank}: expected the id of a document, a text, and not a {type(id).__name__}")
         if (first := places.setdefault(id, rank)) != rank:
             raise DataError(f"document {id!r} stands at ranks {first} and {rank}")
     return Ranking(tuple(places), np.arange(len(places), 0, -1, dtype=np.float64))

@@ -1,0 +1,285 @@
+"""Rows of what has columns: Parquet files, datasets of Hugging Face, and tables of Arrow, within bounds.
+
+A few kilobytes of them can stand for terabytes: a dictionary's one long text for millions of rows, a run of equal
+numbers in nested lists. So what a batch will decode to is known before it is decoded, and equal texts become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from fairagent.collection.bounds import plain_record
+from fairagent.storage.readers import HIGHEST_RATIO, MOST_COLUMNS, UNPACKED, Malformed, Unpacked, too_many_columns
+
+BATCH = 1_000
+"""Rows that are read at once, at most."""
+DECODED = 1 << 26
+"""Bytes that one batch may decode to; where it would be more, it has fewer rows."""
+SHARED = 1 << 20
+"""Bytes of texts in a batch from which on equal ones are looked for."""
+LARGEST_FOOTER = 1 << 24
+"""Bytes of what a Parquet file says about itself."""
+MOST_CELLS = 100
+"""Cells that a Parquet file may say that it has for each of its bytes; and so many millions, however small it is."""
+WIDTH = 8
+"""Bytes that a number counts as, within lists."""
+
+Row = dict[str, Any]
+
+
+def parquet_rows(path: Path) -> Iterator[Row]:
+    """Every row of a Parquet file; Malformed, naming column and bound, where it stands for far more than it is."""
+    from pyarrow.parquet import ParquetFile
+
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - 8))
+        footer, mark = int.from_bytes(file.read(4), "little"), file.read()
+    if footer > LARGEST_FOOTER and mark == b"PAR1":
+        raise Malformed(f"a footer of {footer:,} bytes, more than {LARGEST_FOOTER:,} (bound on columns)")
+    with ParquetFile(path) as plainly:
+        about = plainly.metadata
+        if about.num_columns > MOST_COLUMNS:
+            raise Malformed(too_many_columns(about.num_columns))
+        if about.num_rows * about.num_columns > MOST_CELLS * max(size, 10**6):
+            cells = f"{about.num_rows:,} rows of {about.num_columns:,} columns in {size:,} bytes"
+            raise Malformed(f"{cells}, more than {MOST_CELLS} cells a byte (bound on rows)")
+        places = range(about.num_columns)
+        texts = [place for place in places if about.schema.column(place).physical_type == "BYTE_ARRAY"]
+        names = [about.schema.column(place).path for place in texts]
+        unpacked = Unpacked(size)
+        with ParquetFile(path, metadata=about, read_dictionary=names) as dictionaries:
+            for group in range(about.num_row_groups):
+                rows, large = _plan(about, group, _longest_texts(dictionaries, group))
+                # What is large and nested cannot be read by fewer rows: one of them may have all the values.
+                file = dictionaries if large else plainly
+                for batch in file.iter_batches(rows, row_groups=[group]):
+                    yield from table_rows(batch, unpacked)
+
+
+def _longest_texts(dictionaries: Any, group: int) -> dict[str, int]:
+    """The bytes of the longest text in each column's dictionary, which a single row brings with it."""
+    about = dictionaries.metadata.row_group(group)
+    columns = [about.column(place) for place in range(about.num_columns)]
+    names = [one.path_in_schema for one in columns if one.has_dictionary_page and one.physical_type == "BYTE_ARRAY"]
+    found = dict[str, int]()
+    for column in columns:
+        _expect_within(column, column.total_uncompressed_size)
+    for name in names:
+        for batch in dictionaries.iter_batches(1, row_groups=[group], columns=[name]):
+            found[name] = max((_longest(column) for column in batch.columns), default=0)
+            break
+    return found
+
+
+def _expect_within(column: Any, size: int) -> None:
+    """Malformed where a group's column has so many bytes, and that is too much for what they are packed into."""
+    packed = column.total_compressed_size
+    if size > (most := max(UNPACKED, HIGHEST_RATIO * packed)):
+        name, bound = column.path_in_schema, f"more than {most:,} (bound on decoded bytes)"
+        raise Malformed(f"column {name!r}: {column.num_values:,} values of {size:,} bytes in {packed:,}, {bound}")
+
+
+def _longest(array: Any) -> int:
+    from pyarrow import compute, types
+
+    if types.is_dictionary(array.type):
+        return compute.max(compute.binary_length(array.dictionary)).as_py() or 0
+    if types.is_struct(array.type):
+        return max(map(_longest, array.flatten()), default=0)
+    if types.is_map(array.type):
+        return max(_longest(array.keys), _longest(array.items))
+    return _longest(array.values) if _is_list(array.type) else 0
+
+
+def _plan(about: Any, group: int, longest: Mapping[str, int]) -> tuple[int, bool]:
+    """How many rows of a group are read at once, so that a batch stays in bounds whichever texts it has.
+
+    And whether a column of nested texts is too large to be read but as a dictionary. Malformed for numbers that are.
+    """
+    of_group, a_row, large = about.row_group(group), 0.0, False
+    for place in range(about.num_columns):
+        column, schema = of_group.column(place), about.schema.column(place)
+        name, values, packed = column.path_in_schema, column.num_values, column.total_compressed_size
+        texts, nested = schema.physical_type == "BYTE_ARRAY", schema.max_repetition_level > 0
+        width = longest.get(name, 0) if texts else max(schema.length, WIDTH)
+        if nested and not texts:
+            _expect_within(column, values * width)
+        if nested and values * width > max(UNPACKED, HIGHEST_RATIO * packed):
+            large, width = True, 0
+        a_row += width * values / max(1, of_group.num_rows)
+    return max(1, min(BATCH, int(DECODED / max(a_row, 1.0)))), large
+
+
+def table_rows(table: Any, unpacked: Unpacked | None = None) -> Iterator[Row]:
+    """The rows of a table or a batch of Arrow; ArrowInvalid where its offsets lead elsewhere.
+
+    Malformed where it has too many columns, where a row would decode to more than `DECODED`, and what `unpacked`
+    raises, which counts the texts.
+    """
+    if len(table.schema.names) > MOST_COLUMNS:
+        raise Malformed(too_many_columns(len(table.schema.names)))
+    # Nobody looks at them who reads it.
+    table.validate(full=True)
+    for batch in table.to_batches(max_chunksize=BATCH) if hasattr(table, "to_batches") else [table]:
+        yield from _within(batch, unpacked)
+
+
+def _within(batch: Any, unpacked: Unpacked | None) -> Iterator[Row]:
+    sizes = [decoded(column) for column in batch.columns]
+    names, rows, largest = batch.schema.names, batch.num_rows, max(sizes, default=0)
+    if sum(sizes) > DECODED and rows > 1:
+        yield from _within(batch.slice(0, rows // 2), unpacked)
+        yield from _within(batch.slice(rows // 2), unpacked)
+        return
+    try:
+        if sum(sizes) > DECODED:
+            raise Malformed(f"a cell of {largest:,} bytes, more than {DECODED:,} (bound on decoded bytes)")
+        if unpacked:
+            unpacked.add(sum(sizes))
+    except Malformed as error:
+        raise Malformed(f"column {names[sizes.index(largest)]!r}: {error}") from None
+    for cells in zip(*map(_cells, batch.columns), strict=True):
+        yield plain_record(dict(zip(names, cells, strict=True)))
+
+
+def _cells(column: Any) -> list[Any]:
+    """The values of a column, equal long texts being one object."""
+    import pyarrow
+    from pyarrow import compute
+
+    kind = column.type
+    types = pyarrow.types
+    if types.is_run_end_encoded(kind):
+        first, count = column.find_physical_offset(), column.find_physical_length()
+        values, ends = column.values.slice(first, count), column.run_ends.slice(first, count).to_pylist()
+        cells: list[Any] = []
+        for value, end in zip(_cells(values), ends, strict=True):
+            cells += [value] * (min(end - column.offset, len(column)) - len(cells))
+        return cells
+    if (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)) and decoded(
+        column
+    ) > SHARED:
+        encoded = column.dictionary_encode()
+        values = encoded.dictionary.to_pylist()
+        return [None if index is None else values[index] for index in encoded.indices.to_pylist()]
+    if _is_list(kind) and _texts_within(kind) and decoded(column) > SHARED:
+        inner = iter(_cells(column.flatten()))
+        lengths = compute.list_value_length(column).to_pylist()
+        return [None if length is None else list(islice(inner, length)) for length in lengths]
+    if not types.is_dictionary(kind):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    # A dictionary may be far larger than what a thousand rows use of it.
+    used = column.indices.unique()
+    of_index = dict(zip(used.to_pylist(), column.dictionary.take(used).to_pylist(), strict=True))
+    return [of_index[index] for index in column.indices.to_pylist()]
+
+
+def decoded(array: Any) -> int:
+    """How many bytes the texts of an array of Arrow will take, and the numbers within its lists."""
+    import pyarrow
+    from pyarrow import compute
+
+    kind, types = array.type, pyarrow.types
+    if isinstance(array, pyarrow.ExtensionArray):
+        return decoded(array.storage)
+    if types.is_dictionary(kind):
+        if not _texts_within(kind.value_type):
+            return 0
+        counts = array.indices.drop_null().value_counts()
+        values = array.dictionary.take(counts.field("values"))
+        if not _is_text(values.type):
+            sizes = (decoded(values.slice(place, 1)) for place in range(len(values)))
+            return sum(count * size for count, size in zip(counts.field("counts").to_pylist(), sizes, strict=True))
+        lengths = compute.binary_length(values).cast(pyarrow.int64())
+        return compute.sum(compute.multiply(lengths, counts.field("counts"))).as_py() or 0
+    if types.is_run_end_encoded(kind):
+        start, count = array.find_physical_offset(), array.find_physical_length()
+        parts = (array.values.slice(place, 1) for place in range(start, start + count))
+        return len(array) * max(map(decoded, parts), default=0)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return sum(cell.as_buffer().size for cell in array if cell.is_valid)
+    if _is_text(kind):
+        return compute.sum(compute.binary_length(array).cast(pyarrow.int64())).as_py() or 0
+    if types.is_struct(kind):
+        return sum(map(decoded, array.flatten()))
+    if types.is_map(kind):
+        first, count = array.offsets[0].as_py(), array.offsets[-1].as_py() - array.offsets[0].as_py()
+        keys, values = array.keys.slice(first, count), array.items.slice(first, count)
+        return int(2 * WIDTH * count + decoded(keys) + decoded(values))
+    if _is_list(kind):
+        counts = compute.sum(compute.list_value_length(array)).as_py() or 0
+        # A view may name the same values many times, which flattening would write out.
+        views = types.is_list_view(kind) or types.is_large_list_view(kind)
+        inner = array.values if views else array.flatten()
+        size = WIDTH * len(inner) + decoded(inner)
+        return int(size * counts / len(inner)) if views and len(inner) else size
+    return 0
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    views = types.is_list_view(kind) or types.is_large_list_view(kind)
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return lists or views  # type: ignore[no-any-return]
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return texts or types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)  # type: ignore[no-any-return]
+
+
+def _texts_within(kind: Any) -> bool:
+    """Whether a type is of texts, or has some inside."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _texts_within(kind.value_type)
+    return _is_text(kind) or any(_texts_within(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def check_dataset(files: Iterable[Path]) -> None:
+    """Malformed for files of a dataset that stand for far more than they are: `datasets` reads them as a whole.
+
+    It writes neither dictionaries nor packed batches, of which one at a time is unpacked here; anything else is mapped.
+    """
+    import pyarrow
+
+    for path in files:
+        unpacked = Unpacked(path.stat().st_size)
+        with pyarrow.memory_map(str(path)) as source, pyarrow.ipc.open_stream(source) as stream:
+            if strange := [field.name for field in stream.schema if not _is_plain(field.type)]:
+                raise Malformed(
+                    f"column {strange[0]!r} of {path.name}: a dictionary, runs or views (bound on decoded bytes)"
+                )
+            for batch in stream:
+                unpacked.add(batch.nbytes)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether values of a type of Arrow, and all within them, take the place that they have."""
+    from pyarrow import types
+
+    shared = (types.is_dictionary, types.is_run_end_encoded, types.is_string_view, types.is_binary_view)
+    if any(is_one(kind) for is_one in (*shared, types.is_list_view, types.is_large_list_view)):
+        return False
+    return all(_is_plain(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def dataset_rows(dataset: Any) -> Iterator[Row]:
+    """The rows of a `datasets.Dataset`; classes have their names, pictures and sounds are not decoded."""
+    if len(dataset.column_names) > MOST_COLUMNS:
+        raise Malformed(too_many_columns(len(dataset.column_names)))
+    classes = {name: feature.names for name, feature in (dataset.features or {}).items() if hasattr(feature, "int2str")}
+    for table in dataset.with_format("arrow").iter(batch_size=BATCH):
+        for row in table_rows(table):
+            for name, names in classes.items():
+                # What has no class is None or -1.
+                row[name] = names[row[name]] if row[name] in range(len(names)) else None
+            yield row

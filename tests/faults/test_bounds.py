@@ -1,0 +1,399 @@
+"""Cases 210 to 213 of docs/reliability.md: what stands for far more than it is, has no end, or raises."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent import Collection, DataError, FairAgent, GroupTable, UsageError, fair_rerank
+from fairagent.collection import bounds, columns
+from fairagent.collection.bounds import LONGEST_CELL, Bounds, bounded, plain
+from fairagent.collection.config import RecordsFile
+from fairagent.collection.forms import records
+from fairagent.collection.look import look_at
+from fairagent.collection.records import LONGEST_LINE, Faults, shown
+from fairagent.errors import FairAgentError
+from fairagent.guests.testing import assert_exposure
+from fairagent.storage import readers
+from fairagent.storage.readers import MOST_COLUMNS, UNPACKED
+
+LONG = "word " * 20_000
+"""100 kB."""
+
+
+# --- 210: few bytes that stand for many ------------------------------------------------------------------------------
+
+READ = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+from fairagent import Collection
+from fairagent.errors import DataError
+try:
+    Collection.from_records(sys.argv[1], id="id")
+except DataError as error:
+    print(error, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, sep="\\n")
+"""
+
+
+def _dictionary(path: Path) -> None:
+    """The issue's: 2 million rows of one text of 100 kB."""
+    import numpy
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array(numpy.zeros(2_000_000, numpy.int32)), [LONG])
+    ids = pyarrow.array(numpy.arange(2_000_000)).cast(pyarrow.string())
+    write_table(pyarrow.table({"id": ids, "text": texts}), path)
+
+
+def _plainly(path: Path) -> None:
+    """The same without a type that says so."""
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    rows = pyarrow.table({"id": list(map(str, range(1_000))), "text": [LONG] * 1_000})
+    write_table(rows, path, row_group_size=100)
+
+
+def _nested(path: Path) -> None:
+    """Within lists: 10 of one text a row."""
+    import numpy
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    labels = pyarrow.DictionaryArray.from_arrays(pyarrow.array(numpy.zeros(10_000, numpy.int32)), [LONG])
+    lists = pyarrow.ListArray.from_arrays(pyarrow.array(numpy.arange(0, 10_001, 10, numpy.int32)), labels)
+    ids = list(map(str, range(1_000)))
+    write_table(pyarrow.table({"id": ids, "text": ids, "labels": lists}), path)
+
+
+def _runs(path: Path) -> None:
+    """Runs of one number within lists."""
+    import numpy
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    ends = pyarrow.array(numpy.arange(0, 1_000_001, 100_000, numpy.int32))
+    numbers = pyarrow.ListArray.from_arrays(ends, pyarrow.array(numpy.zeros(1_000_000, numpy.int64)))
+    write_table(pyarrow.table({"id": list("abcdefghij"), "text": ["x"] * 10, "labels": numbers}), path)
+
+
+def _cell(path: Path) -> None:
+    """One packed text."""
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    write_table(pyarrow.table({"id": ["a"], "text": ["x" * 6_000_000]}), path, compression="zstd")
+
+
+def test_210_a_dictionary_of_one_text_takes_less_than_a_gigabyte(tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    _dictionary(file)
+    assert file.stat().st_size < 12 << 20
+    done = subprocess.run([sys.executable, "-c", READ, str(file)], capture_output=True, text=True, check=True)
+    _, message, peak = done.stdout.splitlines()
+    assert re.search(
+        r"rows.parquet:\d+: column 'text': .* bytes that unpack to more than .* 100 times its size", message
+    )
+    assert int(peak) < 1_000
+
+
+@pytest.fixture
+def lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds a hundredth, so that no test takes its time to reach them."""
+    for module in (readers, columns):
+        monkeypatch.setattr(module, "UNPACKED", UNPACKED // 100)
+    monkeypatch.setattr(bounds, "LONGEST_CELL", LONGEST_CELL // 100)
+    monkeypatch.setattr("fairagent.collection.records.LONGEST_LINE", LONGEST_LINE // 100)
+
+
+@pytest.mark.usefixtures("lower")
+@pytest.mark.parametrize(
+    ("write", "words"),
+    [
+        (_plainly, r":\d+: column 'text': .* bytes that unpack to more than 5,"),
+        (_nested, r":\d+: column 'labels': .* bytes that unpack to more than"),
+        (_runs, r":1: column 'labels.*element': 1,000,000 values of 8,000,000 bytes in .* \(bound on decoded bytes"),
+        (_cell, r":1: column 'text': 1 values of 6,000,0\d\d bytes in .* \(bound on decoded bytes\)"),
+    ],
+)
+def test_210_other_files_that_stand_for_far_more(tmp_path: Path, write: Callable[[Path], None], words: str) -> None:
+    file = tmp_path / "rows.parquet"
+    write(file)
+    assert file.stat().st_size < 100_000
+    with pytest.raises(DataError, match=rf"rows\.parquet{words}"):
+        Collection.from_records(file, id="id")
+
+
+def test_210_the_rows_that_a_file_says_it_has(tmp_path: Path) -> None:
+    import numpy
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    file = tmp_path / "rows.parquet"
+    rows = pyarrow.table({name: numpy.zeros(10_000_000, numpy.int8) for name in "abcdefghijkl"})
+    write_table(rows, file, row_group_size=10_000_000)
+    with pytest.raises(DataError, match=r"10,000,000 rows of 12 columns in .* bytes, more than 100 cells a byte"):
+        look_at(file)
+
+
+def test_210_usual_tables_are_read_as_they_are(tmp_path: Path) -> None:
+    """Dictionaries, nested and long texts, runs: each cell as Arrow itself gives it."""
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    texts = [LONG if n % 3 else f"text {n}" for n in range(90)]
+    labels = [None if n % 7 == 0 else [LONG, "b", None][: n % 4] for n in range(90)]
+    rows = {
+        "id": [str(n) for n in range(90)],
+        "text": pyarrow.array(texts).dictionary_encode(),
+        "large": pyarrow.array(texts, pyarrow.large_string()),
+        "view": pyarrow.array(texts, pyarrow.string_view()),
+        "labels": pyarrow.array(labels, pyarrow.list_(pyarrow.string())),
+        "map": pyarrow.array([[("a", n)] for n in range(90)], pyarrow.map_(pyarrow.string(), pyarrow.int64())),
+        "number": [None if n % 5 == 0 else n for n in range(90)],
+        "part": [{"of": text, "n": [1, 2]} for text in texts],
+    }
+    table = pyarrow.table(rows)
+    runs = pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([40, 90], pyarrow.int32()), ["x", LONG])
+    write_table(table, tmp_path / "rows.parquet", row_group_size=50)
+    expected = [{name: plain(cell) for name, cell in row.items()} for row in table.to_pylist()]
+    faults = Faults()
+    read = [row for _, row in records(tmp_path / "rows.parquet", RecordsFile(), faults)]
+    assert not faults
+    assert read == expected
+    given = Collection.from_records(table.append_column("runs", runs), id="id", bounds=Bounds(text=10**12))
+    extras = [document.extra for document in given.documents()]
+    assert [extra["runs"] for extra in extras] == ["x"] * 40 + [LONG] * 50
+    assert [extra["labels"] for extra in extras] == labels
+
+
+@pytest.mark.usefixtures("lower")
+def test_210_tables_in_memory_and_gzip(tmp_path: Path) -> None:
+    """Equal texts of a table are one object: a gigabyte of rows takes megabytes, and ends at the bound of all text."""
+    import numpy
+    import pandas
+    import pyarrow
+
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array(numpy.zeros(500, numpy.int32)), [LONG])
+    frame = pandas.DataFrame({"text": pandas.Categorical.from_codes(numpy.zeros(500, int), [LONG])})
+    rows = [{"text": LONG}] * 500
+    for source in (pyarrow.table({"text": texts}), frame, rows):
+        with pytest.raises(DataError, match=r"records:2\d\d: up to here the rows have more than 20,000,000 characters"):
+            Collection.from_records(source, bounds=Bounds(text=20_000_000))
+    bomb = tmp_path / "docs.jsonl.gz"
+    with gzip.open(bomb, "wb", compresslevel=1) as file:
+        for number in range(100):
+            file.write(json.dumps({"id": str(number), "text": LONG}).encode() + b"\n")
+    with pytest.raises(DataError, match=r"docs\.jsonl\.gz:5\d: .* bytes that unpack to more than .* 100 times"):
+        Collection.from_records(bomb)
+
+
+def test_210_a_dataset_that_stands_for_far_more(tmp_path: Path) -> None:
+    import numpy
+    import pyarrow
+    from datasets import Dataset, disable_progress_bars
+
+    disable_progress_bars()
+    Dataset.from_list([{"id": "a", "text": "x"}]).save_to_disk(str(tmp_path / "rows"))
+    (file,) = (tmp_path / "rows").glob("*.arrow")
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array(numpy.zeros(200_000, numpy.int32)), [LONG])
+    table = pyarrow.table({"id": ["a"] * 200_000, "text": texts})
+    with pyarrow.OSFile(str(file), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    with pytest.raises(DataError, match=r"rows:1: column 'text' of data-.*\.arrow: a dictionary, runs or views"):
+        Collection.from_records(tmp_path / "rows")
+
+
+@pytest.mark.usefixtures("lower")
+def test_210_a_cell_that_is_too_long_is_named(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    nested: list[Any] = ["x"]
+    for _ in range(30):
+        nested = [nested, nested]
+    for cell in (long, [long], nested, {"a": nested}, [0] * 4_000):
+        with pytest.raises(
+            DataError, match=r"row 2: column 'text': holds more than 167,772 characters, or 3,355 values"
+        ):
+            Collection.from_records([{"id": "a", "text": "x"}, {"id": "b", "text": cell}])
+    cyclic: list[Any] = []
+    cyclic.append(cyclic)
+    with pytest.raises(DataError, match="row 1: column 'text': more than 100 lists and mappings"):
+        Collection.from_records([{"text": cyclic}])
+    csv = tmp_path / "rows.csv"
+    csv.write_text('id,text\na,"' + (LONG + "\n") * 2, encoding="utf-8")
+    with pytest.raises(DataError, match=r"rows.csv:2: a row of more than 167,772 characters"):
+        Collection.from_records(csv)
+
+
+# --- 211: columns ----------------------------------------------------------------------------------------------------
+
+
+def _wide(folder: Path, form: str, width: int) -> Any:
+    import pandas
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    names = [f"c{n}" for n in range(width - 1)] + ["text"]
+    file = folder / f"rows.{form}"
+    if form in ("csv", "tsv"):
+        sign = "," if form == "csv" else "\t"
+        file.write_text(sign.join(names) + "\n" + sign.join(["x"] * width) + "\n", encoding="utf-8")
+        return file
+    if form == "jsonl":
+        file.write_text(json.dumps(dict.fromkeys(names, "x")) + "\n", encoding="utf-8")
+        return file
+    if form == "dicts":
+        return [dict.fromkeys(names, "x")]
+    if form == "pandas":
+        return pandas.DataFrame([["x"] * width], columns=names)
+    table = pyarrow.table([pyarrow.array(["x"])] * width, names=names)
+    if form == "arrow":
+        return table
+    write_table(table, file)
+    return file
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "dicts", "pandas", "arrow", "parquet"])
+def test_211_columns(tmp_path: Path, form: str) -> None:
+    source = _wide(tmp_path, form, MOST_COLUMNS + 1)
+    with pytest.raises(DataError, match=r"10,001 columns, of which at most 10,000 are read \(bound on columns\)"):
+        Collection.from_records(source)
+    assert Collection.from_records(_wide(tmp_path, form, 300)).source.count() == 1
+
+
+# --- 212: what has no end --------------------------------------------------------------------------------------------
+
+
+class Endless(Iterable[dict[str, str]]):
+    """An iterable that is no iterator."""
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return ({"text": "x"} for _ in itertools.count())
+
+
+def test_212_a_generator_without_an_end() -> None:
+    few = Bounds(rows=1_000)
+    for rows in (({"text": "x"} for _ in itertools.count()), Endless()):
+        with pytest.raises(DataError, match=r"more than 1,000 rows \(bound `rows`\), and no end of them is in sight"):
+            FairAgent.from_records(rows, bounds=few)
+    with pytest.raises(DataError, match=r"more than 1,000 rows \(bound `rows`\)"):
+        GroupTable.from_rows(((str(n), {"gender": "a"}) for n in itertools.count()), ["gender"], bounds=few)
+    # What has a length has an end.
+    assert Collection.from_records([{"text": "x"}] * 1_001, bounds=few).source.count() == 1_001
+
+
+def test_212_hits_and_rankings_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bounds.__init__, "__defaults__", (1_000, *Bounds.__init__.__defaults__[1:]))  # type: ignore[index]
+    with pytest.raises(DataError, match=r"more than 1,000 hits \(bound `rows`\)"):
+        fair_rerank((f"d{n}" for n in itertools.count()), {"gender": {"d1": "a"}}, "uniform")
+    with pytest.raises(DataError, match=r"more than 1,000 documents \(bound `rows`\)"):
+        assert_exposure((f"d{n}" for n in itertools.count()), {"d1": "a"}, "uniform")  # type: ignore[arg-type]
+
+
+def test_212_a_generator_that_is_slow() -> None:
+    """By the clock that the bounds have; Ctrl-C ends it as anything else."""
+    ticks = itertools.count(0.0, 10.0)
+    with pytest.raises(DataError, match=r"row 61 came 610 s after .* \(bound `seconds`: 600\)"):
+        Collection.from_records(Endless(), bounds=Bounds(clock=lambda: next(ticks)))
+
+    def interrupted() -> Iterator[dict[str, str]]:
+        yield {"text": "x"}
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Collection.from_records(interrupted())
+    # A list is as long as it takes.
+    assert len(list(bounded(["a"] * 100, "row", Bounds(clock=lambda: next(ticks))))) == 100
+
+
+# --- 213: objects that raise -----------------------------------------------------------------------------------------
+
+
+class Error(Exception):
+    """Somebody's."""
+
+    def __str__(self) -> str:
+        raise OSError("not even that")
+
+    __repr__ = __str__
+
+
+def _raise(*_: object) -> Any:
+    raise Error
+
+
+METHODS = ("__str__", "__repr__", "__len__", "__iter__", "__eq__", "__hash__", "__bool__", "__getattr__", "__float__")
+
+
+def _hostile(method: str, base: type = object) -> Any:
+    """An object whose method of this name raises, or all of them."""
+    return type("Hostile", (base,), dict.fromkeys(METHODS if method == "all" else (method,), _raise))()
+
+
+every_method = pytest.mark.parametrize("method", [*METHODS, "all"])
+
+
+@every_method
+@pytest.mark.parametrize("column", ["id", "text", "gender", "title"])
+def test_213_a_cell_that_raises(method: str, column: str) -> None:
+    rows: list[dict[str, Any]] = [{"id": f"d{n}", "text": "x", "gender": "ab"[n % 2], "title": "t"} for n in range(4)]
+    rows[2][column] = _hostile(method)
+    with pytest.raises(DataError) as raised:
+        FairAgent.from_records(rows, groups="gender", title="title")
+    assert (":3: " in str(raised.value)) or ("row 3: " in str(raised.value))
+    assert column in str(raised.value)
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+
+
+@every_method
+@pytest.mark.parametrize("base", [str, int, float])
+def test_213_what_is_text_or_a_number_is_that_alone(method: str, base: type) -> None:
+    collection = Collection.from_records([{"id": "a", "text": "x", "note": _hostile(method, base)}])
+    (document,) = collection.documents()
+    assert type(document.extra["note"]) is base
+
+
+@every_method
+def test_213_rows_tables_hits_and_labels_that_raise(method: str) -> None:
+    hostile = _hostile(method)
+    groups = {"gender": {"d1": "a", "d2": "b"}}
+    doors: list[Callable[[], object]] = [
+        lambda: Collection.from_records(hostile),
+        lambda: Collection.from_records([{"text": "x"}, hostile]),
+        lambda: fair_rerank(["d1", "d2", hostile], groups, "uniform"),
+        lambda: fair_rerank([("d1", 2), ("d2", hostile)], groups, "uniform"),
+        lambda: fair_rerank([{"id": hostile, "gender": "a"}, {"id": "d2", "gender": hostile}], "gender", "uniform"),
+        lambda: GroupTable.from_rows([("a", {"gender": "x"}), ("b", {"gender": hostile})], ["gender"]),
+        lambda: GroupTable.from_rows([("a", {"gender": "x"}), (hostile, {"gender": "x"})], ["gender"]),
+        lambda: assert_exposure(["d1", hostile], {"d1": "a"}, "uniform"),
+    ]
+    for door in doors:
+        with pytest.raises(FairAgentError) as raised:
+            door()
+        assert str(raised.value)
+        assert isinstance(raised.value, DataError | UsageError)
+
+
+def test_213_how_a_hostile_object_is_shown() -> None:
+    assert shown(_hostile("__repr__")) == "a Hostile whose repr raises Error"
+    assert len(shown("x" * 10**7)) < 70
+    assert shown(b"x" * 10**7).startswith("b'xxx")
+
+
+def test_213_a_generator_that_raises_names_its_row() -> None:
+    def failing() -> Iterator[dict[str, str]]:
+        yield {"text": "x"}
+        raise ZeroDivisionError("by zero")
+
+    with pytest.raises(DataError, match=r"row 2 cannot be read: it raises ZeroDivisionError\('by zero'\)"):
+        Collection.from_records(failing())
