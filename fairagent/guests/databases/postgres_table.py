@@ -5,9 +5,12 @@ Every statement runs in a transaction that the server keeps from writing. Messag
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, LiteralString
 
@@ -28,6 +31,8 @@ QUERIES_CACHED = 50_000
 MOST_VISITED = 1_000
 """The longest list of candidates that pgvector's HNSW index keeps (`hnsw.ef_search`)."""
 LONGEST_QUOTE = 200
+GRACE = 5.0
+"""Seconds that a server has, beyond the time of an answer, to say that there is none."""
 VECTORS = ("vector", "halfvec")
 EXACT = "SET LOCAL enable_indexscan = off"
 KEY = "fairagent key"
@@ -75,22 +80,44 @@ class PostgresTable:
         fault: Exception
         with self._lock:
             for attempt in (1, 2):
+                late = threading.Event()
                 try:
                     connection = self._open()
-                    with connection.transaction():
+                    with self._ended(connection, late), connection.transaction():
                         for line in (f"SET LOCAL statement_timeout = {int(1000 * self._timeout)}", *settings):
                             connection.execute(line)
                         return connection.execute(composed, values).fetchall()
                 except self._client.Error as error:
                     broken = self._connection is not None and self._connection.closed
-                    fault = self._fault(error)
-                    if broken and attempt == 1:
+                    fault = self._late() if late.is_set() else self._fault(error)
+                    if broken and attempt == 1 and not late.is_set():
                         continue
                 except (UnicodeEncodeError, ValueError):
                     fault = DataError(f"{self.host} cannot be asked for a text with half a character, or with a NUL")
                 break
         # Out of the handler, so that the client's error, which knows the address, is not its context.
         raise fault
+
+    @contextmanager
+    def _ended(self, connection: Any, late: threading.Event) -> Iterator[None]:
+        """Cut the connection if what is inside lasts longer than a server that is there would let it; `late` tells."""
+
+        def cut() -> None:
+            late.set()
+            # A copy of the descriptor, so that the client's own stays open and only finds the end.
+            with socket.socket(fileno=os.dup(connection.fileno())) as copied, suppress(OSError):
+                copied.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(self._timeout + GRACE, cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _late(self) -> BackendUnavailable:
+        return BackendUnavailable(f"{self.host} did not answer in {self._timeout:g} s (engine.timeout)")
 
     def _open(self) -> Any:
         if self._connection is None or self._connection.closed:
@@ -113,7 +140,7 @@ class PostgresTable:
                 "database of engine.url?"
             )
         if state == "57014":
-            return BackendUnavailable(f"{self.host} did not answer in {self._timeout:g} s (engine.timeout)")
+            return self._late()
         if state == "42501":
             return BackendUnavailable(f"who signed in at {self.host} may not read {self.name}: {said}")
         if state.startswith("22"):

@@ -6,6 +6,7 @@ import socket
 import threading
 import traceback
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,38 @@ def test_a_connection_that_breaks_is_opened_again(postgres: Postgres) -> None:
 def test_a_slow_answer_has_an_end(postgres: Postgres) -> None:
     with pytest.raises(BackendUnavailable, match=r"did not answer in 0.05 s \(engine.timeout\)"):
         part(postgres, timeout=0.05).connect(ENVIRON).ask("SELECT pg_sleep(30)")
+
+
+def test_a_server_that_falls_silent_has_an_end(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relay that passes on what both say, until it does not."""
+    monkeypatch.setattr("fairagent.guests.databases.postgres_table.GRACE", 0.05)
+    silent, ends = threading.Event(), list[socket.socket]()
+
+    def relay(source: socket.socket, target: socket.socket) -> None:
+        # It ends with the test, which closes both.
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if not silent.is_set():
+                    target.sendall(data)
+
+    def accept(listening: socket.socket) -> None:
+        client, _ = listening.accept()
+        server = socket.create_connection(("127.0.0.1", postgres.port))
+        ends.extend([client, server])
+        threading.Thread(target=relay, args=(client, server), daemon=True).start()
+        threading.Thread(target=relay, args=(server, client), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, args=(listening,), daemon=True).start()
+        url = f"postgresql://reader@127.0.0.1:{listening.getsockname()[1]}/postgres"
+        table = part(postgres, url=url, timeout=2).connect(ENVIRON)
+        assert table.count() == len(MADE)
+        silent.set()
+        with pytest.raises(BackendUnavailable, match=r"did not answer in 2 s \(engine.timeout\)"):
+            table.count()
+    for end in ends:
+        end.shutdown(socket.SHUT_RDWR)
+        end.close()
 
 
 def test_threads_may_share_it(vectors: DatabaseVectors) -> None:
