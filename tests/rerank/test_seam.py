@@ -1,0 +1,87 @@
+"""The re-rankers that fairagent brings pass the check of what a re-ranker gives, and write into nothing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairagent.papers.rivals.balanced import BalancedReranker
+from fairagent.papers.rivals.det_greedy import DetGreedyReranker
+from fairagent.papers.rivals.fa_star_ir import FAStarIRReranker
+from fairagent.papers.rivals.faro import FAROReranker
+from fairagent.papers.rivals.fgr import FGRReranker
+from fairagent.papers.rivals.pm2 import PM2Reranker
+from fairagent.papers.rivals.representative import RepresentativeReranker
+from fairagent.papers.rivals.xquad import XQuADReranker
+from fairagent.search.rerank.base import Pool, Reranker, reranked, stricter
+from fairagent.search.rerank.exposure import ExposureReranker
+from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker, PlackettLuceReranker
+from fairagent.search.rerank.similarity import MMRReranker, by_groups
+from fairagent.types import Query, Ranking
+
+from .greedy_pools import pools
+
+POOLS = int(os.environ.get("FAULT_TRIALS", "15"))
+
+
+class Engine:
+    """Scores by the hash of the id, some alike."""
+
+    def search(self, query: Query, n: int) -> Ranking:
+        raise AssertionError
+
+    def score(self, query: Query, ids: Any) -> Any:
+        return np.array([sum(map(ord, id)) % 5 for id in ids], np.float64)
+
+
+SHIPPED: dict[str, Reranker] = {
+    "original": OriginalReranker(Engine()),
+    "fused": FusedReranker(Engine()),
+    "plackett-luce": PlackettLuceReranker(),
+    "exposure": ExposureReranker(),
+    "exposure, dear": ExposureReranker(50),
+    "mmr": MMRReranker(by_groups),
+    "xquad": XQuADReranker(),
+    "pm2": PM2Reranker(),
+    "greedy": DetGreedyReranker("greedy"),
+    "cons": DetGreedyReranker("cons"),
+    "relaxed": DetGreedyReranker("relaxed"),
+    "fgr": FGRReranker(),
+    "faro": FAROReranker(),
+    "balanced": BalancedReranker(),
+    "fa-star-ir": FAStarIRReranker(),
+    "representative": RepresentativeReranker(),
+    "chain": ChainReranker((FusedReranker(Engine()), ExposureReranker())),
+}
+SCORES = st.one_of(
+    st.floats(-1e6, 1e6),
+    st.sampled_from([0.0, 1.0, 1.0 + 1e-15, 1e-300, -1e-300, 1e150, -1e150]),
+)
+
+
+@st.composite
+def scored_pools(draw: st.DrawFn) -> Pool:
+    """Pools with scores of any size, that differ by nothing or by next to nothing."""
+    made = draw(pools())
+    size = len(made.ranking)
+    scores = sorted(draw(st.lists(SCORES, min_size=size, max_size=size)), reverse=True)
+    return replace(made, ranking=Ranking(made.ranking.ids, np.array(scores, np.float64)))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@given(made=scored_pools())
+@settings(max_examples=POOLS, deadline=None)
+def test_what_is_shipped_passes_the_check(name: str, made: Pool) -> None:
+    before = made.ranking.scores.tolist(), [rows.tolist() for rows in (*made.memberships, *made.targets)]
+    reranker: Reranker | None = SHIPPED[name]
+    while reranker:
+        found = reranked(reranker, made)
+        assert len(found) == min(made.n, len(made.ranking))
+        reranker = stricter(reranker, made.query) if reranker is SHIPPED[name] else None
+    assert before == (made.ranking.scores.tolist(), [rows.tolist() for rows in (*made.memberships, *made.targets)])
