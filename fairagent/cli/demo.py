@@ -28,6 +28,7 @@ def demo(
     from fairagent.report.answer import answer_body, sources_table
     from fairagent.report.record import to_json
     from fairagent.report.story import story
+    from fairagent.report.text import verdict_text
     from fairagent.search.pipeline import build, open_site
 
     settings = Settings()
@@ -67,6 +68,7 @@ def demo(
         if left_out := [*judged.without_relevant, *judged.without_label]:
             out.print(f"Not judged for {dimension}, since no relevant document has a label: {', '.join(left_out)}")
     out.print(f"\nHow the agent went about {result.query.text!r}\n", style="bold")
+    out.print(verdict_text(result.trace.changes))
     out.print(story(result.trace))
     answered = agent.answer(result.query)
     out.print("\nIts answer, in sentences of the first documents, and the groups of these\n", style="bold")

@@ -44,7 +44,7 @@ def worth(run: Run, row: Comparison) -> float:
 def best_mean(run: Run, rows: Sequence[Comparison]) -> float | None:
     """The best mean of a measure among systems that did not look at the judgments; None where nothing is better."""
     honest = [row for row in rows if row.system not in run.oracle_systems]
-    if not honest or honest[0].measure in run.neutral:
+    if len(honest) < 2 or honest[0].measure in run.neutral:
         return None
     return max(honest, key=lambda row: worth(run, row)).mean
 

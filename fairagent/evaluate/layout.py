@@ -118,7 +118,7 @@ def fitted(head: Sequence[str], above: Sequence[str], rows: Sequence[Sequence[st
     room = max(width - sum(widths[:leads]) - GAP * leads, width // 3)
     broken = {place for place in range(leads, len(head)) if widths[place] > room}
     lines: list[str] = []
-    for block in blocks([min(one, room) for one in widths], above, leads, width):
+    for block in blocks([min(one, room) for one in widths], above, leads, width) or [[]]:
         places = [*range(leads), *block]
         shown = [row for full in (head, *rows) for row in _lines([full[place] for place in places], room)]
         left = {0, *(number for number, place in enumerate(places) if place in broken)}

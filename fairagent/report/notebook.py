@@ -21,7 +21,8 @@ def html_of(result: SearchResult | AnswerResult) -> str:
     if isinstance(result, SearchResult):
         trace = result.trace
         named: list[Named] = [("before", trace.steps[0].exposures), ("after", trace.exposures)]
-        facts = f"gap {gap_text(trace.steps[0].gap)} → {gap_text(trace.gap)}; {trace.stopped}"
+        verdict = "".join(f"{change}. " for change in trace.changes)
+        facts = f"{verdict}gap {gap_text(trace.steps[0].gap)} → {gap_text(trace.gap)}; {trace.stopped}"
         return _drawn(result.query.text, facts, None, "rank", [(hit.rank, hit, False) for hit in result.hits], named)
     attribution, answer = result.attribution, result.answer
     text = f"{answer.text}{CUT_OFF}" if answer.truncated else answer.text

@@ -24,7 +24,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic_core import to_jsonable_python
 
-from fairagent.evaluate.findings import findings, main_measure
+from fairagent.evaluate.findings import change_of, findings, main_measure
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.results import alarms_of, columns, not_judged, published_tables, results_table
 from fairagent.evaluate.run import TRANSCRIPT, MeanExposure, Run
@@ -75,6 +75,7 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             counted=run.counted_topics,
             alarms=alarms_of(run),
             findings=best,
+            changes={one.dimension: change_of(run, one) for one in best},
             finding_bars={
                 one.dimension: [_mean_bar(one.dimension, m, colors) for m in one.exposures or ()] for one in best
             },

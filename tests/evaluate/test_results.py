@@ -25,6 +25,7 @@ from fairagent.evaluate.results import (
     write_results,
 )
 from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.tables import Table
 
 from . import words
 
@@ -182,9 +183,11 @@ def check_latex(text: str) -> list[str]:
         assert tabular.count("{") == tabular.count("}")
         for rule in re.findall(r"\\cmidrule\(lr\)\{([0-9]+)-([0-9]+)\}", tabular):
             assert 2 <= int(rule[0]) <= int(rule[1]) <= count
-        cells = [[re.sub(r"\\text(bf|backslash)|[{}$^\\]", "", cell) for cell in row.split(" & ")] for row in rows]
-        plain = [row for row in cells if len(row) == count]
-        assert sum(max(len(row[place]) for row in plain) + 2 for place in range(count)) - 2 <= LATEX_WIDTH + 2 * count
+        signs = tabular.replace(r"\times", "*").replace(r"\dagger", "†").replace(r"\ldots{}", "…")
+        heads = [line.removesuffix(r" \\").split(" & ") for line in signs.splitlines() if line.endswith(r" \\")]
+        cells = [[re.sub(r"\\textbf|[{}$^\\]", "", cell) for cell in row] for row in heads if len(row) == count]
+        widths = [max(len(row[place]) for row in cells) for place in range(count)]
+        assert r"\textwidth" in tabular or sum(widths) + 2 * (count - 1) <= LATEX_WIDTH
     return tabulars
 
 
@@ -275,3 +278,12 @@ def test_no_secret_reaches_the_folder(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["fingerprint"]["seed"] == 7
     for path in (tmp_path / "run").rglob("*"):
         assert path.is_dir() or b"canary-secret" not in path.read_bytes()
+
+
+def test_a_table_of_one_column_or_no_rows_is_one_still() -> None:
+    for table in (Table.of(["system"], [("a",)]), Table.of(["system", "mean"], [])):
+        assert table.text(80) == table.text()
+        assert check_latex(table.latex())
+    wide = Table.of(["what", "said"], [("a", "many words " * 30)])
+    assert max(map(len, wide.text(60).splitlines())) <= 60
+    assert r"\begin{tabular}{lp{" in wide.latex()

@@ -62,7 +62,7 @@ def test_a_notebook_shows_documents_groups_and_exposure_as_the_page_does(result:
     drawn = result._repr_html_()
     page = Parsed(drawn)
     assert page.open == []
-    assert "lawyers gap 0.3700 → 0.0050; the gap did not fall" in page.text
+    assert "it should have 50%. gap 0.3700 → 0.0050; the gap did not fall" in page.text
     assert "1Firstfemale 2d1–" in page.text
     bars = [one["aria-label"] for one in page.all("svg")]
     assert bars == [

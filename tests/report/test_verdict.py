@@ -7,12 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairagent.evaluate.findings import change_of, findings
+from fairagent.report.notebook import html_of
+from fairagent.report.page import page
 from fairagent.report.record import result_record
 from fairagent.report.text import plain, verdict_text
 from fairagent.types import NO_LABEL, Exposure, ExposureChange, SearchResult
 from fairagent.types.change import Rows, exposure_change
 
 from .conftest import make_trace
+from .runs import made_run
 
 FEMALE = "gender: female gets"
 NO_LESS = ", though gender as a whole is no less fair"
@@ -77,6 +81,16 @@ def test_a_search_has_its_verdict(result: SearchResult) -> None:
     assert verdict_text(worse.changes).spans[0].style == "bold red"
     assert plain(verdict_text(worse.changes)).startswith("gender is less fair: ")
     assert replace(worse, steps=()).changes == ()
+
+
+def test_the_page_and_a_notebook_say_it_too(result: SearchResult) -> None:
+    assert "female gets 45% of the attention instead of 10%; it should have 50%" in html_of(result)
+    run = made_run()
+    html = page(run)
+    for finding in findings(run):
+        change = change_of(run, finding)
+        assert change is not None
+        assert str(change) in html
 
 
 def test_labels_steer_no_terminal() -> None:
