@@ -81,6 +81,7 @@ HOMES = {
     "collection.groups": "JoinedGroups",
     "collection.known": "KnownIds compare_ids known_documents notes_of_groups warn_once",
     "collection.leakage": "refuse_overlap text_key",
+    "collection.load": "aligned",
     "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
     "collection.table": "unknown_dimension",
     "collection.table_buffer": "Labels",

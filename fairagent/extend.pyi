@@ -48,6 +48,7 @@ from fairagent.collection.known import notes_of_groups as notes_of_groups
 from fairagent.collection.known import warn_once as warn_once
 from fairagent.collection.leakage import refuse_overlap as refuse_overlap
 from fairagent.collection.leakage import text_key as text_key
+from fairagent.collection.load import aligned as aligned
 from fairagent.collection.records import Faults as Faults
 from fairagent.collection.records import Record as Record
 from fairagent.collection.records import checked_id as checked_id

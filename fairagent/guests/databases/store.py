@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
 from pydantic import Field
 
-from fairagent.extend import DataError, Document, Embeddings, Encoder, GroupTable, Section, engine_time
+from fairagent.extend import DataError, Document, Embeddings, Encoder, GroupTable, Section, aligned, engine_time
 from fairagent.guests.opensearch.groups import MOST_LABELS, labels_in
 from fairagent.guests.opensearch.index import named, text_of
 from fairagent.guests.servers import ServerCache, ServerVectors
@@ -78,10 +79,10 @@ def fetched(store: Store, ids: Sequence[str], columns: Sequence[str]) -> dict[st
 
 def check_once(store: Store, ids: Sequence[str]) -> None:
     """Raise DataError where two rows have the same id."""
-    seen: set[str] = set()
-    if twice := [id for id in ids if id in seen or seen.add(id)]:  # type: ignore[func-returns-value]
+    if len(set(ids)) < len(ids):
+        (twice, _), *_ = Counter(ids).most_common(1)
         raise DataError(
-            f"several rows of {store.name} have the id {twice[0][:60]!r}: name a column whose values differ "
+            f"several rows of {store.name} have the id {twice[:60]!r}: name a column whose values differ "
             "(engine.columns.id), or a view with one row a document"
         )
 
@@ -89,7 +90,8 @@ def check_once(store: Store, ids: Sequence[str]) -> None:
 def read_groups(store: Store, groups: Mapping[str, str], known: Mapping[str, Mapping[str, float]]) -> GroupTable:
     """The labels of all rows, read once: dimension -> the column that holds one, a list of them, or none.
 
-    `known` are the labels that a dimension has at least. Raises DataError for a column of too many labels to be groups.
+    `known` are labels that a dimension has besides, as those of world shares. Raises DataError for a column without a
+    label, or with too many to be groups.
     """
     store.check(tuple(groups.values()))
     rows = (
@@ -97,13 +99,12 @@ def read_groups(store: Store, groups: Mapping[str, str], known: Mapping[str, Map
         for id, row in store.every(tuple(groups.values()))
     )
     table = GroupTable.from_rows(rows, dict.fromkeys(groups))
-    for dimension in groups:
-        if len(table.labels(dimension)) > MOST_LABELS:
-            raise DataError(
-                f"column {groups[dimension]!r} of {store.name} has more than {MOST_LABELS:,} values; is it that of "
-                f"{dimension!r}?"
-            )
-    return table
+    for dimension, column in groups.items():
+        labels = len(table.labels(dimension))
+        if not 1 <= labels <= MOST_LABELS:
+            held = f"more than {MOST_LABELS:,} values" if labels else "no value in any row"
+            raise DataError(f"column {column!r} of {store.name} has {held}; is it that of {dimension!r}?")
+    return aligned(table, known, [])
 
 
 class StoredTexts:

@@ -132,6 +132,8 @@ def test_groups_are_read_from_columns(table: PostgresTable) -> None:
     assert groups.labels("region") == ("Asia", "Europe")
     assert groups.memberships("region", ["d01", "d02"]).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
     assert groups.missing("gender") == sum(one.gender is None for one in MADE) / len(MADE)
+    besides = read_groups(table, {"gender": "sex"}, {"gender": {"nonbinary": 0.1, "male": 0.9}})
+    assert besides.labels("gender") == ("female", "male", "nonbinary")
     with pytest.raises(DataError, match=r"no column 'sexx' \(engine.columns, engine.groups\); it has: key, headline"):
         read_groups(table, {"gender": "sexx"}, {})
 
@@ -164,6 +166,8 @@ def test_a_list_that_the_index_leaves_short_is_made_exactly(postgres: Postgres) 
         assert found.rows(["7", "x", "-1", "99999999999999999999"], ()).keys() == {"7"}
         assert [id for id, _ in found.every(())][:3] == ["1", "2", "3"]
         assert len(list(found.every(()))) == 1500
+        with pytest.raises(DataError, match=r"column 'id' of table public.many on .* has more than 1,000 values"):
+            read_groups(found, {"gender": "id"}, {})
     finally:
         postgres.admin.execute("DROP TABLE many")
 
@@ -180,6 +184,9 @@ def test_inner_products_where_the_only_index_is_of_these(postgres: Postgres) -> 
         found = store.near(np.array([2.0, 1.0], dtype=np.float32), 5)
         assert [score for _, score in found] == [6.0, 3.0]
         assert store.rows([found[0][0]], ("embedding",))[found[0][0]]["embedding"] == [3, 0]
+        postgres.admin.execute("ALTER TABLE products ADD nothing text")
+        with pytest.raises(DataError, match="has no value in any row; is it that of 'gender'"):
+            read_groups(part(postgres, table="products", columns={}).connect(ENVIRON), {"gender": "nothing"}, {})
         with pytest.raises(DataError, match="cannot read what it was asked for"):
             store.rows(["no uuid"], ())
     finally:
