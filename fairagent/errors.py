@@ -7,7 +7,8 @@ FairAgentError
  ├── DataError .............. documents, topics, qrels, groups or runs are wrong    exit 4
  │    ├── IndexMismatch ..... the index was built from something else               exit 4
  │    ├── PartError ......... a part failed, or gave what is no result of its kind  exit 4
- │    └── PromptError ....... a prompt template is wrong                            exit 4
+ │    ├── PromptError ....... a prompt template is wrong                            exit 4
+ │    └── NotRegular ........ a link, FIFO, device or folder where a file should be exit 4
  ├── ModelError ............. a language model did not give a usable reply          exit 5
  │    ├── TransientModelError  worth another attempt: overload, time-out, network
  │    ├── FatalModelError ... no attempt can help: key, quota, unknown model
@@ -101,6 +102,13 @@ class PartError(DataError):
 
 class PromptError(DataError):
     """A prompt template is wrong."""
+
+
+class NotRegular(DataError, OSError):
+    """A link, a FIFO, a socket, a device or a folder is where a regular file should be.
+
+    It is an OSError as well: whoever passes over files that cannot be read passes over this.
+    """
 
 
 class ModelError(FairAgentError):

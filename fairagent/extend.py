@@ -33,6 +33,7 @@ HOMES = {
         expect_installed installed is_installed load longest_input pick_device read_config without_progress
     """,
     "storage.readers": "Malformed as_text file_bytes file_text parse_json",
+    "storage.regular": "new_file open_to_read open_to_write",
     "storage.processes": "Crew cores",
     "storage.threads": "Memo one_blas_thread one_torch_thread progress",
     "storage.yaml_text": "LARGEST_YAML compose_yaml",

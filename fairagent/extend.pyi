@@ -393,6 +393,9 @@ from fairagent.storage.readers import as_text as as_text
 from fairagent.storage.readers import file_bytes as file_bytes
 from fairagent.storage.readers import file_text as file_text
 from fairagent.storage.readers import parse_json as parse_json
+from fairagent.storage.regular import new_file as new_file
+from fairagent.storage.regular import open_to_read as open_to_read
+from fairagent.storage.regular import open_to_write as open_to_write
 from fairagent.storage.threads import Memo as Memo
 from fairagent.storage.threads import one_blas_thread as one_blas_thread
 from fairagent.storage.threads import one_torch_thread as one_torch_thread

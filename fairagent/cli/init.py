@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ import typer
 
 from fairagent.cli.options import console, echo
 from fairagent.errors import UsageError
+from fairagent.storage.regular import new_file
 from fairagent.types.clean import in_line
 
 if TYPE_CHECKING:
@@ -158,14 +160,14 @@ def _agreed(output: Path) -> bool:
 
 
 def _check_free(output: Path) -> None:
-    if output.exists():
+    if os.path.lexists(output):
         raise UsageError(f"{output} is there already and is never overwritten; name another file with --output")
 
 
 def _write(output: Path, text: str) -> None:
     try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
+        with new_file(output, replacing=False) as file:
+            file.write(text.encode())
     except FileExistsError:
         _check_free(output)
     except OSError as error:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import difflib
-import shutil
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,9 @@ from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, ec
 from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
 from fairagent.settings.section import nearest
-from fairagent.storage.readers import Malformed, file_text
+from fairagent.storage.files import explained
+from fairagent.storage.readers import Malformed, file_bytes, file_text
+from fairagent.storage.regular import new_file
 
 if TYPE_CHECKING:
     from fairagent.llm.prompts import Prompt, Prompts
@@ -280,12 +282,14 @@ def eject(
 
     used = Prompts(source)
     paths = [used[known(name, used)].path for name in names or used.ids]
-    there = [path.name for path in paths if (folder / path.name).exists()]
+    there = [path.name for path in paths if os.path.lexists(folder / path.name)]
     if there:
         raise UsageError(f"{folder} already holds {', '.join(there)}; nothing was copied. Name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in paths:
-        shutil.copyfile(path, folder / path.name)
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            with new_file(folder / path.name, replacing=False) as file:
+                file.write(file_bytes(path, LARGEST))
     out = console()
     out.print(f"{', '.join(path.name for path in paths)} copied to {folder}", soft_wrap=True)
     out.print(f"Edit, then: fairagent prompts check --prompts {folder}", soft_wrap=True)

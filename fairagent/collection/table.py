@@ -166,17 +166,17 @@ class GroupTable:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / HEAD).unlink(missing_ok=True)
-        _write(folder / "ids.npy", self.ids)
+        write_array(folder / "ids.npy", self.ids)
         head: list[dict[str, object]] = []
         for place, (name, column) in enumerate(self._columns.items()):
             arrays = {part: getattr(column, part) for part in ("codes", "indptr", "weights", "of_type")}
             present = {part: array for part, array in arrays.items() if array is not None}
             for part, array in present.items():
-                _write(folder / f"{place}.{part}.npy", array)
+                write_array(folder / f"{place}.{part}.npy", array)
             about = {"normalize": column.normalize, "predicted": column.predicted}
             head.append({"name": name, "labels": column.labels, **about, "arrays": list(present)})
         text = json.dumps({"format": FORMAT, "documents": len(self), "dimensions": head}, ensure_ascii=False, indent=1)
-        (folder / HEAD).write_text(text + "\n", encoding="utf-8")
+        write_whole(folder / HEAD, text + "\n")
 
     @classmethod
     def load(cls, folder: Path | str, compared: bool = False) -> GroupTable:
@@ -227,13 +227,6 @@ def unknown_dimension(dimension: str, dimensions: Collection[str]) -> UsageError
     """The error for a dimension that a collection does not have."""
     there = f"there are: {', '.join(dimensions)}" if dimensions else "the collection has no groups"
     return UsageError(f"no dimension {dimension!r}; {there}")
-
-
-def _write(path: Path, array: AnyArray) -> None:
-    """Save and move into place: the array may be mapped from the very file it replaces."""
-    part = path.with_name(f"{path.name}.part")
-    write_array(part, array)
-    part.replace(path)
 
 
 Made = tuple[GroupTable, tuple[str, ...]]

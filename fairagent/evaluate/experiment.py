@@ -41,7 +41,7 @@ from fairagent.llm.models import Models
 from fairagent.retrieve.bm25.part import close_all
 from fairagent.settings import BudgetSettings
 from fairagent.settings.parts import Progress
-from fairagent.storage.files import LOCK, locked
+from fairagent.storage.files import LOCK, is_left_over, locked
 from fairagent.storage.threads import Memo, one_blas_thread, one_blas_thread_in_a_run
 
 
@@ -120,8 +120,6 @@ def close(key: str) -> None:
 
 ATTEMPTS = 3
 """How often a topic that fails is tried under one system, over all repetitions of the command."""
-BEFORE = {LOCK, f".{HEAD}.new"}
-"""What may be in a run's folder before its run.json is: whoever began it may have been killed."""
 NOT_IN_PLAN: Any = {"cache": True, "budget": True, "experiment": {"cache", "budget"}}
 """What is left out of the plan in run.json: it may be another each time."""
 
@@ -152,7 +150,7 @@ def run_experiment(
     """
     if not workers.here and checked.plan.budget != BudgetSettings():
         raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
-    if folder.exists() and not (folder / HEAD).is_file() and {path.name for path in folder.iterdir()} - BEFORE:
+    if folder.exists() and not (folder / HEAD).is_file() and any(_is_other(path.name) for path in folder.iterdir()):
         raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
     with one_blas_thread_in_a_run(), locked(folder):
         made_from = fingerprint(checked, environ)
@@ -164,6 +162,11 @@ def run_experiment(
                 _conclude(folder)
             raise
         return _conclude(folder)
+
+
+def _is_other(name: str) -> bool:
+    """Whether it is no file's that a run's folder has before its run.json: whoever began it may have been killed."""
+    return name != LOCK and not is_left_over(name)
 
 
 def _conclude(folder: Path) -> Run:

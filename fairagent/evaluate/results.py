@@ -27,6 +27,8 @@ from fairagent.types import Group, Proposals, Removal
 from fairagent.types.common import GROUP_REMOVED, counted
 
 PAGE = "report.html"
+RUNS = "runs"
+"""The folder, in a run's, of the rankings of every system."""
 TOPICS_NAMED = 50
 TESTS = (
     Column("difference", short="diff"),
@@ -116,12 +118,12 @@ def not_judged(run: Run) -> dict[str, tuple[str, ...]]:
 def write_results(run: Run, folder: Path) -> None:
     """Write all tables, and for each system a TREC run and, on the TREC Fair Ranking track, its submission."""
     for system in run.systems:
-        write_whole(folder / "runs" / f"{file_name(system)}.txt", trec_run(run, system))
+        write_whole(folder / RUNS / f"{file_name(system)}.txt", trec_run(run, system), within=folder)
         if run.track:
             # As Task 1 of the track takes them: topic, tab, page.
             own = (one for one in run.answered if one.system == system)
             lines = (f"{one.topic}\t{id}\n" for one in own for id, _ in one.scored[: LONGEST[run.track]])
-            write_whole(folder / "runs" / f"{file_name(system)}.tsv", "".join(lines))
+            write_whole(folder / RUNS / f"{file_name(system)}.tsv", "".join(lines), within=folder)
     # Seconds of topics that run side by side include waiting for each other.
     timings = [(one.topic, one.system, one.seconds) for one in run.outcomes]
     tables = {
@@ -140,9 +142,11 @@ def write_results(run: Run, folder: Path) -> None:
 
 def made_files(folder: Path) -> list[Path]:
     """The journal, the transcript and all that is made from the journal, where it is there."""
-    patterns = ("*.csv", "results.t*", "details.tex", "runs/*.txt", "runs/*.tsv")
-    made = [path for pattern in patterns for path in folder.glob(pattern)]
-    return [path for path in (folder / JOURNAL, folder / TRANSCRIPT, folder / PAGE, *made) if path.exists()]
+    made = [path for pattern in ("*.csv", "results.t*", "details.tex") for path in folder.glob(pattern)]
+    if not (runs := folder / RUNS).is_symlink():
+        made += [*runs.glob("*.txt"), *runs.glob("*.tsv")]
+    files = (folder / JOURNAL, folder / TRANSCRIPT, folder / PAGE, *made)
+    return [path for path in files if path.is_symlink() or (path.exists() and not path.is_dir())]
 
 
 def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:

@@ -24,6 +24,7 @@ from fairagent.storage.digests import unsealed
 from fairagent.storage.files import explained
 from fairagent.storage.lines import LineFile, whole_lines
 from fairagent.storage.readers import parse_json
+from fairagent.storage.regular import open_to_read
 from fairagent.types import Usage
 
 
@@ -170,8 +171,6 @@ FORMAT = 1
 """Of the lines."""
 BEGINNING = f'{{"exchange":{FORMAT},'.encode()
 """Every line's: what begins otherwise is no transcript, and nothing is added to it."""
-PRIVATE = 0o600
-"""Rights of a new file: prompts hold documents and queries."""
 
 _EXCHANGE = TypeAdapter(Exchange)
 
@@ -185,13 +184,13 @@ class Transcript(LineFile):
 
     def __init__(self, path: Path | str) -> None:
         # A power cut may take the last lines, which no result depends on; the end of the process may not.
-        super().__init__(Path(path), forced=False, mode=PRIVATE)
+        super().__init__(Path(path), forced=False, private=True)
         self._lock = threading.Lock()
 
     def __enter__(self) -> Transcript:
         with explained(self.path):
             if self.path.exists():
-                with self.path.open("rb") as file:
+                with open_to_read(self.path, within=self.path.parent) as file:
                     begun = file.read(len(BEGINNING))
                 if not BEGINNING.startswith(begun):
                     raise UsageError(f"{self.path} is there and is no transcript; name another file")

@@ -46,8 +46,12 @@ GROUP_COLORS = 12
 
 
 def write_page(run: Run, path: Path) -> None:
-    """Write `run` as a page to `path`, which appears whole or not at all; with the transcript beside it, if any."""
-    write_whole(path, page(run, topics.shown_exchanges(path.with_name(TRANSCRIPT))))
+    """Write `run` as a page to `path`, which appears whole or not at all; with the transcript beside it, if any.
+
+    A page that shows exchanges is private, as the transcript is.
+    """
+    exchanges = topics.shown_exchanges(path.with_name(TRANSCRIPT))
+    write_whole(path, page(run, exchanges), private=bool(exchanges))
 
 
 def page(run: Run, exchanges: Exchanges | None = None) -> str:

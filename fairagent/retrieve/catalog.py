@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fairagent.collection.table_buffer import fixed_width
 from fairagent.errors import DataError
 from fairagent.storage.arrays import read_array, write_array
+from fairagent.storage.regular import new_file
 from fairagent.types import Document, FloatArray, Ranking
 
 MAX_ID_BYTES = 255
@@ -51,7 +52,7 @@ class ArrayWriter:
     """
 
     def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
-        self._file, self._dtype = path.open("wb"), np.dtype(dtype)
+        self._file, self._dtype = new_file(path), np.dtype(dtype)
         self._length, self._row = 0, (width,) if width else ()
         write_header(self._file, self._dtype, (0, *self._row))
 

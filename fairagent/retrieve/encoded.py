@@ -25,6 +25,7 @@ from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.digests import RECORD, differences
 from fairagent.storage.files import write_whole
 from fairagent.storage.folders import workshop
+from fairagent.storage.regular import new_file, open_to_write
 
 PROBE = "probe.npy"
 PROBE_TEXT = "A fair ranking shows every group its share of the relevant documents."
@@ -298,7 +299,7 @@ def create_rows(path: Path, dtype: DTypeLike, shape: tuple[int, int]) -> None:
     It is written and not mapped: where the disk is full, writing a map ends the process, and writing a file is an
     error.
     """
-    with path.open("wb") as file:
+    with new_file(path) as file:
         write_header(file, np.dtype(dtype), shape)
         file.truncate(file.tell() + np.dtype(dtype).itemsize * shape[0] * shape[1])
 
@@ -310,7 +311,7 @@ def write_rows(path: Path, numbers: NDArray[np.intp], rows: NDArray[Any]) -> Non
     start = path.stat().st_size - table.nbytes
     # Those that follow one another are written at once.
     breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
-    with path.open("r+b") as file:
+    with os.fdopen(open_to_write(path, os.O_RDWR), "r+b") as file:
         for at, part in zip([0, *breaks.tolist()], np.split(written, breaks), strict=True):
             if len(part):
                 file.seek(start + int(numbers[at]) * table.strides[0])

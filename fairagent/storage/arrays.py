@@ -10,6 +10,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from fairagent.storage.readers import Malformed
+from fairagent.storage.regular import new_file, open_to_read
 
 KINDS = "biufSU"
 """Numbers, truth values, bytes and texts: what our files hold."""
@@ -40,17 +41,18 @@ def read_array(path: Path, mapped: bool = False) -> NDArray[Any]:
 def write_array(path: Path, values: NDArray[Any]) -> None:
     """Write the file as `np.save` would.
 
-    Of a full disk it says what the system says, and Ctrl-C comes out as such, where `np.save` raises other errors.
+    An array that is mapped from the file that it replaces stays as it is. Of a full disk this says what the system
+    says, and Ctrl-C comes out as such, where `np.save` raises other errors.
     """
     values = np.ascontiguousarray(values)
-    with path.open("wb") as file:
+    with new_file(path) as file:
         npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(values))
         file.write(values.data)
 
 
 def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F"], int]:
     """Shape, type, order, and the place of the first value."""
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         try:
             version = npy.read_magic(file)
             size = int.from_bytes(file.read(_LENGTHS[version]), "little")

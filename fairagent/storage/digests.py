@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from fairagent.errors import BackendUnavailable, Fault, IndexMismatch
 from fairagent.storage.files import write_whole
 from fairagent.storage.readers import file_bytes, file_text, parse_json
+from fairagent.storage.regular import open_to_read
 from fairagent.types.clean import logger
 
 RECORD = "fairagent-files.json"
@@ -52,7 +53,7 @@ log = logger(__name__)
 
 def hash_file(path: Path) -> str:
     """SHA-256 (hex) of a file."""
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -160,7 +161,7 @@ def _files(folder: Path) -> dict[str, Path]:
 def _sample(path: Path) -> str:
     """The SHA-256 of some pieces of a large file."""
     digest = hashlib.sha256()
-    with path.open("rb", buffering=0) as file:
+    with open_to_read(path) as file:
         last = path.stat().st_size - SAMPLE
         for number in range(SAMPLES):
             drawn = hashlib.sha256(f"{SEED} {last} {number}".encode()).digest()
@@ -191,7 +192,7 @@ _known: dict[tuple[str, FileState], str] = {}
 
 def file_digest(path: Path, clock: Callable[[], int] = time.time_ns) -> str:
     """SHA-256 (hex) of a file; `clock` gives the time in ns since 1970. OSError where it cannot be read."""
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         state = FileState.of(file.fileno())
         place = str(path.absolute())
         if state.size >= LEAST and (digest := _known.get((place, state)) or _noted(place, state)):

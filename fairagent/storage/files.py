@@ -6,52 +6,102 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
+from secrets import token_hex
 from typing import IO
 
 from filelock import FileLock, Timeout
 
-from fairagent.errors import BackendUnavailable
+from fairagent.errors import BackendUnavailable, NotRegular
 from fairagent.storage.readers import file_text, parse_json
+from fairagent.storage.regular import (
+    ASIDE,
+    OWNER,
+    folder_to_write,
+    new_rights,
+    open_to_write,
+    rights,
+)
 
 LOCK = "lock"
 POLL = 0.02
 """Seconds between two looks at a lock that somebody else has."""
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")
+_BEGUN = re.compile(r"\.(.+)\.[0-9a-f]{16}\.new")
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, within: Path | None = None, private: bool = False) -> None:
     """Put `text` (UTF-8) at `path` at once; see `whole_file`."""
-    with whole_file(path) as file:
+    with whole_file(path, within, private) as file:
         file.write(text.encode())
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def whole_file(path: Path, within: Path | None = None, private: bool = False) -> Iterator[IO[bytes]]:
     """A file to write that gets to `path` at once: whoever looks, now or after a crash, sees the old one or the new.
 
-    It is written in the same folder, forced to the disk, and renamed; the folder is forced as well. Raises
-    BackendUnavailable where the disk is full or may not be written to; the old file is still there then.
+    It is written in the same folder under a name that nobody can foresee, forced to the disk, and renamed; the folder
+    is forced as well. It has the rights of the old file; a new one those of its folder, without anybody's to run it; a
+    `private` one is its owner's alone. Below the folder `within`, which may be a stranger's, no link is followed.
+
+    Raises NotRegular where a link, a FIFO, a device or a folder is at `path`, which is left as it is;
+    BackendUnavailable where the disk is full or may not be written to: the old file is still there then.
     """
-    new = path.with_name(f".{path.name}.new")
     with explained(path):
+        (within or path.parent).mkdir(parents=True, exist_ok=True)
+    with explained(path), folder_to_write(path.parent, within) as at:
+        kept = rights(path, at, private)
+        _tidy(path.name, at)
+        new, descriptor = _begun(path.name, new_rights(at, private) if kept is None else OWNER, at)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with new.open("wb") as file:
+            with os.fdopen(descriptor, "wb") as file:
                 yield file
                 file.flush()
+                if kept is not None:
+                    os.fchmod(file.fileno(), kept)
                 os.fsync(file.fileno())
-            new.replace(path)
+                os.replace(new, path.name, src_dir_fd=at, dst_dir_fd=at)
         except BaseException:
             with suppress(OSError):
-                new.unlink(missing_ok=True)
+                os.unlink(new, dir_fd=at)
             raise
-        force(path.parent)
+        os.fsync(at)
+
+
+def _begun(name: str, mode: int, at: int) -> tuple[str, int]:
+    """A file to be renamed to `name`: its own name, and a descriptor that has it locked while it is written."""
+    while True:
+        new = f".{name}.{token_hex(8)}.new"
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | ASIDE, mode, dir_fd=at)
+        with suppress(OSError):  # there are disks without locks, and nobody tidies those
+            flock(descriptor, LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return new, descriptor
+        os.close(descriptor)  # somebody has tidied before it was locked
+
+
+def is_left_over(name: str, of: str = "") -> bool:
+    """Whether it is the name of a file that `whole_file` has begun (as `of`), and a killed process may have left."""
+    begun = _BEGUN.fullmatch(name)
+    return begun is not None and of in ("", begun[1])
+
+
+def _tidy(name: str, at: int) -> None:
+    """Remove what killed processes have begun to write as `name`: files that no process has locked."""
+    for left in (one for one in os.listdir(at) if is_left_over(one, name)):
+        with suppress(OSError):
+            descriptor = os.open(left, os.O_RDONLY | ASIDE, dir_fd=at)
+            try:
+                flock(descriptor, LOCK_EX | LOCK_NB)
+                os.unlink(left, dir_fd=at)
+            finally:
+                os.close(descriptor)
 
 
 def force(path: Path) -> None:
     """Force to the disk what a file holds, or which files are in a folder."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | ASIDE)
     try:
         os.fsync(descriptor)
     finally:
@@ -63,6 +113,8 @@ def explained(path: Path) -> Iterator[None]:
     """Turn the operating system's error about writing `path` into a message with the way out."""
     try:
         yield
+    except NotRegular:
+        raise
     except OSError as error:
         raise cannot_write(path, error.strerror or str(error)) from None
 
@@ -93,8 +145,8 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         if _holder(path)[1] not in (None, socket.gethostname()):
             raise _taken(path)
-        with explained(path):
-            path.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
+        with explained(path), os.fdopen(open_to_write(path, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
+            json.dump({"pid": os.getpid(), "host": socket.gethostname()}, file)
         try:
             yield
         finally:

@@ -24,6 +24,7 @@ from pathlib import Path
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.storage.digests import RECORD, record_files
 from fairagent.storage.files import LOCK, cannot_write, force, locked
+from fairagent.storage.regular import open_to_write
 
 MARKER = ".fairagent"
 DISK = {
@@ -105,8 +106,9 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
         )
     with _explained(shop.path):
         shop.path.mkdir(parents=True, exist_ok=True)
-        (shop.path / MARKER).touch()
+        os.close(open_to_write(shop.path / MARKER, os.O_WRONLY | os.O_CREAT))
     with locked(shop.path), _explained(shop.path):
+        _expect_plain(shop)
         shop.finish()
         shop.new.mkdir(exist_ok=True)
         try:
@@ -115,6 +117,13 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
             # Nothing to go on from.
             if not shop.new.exists() or not any(shop.new.iterdir()):
                 shop.clear()
+
+
+def _expect_plain(shop: Workshop) -> None:
+    """Raise UsageError where there is a link, or anything but files and folders, in what the work goes on with."""
+    for path in (*shop.path.iterdir(), *shop.new.rglob("*")):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise UsageError(f"{path} is a link or no file, and was not made by fairagent; remove {shop.path}")
 
 
 def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> None:
@@ -149,7 +158,9 @@ def is_there(folder: Path, name: str) -> bool:
 
 def _own(path: Path) -> bool:
     """Whether the workshop at `path` is fairagent's: it is marked so, or its maker died before it could."""
-    return path.is_dir() and ((path / MARKER).is_file() or {one.name for one in path.iterdir()} <= {LOCK})
+    if path.is_symlink() or not path.is_dir():
+        return False
+    return (path / MARKER).is_file() or {one.name for one in path.iterdir()} <= {LOCK}
 
 
 @contextmanager

@@ -10,24 +10,25 @@ from typing import Self
 
 from fairagent.storage.digests import sealed
 from fairagent.storage.files import explained, force
+from fairagent.storage.regular import open_to_read, open_to_write
 
 
 class LineFile:
     """A file of JSON objects at `path`, a line each with a checksum, to be added to; to be used as a context.
 
-    A torn last line is taken away first. `forced`: each line is forced to the disk, so that it outlasts a power cut;
-    `mode` are the rights of a new file.
+    A torn last line is taken away first. `forced`: each line is forced to the disk, so that it outlasts a power cut; a
+    `private` file is its owner's alone. Raises NotRegular where something else is at `path`.
     """
 
-    def __init__(self, path: Path, forced: bool = True, mode: int = 0o644) -> None:
+    def __init__(self, path: Path, forced: bool = True, private: bool = False) -> None:
         self.path = path
         self._forced = forced
-        self._mode = mode
+        self._private = private
         self._descriptor = -1
 
     def __enter__(self) -> Self:
         with explained(self.path):
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, self._mode)
+            self._descriptor = open_to_write(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, self._private)
             # Looked at first: what another process adds meanwhile is no torn line.
             size = os.fstat(self._descriptor).st_size
             whole = sum(map(len, whole_lines(self.path)))
@@ -53,10 +54,10 @@ class LineFile:
                 os.fsync(self._descriptor)
 
 
-def whole_lines(path: Path) -> Iterator[bytes]:
-    """Every line that ends as lines do, with its end; none where there is no file."""
+def whole_lines(path: Path, within: Path | None = None) -> Iterator[bytes]:
+    """Every line that ends as lines do, with its end; none where there is no file. Errors as `open_to_read`."""
     if path.exists():
-        with path.open("rb") as file:
+        with open_to_read(path, within) as file:
             for line in file:
                 if line.endswith(b"\n"):
                     yield line

@@ -12,6 +12,8 @@ import zlib
 from pathlib import Path
 from typing import IO, Any
 
+from fairagent.storage.regular import open_to_read
+
 
 class Malformed(ValueError):
     """A file's contents are not what they should be; `line` counts from 1, None means the file as a whole."""
@@ -31,14 +33,14 @@ MOST_COLUMNS = 10_000
 """Columns of a table, or keys of an object that is a row."""
 
 
-def file_bytes(path: Path, most: int, unzipped: bool = False) -> bytes:
+def file_bytes(path: Path, most: int, unzipped: bool = False, within: Path | None = None) -> bytes:
     """The contents of a file of at most `most` bytes, of a gzip file what it holds if `unzipped`.
 
-    Raises Malformed for a larger one, and for gzip data that break off or are damaged; OSError where the file cannot
-    be read.
+    Raises Malformed for a larger one, and for gzip data that break off or are damaged; NotRegular for what is no
+    regular file, or a link that leads out of the folder `within`; OSError where the file cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_to_read(path, within) as file:
             content = _read(file, most)
             if unzipped and content.startswith(GZIP_MAGIC):
                 most = min(most, max(PIECE, HIGHEST_RATIO * len(content)))
@@ -81,9 +83,9 @@ def too_many_columns(count: int) -> str:
     return f"{count:,} columns, of which at most {MOST_COLUMNS:,} are read (bound on columns)"
 
 
-def file_text(path: Path, most: int) -> str:
+def file_text(path: Path, most: int, within: Path | None = None) -> str:
     """The same as text; see `as_text`."""
-    return as_text(file_bytes(path, most))
+    return as_text(file_bytes(path, most, within=within))
 
 
 def as_text(content: bytes) -> str:

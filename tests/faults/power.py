@@ -2,7 +2,7 @@
 
 The model is that of a file system with an ordered journal: names (created, renamed, removed) reach the disk in their
 order, all of them up to the last folder that was forced, and of later ones any number; of a file's content no more than
-what it held when it was last forced.
+what it held when it was last forced. What is written whole is named within its folder, and begins with a dot.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Recording:
 def _hook(event: str, arguments: tuple[object, ...]) -> None:
     if event in EVENTS:
         for recording in _active:
-            if isinstance(arguments[0], str | os.PathLike) and str(arguments[0]).startswith(str(recording.root)):
+            if isinstance(arguments[0], str | os.PathLike) and str(arguments[0]).startswith((str(recording.root), ".")):
                 recording.look()
 
 

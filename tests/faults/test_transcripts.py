@@ -126,7 +126,7 @@ def test_156_a_transcript_that_cannot_be_written_is_said_before_anything_is_aske
     (tmp_path / "notes.md").write_text("mine\n")
     for name, code, says in (
         ("notes.md", 2, "is there and is no transcript; name another file"),
-        (".", 3, "cannot be written (Is a directory)"),
+        (".", 4, "is a folder and no regular file"),
         ("no/such/place.jsonl", 3, "cannot be written (No such file or directory)"),
     ):
         done = search(tmp_path, file, "--transcript", str(tmp_path / name))

@@ -30,6 +30,7 @@ from pathlib import Path
 from fairagent.errors import UsageError
 from fairagent.storage.files import one_at_a_time
 from fairagent.storage.folders import workshop
+from fairagent.storage.regular import new_file
 
 EDITION = 3
 """To be raised with every change of the files, so that folders of an earlier edition are written anew."""
@@ -60,7 +61,8 @@ def write_demo(folder: Path, *, people: int = PEOPLE) -> Path:
             with workshop(marker.parent) as shop:
                 shop.begin()
                 for name, text in {**_files(people), marker.name: made}.items():
-                    (shop.new / name).write_text(text, encoding="utf-8", newline="\n")
+                    with new_file(shop.new / name) as file:
+                        file.write(text.encode())
                 shop.put()
     return folder / "collection.yaml"
 

@@ -1,6 +1,7 @@
 """A model that replays recorded replies from a file. A model that answers from a script."""
 
 import json
+import os
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from fairagent.extend import (
     charged,
     estimate_tokens,
     file_text,
+    open_to_write,
     parse_json,
     schema_of,
 )
@@ -93,8 +95,9 @@ class _Recorder:
     def complete(self, request: ModelRequest) -> ModelReply:
         reply = self._model.complete(request)
         line = json.dumps({"request": _plain(request), "reply": asdict(reply)})
-        with self._lock, self._path.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        with self._lock, os.fdopen(open_to_write(self._path, flags, private=True), "ab") as file:
+            file.write(f"{line}\n".encode())
         return reply
 
 

@@ -21,6 +21,7 @@ from fairagent.extend import (
     force,
     logger,
     numbered,
+    open_to_write,
     parse_json,
     query_shown,
     sealed,
@@ -131,7 +132,7 @@ class Signals:
         with explained(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             new = not self._path.exists()
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            descriptor = open_to_write(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 # A line break before as well: the last line may have been broken off.
                 os.write(descriptor, ("" if new else "\n").encode() + sealed(json.dumps(line)).encode() + b"\n")

@@ -38,6 +38,7 @@ from fairagent.storage.arrays import write_array
 from fairagent.storage.digests import RECORD
 from fairagent.storage.files import write_whole
 from fairagent.storage.folders import workshop
+from fairagent.storage.regular import new_file, open_to_read
 from fairagent.storage.threads import one_blas_thread
 
 LSA = 192
@@ -70,7 +71,8 @@ def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], N
             write_array(shop.new / TABLE, table)
             write_whole(shop.new / ABOUT, json.dumps({"lsa": first, "terms": terms_of(engine.folder)}) + "\n")
             for name in ("ids.npy", "ids.order.npy"):
-                shutil.copyfile(engine.folder / name, shop.new / name)
+                with open_to_read(engine.folder / name) as old, new_file(shop.new / name) as new:
+                    shutil.copyfileobj(old, new)
             dimension = table.shape[1]
             DenseManifest(of.collection, of.fingerprint, size, LIGHT, dimension).save(shop.new)
             write_array(shop.new / PROBE, LightEncoder(engine, terms, table, first).documents([PROBE_TEXT])[0])

@@ -1,0 +1,269 @@
+"""Cases 193 to 197: links, FIFOs and other odd files in the folders of strangers; what only its owner may read."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from evaluate import words
+from typer.testing import CliRunner
+
+from fairagent.cli.app import app
+from fairagent.errors import FairAgentError, NotRegular
+from fairagent.llm.exchange import Transcript
+from fairagent.retrieve.catalog import ArrayWriter
+from fairagent.retrieve.encoded import create_rows, write_rows
+from fairagent.storage.arrays import write_array
+from fairagent.storage.files import is_left_over, locked, whole_file, write_whole
+from fairagent.storage.folders import workshop
+from fairagent.storage.lines import LineFile
+from fairagent.storage.regular import new_file
+
+MINE = b"mine\n"
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Iterator[Path]:
+    """A file of the user's, which nobody may change; a folder of theirs is `mine`.parent."""
+    file = tmp_path / "home" / "mine.txt"
+    file.parent.mkdir()
+    file.write_bytes(MINE)
+    yield file
+    assert file.read_bytes() == MINE
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run; not to be changed."""
+    folder = tmp_path_factory.mktemp("made")
+    words.run(words.write(folder / "files"), folder / "run", limit=3)
+    reported(folder / "run")
+    return folder / "run"
+
+
+def reported(folder: Path, code: int = 0) -> str:
+    """What `fairagent report` complains of."""
+    done = CliRunner().invoke(app, ["report", str(folder)])
+    assert done.exit_code == code, done.output
+    return done.stderr.replace("\n", " ")
+
+
+PUT: dict[str, Callable[[Path, Path], object]] = {
+    "link": lambda path, mine: path.symlink_to(mine),
+    "link to nothing": lambda path, mine: path.symlink_to(mine.with_name("new.txt")),
+    "link to a device": lambda path, mine: path.symlink_to("/dev/null"),
+    "FIFO": lambda path, mine: os.mkfifo(path),
+    "folder": lambda path, mine: path.mkdir(),
+}
+"""What a stranger's folder may have in the place of a file."""
+
+
+def add(path: Path) -> None:
+    with LineFile(path) as lines:
+        lines.write("{}")
+
+
+def note(path: Path) -> None:
+    with Transcript(path):
+        pass
+
+
+def pieces(path: Path) -> None:
+    with ArrayWriter(path, np.float32):
+        pass
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "whole": lambda path: write_whole(path, "theirs"),
+    "line": add,
+    "transcript": note,
+    "array": lambda path: write_array(path, np.zeros(3)),
+    "rows": lambda path: create_rows(path, np.float32, (2, 2)),
+    "pieces": pieces,
+    "new": lambda path: new_file(path).close(),
+}
+
+
+# Case 193
+
+
+@pytest.mark.parametrize("what", PUT)
+@pytest.mark.parametrize("writer", WRITERS)
+def test_193_no_writer_follows_a_link_or_waits_for_a_fifo(writer: str, what: str, mine: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run" / "theirs"
+    path.parent.mkdir()
+    PUT[what](path, mine)
+    with pytest.raises(NotRegular, match="theirs is a "):
+        WRITERS[writer](path)
+    assert os.listdir(path.parent) == ["theirs"]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_193_a_second_name_of_a_file_is_not_changed_with_it(writer: str, mine: Path, tmp_path: Path) -> None:
+    path = tmp_path / "theirs"
+    path.hardlink_to(mine)
+    if writer == "line":
+        with pytest.raises(NotRegular, match="a second name"):
+            WRITERS[writer](path)
+    elif writer == "transcript":
+        with pytest.raises(FairAgentError, match="no transcript"):
+            WRITERS[writer](path)
+    else:
+        WRITERS[writer](path)
+        assert path.stat().st_nlink == 1
+
+
+def test_193_rows_are_not_written_through_a_link(mine: Path, tmp_path: Path) -> None:
+    create_rows(tmp_path / "real.npy", np.float32, (2, 2))
+    (tmp_path / "rows.npy").symlink_to(tmp_path / "real.npy")
+    with pytest.raises(NotRegular):
+        write_rows(tmp_path / "rows.npy", np.arange(2), np.ones((2, 2), np.float32))
+
+
+def test_193_a_link_above_the_file_leads_nowhere(mine: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "deep").mkdir(parents=True)
+    for place in ("runs", "deep/runs"):
+        (folder / place).symlink_to(mine.parent)
+        with pytest.raises(NotRegular, match="is no folder"):
+            write_whole(folder / place / mine.name, "theirs", within=folder)
+    # One that the user names is followed.
+    (tmp_path / "named").symlink_to(folder)
+    write_whole(tmp_path / "named" / "more" / "a.txt", "mine too", within=tmp_path / "named")
+    assert (folder / "more" / "a.txt").read_text() == "mine too"
+
+
+def test_193_report_writes_into_its_folder_alone(made: Path, mine: Path, tmp_path: Path) -> None:
+    """In the place of every file that it writes, and under the names that whole files once had while they grew."""
+    names = [path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()]
+    names = [name for name in names if name not in ("run.json", "journal.jsonl")]
+    assert len(names) > 8
+    folder = tmp_path / "run"
+    shutil.copytree(made, folder)
+    for name, what in zip((*names, "lock"), cycle(PUT)):
+        path = folder / name
+        path.unlink(missing_ok=True)
+        PUT[what](path, mine)
+        assert path.name in reported(folder, 3 if name == "lock" and what != "FIFO" else 4)
+        path.rmdir() if what == "folder" else path.unlink(missing_ok=True)
+    for name, what in zip(names, cycle(PUT)):
+        PUT[what](folder / name.replace(Path(name).name, f".{Path(name).name}.new"), mine)
+    reported(folder)
+    for name in names:
+        assert (folder / name).read_bytes() == (made / name).read_bytes()
+
+
+def test_193_a_folder_of_rankings_that_is_a_link(made: Path, mine: Path, tmp_path: Path) -> None:
+    """Nothing is written there by `report`, and nothing removed by `evaluate --new`."""
+    folder = tmp_path / "run"
+    shutil.copytree(made, folder)
+    shutil.rmtree(folder / "runs")
+    (folder / "runs").symlink_to(mine.parent)
+    assert "runs is no folder" in reported(folder, 4)
+    with pytest.raises(NotRegular, match="runs is no folder"):
+        words.run(made.parent / "files" / "experiment.yaml", folder, limit=3, new=True)
+
+
+def test_193_a_file_that_is_exchanged_for_a_link_meanwhile(mine: Path, tmp_path: Path) -> None:
+    """A thread puts a link, the file, and a link in the place of the folder as fast as it can."""
+    root = tmp_path / "run"
+    folder, other = root / "runs", root / "other"
+    folder.mkdir(parents=True)
+    path, done, chance = folder / mine.name, threading.Event(), random.Random(193)
+
+    def exchange() -> None:
+        while not done.is_set():
+            for step in chance.sample(("link", "file", "folder"), 3):
+                try:
+                    if step == "folder":
+                        folder.rename(other)
+                        folder.symlink_to(mine.parent)
+                        folder.unlink()
+                        other.rename(folder)
+                    else:
+                        path.unlink(missing_ok=True)
+                        path.symlink_to(mine) if step == "link" else path.write_text("a file")
+                except OSError:
+                    pass
+
+    thread = threading.Thread(target=exchange)
+    thread.start()
+    refused = 0
+    try:
+        for number in range(100):
+            for write in (lambda text: write_whole(path, text, within=root), lambda text: add(path)):
+                try:
+                    write(f"theirs {number}")
+                except FairAgentError:
+                    refused += 1
+    finally:
+        done.set()
+        thread.join()
+    assert refused > 0
+
+
+def test_193_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -> None:
+    def rights(path: Path) -> int:
+        return path.stat().st_mode & 0o777
+
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    write_whole(closed / "a", "")
+    write_whole(tmp_path / "b", "", private=True)
+    write_whole(tmp_path / "c", "")
+    assert (rights(closed / "a"), rights(tmp_path / "b")) == (0o600, 0o600)
+    (tmp_path / "c").chmod(0o640)
+    write_whole(tmp_path / "c", "more")
+    assert rights(tmp_path / "c") == 0o640
+    write_whole(tmp_path / "c", "more", private=True)
+    assert rights(tmp_path / "c") == 0o600
+
+
+def test_193_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    left, foreign = folder / ".a.0123456789abcdef.new", folder / ".a.new"
+    for path in (left, foreign):
+        path.write_text("half")
+    with whole_file(folder / "a") as file:
+        assert not left.exists()
+        write_whole(folder / "a", "another's")
+        (_,) = (path.name for path in folder.iterdir() if is_left_over(path.name, "a"))
+        file.write(b"whole")
+    assert (folder / "a").read_bytes() == b"whole"
+    assert sorted(os.listdir(folder)) == [".a.new", "a"]
+    # A run's folder that was only begun is one to begin anew.
+    left = tmp_path / "begun" / ".run.json.0123456789abcdef.new"
+    left.parent.mkdir()
+    left.write_text("half")
+    words.run(made.parent / "files" / "experiment.yaml", left.parent, limit=1)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("place", [".", "new", "new/rows.npy", "lock", ".fairagent"])
+def test_193_a_workshop_with_links_is_refused(place: str, mine: Path, tmp_path: Path) -> None:
+    shop = tmp_path / "index.partial"
+    if place == ".":
+        shop.symlink_to(mine.parent)
+    else:
+        (shop / place).parent.mkdir(parents=True, exist_ok=True)
+        if place != ".fairagent":
+            (shop / ".fairagent").touch()
+        (shop / place).symlink_to(mine.parent if place == "new" else mine)
+    with pytest.raises(FairAgentError, match=r"index\.partial"), workshop(tmp_path / "index") as opened:
+        opened.put()
+
+
+@pytest.mark.parametrize("what", PUT)
+def test_193_a_lock_that_is_a_link(what: str, mine: Path, tmp_path: Path) -> None:
+    PUT[what](tmp_path / "lock", mine)
+    with pytest.raises(FairAgentError, match="lock"), locked(tmp_path):
+        pass
