@@ -31,6 +31,7 @@ PAGES = {
     ),
     "/runs": ("document.querySelectorAll('#runs tbody tr').length === 3", "0"),
     "/runs/one/topics?topic=T1": ("document.querySelector('#panels > *') !== null", OPEN),
+    "/runs/one": ("document.querySelector('#report iframe, #error .notice') !== null", "0"),
     "/compare?left=one&right=two": ("document.querySelector('#rows table') !== null", OPEN),
     "/api": ("document.querySelector('h1') !== null", "0"),
 }

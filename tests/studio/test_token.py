@@ -39,7 +39,7 @@ def test_a_tab_keeps_it_through_pages_reloads_and_back(tab: Browser, studio: Stu
     tab.wait(OPEN)
     assert tab.run(KEPT) == [TOKEN]
     tab.open(f"{studio.url}/?q=lawyer")
-    tab.wait("document.getElementById('state').textContent.startsWith('Done')")
+    tab.wait("document.getElementById('state')?.textContent.startsWith('Done')")
     for path in ("/prompts", "/runs", "/api"):
         tab.run(f"document.querySelector('nav a[href=\"{path}\"]').click()")
         tab.wait(f"location.pathname === '{path}' && document.readyState === 'complete'")
@@ -57,9 +57,9 @@ def test_another_tab_gets_it_from_the_first_and_a_tab_alone_asks_for_it(tab: Bro
     tab.wait(ASKED_FOR)
     assert tab.run("document.querySelectorAll('#agent-list tbody tr').length") == 0
     paste(tab, "wrong")
-    tab.wait(f"{ASKED_FOR} && document.getElementById('lacking').value === ''")
+    tab.wait(f"{ASKED_FOR} && document.getElementById('lacking')?.value === ''")
     paste(tab, f" {studio.address} ")
-    tab.wait("document.getElementById('state').textContent.startsWith('Done')")
+    tab.wait("document.getElementById('state')?.textContent.startsWith('Done')")
     other = other_tab(tab)
     other.open(f"{studio.url}/?doc=d02")
     other.wait("document.getElementById('document').open")
