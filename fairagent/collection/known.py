@@ -79,7 +79,9 @@ and those there '1', '2'; without `.0` at their end 2 of 2 are: they went throug
         called = f"they are called {first}, and those there {others}"
         raise DataError(f"none of the {of or len(wanted):,} {what} is in {known.where}: {called}{hint}")
     looked = f" that were looked at, of {of:,}," if of > len(wanted) else ""
-    share = f"{100 * len(missing) / len(wanted):.2g} %"
+    percent = 100 * len(missing) / len(wanted)
+    # Rounded down: 100 % is an error.
+    share = f"{int(percent)} %" if percent >= 1 else f"{percent:.1g} %"
     return f"{len(missing):,} of {len(wanted):,} {what}{looked} are not in {known.where} ({share}): {first}{hint}"
 
 

@@ -178,5 +178,5 @@ def test_what_is_no_hit_says_what_was_looked_for(found: Any, groups: Any, said: 
 
 
 def test_a_path_to_what_is_no_label() -> None:
-    with pytest.raises(DataError, match=r"hit:1: \{'gender': 0.5\} |hit:1: 0.5 is no label"):
+    with pytest.raises(DataError, match=r"hit:1: payload.*: (\{'gender': 0.5\} |0.5 is no label)"):
         fair_rerank([{"payload": {"gender": 0.5}}], "payload.gender", EVEN)

@@ -220,7 +220,7 @@ WRONG = [
     ([{"id": 1, "gender": ""}], "gender", {}, DataError, "no hit has a label of 'gender'"),
     ([("a", 1.0)], GroupTable.from_rows([("b", {"g": "x"})], ["g"]), {}, DataError, "no hit has a label"),
     ([{"gender": "f"}], {"gender": {"a": "f"}}, {}, UsageError, "hit 1 has no id, by which its groups are known"),
-    ([{"id": 1, "gender": "f"}, {"id": 2, "gender": 0.5}], "gender", {}, DataError, "hit:2: 0.5 is no label"),
+    ([{"id": 1, "gender": "f"}, {"id": 2, "gender": 0.5}], "gender", {}, DataError, "hit:2: gender: 0.5 is no label"),
     ([("a", 1.0, 2)], "gender", {}, UsageError, "hit 1 is ('a', 1.0, 2); expected a pair"),
     ([("a", "high")], "gender", {}, UsageError, "the score of hit 1 is 'high', expected a number"),
     ([object()], "gender", {}, UsageError, "hit 1 is a object"),

@@ -87,8 +87,13 @@ def test_the_exposure_of_a_given_list_by_hand(studio: Studio) -> None:
     assert gender["unknown"] == pytest.approx(0.6309 / 2.6309, abs=1e-4)
     assert found["gap"] == pytest.approx(0, abs=1e-9)
     assert found["unlabeled"] == ["x"]
-    assert found["notes"] == []
+    (note,) = found["notes"]
+    assert note.startswith("1 of 3 documents of `ids` are not in the index at ")
+    assert note.endswith(" (33 %): 'x'")
     assert found["targets"] == {"gender": "population"}
+    with studio.client() as client:
+        reply = client.post("/api/exposure", json={"ids": ["x", "y"]})
+    assert "none of the 2 documents of `ids` is in the index" in reply.json()["error"]
 
 
 def test_an_estimated_target_of_a_list_without_a_query_is_said(studio: Studio) -> None:
