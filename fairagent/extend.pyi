@@ -321,6 +321,7 @@ from fairagent.search.pipeline import build_contexts as build_contexts
 from fairagent.search.pipeline import check_groups as check_groups
 from fairagent.search.pipeline import engine_alone as engine_alone
 from fairagent.search.pipeline import open_agent as open_agent
+from fairagent.search.pipeline import open_live as open_live
 from fairagent.search.pipeline import open_site as open_site
 from fairagent.search.pipeline import resolve as resolve
 from fairagent.search.pipeline import served as served

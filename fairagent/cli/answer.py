@@ -15,6 +15,7 @@ from fairagent.cli.search import Dimensions, Length, Target, Topic, check_query,
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fairagent.retrieve.site import Site
     from fairagent.types import AnswerResult
 
 
@@ -47,7 +48,7 @@ def answer(
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.answer import comparison_table
     from fairagent.report.record import answer_record, to_json
-    from fairagent.search.pipeline import build, engine_alone, open_site, served
+    from fairagent.search.pipeline import build, engine_alone, open_live, served
 
     chosen = options.settings_of(
         settings,
@@ -64,18 +65,21 @@ def answer(
     out = console()
     streams = out.is_terminal and not (beside or as_json)
     with status(hidden=log_prompts):
-        site = open_site(settings=chosen)
+        live = open_live(settings=chosen)
+        site = live.now()
         name, question = site.collection.name, query_of(query, topic, site.collection)
     options.announce_search(site, question, answers=True)
-    with status(hidden=log_prompts) as ended, closing(site.models), transcript_in(transcript):
+    with status(hidden=log_prompts) as ended, closing(live), transcript_in(transcript):
 
         def write(piece: str) -> None:
             ended()
             echo(piece, end="")
 
-        agent = served(build(site))
-        results = [engine_alone(site).answer(question)] if beside else []
-        results.append(agent.answer(question, write if streams else None))
+        def answered(site: Site) -> list[AnswerResult]:
+            plain = [engine_alone(site).answer(question)] if beside else []
+            return [*plain, served(build(site)).answer(question, write if streams else None)]
+
+        results = live.use(answered)
     records = list(map(answer_record, results)) if as_json else []
     if as_json and beside:
         echo(to_json({"collection": name, **dict(zip(("plain", "fair"), records, strict=True))}))

@@ -115,10 +115,16 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: in
     0 `workers`: one a core. Raises IndexMismatch where there is another index (unless forced), what `build_index` and
     `update_index` raise, and what the parts find wrong, e.g. BackendUnavailable where a model is missing.
     """
+    from fairagent.search.pipeline import renewing_all
+
+    with renewing_all(site, force):
+        return _ensure_all(site, force, workers, memory)
+
+
+def _ensure_all(given: Site, force: bool, workers: int, memory: int) -> Indexed:
     from fairagent.retrieve.vectors import ann_reports
     from fairagent.search.pipeline import parts_of, resolved
 
-    given = site
     site = replace(resolved(given, preparing=True), renew=True)
     for part in parts_of(site.settings):
         # What is not installed is an error before anything is built; what an index is of, once it is there.

@@ -69,7 +69,7 @@ def try_prompt(
     from fairagent.llm.prompts import Prompts
     from fairagent.llm.request import estimate_tokens
     from fairagent.report.record import to_json
-    from fairagent.search.pipeline import open_site
+    from fairagent.search.pipeline import open_live
     from fairagent.studio.tryout import RecordingModel, tryout_of
 
     chosen = options.settings_of(
@@ -87,7 +87,7 @@ def try_prompt(
     check_query(query, topic)
     prompts = Prompts(chosen.prompts)
     id = known(name, prompts)
-    site = open_site(settings=chosen)
+    site = open_live(settings=chosen).now()
     tryout = tryout_of(id, prompts, site, query_of(query, topic, site.collection), group, documents, answer)
     shown = tryout.show()
     tokens = estimate_tokens(*(text for _, text in shown.messages))

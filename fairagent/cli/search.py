@@ -71,7 +71,7 @@ def search(
     from fairagent.guests.lucene.java import for_one_search
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.record import result_record, to_json
-    from fairagent.search.pipeline import build, open_site, served
+    from fairagent.search.pipeline import build, open_live, served
 
     chosen = options.settings_of(
         settings,
@@ -87,11 +87,12 @@ def search(
     check_query(query, topic)
     for_one_search()
     with status(hidden=log_prompts):
-        site = open_site(settings=chosen)
+        live = open_live(settings=chosen)
+        site = live.now()
         asked = query_of(query, topic, site.collection)
     options.announce_search(site, asked)
-    with status(hidden=log_prompts), closing(site.models), transcript_in(transcript):
-        result = served(build(site)).search(asked)
+    with status(hidden=log_prompts), closing(live), transcript_in(transcript):
+        result = live.use(lambda site: served(build(site)).search(asked))
     if as_json:
         echo(to_json({"collection": site.collection.name, **result_record(result)}))
     else:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
+    from fairagent.collection.origin import Origin
 
 
 class Source(Protocol):
@@ -45,7 +46,8 @@ class Collection(Summarized):
     `population` maps dimension -> label -> world share. `target` is what its groups should get where a search says
     nothing else: one target, or one for some of the dimensions. `notes` say what was left out or is worth knowing,
     though it is no error. With `chunks` an index of the collection holds passages of its documents; everything
-    else is about documents.
+    else is about documents. `origin` is what it was loaded from. Where the documents have changed since they were
+    indexed, and the collection is as it was then, `behind` says so.
     """
 
     name: str
@@ -57,6 +59,8 @@ class Collection(Summarized):
     source: Source
     chunks: Chunks | None = None
     target: Part | Mapping[str, Part] | None = None
+    origin: Origin | None = None
+    behind: str = ""
 
     @property
     def _summary(self) -> str:
@@ -107,7 +111,9 @@ class Collection(Summarized):
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) of what an index depends on: the bytes of the document files, the fields and chunks used."""
-        fingerprint = self.source.fingerprint()
-        if not self.chunks:
-            return fingerprint
-        return hashlib.sha256(f"{fingerprint} {self.chunks.model_dump_json()}".encode()).hexdigest()
+        return indexed_fingerprint(self.source.fingerprint(), self.chunks)
+
+
+def indexed_fingerprint(documents: str, chunks: Chunks | None) -> str:
+    """The hash of what an index holds: of documents with this one, or of passages of them."""
+    return hashlib.sha256(f"{documents} {chunks.model_dump_json()}".encode()).hexdigest() if chunks else documents

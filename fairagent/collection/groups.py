@@ -126,6 +126,12 @@ class JoinedGroups:
             raise unknown_dimension(dimension, self.dimensions) from None
 
 
+def tables_of(groups: Groups) -> list[GroupTable]:
+    """The tables that groups are joined of, without labels that come from judgments and what is made of others."""
+    parts = groups.parts if isinstance(groups, JoinedGroups) else (groups,)
+    return [part for part in parts if isinstance(part, GroupTable) and not isinstance(part, TopicGroups)]
+
+
 BETWEEN = " x "
 """What stands between the labels of a combination: "female x Africa"."""
 FEW = 30

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.collection.bounds import Bounds, weight
-from fairagent.collection.collection import Collection
+from fairagent.collection.collection import Collection, Source
 from fairagent.collection.config import CollectionFile, DimensionColumn, DocumentsFile, GroupsFile, check_splitter
 from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of, drawn
 from fairagent.collection.forms import ROW, check_form, form_of, is_dataset, numbered, records, rows_of, splits_of
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
 from fairagent.collection.labels import Labeling, LabelReader, label_notes, labeled, read_groups
+from fairagent.collection.origin import AsIndexed, Origin, State, made_of, states_of
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.table import GroupTable, Made, cached_table
@@ -33,15 +34,36 @@ GroupColumns = str | Sequence[str] | Mapping[str, str | Mapping[str, Any]]
 log = logger(__name__)
 
 
-def load_collection(path: Path | str, index: Path | str = "") -> Collection:
+TRIES = 5
+"""So often a collection is read whose files change meanwhile."""
+
+
+def load_collection(path: Path | str, index: Path | str = "", as_indexed: AsIndexed | None = None) -> Collection:
     """Load the collection that the settings file `path` describes (fairagent.collection.config says how).
 
     Large tables of groups are read once and cached beside its `index` (`<index>-groups-...`); where none is named,
     beside indexes/NAME if that is there. SettingsError for a wrong settings file; otherwise one DataError with all
     errors of all files; BackendUnavailable where a package that reads or cuts the documents is missing. The documents
-    are not read, only looked for.
+    are not read, only looked for. With `as_indexed` the collection is as it says, for whoever searches an index: groups
+    are then of one state with it, whatever happens to the files meanwhile.
     """
-    path = Path(path)
+    for left in reversed(range(TRIES)):
+        states: dict[Path, State] = {}
+        try:
+            loaded = _load(Path(path), index, as_indexed, states)
+        except DataError:
+            if not left or not Origin(Path(path), states).changed():
+                raise
+            continue
+        # What is as it was indexed is not read from those files.
+        if not left or as_indexed is None or loaded.behind or states == states_of(states):
+            break
+    assert loaded.origin
+    return replace(loaded, origin=replace(loaded.origin, made=made_of(loaded)))
+
+
+def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: dict[Path, State]) -> Collection:
+    """The collection as it is now; `states` gets those of its files before any is read."""
     settings = validate(CollectionFile, read_yaml(path), str(path))
     if settings.chunks:
         check_splitter()
@@ -53,6 +75,10 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
 
         track = load_track_section(settings.name, settings.track, root)
         track = replace(track, chunks=settings.chunks, source=drawn(track.source, settings.share))
+        track = replace(track, origin=Origin(path, states))
+        if as_indexed and (state := as_indexed(settings.name, track.source, settings.chunks, {})):
+            track = replace(track, source=state.source, behind=state.behind)
+            track = replace(track, groups=state.tables[0] if state.tables else track.groups)
         track = replace(track, target=track.target if settings.target is None else settings.target)
         assert isinstance(track.groups, GroupTable)
         check_intersections(wanted, track.groups.dimensions, path, faults)
@@ -62,6 +88,14 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     paths = tuple(file for name in named for file in _matching(root, name, path, faults))
     for file in paths:
         check_form(file, form_of(file, settings.documents.format if settings.documents else None))
+    # Before any of them is read: what changes meanwhile is noticed.
+    states.update(states_of([*paths, *(root / block.path for block in settings.groups)]))
+    source: Source = NoDocuments(settings.name)
+    if settings.documents:
+        source = drawn(Documents(settings.name, paths, settings.documents), settings.share)
+    state = None
+    if as_indexed and settings.documents and not faults:
+        state = as_indexed(settings.name, source, settings.chunks, states_of(paths))
     if isinstance(settings.population, str):
         population = read_population(root / settings.population, faults)
     else:
@@ -72,7 +106,8 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         qrels = read_qrels(root / settings.qrels.path, settings.qrels, topics, faults)
     elif topics:
         qrels.notes.append("there are no judgments: exposure can be measured, relevance cannot")
-    tables = _tables(root, settings, index, faults)
+    kept = state.tables if state else None
+    tables = _tables(root, settings, index, faults) if kept is None else [*kept]
     # Which dimensions a saved table has is not known where it cannot be read.
     if not faults or all(block.dimensions for block in settings.groups):
         there = [name for block in settings.blocks for name in block.dimensions]
@@ -94,11 +129,11 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         groups=groups,
         population=population,
         notes=tuple(notes),
-        source=drawn(Documents(settings.name, paths, documents), settings.share)
-        if documents
-        else NoDocuments(settings.name),
+        source=state.source if state else source,
         chunks=settings.chunks,
         target=settings.target,
+        origin=Origin(path, states, paths),
+        behind=state.behind if state else "",
     )
     return _finished(collection, parts, wanted, path)
 

@@ -37,6 +37,8 @@ from fairagent.types.clean import logger
 FORMAT = 1
 """To be raised whenever the reading of group files, or the form of saved tables, changes."""
 HEAD, NOTES = "groups.json", "notes.json"
+ARRAYS = ("codes", "indptr", "weights", "of_type")
+"""Of a column."""
 LARGEST_HEAD = 1 << 26
 """Bytes; as of the notes."""
 BATCH = 3_000
@@ -161,6 +163,17 @@ class GroupTable:
             raise UsageError(f"{dimension!r} cannot be relabeled to {list(labels)}: {missing} or a repeated label")
         return type(self)(self.ids, self._columns | {dimension: self._column(dimension).relabeled(labels)})
 
+    def digest(self) -> str:
+        """SHA-256 (hex) over all that `save` writes."""
+        digest = hashlib.sha256(np.ascontiguousarray(self.ids).data)
+        for name, column in self._columns.items():
+            about = [name, column.labels, column.normalize, column.predicted]
+            digest.update(json.dumps(about, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+            for part in ARRAYS:
+                array = getattr(column, part)
+                digest.update(part.encode() if array is None else np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
     def save(self, folder: Path | str) -> None:
         """Write the table into `folder`; it counts as written once its groups.json is there."""
         folder = Path(folder)
@@ -169,7 +182,7 @@ class GroupTable:
         write_array(folder / "ids.npy", self.ids)
         head: list[dict[str, object]] = []
         for place, (name, column) in enumerate(self._columns.items()):
-            arrays = {part: getattr(column, part) for part in ("codes", "indptr", "weights", "of_type")}
+            arrays = {part: getattr(column, part) for part in ARRAYS}
             present = {part: array for part, array in arrays.items() if array is not None}
             for part, array in present.items():
                 write_array(folder / f"{place}.{part}.npy", array)

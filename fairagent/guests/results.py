@@ -19,6 +19,8 @@ def check_texts(agent: Pipeline) -> None:
 
 def documents_found(agent: Pipeline, query: str, on_result: OnResult | None = None) -> list[tuple[Hit, Document]]:
     """The lines of a search in order, each with its text: of a collection in passages that which answers best."""
+    # Texts are those of the index that was searched, whatever replaces it meanwhile.
+    agent = agent.latest()
     result = agent.search(query)
     if on_result:
         on_result(result)

@@ -137,6 +137,7 @@ class FairAgent(Summarized):
             # 6. Say what else is to be known.
             exposures = result.meter.measure(guarded.ranking)
             notes = (
+                *filter(None, [self.collection.behind]),
                 *guarded.notes,
                 *less_fair(result.meter.measure(steps[0].ranking), exposures),
                 *moved_by_types(meter, result.meter),
@@ -176,6 +177,10 @@ class FairAgent(Summarized):
 
         head = without(own, result.removed).top(pool.n)
         return result.guard.choose(ranking, head, own, result.meter, strict)
+
+    def latest(self) -> FairAgent:
+        """The agent with what is open at this moment: itself, where its index is not opened again when it changes."""
+        return self
 
     def open_answerer(self) -> Answerer:
         """What answers; UsageError where there is none."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -13,11 +14,14 @@ from weakref import finalize
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.exposure import dimensions_of
-from fairagent.errors import SettingsError, UsageError
+from fairagent.collection.origin import IndexedSource
+from fairagent.errors import IndexMismatch, SettingsError, UsageError
 from fairagent.llm.models import Models
+from fairagent.retrieve.earlier import changed_meanwhile, is_replaced, keep_groups, renewing
 from fairagent.retrieve.encoders import ENDPOINT
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
+from fairagent.search.live import LiveAgent, LiveSite
 from fairagent.search.sampled import Sampled
 from fairagent.settings import Part, Settings, lay, load_settings
 from fairagent.settings.parts import Progress
@@ -44,9 +48,32 @@ def open_agent(
     `settings` are settings or their file; `overrides` beat them, section by section:
     `open_agent("c.yaml", n=10, rerank={"kind": "mmr", "relevance": 0.3})`.
 
+    It searches the last index that is whole: where the documents have changed since, with a note, and once
+    `fairagent index` or `update_index` is done, the new one, within a second. A collection that was put together in
+    the program is searched as it is, by its own index alone.
+
     Raises SettingsError, DataError (every error of the collection's files), IndexMismatch, BackendUnavailable.
     """
-    return served(build(open_site(collection, index, settings, **overrides)))
+    live = open_live(collection, index, settings, **overrides)
+    # What is wrong is heard now, and not at the first search.
+    live.use(build)
+    return served(LiveAgent(live, build))
+
+
+def open_live(
+    collection: Collection | Path | str = "",
+    index: Path | str = "",
+    settings: Settings | Path | str | None = None,
+    **overrides: Any,
+) -> LiveSite:
+    """What pipelines of these settings are built from, opened again when its index is replaced; see `open_agent`."""
+    chosen = resolve(settings, overrides)
+    given = collection if isinstance(collection, Collection) else _collection_file(collection, chosen)
+
+    def opened(loaded: Collection, place: Path | None) -> Site:
+        return _site(loaded, chosen, place or index_folder(loaded, chosen, index))
+
+    return LiveSite(given, chosen, index, opened)
 
 
 def open_in_memory(
@@ -86,8 +113,9 @@ def build_index(
 
     site = open_site(collection, index, settings, **overrides)
     of_bm25 = partial(progress, f"indexing {site.collection.name}")
-    manifest = build_bm25(site.collection, site.index, site.settings.analyzer, of_bm25)
-    prepare(replace(site, renew=True), progress)
+    with renewing_all(site, force=True):
+        manifest = build_bm25(site.collection, site.index, site.settings.analyzer, of_bm25)
+        prepare(replace(site, renew=True), progress)
     return manifest
 
 
@@ -108,9 +136,36 @@ def update_index(
 
     site = open_site(collection, index, settings, **overrides)
     of_bm25 = partial(progress, f"looking for changes in {site.collection.name}")
-    changes = update_bm25(site.collection, site.index, site.settings.analyzer, of_bm25)
-    prepare(replace(site, renew=True), progress)
+    with renewing_all(site):
+        changes = update_bm25(site.collection, site.index, site.settings.analyzer, of_bm25)
+        prepare(replace(site, renew=True), progress)
     return changes
+
+
+@contextmanager
+def renewing_all(site: Site, force: bool = False) -> Iterator[None]:
+    """Bring the index and all that the site's parts need up to date inside the block, while the earlier one serves.
+
+    With `force` it is made anew. Raises IndexMismatch where the collection's files have changed meanwhile, so that what
+    was made is not of one state: the earlier one serves on, and the same command goes on.
+    """
+    collection, folder = site.collection, site.index
+    documents = collection.source.fingerprint()
+    if collection.origin and collection.origin.changed():
+        raise changed_meanwhile(collection)
+    with renewing(folder, is_replaced(collection, folder, site.settings.analyzer, force)):
+        try:
+            yield
+            keep_groups(collection, folder, documents)
+            source = IndexedSource(collection.source, documents, current=True)
+            indexed = resolved(replace(site, collection=replace(collection, source=source)), preparing=True)
+            for part in parts_of(indexed.settings):
+                part.check(indexed)
+        except IndexMismatch:
+            # What is wrong with an index that is of these documents is heard as it is.
+            if collection.source.fingerprint() == documents:
+                raise
+            raise changed_meanwhile(collection) from None
 
 
 def open_site(
@@ -119,21 +174,29 @@ def open_site(
     settings: Settings | Path | str | None = None,
     **overrides: Any,
 ) -> Site:
-    """What the pipeline of these settings is built from; see `open_agent`."""
+    """What the pipeline of these settings is built from, of the collection as it is now; see `open_agent`."""
     chosen = resolve(settings, overrides)
     if isinstance(collection, Collection):
         loaded = collection
     else:
-        path = str(collection) or chosen.collection
-        if not path:
-            raise UsageError(
-                "no collection: name its settings file (--collection FILE, FAIRAGENT_COLLECTION, or `collection:` in "
-                "the settings); `fairagent demo` makes one to try"
-            )
         with progress("reading the collection"):
-            loaded = load_collection(Path(path), index or chosen.index)
-    site = Site(loaded, chosen, index_folder(loaded, chosen, index), Models.of(chosen), chosen.sampling.seed)
-    return chosen.engine.with_parts_of(site)  # type: ignore[no-any-return]
+            loaded = load_collection(_collection_file(collection, chosen), index or chosen.index)
+    return _site(loaded, chosen, index_folder(loaded, chosen, index))
+
+
+def _collection_file(given: Path | str, settings: Settings) -> Path:
+    path = str(given) or settings.collection
+    if not path:
+        raise UsageError(
+            "no collection: name its settings file (--collection FILE, FAIRAGENT_COLLECTION, or `collection:` in "
+            "the settings); `fairagent demo` makes one to try"
+        )
+    return Path(path)
+
+
+def _site(collection: Collection, settings: Settings, index: Path) -> Site:
+    site = Site(collection, settings, index, Models.of(settings), settings.sampling.seed)
+    return settings.engine.with_parts_of(site)  # type: ignore[no-any-return]
 
 
 def build(site: Site) -> FairAgent:

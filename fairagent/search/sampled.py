@@ -1,5 +1,7 @@
 """`Sampled`: a pipeline that draws a new ranking for every request (Fair RAG, ICTIR 2025)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -50,9 +52,16 @@ class Sampled:
         on_step: OnStep = ignore_step,
     ) -> AnswerResult:
         """An answer from a ranking that was drawn for this request; otherwise as `FairAgent.answer`."""
-        answerer = self.agent.open_answerer()
-        run = self._run(query, on_step)
-        return answerer.answer(run.result(*self._drawn(run)), run.meter, self.agent.retriever, on_text)
+        agent = self.agent.latest()
+        answerer = agent.open_answerer()
+        run = agent.find(query, self.settings.sampling.pool, on_step)
+        return answerer.answer(run.result(*self._drawn(run)), run.meter, agent.retriever, on_text)
+
+    def latest(self) -> Sampled:
+        """The same with what the agent has open at this moment; requests are counted on."""
+        now = Sampled(self.agent.latest(), self.alpha)
+        object.__setattr__(now, "_requests", self._requests)
+        return now
 
     def sample(self, query: str | Query | Topic, n_samples: int) -> Samples:
         """`n_samples` of the rankings that may be served for `query`, from one run of the loop.

@@ -51,9 +51,13 @@ class Workshop:
         for path in (*self.new.rglob("*"), self.new):
             force(path)
 
-    def put(self) -> None:
-        """Record what was made, force it to the disk, and put it in its place; the old one is whole until then."""
-        record_files(self.new)
+    def put(self, recorded: bool = False) -> None:
+        """Record what was made (or was `recorded` before), force it to the disk, and put it in its place.
+
+        The old one is whole until then.
+        """
+        if not recorded:
+            record_files(self.new)
         self.force()
         if self.folder.exists():
             self.folder.rename(self.old)
@@ -69,6 +73,11 @@ class Workshop:
     def is_left_over(self) -> bool:
         """Whether the workshop is there with nothing to go on from: its maker died after the work was done."""
         return self.path.is_dir() and not (self.new.exists() and any(self.new.iterdir()))
+
+    def remove(self) -> None:
+        """Remove what is at the place, at once."""
+        self._remove(self.folder)
+        force(self.folder.parent)
 
     def clear(self) -> None:
         """Remove the workshop; the marker goes after all that it stands for."""

@@ -15,6 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
+from time import sleep
 from typing import Any, TypeVar
 
 from fairagent.errors import BackendUnavailable, FairAgentError
@@ -26,6 +28,13 @@ ENDING = tuple(number for number in signal.Signals if number.name in ("SIGINT", 
 """The signals that ask a program to end; Windows has no SIGHUP."""
 PATIENCE = 1.0
 """Seconds that a process without a job is given to end by itself."""
+BEAT = 1.0
+"""Seconds between two signs of life of a process, which a thread of its own gives, however long a job takes."""
+SILENT, STOPPED = 300, 20
+"""Looks, a `BEAT` each, without a sign of life until a process is given up; those at one that is known to be stopped.
+
+Looks and not seconds, so that nothing is given up for the time in which this process was itself stopped.
+"""
 
 
 def cores() -> int:
@@ -38,7 +47,8 @@ class Crew(ThreadPoolExecutor):
 
     Processes start with the first jobs, those besides `here` after `patience` seconds, so that a short run starts none.
     They end with `shutdown`, and with this process, whatever ends it. A job is a function of a module, its arguments
-    and its result can be pickled, and what it raises is raised here; BackendUnavailable where its process has ended.
+    and its result can be pickled, and what it raises is raised here; BackendUnavailable where its process has ended, or
+    gives no sign of life: one that was stopped would be waited for without end.
     """
 
     def __init__(self, count: int, here: bool = True, patience: float = 0.0) -> None:
@@ -85,9 +95,13 @@ class _Other:
     def __init__(self) -> None:
         spawn = get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=_serve, args=(theirs,), daemon=True)
+        self._beats, beating = spawn.Pipe(duplex=False)
+        self._process = spawn.Process(target=_serve, args=(theirs, beating), daemon=True)
         self._process.start()
         theirs.close()
+        beating.close()
+        self._given_up = ""
+        threading.Thread(target=self._watch, name="crew-watch", daemon=True).start()
 
     def do(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         """What `work` returns or raises there."""
@@ -96,9 +110,10 @@ class _Other:
             result, error = self._pipe.recv()
         except (EOFError, OSError):
             self._process.join(PATIENCE)
+            ended = f"has ended (exit code {self._process.exitcode}): was it killed, or is the memory used up?"
             raise BackendUnavailable(
-                f"a worker process has ended (exit code {self._process.exitcode}): was it killed, or is the memory "
-                "used up? What is done stays: repeat the command, with fewer --workers where memory is short"
+                f"a worker process {self._given_up or ended} What is done stays: repeat the command, with fewer "
+                "--workers where memory is short"
             ) from None
         if error is not None:
             raise error
@@ -112,12 +127,56 @@ class _Other:
         """End the process, ready or not."""
         self._pipe.close()
         self._process.join(PATIENCE)
-        self._process.terminate()
+        # A stopped process would look at no other signal.
+        self._process.kill()
         self._process.join()
 
+    def _watch(self) -> None:
+        """Kill the process once it has been silent for too long; who waits for its job is told why."""
+        pid = self._process.pid
+        if silent_for(self._beats, lambda: is_stopped(pid)):
+            self._given_up = (
+                f"(pid {pid}) {'is stopped (SIGSTOP)' if is_stopped(pid) else 'gives no sign of life'} and was ended."
+            )
+            self._process.kill()
 
-def _serve(jobs: Connection) -> None:
+
+def silent_for(beats: Connection, stopped: Callable[[], bool]) -> bool:
+    """Wait until no sign of life has come for too many looks; False where the other end was closed before.
+
+    Of those at a process that is `stopped` fewer will do.
+    """
+    silent = asleep = 0
+    with suppress(EOFError, OSError):
+        while silent < SILENT and asleep < STOPPED:
+            if beats.poll(BEAT):
+                beats.recv_bytes()
+                silent = asleep = 0
+            else:
+                silent, asleep = silent + 1, asleep + 1 if stopped() else 0
+        return True
+    return False
+
+
+def is_stopped(pid: int | None) -> bool:
+    """Whether a process was stopped (SIGSTOP, Ctrl-Z); False where the system does not tell."""
+    try:
+        # After the command's name, which may hold anything, comes the state.
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"T"
+    except (OSError, IndexError):
+        return False
+
+
+def _beat(beats: Connection) -> None:
+    with suppress(OSError):
+        while True:
+            beats.send_bytes(b".")
+            sleep(BEAT / 2)
+
+
+def _serve(jobs: Connection, beats: Connection) -> None:
     """Do jobs until the other end is closed, which the end of the process there does as well."""
+    threading.Thread(target=_beat, args=(beats,), daemon=True).start()
     # Libraries that are loaded from now on use one thread; OpenMP is torch's and faiss's.
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", *OF_BLAS), "1"))
     # Ctrl-C in a terminal reaches every process: the first one sees to an orderly end.

@@ -113,6 +113,13 @@ class Memo:
                     raise
                 check_cancelled()
 
+    def take_over(self, other: Memo, wanted: Callable[[tuple[Any, ...]], bool]) -> None:
+        """Take what another memo has under those keys, tuples, that are `wanted` and not here."""
+        with other._lock:
+            made = {key: future for key, future in other._made.items() if isinstance(key, tuple) and wanted(key)}
+        with self._lock:
+            self._made = made | self._made
+
     def values(self) -> list[Any]:
         """All values that were computed."""
         with self._lock:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fairagent.extend import (
+    Collection,
     DataError,
     ExposureMeter,
     FairAgent,
@@ -24,6 +25,7 @@ from fairagent.extend import (
     Ranking,
     SearchResult,
     Settings,
+    Site,
     Step,
     TextSource,
     UsageError,
@@ -39,7 +41,7 @@ from fairagent.extend import (
     indexed_documents,
     load_settings,
     nearest,
-    open_site,
+    open_live,
     printable,
     result_record,
     served,
@@ -50,6 +52,8 @@ from fairagent.extend import (
 )
 from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest, controls
 from fairagent.studio.lanes import Listener, ignore_event
+
+T = TypeVar("T")
 
 AGENTS_OPEN = 64
 WARMING = 5
@@ -90,31 +94,70 @@ def recipes(start: StartSettings, choices: Choices, query: Query, command: str =
     }
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedDesk:
+    """What one request is answered from: a site, and the pipelines of it by the choices of requests."""
+
+    site: Site
+    agent: Callable[[Choices], Pipeline]
+
+    @property
+    def collection(self) -> Collection:
+        """That of the site."""
+        return self.site.collection
+
+
 class Desk:
     """Searches, answers and measures for many at once; all share the indexes, the cache and one budget.
 
-    Raises what `open_site` and `build` do.
+    Each request is answered from the index that is the last whole one when it comes; what was opened of an earlier one
+    is dropped. Raises what `open_live` and `build` do.
     """
 
     def __init__(self, origin: StartSettings) -> None:
         self.origin = origin
         self.settings = origin.settings(Choices())
-        self.site = open_site(settings=self.settings)
-        self.collection = self.site.collection
-        self._agent = lru_cache(maxsize=AGENTS_OPEN)(self._opened)
         self._asks_model = lru_cache(maxsize=AGENTS_OPEN)(
             lambda choices, command: asks_model(origin.settings(choices), command)
         )
-        self._agent(Choices())
+        self._live = open_live(settings=self.settings)
+        self._use(lambda opened: opened.agent(Choices()))
 
-    def _opened(self, choices: Choices) -> Pipeline:
-        return served(build(with_settings(self.site, self.origin.settings(choices))))
+    @property
+    def site(self) -> Site:
+        """What is open now."""
+        return self._live.now()
+
+    @property
+    def collection(self) -> Collection:
+        """That of the site."""
+        return self.site.collection
+
+    def _use(self, work: Callable[[OpenedDesk], T]) -> T:
+        """What `work` makes of what is open; begun again where an index was replaced under it."""
+        return self._live.use(lambda site: work(self._opened(site)))
+
+    def _opened(self, site: Site) -> OpenedDesk:
+        def agent(choices: Choices) -> Pipeline:
+            return served(build(with_settings(site, self.origin.settings(choices))))
+
+        def opened() -> OpenedDesk:
+            return OpenedDesk(site, lru_cache(maxsize=AGENTS_OPEN)(agent))
+
+        found: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)
+        return found
+
+    def _agent(self, choices: Choices) -> Pipeline:
+        return self._opened(self.site).agent(choices)
 
     def warm(self) -> None:
         """Search a little, which starts what is slow at first; no model is called."""
-        topics = islice(self.collection.topics.values(), WARMING)
-        agent = self._agent(Choices())
-        for query in [Query(one.query, one.id) for one in topics] or [Query(self.collection.name)]:
+        self._use(self._warm)
+
+    def _warm(self, opened: OpenedDesk) -> None:
+        topics = islice(opened.collection.topics.values(), WARMING)
+        agent = opened.agent(Choices())
+        for query in [Query(one.query, one.id) for one in topics] or [Query(opened.collection.name)]:
             agent.retriever.search(query, self.settings.depth)
             # Draws are numbered, and the first belongs to the first who asks.
             if not self.settings.model.name and isinstance(agent, FairAgent):
@@ -128,72 +171,89 @@ class Desk:
 
     def close(self) -> None:
         """Close the connections to models, and the cache."""
-        self.site.models.close()
+        self._live.close()
 
     def about(self) -> PlainRecord:
         """The collection, its groups and topics, and what can be chosen."""
-        groups = self.collection.groups
+        collection = self.collection
+        groups = collection.groups
         return {
-            "collection": self.collection.name,
+            "collection": collection.name,
             "dimensions": {name: list(groups.labels(name)) for name in groups.dimensions},
-            "topics": [
-                {"id": one.id, "query": one.query} for one in islice(self.collection.topics.values(), SHOWN_TOPICS)
-            ],
+            "topics": [{"id": one.id, "query": one.query} for one in islice(collection.topics.values(), SHOWN_TOPICS)],
             "model": self.settings.model.name or None,
             "controls": controls(self.settings),
         }
 
     def search(self, request: SearchRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list."""
-        query, agent = self.query_of(request), self._agent(request.settings)
-        result = agent.search(query, _steps(listen))
-        return self._search_record(result, agent)
+
+        def searched(opened: OpenedDesk) -> PlainRecord:
+            query, agent = self.query_of(request), opened.agent(request.settings)
+            return _search_record(agent.search(query, _steps(listen)), agent, opened.collection)
+
+        return self._use(searched)
 
     def answer(self, request: SearchRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
-        query, agent = self.query_of(request), self._agent(request.settings)
         pieces = None if listen is ignore_event else lambda piece: listen("text", {"text": printable(piece)})
-        result = agent.answer(query, pieces, _steps(listen))
-        return {**answer_record(result), "search": self._search_record(result.search, agent)}
+
+        def answered(opened: OpenedDesk) -> PlainRecord:
+            query, agent = self.query_of(request), opened.agent(request.settings)
+            result = agent.answer(query, pieces, _steps(listen))
+            return {**answer_record(result), "search": _search_record(result.search, agent, opened.collection)}
+
+        return self._use(answered)
 
     def exposure(self, request: ExposureRequest) -> PlainRecord:
         """What a list of documents, best first, gives the groups, with their targets."""
-        ids = request.ids
-        if len(ids) > MOST_IDS or len(set(ids)) < len(ids):
+        if len(request.ids) > MOST_IDS or len(set(request.ids)) < len(request.ids):
             raise UsageError(f"`ids` are at most {MOST_IDS:,} documents, each of them once")
-        agent = self._agent(request.settings)
+        return self._use(lambda opened: self._exposure(request, opened))
+
+    def _exposure(self, request: ExposureRequest, opened: OpenedDesk) -> PlainRecord:
+        ids, agent = request.ids, opened.agent(request.settings)
         settings = agent.settings.model_copy(update={"n": len(ids)})
         given = Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
         query = self.query_of(request) if request.query or request.topic else Query("")
         ranking = agent.retriever.search(query, settings.depth) if query.text else given
-        meter = ExposureMeter.make(self.collection, query.id, settings, ranking)
+        meter = ExposureMeter.make(opened.collection, query.id, settings, ranking)
         exposures = meter.measure(given)
-        known = self.site.memo.get("known documents", lambda: indexed_documents(self.collection, self.site.index))
+        site = opened.site
+        known = site.memo.get("known documents", lambda: indexed_documents(site.collection, site.index))
         unknown = compare_ids("documents of `ids`", ids, known) if known and ids else ""
-        alone = not query.text and any("estimated" in target.source for target in meter.targets)
         unlabeled = np.all([rows[:, 0] >= 1 for rows in meter.memberships(ids)], axis=0)
         targets = {target.dimension: target.source for target in meter.targets}
+        alone = "" if query.text or not any("estimated" in source for source in targets.values()) else ALONE
         return {
             "exposure": [exposure_record(one) for one in exposures],
             "gap": total_gap(exposures),
             "targets": targets,
             "oracle": meter.oracle,
             "unlabeled": [id for id, none in zip(ids, unlabeled, strict=True) if none],
-            "notes": [*([ALONE] if alone else []), *([unknown] if unknown else [])],
+            "notes": [*filter(None, [opened.collection.behind, alone, unknown])],
         }
 
     def document(self, id: str) -> PlainRecord:
-        """A document's title and text; UsageError where the engine stores none."""
-        engine = self._agent(Choices()).retriever
-        if not isinstance(engine, TextSource):
-            raise UsageError("this engine stores no texts of its documents")
-        document = engine.document(id)
-        return {"id": id, "title": document.title, "text": document.text}
+        """A document's title and text; UsageError where the engine stores none, DataError where it is not there."""
+
+        def shown(opened: OpenedDesk) -> PlainRecord:
+            engine = opened.agent(Choices()).retriever
+            if not isinstance(engine, TextSource):
+                raise UsageError("this engine stores no texts of its documents")
+            document = engine.document(id)
+            return {"id": id, "title": document.title, "text": document.text}
+
+        return self._use(shown)
 
     def texts(self, request: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:
         """The first `length` characters of what each of these documents says on the query."""
-        engine = self._agent(request.settings).retriever
-        return [one.text[:length] for one in texts_for(self.query_of(request), ids, engine)]
+
+        def shown(opened: OpenedDesk) -> list[str]:
+            engine = opened.agent(request.settings).retriever
+            return [one.text[:length] for one in texts_for(self.query_of(request), ids, engine)]
+
+        return self._use(shown)
 
     def recipes(self, request: SearchRequest, command: str) -> PlainRecord:
         """The request as `recipes` has it."""
@@ -208,20 +268,21 @@ class Desk:
             raise UsageError("the query is empty; give at least one word, or a topic")
         return Query(text or topics[request.topic].query, request.topic)
 
-    def _search_record(self, result: SearchResult, agent: Pipeline) -> PlainRecord:
-        """The result's record, with the engine's list and each document's rank in the other list (None: not in it)."""
-        deep = result.trace.steps[0].ranking
-        own = deep.top(agent.settings.n)
-        meter = ExposureMeter.make(self.collection, result.query.id, agent.settings, result.trace.steps[-1].ranking)
-        engine_hits = hits_of(own, meter, agent.retriever)
-        before = {id: rank for rank, id in enumerate(deep.ids, start=1)}
-        now = {hit.id: hit.rank for hit in result.hits}
-        return {
-            "collection": self.collection.name,
-            **result_record(result),
-            "hits": [ranked_hit(hit, "engine_rank", before) for hit in result.hits],
-            "engine_hits": [ranked_hit(hit, "agent_rank", now) for hit in engine_hits],
-        }
+
+def _search_record(result: SearchResult, agent: Pipeline, collection: Collection) -> PlainRecord:
+    """The result's record, with the engine's list and each document's rank in the other list (None: not in it)."""
+    deep = result.trace.steps[0].ranking
+    own = deep.top(agent.settings.n)
+    meter = ExposureMeter.make(collection, result.query.id, agent.settings, result.trace.steps[-1].ranking)
+    engine_hits = hits_of(own, meter, agent.retriever)
+    before = {id: rank for rank, id in enumerate(deep.ids, start=1)}
+    now = {hit.id: hit.rank for hit in result.hits}
+    return {
+        "collection": collection.name,
+        **result_record(result),
+        "hits": [ranked_hit(hit, "engine_rank", before) for hit in result.hits],
+        "engine_hits": [ranked_hit(hit, "agent_rank", now) for hit in engine_hits],
+    }
 
 
 ALONE = "the targets are estimated from the list itself; with a query they come from what the engine finds for it"

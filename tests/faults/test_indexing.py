@@ -1,10 +1,12 @@
-"""Cases 121 to 124 of docs/reliability.md: builds that die, are damaged or stopped, and indexes of another version."""
+"""Cases 121 to 124 and 209 of docs/reliability.md: builds that die, are damaged or stopped; indexes of before."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from fairagent.retrieve.bm25 import build as building
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.manifest import Manifest
+from fairagent.storage import processes
 from fairagent.storage.digests import differences
 from fairagent.types import Document
 
@@ -80,6 +83,67 @@ def test_121_a_process_that_is_killed_is_an_error_and_no_smaller_index(
     assert len(made) == len(done) - kept
     assert files(folder) == whole
     assert not folder.with_name("index.partial").exists()
+
+
+# Case 209
+
+
+class Stopping(Made):
+    """Documents; when most are read, one of the processes that analyze them is stopped, and stays so."""
+
+    def documents(self) -> Iterator[Document]:
+        for number, document in enumerate(self.made):
+            if number == 700:
+                os.kill(multiprocessing.active_children()[0].pid or 0, signal.SIGSTOP)
+            yield document
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell which process is stopped")
+def test_209_a_process_that_is_stopped_is_named_and_ended(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "BEAT", 0.01)
+    monkeypatch.setattr(processes, "SILENT", 10**9)
+    folder = tmp_path / "index"
+    with pytest.raises(BackendUnavailable, match=r"worker process \(pid \d+\) is stopped.*repeat the command"):
+        build_index(Stopping(MANY.made), folder, workers=2, memory=MEMORY)
+    assert not folder.exists()
+    assert multiprocessing.active_children() == []
+    monkeypatch.undo()
+    build_index(MANY, folder, memory=MEMORY)
+    assert files(folder) == whole
+
+
+class Beats:
+    """What comes from a process: a sign of life, or at a look none."""
+
+    def __init__(self, *looks: bool) -> None:
+        self.looks = list(looks)
+
+    def poll(self, seconds: float) -> bool:
+        if not self.looks:
+            raise EOFError
+        return self.looks.pop(0)
+
+    def recv_bytes(self) -> bytes:
+        return b"."
+
+
+@pytest.mark.parametrize(
+    ("looks", "stopped", "given_up"),
+    [
+        ([False] * processes.SILENT, False, True),
+        # Slow is not stopped: one sign of life, however late, begins anew.
+        (([False] * (processes.SILENT - 1) + [True]) * 3, False, False),
+        ([False] * processes.STOPPED, True, True),
+        (([False] * (processes.STOPPED - 1) + [True]) * 3, True, False),
+    ],
+)
+def test_209_a_process_is_given_up_after_looks_without_a_sign_of_life(
+    looks: list[bool], stopped: bool, given_up: bool
+) -> None:
+    beats: Any = Beats(*looks)
+    assert processes.silent_for(beats, lambda: stopped) is given_up
 
 
 # Case 122

@@ -71,9 +71,12 @@ def prepare_index(site: Site, progress: Progress) -> None:
     if not Manifest.exists(site.index):
         # Here and not above: who searches needs none of it.
         from fairagent.retrieve.bm25.build import build_index
+        from fairagent.retrieve.earlier import keep_groups
 
         what = f"indexing {site.collection.name}"
+        documents = site.collection.source.fingerprint()
         build_index(site.collection, site.index, site.settings.analyzer, partial(progress, what))
+        keep_groups(site.collection, site.index, documents)
 
 
 def prepare_words(site: Site, progress: Progress) -> None:
