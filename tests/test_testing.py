@@ -29,7 +29,7 @@ def post(server: LoopbackServer, body: dict[str, Any]) -> tuple[int, Any, dict[s
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     asked = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode())
     try:
-        with opener.open(asked, timeout=10) as answer:
+        with opener.open(asked, timeout=250) as answer:
             return answer.status, answer.headers, json.load(answer)
     except urllib.error.HTTPError as answer:
         with answer:

@@ -32,7 +32,6 @@ LONGEST = 300
 _OTHERS = {
     "measure": Slot("measure", "fairagent.measures", ""),
     "scorer": Slot("scorer", "fairagent.rerankers", ""),
-    "kind": Slot("kind of experiment", "fairagent.kinds", ""),
 }
 T = TypeVar("T")
 log = logger(__name__)

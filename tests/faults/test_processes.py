@@ -86,7 +86,7 @@ FORKED = """
         before.join()
         print(version())
         with fork.Pool(1) as pool:
-            print(pool.apply_async(version).get(timeout=20))
+            print(pool.apply_async(version).get(timeout=250))
         child = os.fork()
         if not child:
             # One that never asks Java ends as it likes.
