@@ -17,7 +17,8 @@ from typing import TypeVar
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.storage.packages import installed
-from fairagent.storage.processes import ENDING, Crew
+from fairagent.storage.processes import Crew
+from fairagent.storage.signals import ENDING
 
 T = TypeVar("T")
 

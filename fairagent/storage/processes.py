@@ -20,12 +20,10 @@ from time import sleep
 from typing import Any, TypeVar
 
 from fairagent.errors import BackendUnavailable, FairAgentError
+from fairagent.storage.signals import ENDING
 from fairagent.storage.threads import OF_BLAS
 
 T = TypeVar("T")
-
-ENDING = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
-"""The signals that ask a program to end; Windows has no SIGHUP."""
 PATIENCE = 1.0
 """Seconds that a process without a job is given to end by itself."""
 BEAT = 1.0

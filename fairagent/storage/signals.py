@@ -14,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+ENDING = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
+"""The signals that ask a program to end; Windows has no SIGHUP."""
 BY_SIGNAL = 128
 """The exit code of a program that a signal has ended, less the signal's number."""
 _IMPORTING = "<frozen importlib._bootstrap>"
