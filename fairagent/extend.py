@@ -21,7 +21,8 @@ HOMES = {
     "types.search": "as_query",
     "errors": """
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
-        PartError PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError UsageError
+        NotRegular PartError PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError
+        UsageError
     """,
     "storage.cancellation": "Cancellation cancelled_by check_cancelled",
     "storage.arrays": "read_array write_array",

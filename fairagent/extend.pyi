@@ -68,6 +68,7 @@ from fairagent.errors import FatalModelError as FatalModelError
 from fairagent.errors import Fault as Fault
 from fairagent.errors import IndexMismatch as IndexMismatch
 from fairagent.errors import ModelError as ModelError
+from fairagent.errors import NotRegular as NotRegular
 from fairagent.errors import PartError as PartError
 from fairagent.errors import PromptError as PromptError
 from fairagent.errors import ReplyError as ReplyError

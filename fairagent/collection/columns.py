@@ -13,6 +13,7 @@ from typing import Any
 
 from fairagent.collection.bounds import plain_record
 from fairagent.storage.readers import HIGHEST_RATIO, MOST_COLUMNS, UNPACKED, Malformed, Unpacked, too_many_columns
+from fairagent.storage.regular import open_to_read
 
 BATCH = 1_000
 """Rows that are read at once, at most."""
@@ -35,7 +36,7 @@ def parquet_rows(path: Path) -> Iterator[Row]:
     from pyarrow.parquet import ParquetFile
 
     size = path.stat().st_size
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         file.seek(max(0, size - 8))
         footer, mark = int.from_bytes(file.read(4), "little"), file.read()
     if footer > LARGEST_FOOTER and mark == b"PAR1":

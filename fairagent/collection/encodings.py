@@ -12,6 +12,7 @@ from pathlib import Path
 from fairagent.collection.records import listed
 from fairagent.errors import DataError, UsageError
 from fairagent.storage.readers import GZIP_MAGIC, Malformed, file_bytes
+from fairagent.storage.regular import PIPES, open_to_read
 
 LARGEST = 1 << 30
 """Bytes of a file that is rewritten as UTF-8; so many of a longer one are looked at."""
@@ -51,9 +52,11 @@ def is_utf8(path: Path) -> bool:
     """Whether a file, gzipped or not, is UTF-8, or cannot be read at all, which whoever reads it says."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with path.open("rb") as file:
-            zipped = file.read(2) == GZIP_MAGIC
-        with gzip.open(path) if zipped else path.open("rb") as stream:
+        if path.parent in PIPES:
+            return True  # it can be read but once
+        with open_to_read(path) as file:
+            zipped = file.peek(2)[:2] == GZIP_MAGIC
+            stream = gzip.GzipFile(fileobj=file) if zipped else file
             for _ in range(LARGEST // PIECE):
                 piece = stream.read(PIECE)
                 decoder.decode(piece, final=not piece)

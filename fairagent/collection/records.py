@@ -18,6 +18,7 @@ from typing import Any
 
 from fairagent.errors import DataError, Fault
 from fairagent.storage.readers import GZIP_MAGIC, MOST_COLUMNS, Malformed, Unpacked, parse_json, too_many_columns
+from fairagent.storage.regular import open_to_read
 from fairagent.types.common import counted
 
 MOST_FAULTS = 1000
@@ -82,7 +83,7 @@ def lines(path: Path, faults: Faults, blank: bool = False) -> Iterator[tuple[int
     """Every line that is not blank (with `blank`: every line), without its end, with its number (from 1)."""
     number = 0
     try:
-        with path.open("rb") as file:
+        with open_to_read(path, pipes=True) as file:
             zipped = file.peek(2)[:2] == GZIP_MAGIC
             stream = io.BufferedReader(gzip.GzipFile(fileobj=file)) if zipped else file
             unpacked = Unpacked(path.stat().st_size)

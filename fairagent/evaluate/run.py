@@ -88,7 +88,7 @@ def read_head(folder: Path) -> dict[str, Any]:
     """run.json: the plan, what it was made from, where from, and what is left out. Errors as `load_run`."""
     path = folder / HEAD
     try:
-        head: dict[str, Any] = parse_json(file_text(path, LARGEST_HEAD))
+        head: dict[str, Any] = parse_json(file_text(path, LARGEST_HEAD, within=folder))
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{folder} holds no run ({HEAD} is missing); `fairagent evaluate FILE` makes one") from None
     except (ValueError, RecursionError) as error:
@@ -133,7 +133,7 @@ def read_outcomes(folder: Path, head: Mapping[str, Any] | None = None) -> list[O
     path, of_systems = folder / JOURNAL, keys((head or read_head(folder))["fingerprint"])
     outcomes: list[Outcome] = []
     faults: list[Fault] = []
-    for number, line in enumerate(whole_lines(path), start=1):
+    for number, line in enumerate(whole_lines(path, within=folder), start=1):
         try:
             values = parse_json(line.decode())
             system = values.get("system") if isinstance(values, dict) else None

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -21,9 +21,8 @@ from pydantic import TypeAdapter
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.llm.request import ModelReply
 from fairagent.storage.cancellation import holding
-from fairagent.storage.digests import is_sealed, sealed, unsealed
+from fairagent.storage.digests import sealed, unsealed
 from fairagent.storage.files import one_at_a_time
-from fairagent.storage.readers import parse_json
 from fairagent.types.clean import logger
 
 ENVIRONMENT_ERRORS = {
@@ -58,7 +57,6 @@ log = logger(__name__)
 T = TypeVar("T")
 
 _ROW = TypeAdapter(ModelReply)
-_FIELDS = {field.name for field in fields(ModelReply)}
 
 
 def key_of(identity: Mapping[str, Any]) -> str:
@@ -253,13 +251,7 @@ class CacheStats:
 
 def _reply_in(key: str, row: str) -> ModelReply:
     """The reply in a row; ValueError where it is not what was stored under `key`."""
-    if is_sealed(row):
-        return _ROW.validate_json(unsealed(row.encode(), key))
-    # Rows from before there were checksums; they hold nothing but a reply.
-    value = parse_json(row)
-    if not isinstance(value, dict) or not value.keys() <= _FIELDS:
-        raise ValueError("no reply")
-    return _ROW.validate_python(value)
+    return _ROW.validate_json(unsealed(row.encode(), key))
 
 
 def _damaged(error: Exception) -> bool:

@@ -221,7 +221,7 @@ def transcript(path: Path | str | None) -> Iterator[None]:
 
 def read_transcript(path: Path | str) -> Iterator[Exchange | None]:
     """Every whole line as an exchange, in their order, None for a damaged one; none where there is no file."""
-    return map(exchange_in, whole_lines(Path(path)))
+    return map(exchange_in, whole_lines(Path(path), within=Path(path).parent))
 
 
 def exchange_in(line: bytes) -> Exchange | None:

@@ -39,11 +39,18 @@ def expect_regular(path: Path, status: os.stat_result, alone: bool = False) -> N
         raise NotRegular(f"{path} is a file with a second name (a hard link), which would change too; put a copy there")
 
 
-def open_to_read(path: Path, within: Path | None = None) -> BufferedReader:
+PIPES = (Path("/dev/fd"), Path("/proc/self/fd"))
+"""Where the shell names what it has connected with this process."""
+
+
+def open_to_read(path: Path, within: Path | None = None, pipes: bool = False) -> BufferedReader:
     """A regular file to read, at once; links are followed, but not out of the folder `within`.
 
-    Raises NotRegular for anything else, OSError where it cannot be read.
+    With `pipes` it may be one that the shell has made: `<(command)`. Raises NotRegular for anything else, OSError where
+    it cannot be read.
     """
+    if pipes and path.parent in PIPES:
+        return path.open("rb")
     expect_regular(path, path.stat())
     if within is not None and not path.resolve().is_relative_to(within.resolve()):
         raise NotRegular(f"{path} is a link that leads out of {within}; put the file itself there")

@@ -131,7 +131,7 @@ class OwnPrompts:
         """The template and the SHA-256 (hex) of its bytes; (None, "") without a file, UsageError for one of no text."""
         path = self.path(id)
         try:
-            content = file_bytes(path, LARGEST_TEMPLATE)
+            content = file_bytes(path, LARGEST_TEMPLATE, within=self.folder)
             return as_text(content), hashlib.sha256(content).hexdigest()
         except FileNotFoundError:
             return None, ""

@@ -33,6 +33,7 @@ from fairagent.extend import (
     exchange_in,
     labels_of,
     load_run,
+    open_to_read,
     read_head,
     read_outcomes,
     side_by_side,
@@ -190,7 +191,7 @@ class RunFolder:
 
     def _line(self, place: TranscriptLine) -> bytes:
         # A run that was started over meanwhile has other lines, or none.
-        with suppress(OSError), (self.folder / TRANSCRIPT).open("rb") as file:
+        with suppress(OSError), open_to_read(self.folder / TRANSCRIPT, self.folder) as file:
             file.seek(place.start)
             return file.read(place.length)
         return b""
@@ -251,7 +252,7 @@ def _opened(folder: Path, state: State) -> RunFolder:
     head = read_head(folder)
     exchanges: dict[tuple[str, str], list[TranscriptLine]] = {}
     start = damaged = 0
-    for number, line in enumerate(whole_lines(folder / TRANSCRIPT), start=1):
+    for number, line in enumerate(whole_lines(folder / TRANSCRIPT, folder), start=1):
         if exchange := exchange_in(line):
             places = exchanges.setdefault((exchange.topic, exchange.system), [])
             places.append(TranscriptLine(number, start, len(line)))
@@ -284,12 +285,14 @@ def folder_of(root: Path, name: str) -> Path:
     raise UsageError(f"no run {name!r} in {root}")
 
 
-def page_of(root: Path, name: str) -> Path:
-    """The page of a run; UsageError where there is no such run in `root`, or no page yet."""
-    page = folder_of(root, name) / PAGE
-    if not page.is_file():
-        raise UsageError(f"the run {name!r} in {root} has no page yet; fairagent report makes one")
-    return page
+def page_of(root: Path, name: str) -> bytes:
+    """The page of a run; UsageError where there is no such run in `root`, or no page yet, NotRegular for a link."""
+    folder = folder_of(root, name)
+    try:
+        with open_to_read(folder / PAGE, folder) as file:
+            return file.read()
+    except FileNotFoundError:
+        raise UsageError(f"the run {name!r} in {root} has no page yet; fairagent report makes one") from None
 
 
 def compared(root: Path, left: str, right: str) -> PlainRecord:
@@ -335,6 +338,7 @@ def _folders(root: Path) -> list[Path]:
 def _record(folder: Path) -> PlainRecord:
     try:
         plan = read_head(folder)["plan"]
+        done = sum(1 for _ in whole_lines(folder / JOURNAL, folder))
     except FairAgentError as error:
         return {"name": folder.name, "fault": str(error)}
     systems, topics = list(plan["systems"]), len(plan["topics"])
@@ -343,7 +347,7 @@ def _record(folder: Path) -> PlainRecord:
         "kind": plan["experiment"]["kind"],
         "systems": systems,
         "topics": topics,
-        "outcomes": min(sum(1 for _ in whole_lines(folder / JOURNAL)), len(systems) * topics),
+        "outcomes": min(done, len(systems) * topics),
         "planned": len(systems) * topics,
         "page": (folder / PAGE).is_file(),
     }
@@ -383,9 +387,9 @@ class RunPages(StudioPage):
 
         @app.get("/api/runs/{name}/page", summary="The page of a run, as it is in its folder (HTML)")
         async def page(name: str) -> Response:
-            path = await asyncio.wrap_future(studio.lanes.submit(partial(page_of, root, name)))
+            content = await asyncio.wrap_future(studio.lanes.submit(partial(page_of, root, name)))
             # As a download at most: a browser must not show it as a page of this server.
-            return Response(path.read_bytes(), headers={"content-disposition": "attachment"}, media_type=TEXT)
+            return Response(content, headers={"content-disposition": "attachment"}, media_type=TEXT)
 
         @app.get("/api/compared", summary="Two runs side by side: their systems, and what these were made from")
         async def two(left: str, right: str) -> Response:

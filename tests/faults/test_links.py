@@ -13,11 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from evaluate import words
+from studio_server import desk_of, running, write_collection
 from typer.testing import CliRunner
 
+from fairagent import Collection
 from fairagent.cli.app import app
 from fairagent.errors import FairAgentError, NotRegular
-from fairagent.llm.exchange import Transcript
+from fairagent.evaluate.run import load_run
+from fairagent.llm.exchange import Exchange, Transcript
 from fairagent.retrieve.catalog import ArrayWriter
 from fairagent.retrieve.encoded import create_rows, write_rows
 from fairagent.storage.arrays import write_array
@@ -267,3 +270,93 @@ def test_193_a_lock_that_is_a_link(what: str, mine: Path, tmp_path: Path) -> Non
     PUT[what](tmp_path / "lock", mine)
     with pytest.raises(FairAgentError, match="lock"), locked(tmp_path):
         pass
+
+
+# Case 194
+
+
+@pytest.mark.parametrize("what", ["link", "link to a device", "FIFO", "folder"])
+@pytest.mark.parametrize("name", ["run.json", "journal.jsonl", "transcript.jsonl"])
+def test_194_a_run_is_read_from_regular_files_of_its_own(
+    name: str, what: str, made: Path, mine: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(made, folder)
+    (folder / name).unlink(missing_ok=True)
+    PUT[what](folder / name, mine)
+    assert f"{name} is a" in reported(folder, 4)
+
+
+def test_194_a_link_within_the_folder_is_followed(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(made, folder)
+    (folder / "journal.jsonl").rename(folder / "kept.jsonl")
+    (folder / "journal.jsonl").symlink_to("kept.jsonl")
+    reported(folder)
+
+
+@pytest.mark.parametrize("what", ["link", "link to a device", "FIFO", "folder"])
+def test_194_templates_are_read_from_regular_files_of_their_folder(what: str, mine: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    PUT[what](folder / "refine_query.j2", mine)
+    for command in ("check", "diff"):
+        done = CliRunner().invoke(app, ["prompts", command, "--prompts", str(folder)])
+        if (command, what) != ("diff", "link"):
+            assert done.exit_code == 4, done.output
+            assert "refine_query.j2" in done.output.replace("\n", "")
+
+
+@pytest.mark.parametrize("what", ["link", "link to a device", "FIFO", "folder"])
+def test_194_the_studio_serves_regular_files_of_a_run(what: str, made: Path, mine: Path, tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    for name in ("report.html", "journal.jsonl", "transcript.jsonl"):
+        folder = root / name.partition(".")[0]
+        shutil.copytree(made, folder)
+        (folder / name).unlink(missing_ok=True)
+        PUT[what](folder / name, mine)
+    with (
+        running(desk_of(write_collection(tmp_path / "files"), cache=""), runs=root) as studio,
+        studio.client() as client,
+    ):
+        page = client.get("/api/runs/report/page")
+        assert (page.status_code, "mine" in page.text, "report.html is a" in page.text) == (400, False, True)
+        for name in ("journal", "transcript"):
+            reply = client.get(f"/api/runs/{name}")
+            assert (reply.status_code, f"{name}.jsonl is a" in reply.text) == (400, True)
+        listed = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
+        assert "journal.jsonl is a" in listed["journal"]["fault"]
+        assert client.get("/api/runs/report").status_code == 200
+
+
+# Case 195
+
+
+def test_195_a_page_with_exchanges_is_its_owners_alone(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(made, folder)
+    page = folder / "report.html"
+    page.unlink()
+    reported(folder)
+    assert page.stat().st_mode & 0o077
+    with Transcript(folder / "transcript.jsonl") as file:
+        run = load_run(folder)
+        place = {"system": run.systems[0], "topic": run.outcomes[0].topic}
+        request = {"prompt": "", "messages": (("user", "Who?"),), "temperature": None, "max_tokens": None, "seed": None}
+        took = {"calls": 1, "input_tokens": 1, "output_tokens": 1, "estimated": False, "cost": None, "seconds": 0.0}
+        reply = {"reply": "", "model": "m", "text": "She", "error": "", "finish": "stop", "cached": False, **took}
+        file.add(Exchange(at="", notes=(), attempts=(), **request, **reply, **place))
+    reported(folder)
+    assert "Who?" in page.read_text(encoding="utf-8")
+    for path in (page, folder / "transcript.jsonl"):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+# Case 197
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.parquet", "a.jsonl.gz"])
+def test_197_documents_from_a_fifo_are_refused_at_once(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(FairAgentError, match="FIFO"):
+        Collection.from_records(tmp_path / name, id="id", text="text")

@@ -48,7 +48,7 @@ class Prompts:
             if path.stem in drafts:
                 continue
             if path.stem in shipped or self._load_from_package(path.stem):
-                self._replace(path.stem, _read(path, faults), faults)
+                self._replace(path.stem, _read(path, faults, self.folder), faults)
             else:
                 near = difflib.get_close_matches(path.stem, shipped, n=1)
                 hint = f"did you mean {near[0]}.j2?" if near else f"there are: {', '.join(shipped)}"
@@ -157,22 +157,22 @@ def _draft(path: Path, text: str, faults: list[Fault]) -> Prompt | None:
     return prompt_of(path, content, faults)
 
 
-def _read(path: Path, faults: list[Fault]) -> Prompt | None:
+def _read(path: Path, faults: list[Fault], within: Path | None = None) -> Prompt | None:
     """A template as `read_prompt` reads it, compiled once for each state of its file: each system has its prompts."""
     try:
         status = path.stat()
     except OSError:
-        return read_prompt(path, faults)
-    prompt, its_faults = _compiled(path, status.st_size, status.st_mtime_ns)
+        return read_prompt(path, faults, within)
+    prompt, its_faults = _compiled(path, within, status.st_size, status.st_mtime_ns)
     faults += its_faults
     return prompt
 
 
 @lru_cache(maxsize=256)
-def _compiled(path: Path, size: int, modified: int) -> tuple[Prompt | None, tuple[Fault, ...]]:
+def _compiled(path: Path, within: Path | None, size: int, modified: int) -> tuple[Prompt | None, tuple[Fault, ...]]:
     """`size` and `modified` (ns) only distinguish the states of the file."""
     faults: list[Fault] = []
-    return read_prompt(path, faults), tuple(faults)
+    return read_prompt(path, faults, within), tuple(faults)
 
 
 def shipped_folder() -> Path:

@@ -96,12 +96,15 @@ class Prompt:
         return tuple(messages)
 
 
-def read_prompt(path: Path, faults: list[Fault]) -> Prompt | None:
-    """The template in the file `path`; None, and all that is wrong with it added to `faults`, where it has faults."""
+def read_prompt(path: Path, faults: list[Fault], within: Path | None = None) -> Prompt | None:
+    """The template in the file `path`; None, and all that is wrong with it added to `faults`, where it has faults.
+
+    A link that leads out of the folder `within` is a fault.
+    """
     try:
-        return prompt_of(path, file_bytes(path, LARGEST_TEMPLATE), faults)
+        return prompt_of(path, file_bytes(path, LARGEST_TEMPLATE, within=within), faults)
     except OSError as error:
-        faults.append(Fault(path, None, f"cannot be read ({error.strerror})"))
+        faults.append(Fault(path, None, f"cannot be read ({error.strerror or error})"))
     except Malformed as error:
         faults.append(Fault(path, None, str(error)))
     return None
