@@ -37,12 +37,13 @@ def act() -> None:
 def command() -> None:
     """`fairagent` with one job after another, so that the n-th point is always the same."""
     from fairagent.cli import main
-    from fairagent.evaluate import fingerprint, workers
+    from fairagent.evaluate import fingerprint, plan, workers
     from fairagent.settings import plugins
 
     # What is installed does not change: looking for it takes half of the time.
     plugins.plugins = cache(plugins.plugins)
     fingerprint._version = cache(fingerprint._version)
+    plan.kind_class = cache(plan.kind_class)
     known = cache(Distribution.metadata.fget)
     Distribution.metadata = property(lambda self: known(self))
     workers.threads = one_thread

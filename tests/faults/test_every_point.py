@@ -52,13 +52,24 @@ def ways(point: Point, number: int) -> tuple[str, ...]:
     return (("ENOSPC", "EIO")[turn], "kill", *more)
 
 
-@pytest.fixture
-def root() -> Iterator[Path]:
-    """A folder in memory where there is one: some ten thousand forced writes are none of a disk's business here."""
+@pytest.fixture(scope="module")
+def running() -> Iterator[Watched]:
+    """The program, with a folder in memory where there is one: so many forced writes are none of a disk's business."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        (Path(folder) / "work").mkdir()
-        yield Path(folder).resolve() / "work"
+        root = Path(folder).resolve() / "work"
+        root.mkdir()
+        with Watched(root) as program:
+            yield program
+
+
+@pytest.fixture
+def program(running: Watched) -> Watched:
+    """The program, with its folder empty."""
+    for path in running.root.parent.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    running.root.mkdir()
+    return running
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -77,14 +88,13 @@ class Trials:
     """
 
     program: Watched
-    root: Path
     command: tuple[str, ...]
     state: Callable[[], object]
     environ: dict[str, str] = field(default_factory=dict)
     after: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
-        self.came = Counter[str]()
+        self.root, self.came = self.program.root, Counter[str]()
         self._kept = self.root.with_name("kept")
         shutil.rmtree(self._kept, ignore_errors=True)
         shutil.copytree(self.root, self._kept, symlinks=True)
@@ -178,51 +188,51 @@ STEP = {"index": 41, "update": 43, "report": 29, "save": 3, "evaluate": 97, "wor
 """In `make test` one point in so many; all of them under `-m slow`."""
 
 
-def indexing(root: Path, step: int) -> None:
+def indexing(program: Watched, step: int) -> None:
+    root = program.root
     words.write(root)
-    with Watched(root) as program:
-        trials = Trials(program, root, INDEX, index_of(root))
+    trials = Trials(program, INDEX, index_of(root))
+    trials.every(step)
+    trials.told("index")
+
+
+def updating(program: Watched, step: int) -> None:
+    root = program.root
+    words.write(root)
+    assert program.run(*INDEX).code == 0
+    change(root)
+    for name, command in (("update", INDEX), ("index --force", ("index", "--force", *INDEX[1:]))):
+        trials = Trials(program, command, index_of(root))
+        assert trials.old != trials.new
         trials.every(step)
-        trials.told("index")
+        trials.told(name)
+        trials._begin()
 
 
-def updating(root: Path, step: int) -> None:
-    words.write(root)
-    with Watched(root) as program:
-        assert program.run(*INDEX).code == 0
-        change(root)
-        for name, command in (("update", INDEX), ("index --force", ("index", "--force", *INDEX[1:]))):
-            trials = Trials(program, root, command, index_of(root))
-            assert trials.old != trials.new
-            trials.every(step)
-            trials.told(name)
-            trials._begin()
-
-
-def saving(root: Path, step: int) -> None:
+def saving(program: Watched, step: int) -> None:
+    root = program.root
     text = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
     (root / "my-prompts").mkdir()
     (root / "my-prompts" / "refine_query.j2").write_text(text, encoding="utf-8")
-    with Watched(root) as program:
-        command = ("save", "refine_query", text.replace("#}", "Mine. #}", 1) + "\n")
-        trials = Trials(program, root, command, lambda: (root / "my-prompts" / "refine_query.j2").read_bytes())
-        assert trials.old != trials.new
-        trials.every(step)
-        trials.told("studio save")
+    command = ("save", "refine_query", text.replace("#}", "Mine. #}", 1) + "\n")
+    trials = Trials(program, command, lambda: (root / "my-prompts" / "refine_query.j2").read_bytes())
+    assert trials.old != trials.new
+    trials.every(step)
+    trials.told("studio save")
 
 
 @pytest.mark.parametrize("act", [indexing, updating, saving], ids=["index", "update", "save"])
 def test_74_and_221_what_fails_at_any_point_leaves_the_old_or_the_new(
-    act: Callable[[Path, int], None], root: Path, request: pytest.FixtureRequest
+    act: Callable[[Watched, int], None], program: Watched, request: pytest.FixtureRequest
 ) -> None:
-    act(root, STEP[request.node.callspec.id])
+    act(program, STEP[request.node.callspec.id])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("act", [indexing, updating, saving], ids=["index", "update", "save"])
-def test_221_every_point(act: Callable[[Path, int], None], root: Path) -> None:
-    act(root, 1)
+def test_221_every_point(act: Callable[[Watched, int], None], program: Watched) -> None:
+    act(program, 1)
 
 
 # Case 222
@@ -311,9 +321,10 @@ def timeless(outcome: Outcome) -> str:
     return json.dumps({name: one for name, one in values.items() if name not in ("seconds", "usage")})
 
 
-def evaluating(root: Path, step: int) -> None:
+def evaluating(program: Watched, step: int) -> None:
+    root = program.root
     words.write(root, EXPERIMENT)
-    with Asked() as server, Watched(root) as program:
+    with Asked() as server:
         assert program.run(*INDEX).code == 0
         environ = {"OPENAI_BASE_URL": server.url}
         # Once, so that the program has learned all that it needs; in what it leaves nothing is to be done.
@@ -330,22 +341,23 @@ def evaluating(root: Path, step: int) -> None:
             ReplyCache(root / ".fairagent" / "replies").close()
             return files(), sorted(name for name in content(root) if not name.endswith(("-wal", "-shm")))
 
-        trials = Evaluations(program, root, EVALUATE, files, environ, names, server=server)
+        trials = Evaluations(program, EVALUATE, files, environ, names, server=server)
         trials.every(step)
         trials.told("evaluate")
         print(f"asked for: {dict(trials.again)}")
 
 
-def reporting(root: Path, step: int) -> None:
+def reporting(program: Watched, step: int) -> None:
+    root = program.root
     words.write(root, EXPERIMENT)
-    with Asked() as server, Watched(root) as program:
+    with Asked() as server:
         assert program.run(*INDEX).code == 0
         assert program.run(*EVALUATE, OPENAI_BASE_URL=server.url).code == 0
 
         def state() -> dict[str, bytes]:
             return {name: one for name, one in life.files(root / "run").items() if not Path(name).name.startswith(".")}
 
-        trials = Reports(program, root, ("report", "run", "--baseline", "asked"), state)
+        trials = Reports(program, ("report", "run", "--baseline", "asked"), state)
         assert trials.old != trials.new
         trials.every(step)
         trials.told("report")
@@ -361,19 +373,19 @@ class Reports(Trials):
         return all(one in (self.old.get(name), self.new.get(name)) for name, one in found.items() if name != "lock")
 
 
-def test_75_and_222_an_experiment_that_fails_at_any_point_goes_on_and_pays_once(root: Path) -> None:
-    evaluating(root, STEP["evaluate"])
+def test_75_and_222_an_experiment_that_fails_at_any_point_goes_on_and_pays_once(program: Watched) -> None:
+    evaluating(program, STEP["evaluate"])
 
 
-def test_222_a_report_that_fails_at_any_point_leaves_whole_tables(root: Path) -> None:
-    reporting(root, STEP["report"])
+def test_222_a_report_that_fails_at_any_point_leaves_whole_tables(program: Watched) -> None:
+    reporting(program, STEP["report"])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("act", [evaluating, reporting])
-def test_222_every_point(act: Callable[[Path, int], None], root: Path) -> None:
-    act(root, int(os.environ.get("FAULT_STEP", 1)))
+def test_222_every_point(act: Callable[[Watched, int], None], program: Watched) -> None:
+    act(program, int(os.environ.get("FAULT_STEP", 1)))
 
 
 # Case 224
@@ -400,18 +412,18 @@ class WorkerDeaths(Trials):
             assert content(self.root) == self.expected
 
 
-def losing_workers(root: Path, step: int) -> None:
-    with Watched(root) as program:
-        trials = WorkerDeaths(program, root, ("blocks", "index"), index_of(root))
-        trials.every(step)
-        trials.told("index with two processes")
+def losing_workers(program: Watched, step: int) -> None:
+    root = program.root
+    trials = WorkerDeaths(program, ("blocks", "index"), index_of(root))
+    trials.every(step)
+    trials.told("index with two processes")
 
 
-def test_224_a_worker_that_is_killed_is_told_and_the_build_goes_on(root: Path) -> None:
-    losing_workers(root, STEP["workers"])
+def test_224_a_worker_that_is_killed_is_told_and_the_build_goes_on(program: Watched) -> None:
+    losing_workers(program, STEP["workers"])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_224_at_every_answer_of_the_workers(root: Path) -> None:
-    losing_workers(root, 1)
+def test_224_at_every_answer_of_the_workers(program: Watched) -> None:
+    losing_workers(program, 1)
