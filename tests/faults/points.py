@@ -61,6 +61,15 @@ SORT_OF = {call: sort for sort, calls in SORTS.items() for call in calls}
 ON_FILES = frozenset((*SORTS["writes"], *SORTS["fsyncs"], "fchmod")) - {"truncate"}
 """Those whose first argument is an open file (of `sendfile` and `copy_file_range` see `_place`)."""
 
+NAMED: dict[str, tuple[int | None, int]] = {
+    **dict.fromkeys(("openat", "unlinkat", "mkdirat"), (0, 1)),
+    **dict.fromkeys(("renameat", "renameat2", "linkat"), (2, 3)),
+    **dict.fromkeys(("unlink", "mkdir", "rmdir", "chmod", "truncate"), (None, 0)),
+    **dict.fromkeys(("rename", "link", "symlink"), (None, 1)),
+    "symlinkat": (1, 2),
+}
+"""Which arguments of the others are the folder, if there is one, and the name in it, the new one of two."""
+
 _machine = platform.machine()
 _calls = NUMBERS.get(_machine, {})
 _names = {number: name for name, number in _calls.items()}
@@ -204,17 +213,11 @@ class Watch:
             if process != self.pid and path.startswith("socket:"):
                 return ""
         else:
-            # The last name that it takes, which is the new one.
-            at = call.endswith("at") or call in ("renameat2",)
-            first = 2 if call in ("renameat", "renameat2", "linkat") else 0
-            if not at:
-                first = 1 if call in ("rename", "link", "symlink") else 0
-            if call == "symlinkat":
-                first = 1
-            path = _text(process, given[first + at])
+            folder, name = NAMED[call]
+            path = _text(process, given[name])
             if not path.startswith("/"):
-                folder = ctypes.c_int32(given[first] & 0xFFFFFFFF).value if at else AT_FDCWD
-                within = f"/proc/{process}/cwd" if folder == AT_FDCWD else f"/proc/{process}/fd/{folder}"
+                number = AT_FDCWD if folder is None else ctypes.c_int32(given[folder] & 0xFFFFFFFF).value
+                within = f"/proc/{process}/cwd" if number == AT_FDCWD else f"/proc/{process}/fd/{number}"
                 path = f"{os.readlink(within)}/{path}"
         path = os.path.normpath(path.removesuffix(" (deleted)"))
         return os.path.relpath(path, self.root) if path.startswith(f"{self.root}/") else None

@@ -29,11 +29,9 @@ from fairagent.llm.prompts.folder import shipped_folder
 from fairagent.retrieve.manifest import Manifest
 from fairagent.types.clean import printable
 
-from . import life, points
+from . import life
 from .points import ANSWERS, SORTS, Point
 from .watched import Ended, Watched
-
-pytestmark = pytest.mark.skipif(bool(points.available()), reason=points.available())
 
 EXPERIMENT = "".join(
     line
@@ -82,9 +80,9 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @dataclass
 class Trials:
-    """A command that is begun in the state of `root`, to fail at its points; `state` is what it is about.
+    """A command that is begun in what is in the program's folder now, to fail at its points.
 
-    `check` is told what the command said; `after`, what the repeated one left.
+    `state` is what the command is to leave as it was or to make new, `after` what there is to be when it was repeated.
     """
 
     program: Watched
@@ -134,7 +132,7 @@ class Trials:
             assert not ended.code or "fairagent: " in ended.said, case
         found = self.state()
         assert self.is_one(found), case
-        self.came[f"{how}: {'new' if found == self.new else 'old' if found == self.old else 'part of'}"] += 1
+        self.came[f"{how}: {'new' if found == self.new else 'old' if found == self.old else 'in between'}"] += 1
         again = self._run()
         assert again.code == 0, f"{case}\nand then {again.said}"
         assert self.state() == self.new, case

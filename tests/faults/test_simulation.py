@@ -24,12 +24,10 @@ from evaluate import words
 
 from fairagent.types.clean import printable
 
-from . import life, points
+from . import life
 from .simulated import Log, Seed
 from .test_every_point import EXPERIMENT, INDEX, content
 from .watched import Ended, Watched
-
-pytestmark = pytest.mark.skipif(bool(points.available()), reason=points.available())
 
 SEEDS = int(os.environ.get("FAULT_SEEDS", 50))
 ONE = int(os.environ.get("FAULT_SEED", 0))

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from .points import Decision, Point, Watch, watch_me
+from .points import Decision, Point, Watch, available, watch_me
 
 FULL = ("write", "pwrite64", "writev", "sendfile", "copy_file_range", "fallocate", "openat", "mkdir", "mkdirat")
 """What takes room on a disk, and fails from some point on where it is full."""
@@ -36,7 +36,10 @@ class Ended:
 
 
 class Watched:
-    """The program, ready to run; a context manager. `root` is the folder whose files count; all commands run in it."""
+    """The program, ready to run; a context manager. `root` is the folder whose files count; all commands run in it.
+
+    Where the system cannot stop a program at its calls the test is skipped.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
@@ -52,6 +55,12 @@ class Watched:
             text=True,
             env={**kept, **single, **paths},
         )
+        assert self._process.stdout
+        if lacking := json.loads(self._process.stdout.readline()):
+            import pytest
+
+            self._process.communicate()
+            pytest.skip(lacking)
         return self
 
     def __exit__(
@@ -85,6 +94,7 @@ def main() -> None:
     known: set[str] = set()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    print(json.dumps(available()), file=answers, flush=True)
     for line in sys.stdin:
         given = json.loads(line)
         if given["arguments"][0] not in known:
