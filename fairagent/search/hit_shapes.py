@@ -100,7 +100,7 @@ def _nested(found: Sequence[Any]) -> bool:
 
 def _rows(columns: Mapping[str, Any]) -> list[Any]:
     """The hits of an answer in columns, which is for one query, or the list of those for several."""
-    given = {one: list(columns[name]) for name, one in COLUMNS.items() if columns.get(name) is not None}
+    given = {one: _column(columns[name]) for name, one in COLUMNS.items() if columns.get(name) is not None}
     if any(isinstance(id, list) for id in given["id"]):
         given = {name: _of_one_query(lists) for name, lists in given.items()}
     if len({len(column) for column in given.values()}) > 1:
@@ -112,7 +112,14 @@ def _rows(columns: Mapping[str, Any]) -> list[Any]:
 def _of_one_query(lists: list[Any]) -> list[Any]:
     if len(lists) != 1:
         raise UsageError(f"these are the hits of {len(lists)} queries; pass those of one at a time")
-    return list(lists[0])
+    return _column(lists[0])
+
+
+def _column(values: Any) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        raise UsageError(f"a column of these hits is {shown(values)}, expected a list") from None
 
 
 def read_hit(hit: Any, number: int) -> HitShape:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -15,7 +14,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from difflib import unified_diff
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +22,14 @@ from evaluate import words
 
 from fairagent.types.clean import printable
 
-from . import life
 from .simulated import Log, Seed
-from .test_every_point import EXPERIMENT, INDEX, content
+from .test_every_point import EVALUATE, EXPERIMENT, INDEX, content, tables
 from .watched import Ended, Watched
 
 SEEDS = int(os.environ.get("FAULT_SEEDS", 50))
 ONE = int(os.environ.get("FAULT_SEED", 0))
 MOST_ATTEMPTS = 8
 SIMULATED = EXPERIMENT.replace("refine: llm", "refine: {kind: llm, on_error: fail}")
-PAID = ("calls", "input_tokens", "output_tokens", "cost")
-EVALUATE = ("evaluate", "experiment.yaml", "--run", "run", "--workers", "1")
 
 
 def difference(before: bytes, after: bytes) -> list[str]:
@@ -57,7 +52,7 @@ class World:
             self.begin()
             whole = self.attempt(0, 0, 0)
             assert whole.code == 0, whole.said
-        self.points, self.expected = len(whole.points), self.tables()
+        self.points, self.expected = len(whole.points), tables(self.root / "run")
         self.asked = len(Log(self.log).requests)
 
     def begin(self) -> None:
@@ -74,14 +69,6 @@ class World:
         given = ("simulate", str(seed), str(attempt), str(self.log), *EVALUATE)
         return self.program.run(*given, failures=one.failures(attempt, points), **environ)
 
-    def tables(self) -> dict[str, bytes]:
-        """What is in the CSV files and rankings of the run, but for what asking took: failed requests count there."""
-        files = life.files(self.root / "run")
-        names = [name for name in files if name.endswith(".csv") or name.startswith("runs/")]
-        rows = csv.DictReader(StringIO(files["results.csv"].decode()))
-        means = [{name: one for name, one in row.items() if name not in PAID} for row in rows]
-        return {**{name: files[name] for name in names}, "results.csv": json.dumps(means, indent=0).encode()}
-
     def lives(self, seed: int) -> list[list[Any]]:
         """Repeat the command until it is done, or too often: what came of each attempt, as plain values."""
         self.begin()
@@ -96,7 +83,7 @@ class World:
         assert trace[-1][0] == 0, trace
         left = [name for name in content(self.root / "run") if Path(name).name.startswith((".", "lock"))]
         assert left == [], left
-        found = self.tables()
+        found = tables(self.root / "run")
         wrong = [name for name in found.keys() | self.expected.keys() if found.get(name) != self.expected.get(name)]
         assert wrong == [], [(one, difference(self.expected.get(one, b""), found.get(one, b""))) for one in wrong]
         self.check_paid(seed, trace)
