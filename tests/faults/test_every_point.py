@@ -263,7 +263,11 @@ OF_ASKING = ("calls", "input_tokens", "output_tokens", "cost")
 
 def tables(run: Path) -> dict[str, bytes]:
     """What is in the CSV files and rankings of a run, but for what asking took: failed requests count there."""
-    files = {name: one for name, one in life.files(run).items() if name.endswith(".csv") or name.startswith("runs/")}
+    files = {
+        name: one
+        for name, one in life.files(run).items()
+        if (name.endswith(".csv") or name.startswith("runs/")) and not Path(name).name.startswith(".")
+    }
     if "results.csv" in files:
         rows = csv.DictReader(StringIO(files["results.csv"].decode()))
         means = [{name: one for name, one in row.items() if name not in OF_ASKING} for row in rows]
