@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairagent.cli.options import console, echo
-from fairagent.errors import UsageError
+from fairagent.errors import DataError, UsageError
 from fairagent.storage.regular import new_file
 from fairagent.types.clean import in_line
 
@@ -72,7 +74,7 @@ def init(
     from fairagent.collection.prepared import mended, prepare
 
     _check_free(output)
-    with TemporaryDirectory() as passing:
+    with TemporaryDirectory() as passing, _named_without(passing):
         ready = prepare(file, format, encoding, topics, qrels, Path(passing), output)
         look = look_at(ready.documents, format, id, text or (), title, group or ())
         look = mended(ready, look)
@@ -97,6 +99,15 @@ def init(
     echo(f"  fairagent search {words} -c {output}{'' if look.groups else ' --set profile=engine'}")
     if look.groups and target is None:
         echo(f"\nWithout a `target:` in {output} the search shows what each choice would mean.")
+
+
+@contextmanager
+def _named_without(folder: str) -> Iterator[None]:
+    """Errors name copies without the folder that passes; their lines are those of the file."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(str(error).replace(f"{folder}{os.sep}", "")) from None
 
 
 def _print(look: Look) -> None:

@@ -23,6 +23,7 @@ from fairagent.collection.topic_texts import are_topics, read_topics, topics_tex
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.storage.files import file_name, whole_file
+from fairagent.types.common import counted
 
 QUERIES = ("query", "title", "question", "text", "topic")
 """What the field that is searched is called in files of topics, the likeliest first."""
@@ -82,11 +83,11 @@ def prepare(
     path = Path(source)
     ready = Prepared(passing, path, format)
     if path.is_file() and form_of(path, format) in ("jsonl", "tsv", "csv"):
-        if encoding or not is_utf8(path):
+        if (encoding and not _is_utf8_name(encoding)) or not is_utf8(path):
             read = decoded(path, encoding)
             plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
             name = f"{plain.stem}.utf8{plain.suffix}"
-            ready.copy(name).write_text(read.text, encoding="utf-8")
+            ready.copy(name).write_text(read.text, encoding="utf-8", newline="")
             ready.documents = ready.copies[name]
             ready.notes.append(f"{path.name}: {read}; {name} is a copy in UTF-8")
         if are_topics("\n".join(_first(ready.documents))):
@@ -102,6 +103,10 @@ def prepare(
     return ready
 
 
+def _is_utf8_name(encoding: str) -> bool:
+    return encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
+
+
 def mended(ready: Prepared, look: Look) -> Look:
     """The look with the ids of its rows mended in a copy, where some rows have none of their own."""
     if not look.bad_ids:
@@ -114,7 +119,7 @@ def mended(ready: Prepared, look: Look) -> Look:
     ready.copy(list_name).write_text("".join(f"{one}\n" for one in made), encoding="utf-8")
     ready.documents, ready.format = ready.copies[name], None
     ready.notes.append(
-        f"{len(made)} of {look.rows:,} rows have no id of their own in {look.id!r}; {name} is a copy in which they are "
+        f"{counted(len(made), 'row')} without an id of their own in {look.id!r}; {name} is a copy in which they are "
         f"mended ({list_name} has the list): {listed(list(map(str, made)), SHOWN)}"
     )
     return replace(look, format=None)

@@ -32,9 +32,13 @@ _LABEL = re.compile(r"^\s*(?:Number|Topic|Title|Description|Narrative)\s?:", re.
 def are_topics(start: str) -> bool:
     r"""Whether a text that begins so is topics in tags.
 
-    >>> are_topics("\\n<top>\\n<num> Number: 301"), are_topics("<DOC>"), are_topics('{"id": 1}')
+    >>> are_topics("\n<top>\n<num> Number: 301"), are_topics("<DOC>"), are_topics('{"id": 1}')
     (True, False, False)
+    >>> are_topics('{"text": "<topic> is a tag"}')
+    False
     """
+    if not start.lstrip().startswith("<"):
+        return False
     return any(tag[2].lower() in TOPICS or tag[2].lower() == "topics" for tag in _TAG.finditer(start[:2000]))
 
 

@@ -199,12 +199,23 @@ def test_another_encoding_is_said_and_copied(call: Call, file: Path, encoding: s
     assert not Path("other.yaml").exists()
 
 
+def test_utf8_that_is_named_is_no_other_encoding_and_faults_name_the_file(call: Call, file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("A judge", "<topic> of a judge"), encoding="utf-8")
+    assert call("init", "mine.csv", "--yes", "--encoding", "UTF_8").exit_code == 0
+    assert list(Path().glob("mine.*")) == [Path("mine.csv")]
+    file.write_bytes(text.replace("A judge", "Käte").encode("cp1252") + b"31,too,many,cells,here\n")
+    result = call("init", "mine.csv", "--yes", "-o", "other.yaml")
+    assert result.exit_code == 4
+    assert "\n  mine.utf8.csv:32: expected 4 columns" in result.stderr
+
+
 def test_ids_that_some_rows_lack_are_mended_by_name(call: Call, file: Path) -> None:
     text = file.read_text(encoding="utf-8").replace('\n7,"', '\n,"').replace('\n9,"', '\n8,"')
     file.write_text(text, encoding="utf-8")
     result = call("init", "mine.csv", "--yes")
     assert result.exit_code == 0, result.stderr
-    assert "2 of 30 rows have no id of their own in 'id'" in result.stdout
+    assert "2 rows without an id of their own in 'id'" in result.stdout
     assert "row 8 (line 9): no id, now row-8" in result.stdout
     assert "row 10 (line 11): 8, now 8-2" in result.stdout
     collection = load_collection(Path("collection.yaml"))
