@@ -18,11 +18,12 @@ from weakref import WeakValueDictionary
 import diskcache
 from pydantic import TypeAdapter
 
-from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.errors import BackendUnavailable, NotRegular, SettingsError
 from fairagent.llm.request import ModelReply
 from fairagent.storage.cancellation import holding
 from fairagent.storage.digests import sealed, unsealed
 from fairagent.storage.files import one_at_a_time
+from fairagent.storage.regular import expect_regular
 from fairagent.types.clean import logger
 
 ENVIRONMENT_ERRORS = {
@@ -85,6 +86,8 @@ class ReplyCache:
                 raise SettingsError(
                     f"cache: {self.folder} holds other things ({foreign[0]}); name a folder that is the cache's alone"
                 )
+            for path in self.folder.glob(f"{DATABASE}*"):
+                expect_regular(path, path.lstat())
             with suppress(PermissionError):
                 self.folder.chmod(0o700)
             for path in there:
@@ -93,6 +96,8 @@ class ReplyCache:
                     with one_at_a_time(path, 0.0):
                         pass
             self._rows = self._open()
+        except NotRegular:
+            raise
         except (OSError, sqlite3.Error, diskcache.Timeout) as error:
             raise BackendUnavailable(
                 f"the cache of replies cannot be made in {self.folder} ({_reason(error)}); name another folder with "

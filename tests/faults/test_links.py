@@ -20,6 +20,7 @@ from fairagent import Collection
 from fairagent.cli.app import app
 from fairagent.errors import FairAgentError, NotRegular
 from fairagent.evaluate.run import load_run
+from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Exchange, Transcript
 from fairagent.retrieve.catalog import ArrayWriter
 from fairagent.retrieve.encoded import create_rows, write_rows
@@ -360,3 +361,11 @@ def test_197_documents_from_a_fifo_are_refused_at_once(name: str, tmp_path: Path
     os.mkfifo(tmp_path / name)
     with pytest.raises(FairAgentError, match="FIFO"):
         Collection.from_records(tmp_path / name, id="id", text="text")
+
+
+@pytest.mark.parametrize("what", PUT)
+def test_196_a_database_of_replies_that_is_a_link(what: str, mine: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    PUT[what](tmp_path / "cache" / "cache.db", mine)
+    with pytest.raises(NotRegular, match=r"cache\.db is a"):
+        ReplyCache(tmp_path / "cache")
