@@ -85,6 +85,11 @@ def cancelled_by(cancellation: Cancellation) -> Iterator[None]:
         _current.reset(token)
 
 
+def is_cancelled() -> bool:
+    """Whether the work of this thread is."""
+    return (cancellation := _current.get()) is not None and cancellation.cancelled
+
+
 def check_cancelled() -> None:
     """Raise Cancelled where the work of this thread is."""
     if cancellation := _current.get():

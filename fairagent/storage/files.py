@@ -14,6 +14,7 @@ from typing import IO
 from filelock import FileLock, Timeout
 
 from fairagent.errors import BackendUnavailable, NotRegular
+from fairagent.storage.cancellation import check_cancelled, is_cancelled
 from fairagent.storage.readers import file_text, parse_json
 from fairagent.storage.regular import (
     ASIDE,
@@ -162,12 +163,14 @@ def one_at_a_time(path: Path, seconds: float) -> Iterator[None]:
     """Wait, up to `seconds`, until no other thread or process is in a block of this `path`, which is a file's.
 
     The file is there as long as the block lasts. The operating system drops the lock with the process, so that nobody
-    waits for one that was killed. Where there are no locks, or nothing can be written, nobody waits at all.
+    waits for one that was killed. Where there are no locks, or nothing can be written, nobody waits at all. Waiting can
+    be cancelled.
     """
     lock = FileLock(path, timeout=seconds)
     with suppress(OSError):
-        lock.acquire(poll_interval=POLL)
+        lock.acquire(poll_interval=POLL, cancel_check=is_cancelled)
     try:
+        check_cancelled()
         yield
     finally:
         if lock.is_locked:

@@ -27,6 +27,7 @@ from fairagent.storage.cancellation import (
     result_of,
     sleep,
 )
+from fairagent.storage.files import one_at_a_time
 from fairagent.storage.threads import Memo, progress
 
 LONG = 60
@@ -86,7 +87,7 @@ def test_what_is_broken_off_is_not_broken_off_after_its_block() -> None:
     assert called == []
 
 
-@pytest.mark.parametrize("where", ["pause", "future", "lock", "turn", "budget", "threads", "left behind"])
+@pytest.mark.parametrize("where", ["pause", "future", "lock", "process", "turn", "budget", "threads", "left behind"])
 def test_a_wait_ends(where: str, tmp_path: Any) -> None:
     begun, held = threading.Event(), threading.Event()
 
@@ -99,16 +100,23 @@ def test_a_wait_ends(where: str, tmp_path: Any) -> None:
         with cache.alone("key", LONG):
             raise AssertionError("two at once")
 
+    def another_process() -> None:
+        with one_at_a_time(tmp_path / "taken", LONG):
+            raise AssertionError("two at once")
+
     waits: dict[str, Callable[[], Any]] = {
         "pause": lambda: sleep(LONG),
         "future": lambda: memo.get("key", held.wait),
         "lock": alone,
+        "process": another_process,
         "turn": lambda: breaker.run(held.wait),
         "budget": lambda: budget.reserve(10, 0.0),
         "threads": lambda: in_threads(lambda _: sleep(LONG), range(3), 3, "tests"),
         "left behind": lambda: abandonable(held.wait, lambda _: None),
     }
-    with ThreadPoolExecutor(2) as pool, cache.alone("key", LONG), budget.reserve(10, 0.0):
+    # Another object of a lock is as another process's.
+    taken = one_at_a_time(tmp_path / "taken", LONG)
+    with ThreadPoolExecutor(2) as pool, taken, cache.alone("key", LONG), budget.reserve(10, 0.0):
         # Somebody else has the turn, and makes the value.
         others = [pool.submit(breaker.run, held.wait), pool.submit(memo.get, "key", held.wait)]
         try:
