@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 from email.utils import format_datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -235,7 +236,7 @@ class Connection(httpcore.NetworkStream):
     def _look_ahead(self) -> None:
         following = next(self._coming, None)
         if following:
-            self._coming = iter((following, *self._coming))
+            self._coming = chain((following,), self._coming)
 
     def close(self) -> None:
         self._coming, self._here = iter(()), b""
