@@ -127,7 +127,7 @@ def _factor(part: str, text: str) -> Measure:
             if name in family.names():
                 return family.read(part.strip())
         raise UsageError(_unknown(name, text))
-    if not re.fullmatch("[1-9][0-9]*", cutoff):
+    if not re.fullmatch("[1-9][0-9]{0,17}", cutoff):
         raise UsageError(f"{text!r} is no measure; {name} needs a cut-off: the accepted forms are: {FORMS}")
     known = [field.name for field in fields(measure) if field.name != "n"]
     values: dict[str, Any] = {}

@@ -255,15 +255,15 @@ def _twin(path: Path, of: Path, to: Path) -> Path:
 
 
 def _earlier(folder: Path) -> Path:
-    return _beside(folder, EARLIER)
+    return _sibling(folder, EARLIER)
 
 
 def _kept(folder: Path) -> Path:
-    return _beside(folder, COLLECTION)
+    return _sibling(folder, COLLECTION)
 
 
-def _beside(folder: Path, ending: str) -> Path:
-    """What is beside a folder; the current one has its name only in full, and the root has none."""
+def _sibling(folder: Path, ending: str) -> Path:
+    """The folder beside another with this ending; the current one has its name only in full, and the root has none."""
     folder = folder if folder.name else folder.absolute()
     return folder.parent / f"{folder.name}{ending}"
 

@@ -101,7 +101,7 @@ class World:
         assert limit is None or len(sent) <= limit, (limit, sent)
 
     def check_paid(self, seed: int, trace: list[list[Any]]) -> None:
-        """What was read to its end is asked for once, but for what a dying process had in its hands, or no disk took."""
+        """What was read to its end is asked for once, but for what a dying process had, or no disk took."""
         read = [entry for entry in Log(self.log).entries if "read" in entry]
         twice = Counter(entry["read"] for entry in read)
         again = sum(count - 1 for count in twice.values())

@@ -130,6 +130,8 @@ def to_line(label: Label) -> str:
 def _check_head(path: Path, line: bytes, now: JsonObject) -> None:
     try:
         before: JsonObject = {"systems": {}, **parse_json(line.decode())["made_from"]}
+        if not isinstance(before["systems"], dict):
+            raise TypeError
     except (ValueError, KeyError, TypeError):
         raise DataError(
             "utility labels cannot be read", [Fault(path, 1, f"says not what they are made from: {shown(line)}")]
