@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.progress import Progress
 
+from fairagent.report import text as consoles
 from fairagent.types.clean import in_line
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class ToldProgress(Progress):
     """A progress of rich that shows no bars, but tells of each thing that is not done yet."""
 
     def __init__(self, write: Write, wait: Wait | None = None) -> None:
-        super().__init__(disable=True, auto_refresh=False)
+        # What is printed above its lines is no output of the command.
+        super().__init__(console=consoles.console(stderr=True), disable=True, auto_refresh=False)
         self._write, self._wait = write, wait
         self._telling = ExitStack()
 

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fairagent.collection.config import Chunks, passages
 from fairagent.collection.groups import Groups
+
+# Not only for type checkers: pydantic reads the fields of a model that has a collection.
+from fairagent.collection.origin import Origin
 from fairagent.settings import Part
 from fairagent.types import Document, Topic
 from fairagent.types.common import Summarized, counted
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
-    from fairagent.collection.origin import Origin
 
 
 class Source(Protocol):

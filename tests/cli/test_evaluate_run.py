@@ -285,7 +285,8 @@ def test_runs_on_a_collection(call: Call, small: Small, tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.stderr
     lines = shown.stdout.splitlines()
     assert lines[1].endswith("rankings of 20; baseline: first")
-    assert [line.split()[0] for line in lines[5:7]] == ["first", "second"]
+    head = next(number for number, line in enumerate(lines) if line.startswith("system "))
+    assert [line.split()[0] for line in lines[head + 1 : head + 3]] == ["first", "second"]
     assert "page:" not in shown.stdout
     kept = call(*arguments, "--run", "out", "--baseline", "second", "--n", "1", "--dimension", "gender")
     assert kept.exit_code == 0, kept.stderr

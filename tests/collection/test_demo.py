@@ -9,6 +9,7 @@ import sys
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -141,11 +142,11 @@ def test_what_is_no_demo_collection_is_left_alone(tmp_path, name):
 
 
 def test_what_was_not_finished_is_no_demo_collection(tmp_path, monkeypatch):
-    def fail(self: Path, *args: object, **kwargs: object) -> int:
+    def fail(path: Path) -> BinaryIO:
         raise OSError(28, "disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_text", fail)
+        patch.setattr(demo, "new_file", fail)
         with pytest.raises(BackendUnavailable, match="disk full"):
             write_demo(tmp_path / "demo", people=5)
     assert not (tmp_path / "demo").exists()
