@@ -75,7 +75,7 @@ def test_the_make_targets_it_names_exist():
 def test_every_dependency_and_extra_for_users_is_named() -> None:
     described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = described["optional-dependencies"]
-    names = {re.split(r"[<>=]", one)[0] for one in (*described["dependencies"], *chain(*map(extras.get, EXTRAS)))}
+    names = {re.split(r"[<>=\[]", one)[0] for one in (*described["dependencies"], *chain(*map(extras.get, EXTRAS)))}
     said = (
         (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Dependencies\n")[2].partition("Before")[0]
     )

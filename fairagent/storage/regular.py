@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
@@ -63,7 +63,9 @@ def open_to_read(path: Path, within: Path | None = None, pipes: bool = False) ->
             raise NotRegular(f"{path} was exchanged while it was opened")
         return os.fdopen(descriptor, "rb")
     except BaseException:
-        os.close(descriptor)
+        # Ctrl-C may come when the file is made already, which has then closed it.
+        with suppress(OSError):
+            os.close(descriptor)
         raise
 
 
@@ -85,8 +87,9 @@ def folder_to_write(folder: Path, within: Path | None = None) -> Iterator[int]:
                 if not stat.S_ISDIR(os.lstat(name, dir_fd=descriptor).st_mode):
                     raise NotRegular(f"{base} is no folder, but a link or a file; move it away") from None
             inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | ASIDE, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
+            # In this order: Ctrl-C may come in between.
+            outer, descriptor = descriptor, inner
+            os.close(outer)
         yield descriptor
     finally:
         os.close(descriptor)

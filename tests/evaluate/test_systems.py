@@ -113,7 +113,14 @@ def test_every_kind_is_tried(folder: Path, run: Run) -> None:
     plans = check_plan(folder).values()
     # `auto` has come to one of the others.
     others = {"words", "auto", "run-file", "splade", "oracle", "adversarial", "okapi", "none"}
-    others |= {"opensearch", "lucene", "lucene-impact", "lucene-hnsw"}  # Indexes that somebody else has made.
+    others |= {
+        "opensearch",
+        "pgvector",
+        "milvus",
+        "lucene",
+        "lucene-impact",
+        "lucene-hnsw",
+    }  # Indexes that somebody else has made.
     assert {plan.settings.engine.kind for plan in plans} == set(shipped("engine")) - others
     others = {"cross-encoder", "original", "representative"}
     assert {plan.settings.rerank.kind for plan in plans} == set(shipped("rerank")) - others

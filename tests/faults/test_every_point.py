@@ -211,6 +211,7 @@ def updating(program: Watched, step: int) -> None:
 
 
 def saving(program: Watched, step: int) -> None:
+    pytest.importorskip("fastapi")
     root = program.root
     text = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
     (root / "my-prompts").mkdir()

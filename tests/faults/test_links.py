@@ -177,11 +177,14 @@ def test_193_a_folder_of_rankings_that_is_a_link(made: Path, mine: Path, tmp_pat
 
 
 def test_193_a_file_that_is_exchanged_for_a_link_meanwhile(mine: Path, tmp_path: Path) -> None:
-    """A thread puts a link, the file, and a link in the place of the folder as fast as it can."""
+    """A thread puts a link, the file, and a link in the place of a folder in a run's as fast as it can.
+
+    The run's own folder, where its lines are added, is one that the user has named: a link there is followed.
+    """
     root = tmp_path / "run"
     folder, other = root / "runs", root / "other"
     folder.mkdir(parents=True)
-    path, done, chance = folder / mine.name, threading.Event(), random.Random(193)
+    path, lines, done, chance = folder / mine.name, root / mine.name, threading.Event(), random.Random(193)
 
     def exchange() -> None:
         while not done.is_set():
@@ -193,9 +196,10 @@ def test_193_a_file_that_is_exchanged_for_a_link_meanwhile(mine: Path, tmp_path:
                         folder.unlink()
                         other.rename(folder)
                     else:
-                        path.unlink(missing_ok=True)
-                        path.symlink_to(mine) if step == "link" else path.write_text("a file")
-                except OSError:
+                        for place in (path, lines):
+                            place.unlink(missing_ok=True)
+                            place.symlink_to(mine) if step == "link" else new_file(place).close()
+                except (OSError, FairAgentError):
                     pass
 
     thread = threading.Thread(target=exchange)
@@ -203,7 +207,7 @@ def test_193_a_file_that_is_exchanged_for_a_link_meanwhile(mine: Path, tmp_path:
     refused = 0
     try:
         for number in range(100):
-            for write in (lambda text: write_whole(path, text, within=root), lambda text: add(path)):
+            for write in (lambda text: write_whole(path, text, within=root), lambda text: add(lines)):
                 try:
                     write(f"theirs {number}")
                 except FairAgentError:
