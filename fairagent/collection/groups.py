@@ -128,8 +128,9 @@ class JoinedGroups:
 
 def tables_of(groups: Groups) -> list[GroupTable]:
     """The tables that groups are joined of, without labels that come from judgments and what is made of others."""
-    parts = groups.parts if isinstance(groups, JoinedGroups) else (groups,)
-    return [part for part in parts if isinstance(part, GroupTable) and not isinstance(part, TopicGroups)]
+    if isinstance(groups, JoinedGroups):
+        return [table for part in groups.parts for table in tables_of(part)]
+    return [groups] if isinstance(groups, GroupTable) and not isinstance(groups, TopicGroups) else []
 
 
 BETWEEN = " x "

@@ -15,7 +15,7 @@ import numpy as np
 from fairagent.collection.collection import Collection
 from fairagent.collection.documents import Documents, DocumentsInMemory, Drawn
 from fairagent.collection.forms import files_of
-from fairagent.collection.groups import Groups, JoinedGroups, TopicGroups
+from fairagent.collection.groups import Groups, tables_of
 from fairagent.collection.records import shown
 from fairagent.collection.table import GroupTable
 from fairagent.errors import DataError, FairAgentError
@@ -137,7 +137,7 @@ def known_documents(collection: Collection) -> KnownIds | None:
                 return KnownIds.of(where, (document.id for document in source))
         except (OSError, FairAgentError) as error:
             log.debug("the documents of %s cannot be read for their ids (%s)", where, error)
-    found = tables(collection.groups)
+    found = _tables(collection.groups)
     judged = dict.fromkeys(id for grades in collection.qrels.values() for id in grades)
     if not found and not judged:
         return None
@@ -152,11 +152,9 @@ def known_documents(collection: Collection) -> KnownIds | None:
     return KnownIds("the labels and judgments" + (f" of {where}" if collection.name else ""), has, some, whole=False)
 
 
-def tables(groups: Groups) -> list[GroupTable]:
-    """The tables of groups whose rows are documents."""
-    if isinstance(groups, JoinedGroups):
-        return [table for part in groups.parts for table in tables(part)]
-    return [groups] if isinstance(groups, GroupTable) and not isinstance(groups, TopicGroups) and len(groups) else []
+def _tables(groups: Groups) -> list[GroupTable]:
+    """Those of the groups' tables that have documents."""
+    return [table for table in tables_of(groups) if len(table)]
 
 
 def notes_of_collection(collection: Collection, known: KnownIds | None) -> list[str]:
@@ -171,7 +169,7 @@ def notes_of_collection(collection: Collection, known: KnownIds | None) -> list[
 def notes_of_groups(groups: Groups, known: KnownIds) -> list[str]:
     """The same for tables of groups, of each of which some are looked at."""
     notes = []
-    for table in tables(groups):
+    for table in _tables(groups):
         what = f"documents with groups of {', '.join(table.dimensions)}"
         notes.append(compare_ids(what, table.some(LOOKED_AT), known, len(table)))
     return [note for note in notes if note]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -65,8 +66,7 @@ class Prepared:
         self.check_free(folder)
         for name, path in self.copies.items():
             with path.open("rb") as old, whole_file(folder / name) as new:
-                while piece := old.read(1 << 20):
-                    new.write(piece)
+                shutil.copyfileobj(old, new)
 
 
 def prepare(

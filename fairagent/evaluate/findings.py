@@ -11,6 +11,7 @@ from fairagent.evaluate.tables import SIGNIFICANT, p_value
 from fairagent.measures.parse import label_of, short_labels
 from fairagent.types import exposure_rows
 from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
+from fairagent.types.clean import in_line
 
 RELEVANCE = ""
 """The dimension of measures of relevance alone."""
@@ -131,13 +132,13 @@ def verdict_lines(run: Run) -> Iterator[str]:
         if change:
             yield str(change)
         elif one.dimension:
-            yield f"{one.dimension}:"
+            yield in_line(f"{one.dimension}:")
         tested = one.best.randomization_holm
         sure = "" if tested is None else f", {one.verdict or 'no significant difference'} (p {_p(tested)} after Holm)"
         numbers = f"{short[one.best.measure]} {one.best.mean:.4f} instead of {one.baseline.mean:.4f}"
         tried = len(run.systems) - 1 - len(set(run.oracle_systems) - {run.baseline})
         best = f"the best of {tried} beside " if tried > 1 else "instead of "
-        yield f"  {one.best.system}, {best}{run.baseline}: {numbers}{sure}"
+        yield "  " + in_line(f"{one.best.system}, {best}{run.baseline}: {numbers}{sure}")
 
 
 def _p(p: float) -> str:

@@ -203,12 +203,10 @@ def _link_all(folder: Path, earlier: Path, shop: Workshop) -> None:
     for path in _beside(folder):
         # An index beside it is of another collection whose name begins alike.
         if (path / RECORD).is_file() and not (path / MANIFEST).is_file():
-            shop.new.mkdir(exist_ok=True)
             shop.begin()
             _link(path, shop.new)
             shop.force()
             shop.new.rename(_twin(path, folder, earlier))
-    shop.new.mkdir(exist_ok=True)
     shop.begin()
     _link(folder, shop.new)
     shop.put(recorded=True)

@@ -43,7 +43,8 @@ class Workshop:
 
     def begin(self) -> None:
         """Start with an empty `new`."""
-        self._remove(self.new)
+        if self.new.exists():
+            self._remove(self.new)
         self.new.mkdir()
 
     def force(self) -> None:
@@ -177,6 +178,9 @@ def _explained(path: Path) -> Iterator[None]:
     """Turn a full or read-only disk, met while writing below `path`, into a message with the way out."""
     try:
         yield
+    except shutil.Error as error:
+        # What `copytree` could not do, gathered: from where, to where, and why of each.
+        raise cannot_write(path, str(error.args[0][0][2])) from None
     except OSError as error:
         # Numpy's error about a file that it cannot finish has no more than how much it has written.
         short = error.errno is None and str(error).endswith(" written")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fairagent.types.clean import in_line
+
 ABOUT = 0.01
 """Shares that differ by less (a percentage point) are called the same."""
 
@@ -27,7 +29,7 @@ class ExposureChange:
 
     It is the group that lacked most, or where the dimension became `worse`, that which moved furthest from its target.
     `label` is "" where every group has about what it should have, or where nothing shown has a label (then `after` is
-    0). The text is the sentence.
+    0). The text is the sentence, in one line.
 
     >>> print(ExposureChange("gender", "female", 0.0, 0.112, 0.33))
     gender: female gets 11% of the attention instead of 0%; it should have 33%
@@ -48,9 +50,9 @@ class ExposureChange:
     def __str__(self) -> str:
         start = f"{self.dimension}{' is less fair' * self.worse}: "
         if not self.label and not self.after:
-            return f"{start}nothing that is shown has a label"
+            return in_line(f"{start}nothing that is shown has a label")
         if not self.label:
-            return f"{start}every group gets about the attention that it should have"
+            return in_line(f"{start}every group gets about the attention that it should have")
         now, due = percent(self.after), percent(self.target)
         was = "" if self.before is None else percent(self.before)
         instead = f" instead of {was}" if was not in ("", now) else ", as before" if was else ""
@@ -58,7 +60,7 @@ class ExposureChange:
         # The engine's list may be unfair to several; who lacked most need not be who gained.
         yet = not self.worse and self.before is not None and self.moved_away >= ABOUT
         but = f", though {self.dimension} as a whole is no less fair" if yet else ""
-        return f"{start}{self.label} gets {now} of the attention{instead}{should}{but}"
+        return in_line(f"{start}{self.label} gets {now} of the attention{instead}{should}{but}")
 
 
 def exposure_change(dimension: str, before: Rows | None, after: Rows, worse: bool = False) -> ExposureChange:

@@ -12,7 +12,7 @@ from experiment_files import read_file
 from fairagent.collection.demo import write_demo
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.results import results_text
+from fairagent.evaluate.results import means_table
 from fairagent.evaluate.workers import threads
 from fairagent.llm.endpoint import KEY_VARIABLE
 from fairagent.settings import read_yaml
@@ -78,7 +78,7 @@ def run_anew(name: str, collection: Path, folder: Path) -> list[str]:
     build_indexes(checked)
     with threads(2) as workers:
         run = run_experiment(checked, folder / "run", workers, environ={})
-    return results_text(run).split("\n\n")[1].splitlines()
+    return means_table(run).text().splitlines()
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,7 +32,7 @@ from fairagent.types.clean import printable
 
 from . import life
 from .points import ANSWERS, SORTS, Point
-from .watched import Ended, Watched
+from .watched import Ended, Watched, watched_in_memory
 
 EXPERIMENT = "".join(
     line
@@ -54,13 +53,8 @@ def ways(point: Point, number: int) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Watched]:
-    """The program, with a folder in memory where there is one: so many forced writes are none of a disk's business."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        root = Path(folder).resolve() / "work"
-        root.mkdir()
-        with Watched(root) as program:
-            yield program
+    with watched_in_memory() as program:
+        yield program
 
 
 @pytest.fixture

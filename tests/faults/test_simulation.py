@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from difflib import unified_diff
@@ -24,7 +23,7 @@ from fairagent.types.clean import printable
 
 from .simulated import Log, Seed
 from .test_every_point import EVALUATE, EXPERIMENT, INDEX, content, tables
-from .watched import Ended, Watched
+from .watched import Ended, Watched, watched_in_memory
 
 SEEDS = int(os.environ.get("FAULT_SEEDS", 50))
 ONE = int(os.environ.get("FAULT_SEED", 0))
@@ -113,12 +112,8 @@ class World:
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        root = Path(folder).resolve() / "work"
-        root.mkdir()
-        with Watched(root) as program:
-            yield World(program)
+    with watched_in_memory() as program:
+        yield World(program)
 
 
 @pytest.mark.timeout(120 + 30 * SEEDS)

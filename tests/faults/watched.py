@@ -12,8 +12,9 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -85,6 +86,17 @@ class Watched:
 
 
 # --- the program ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def watched_in_memory() -> Iterator[Watched]:
+    """The program, with a folder in memory where there is one: so many forced writes are none of a disk's business."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        root = Path(folder).resolve() / "work"
+        root.mkdir()
+        with Watched(root) as program:
+            yield program
 
 
 def main() -> None:
