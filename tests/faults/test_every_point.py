@@ -1,6 +1,6 @@
 """Cases 74, 75, 221, 222 and 224: a failure at every point of a command, one after another; see `points`.
 
-`pytest -s -m slow tests/faults/test_every_point.py` fails each command at each of its points in each way, and prints
+`pytest -s -m night tests/faults/test_every_point.py` fails each command at each of its points in each way, and prints
 how many there were and what came of them; `make test` takes every n-th.
 """
 
@@ -180,7 +180,7 @@ def change(root: Path) -> None:
 
 
 STEP = {"index": 41, "update": 43, "report": 29, "save": 3, "evaluate": 97, "workers": 5}
-"""In `make test` one point in so many; all of them under `-m slow`."""
+"""In `make test` one point in so many; all of them under `-m night`."""
 
 
 def indexing(program: Watched, step: int) -> None:
@@ -224,7 +224,7 @@ def test_74_and_221_what_fails_at_any_point_leaves_the_old_or_the_new(
     act(program, STEP[request.node.callspec.id])
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("act", [indexing, updating, saving], ids=["index", "update", "save"])
 def test_221_every_point(act: Callable[[Watched, int], None], program: Watched) -> None:
@@ -400,7 +400,7 @@ def test_222_a_report_that_fails_at_any_point_leaves_whole_tables(program: Watch
     reporting(program, STEP["report"])
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("act", [evaluating, reporting])
 def test_222_every_point(act: Callable[[Watched, int], None], program: Watched) -> None:
@@ -442,7 +442,7 @@ def test_224_a_worker_that_is_killed_is_told_and_the_build_goes_on(program: Watc
     losing_workers(program, STEP["workers"])
 
 
-@pytest.mark.slow
+@pytest.mark.night
 @pytest.mark.timeout(3600)
 def test_224_at_every_answer_of_the_workers(program: Watched) -> None:
     losing_workers(program, 1)
