@@ -17,8 +17,9 @@ HOMES = {
         Refinement SearchResult Step Term Topic Usage Verdict
     """,
     "types.clean": "LONGEST_QUERY logger printable query_shown visible",
+    "types.change": "ABOUT percent",
     "types.common": "Check counted",
-    "types.search": "as_query",
+    "types.search": "as_query exposure_rows",
     "errors": """
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
         NotRegular PartError PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError
@@ -124,6 +125,7 @@ HOMES = {
     "search.hits": "FairHits GroupsByPlace HitGroups Shares fair_order fair_rerank groups_alone",
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
+    "search.loop.guard": "retained_relevance",
     "search.pipeline": """
         Pipeline asks_model build build_answerer build_contexts check_groups engine_alone open_agent open_live open_site
         resolve served with_settings

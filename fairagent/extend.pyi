@@ -314,6 +314,7 @@ from fairagent.search.loop.base import LoopResult as LoopResult
 from fairagent.search.loop.base import Search as Search
 from fairagent.search.loop.base import ignore_step as ignore_step
 from fairagent.search.loop.fair_qr import FairQR as FairQR
+from fairagent.search.loop.guard import retained_relevance as retained_relevance
 from fairagent.search.pipeline import Pipeline as Pipeline
 from fairagent.search.pipeline import asks_model as asks_model
 from fairagent.search.pipeline import build as build
@@ -423,6 +424,8 @@ from fairagent.types import Term as Term
 from fairagent.types import Topic as Topic
 from fairagent.types import Usage as Usage
 from fairagent.types import Verdict as Verdict
+from fairagent.types.change import ABOUT as ABOUT
+from fairagent.types.change import percent as percent
 from fairagent.types.clean import LONGEST_QUERY as LONGEST_QUERY
 from fairagent.types.clean import logger as logger
 from fairagent.types.clean import printable as printable
@@ -431,5 +434,6 @@ from fairagent.types.clean import visible as visible
 from fairagent.types.common import Check as Check
 from fairagent.types.common import counted as counted
 from fairagent.types.search import as_query as as_query
+from fairagent.types.search import exposure_rows as exposure_rows
 
 HOMES: dict[str, str]

@@ -190,7 +190,7 @@ class SearchPage(StudioPage):
 
     links = (("/", "Search"),)
     position = 0
-    assets = ("search.js",)
+    assets = ("search.js", "search.css", "settings.js", "verdict.js", "lists.js")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
         """Add the page and the calls."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY, Settings, meanings
+from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY
 
 MOST_IDS = 1000
 """Documents in a list whose exposure is measured."""
@@ -75,19 +75,6 @@ class ExposureRequest(SearchRequest):
     """A list of documents, best first, whose exposure is measured; the query is what targets are estimated from."""
 
     ids: Ids
-
-
-def controls(settings: Settings) -> list[dict[str, Any]]:
-    """Each setting of `Choices` for a page: its meaning, what may be chosen, and what it is in `settings`."""
-    schema, meaning = Choices.model_json_schema()["properties"], meanings(Settings)
-    rows = []
-    for name in Choices.model_fields:
-        value, form = getattr(settings, name), schema[name]["anyOf"][0]
-        # A part by its kind, what is not set as "".
-        plain = "" if value is None else value if isinstance(value, str | int | tuple) else str(value)
-        choices = {key: form[key] for key in ("enum", "type", "minimum", "maximum") if key in form}
-        rows.append({"name": name, "meaning": " ".join(meaning[name].split()), "value": plain, **choices})
-    return rows
 
 
 MOST_TOPICS = 10

@@ -50,8 +50,10 @@ from fairagent.extend import (
     total_gap,
     with_settings,
 )
-from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest, controls
+from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest
+from fairagent.studio.controls import controls
 from fairagent.studio.lanes import Listener, ignore_event
+from fairagent.studio.moves import moves_record
 
 T = TypeVar("T")
 
@@ -274,7 +276,7 @@ def _search_record(result: SearchResult, agent: Pipeline, collection: Collection
     deep = result.trace.steps[0].ranking
     own = deep.top(agent.settings.n)
     meter = ExposureMeter.make(collection, result.query.id, agent.settings, result.trace.steps[-1].ranking)
-    engine_hits = hits_of(own, meter, agent.retriever)
+    engine_hits = hits_of(own, meter, agent.retriever, result.query)
     before = {id: rank for rank, id in enumerate(deep.ids, start=1)}
     now = {hit.id: hit.rank for hit in result.hits}
     return {
@@ -282,6 +284,7 @@ def _search_record(result: SearchResult, agent: Pipeline, collection: Collection
         **result_record(result),
         "hits": [ranked_hit(hit, "engine_rank", before) for hit in result.hits],
         "engine_hits": [ranked_hit(hit, "agent_rank", now) for hit in engine_hits],
+        "moves": moves_record(result, engine_hits),
     }
 
 

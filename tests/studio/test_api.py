@@ -14,6 +14,7 @@ from fairagent import open_agent
 from fairagent.report.record import answer_record, result_record
 from fairagent.settings.parts import kinds
 from fairagent.studio.calls import Choices, ExposureRequest
+from fairagent.studio.controls import WORDS
 from fairagent.types.clean import printable
 
 
@@ -117,7 +118,10 @@ def test_topics_and_documents(studio: Studio) -> None:
     assert about["dimensions"] == {"gender": ["female", "male"]}
     assert about["topics"] == [{"id": "T1", "query": "lawyer"}]
     controls = {one["name"]: one for one in about["controls"]}
-    assert list(controls) == list(Choices.model_fields)
+    assert set(controls) == set(Choices.model_fields)
+    assert len(controls) == len(about["controls"])
+    assert [one["name"] for one in about["controls"] if one["label"]] == list(WORDS)
+    assert all(set(controls[name]["words"]) == set(controls[name].get("enum", [])) for name in WORDS)
     assert (controls["n"]["value"], controls["n"]["minimum"], controls["n"]["maximum"]) == (10, 1, 100)
     assert controls["engine"]["value"] == "bm25"
     assert controls["loop"]["enum"] == ["controller", "fair-qr", "none"]

@@ -21,7 +21,7 @@ SEARCHED = "document.getElementById('again')?.hidden === false"
 TRIED = "/^\\d+ of/.test(document.getElementById('trying')?.textContent)"
 OPEN = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 PAGES = {
-    "/": ("document.querySelectorAll('#controls > *').length > 5", "document.getElementById('settings').open = true"),
+    "/": ("document.querySelectorAll('#more > *').length > 3", "document.getElementById('settings').open = true"),
     "/?q=lawyer&loop=fair-qr": (SEARCHED, "0"),
     "/?q=lawyer&do=answer&doc=d02": (f"{SEARCHED} && document.getElementById('document').open", "0"),
     "/prompts?id=answer": ("document.querySelector('#messages pre') !== null", "0"),

@@ -8,18 +8,21 @@ import pytest
 from browser import Browser, needs_chromium
 from studio_server import TOKEN, Studio
 
+from fairagent.studio.moves import ordinal
+
 pytestmark = needs_chromium
 
 DONE = "document.getElementById('state').textContent.startsWith('Done') && !document.getElementById('again').hidden"
 SAID = "document.querySelector('#error .notice') !== null"
-IDS = "[...document.querySelectorAll('#agent-list tbody tr')].map((row) => row.cells[2].innerText)"
+IDS = "[...document.querySelectorAll('#agent-list .plain')].map((one) => one.innerText)"
+MOVES = "[...document.querySelectorAll('#agent-list .move')].map((one) => one.innerText)"
 
 
 @pytest.fixture
 def page(browser: Browser, studio: Studio) -> Iterator[Browser]:
     """The search page; nothing may be complained of, and nothing asked for elsewhere."""
     browser.begin(studio.address)
-    browser.wait("document.querySelectorAll('#controls > *').length > 5")
+    browser.wait("document.querySelectorAll('#more > *').length > 3")
     with browser.quiet(studio.url):
         yield browser
 
@@ -29,7 +32,7 @@ def search(page: Browser, studio: Studio, state: str) -> None:
     page.wait(DONE)
 
 
-def test_a_search_shows_both_lists_the_exposure_and_the_steps(page: Browser, studio: Studio) -> None:
+def test_a_search_shows_the_verdict_both_lists_and_the_steps(page: Browser, studio: Studio) -> None:
     page.run("document.getElementById('q').focus()")
     page.type("lawyer")
     page.run("document.getElementById('search').click()")
@@ -37,18 +40,56 @@ def test_a_search_shows_both_lists_the_exposure_and_the_steps(page: Browser, stu
     with studio.client() as client:
         found = client.post("/api/search", json={"query": "lawyer"}).json()
     assert page.run(IDS) == [hit["title"] for hit in found["hits"]]
-    moves = page.run("[...document.querySelectorAll('#agent-list tbody tr')].map((row) => row.cells[1].innerText)")
-    expected = [hit["engine_rank"] - hit["rank"] for hit in found["hits"]]
-    assert moves == [f"{'▲' if by > 0 else '▼'}{abs(by)}" if by else "=" for by in expected]
-    assert any(by > 0 for by in expected)
+    ranks = [(hit["engine_rank"], hit["rank"]) for hit in found["hits"]]
+    assert page.run(MOVES) == [
+        f"stays {ordinal(now)}" if was == now else f"from {ordinal(was)} to {ordinal(now)}" for was, now in ranks
+    ]
+    assert any(was > now for was, now in ranks)
+    assert page.text("#agent-list .snippet") == found["hits"][0]["snippet"]
+    assert page.run("document.querySelectorAll('#engine-list li').length") == 10
     assert page.run("document.querySelectorAll('#steps > li').length") == len(found["steps"])
-    label = page.run("document.querySelector('#exposure svg').getAttribute('aria-label')")
+    (change,) = found["changes"]
+    assert f"{page.text('#verdict h3')}: {page.text('#verdict .said')}" == change["text"]
+    label = page.run("document.querySelector('#verdict svg').getAttribute('aria-label')")
     share = found["exposure"]["after"][0]["groups"][0]["share"]
     assert label == f"female: 0% by the engine, {round(100 * share)}% by the agent, target 50%"
-    width = float(page.run("document.querySelectorAll('#exposure rect')[2].getAttribute('width')"))
+    width = float(page.run("document.querySelectorAll('#verdict rect')[2].getAttribute('width')"))
     assert width == pytest.approx(100 * share)  # the longest bar is the engine's, of the men: all of it
+    pushed = found["moves"]["pushed_down"]
+    assert page.text("#pushed .why .plain") == (pushed[0]["title"] or pushed[0]["id"])
+    assert page.text("#pushed .why .move") == pushed[0]["text"]
     assert "lawyer" in page.text("#as-command")
     assert page.run("location.search") == "?q=lawyer"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_verdict_and_its_bars_are_on_the_first_screen(
+    page: Browser, studio: Studio, width: int, height: int
+) -> None:
+    page.size(width, height)
+    search(page, studio, "q=lawyer")
+    shown = "[...document.querySelectorAll('#verdict .said, #verdict svg')]"
+    bottoms = page.run(f"{shown}.map((one) => one.getBoundingClientRect().bottom)")
+    assert len(bottoms) == 3
+    assert max(bottoms) <= height
+    assert page.run("scrollY") == 0
+
+
+def test_a_dimension_that_became_worse_says_so_in_words(page: Browser, studio: Studio) -> None:
+    search(page, studio, "q=lawyer")
+    assert page.run("document.querySelector('#verdict .worse') === null")
+    page.run(
+        "import('/assets/verdict.js').then(({ verdict }) => verdict({ changes: [{ dimension: 'gender', worse: true, "
+        "label: 'male', text: 'gender is less fair: male gets 80% of the attention instead of 60%; it should have 50%'"
+        "}], targets: { gender: 'x' }, exposure: { before: [{ dimension: 'gender', divergence: 0.1, unknown: 0, "
+        "unknown_target: 0, groups: [{ label: 'male', share: 0.6, target: 0.5 }] }], after: [{ dimension: 'gender', "
+        "divergence: 0.2, unknown: 0, unknown_target: 0, groups: [{ label: 'male', share: 0.8, target: 0.5 }] }] } }, "
+        "document.getElementById('verdict')))"
+    )
+    assert page.text("#verdict h3 .worse") == "less fair than before"
+    assert page.text("#verdict .said") == "male gets 80% of the attention instead of 60%; it should have 50%"
+    color = page.run("getComputedStyle(document.querySelector('#verdict .said')).color")
+    assert color == "rgb(169, 35, 24)"
 
 
 def test_the_token_is_in_no_address(page: Browser, studio: Studio) -> None:

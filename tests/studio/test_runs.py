@@ -107,7 +107,7 @@ def test_the_page_of_runs_and_a_runs_own_in_a_browser(studio: Studio, tmp_path: 
 def browser_shows(page: Browser, studio: Studio) -> None:
     page.size(390)
     page.open(studio.address)
-    page.wait("document.querySelectorAll('#controls > *').length > 5")
+    page.wait("document.querySelectorAll('#more > *').length > 3")
     page.open(f"{studio.url}/runs")
     page.wait("document.querySelectorAll('#runs tbody tr').length === 3")
     assert "2 of 2" in page.text("#runs tbody tr:nth-child(2)")

@@ -11,7 +11,7 @@ from studio_server import TOKEN, Studio
 
 pytestmark = needs_chromium
 
-OPEN = "document.querySelectorAll('#controls > *').length > 5"
+OPEN = "document.querySelectorAll('#more > *').length > 3"
 ASKED_FOR = "document.getElementById('lacking') !== null"
 KEPT = "JSON.parse(sessionStorage.getItem('fairagent tokens'))"
 

@@ -8,7 +8,7 @@ export function make(tag, about = {}, ...inside) {
   return fill(document.createElement(tag), about, inside);
 }
 
-function svg(tag, about = {}, ...inside) {
+export function svg(tag, about = {}, ...inside) {
   return fill(document.createElementNS(SVG, tag), about, inside);
 }
 
@@ -28,7 +28,7 @@ export function setPalette(dimensions) {
   }
 }
 
-const color = (dimension, label) => palette.get(`${dimension}\n${label}`) ?? "u";
+export const color = (dimension, label) => palette.get(`${dimension}\n${label}`) ?? "u";
 export const percent = (share) => (share > 0 && share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
 export const gapText = (gap) => (gap === null ? "infinite" : gap.toFixed(4));
 
@@ -67,37 +67,6 @@ export function ranking(caption, hits, other, open) {
 }
 
 const there = (rank) => make("td", { title: rank === null ? "not in the agent's list" : "rank in the agent's list" }, rank === null ? "–" : String(rank));
-
-export function dimension(before, after, target) {
-  // As `exposure_rows`: the documents without a label are the last row, whose target may be none.
-  const rowsOf = (one) => [...one.groups, { label: "no label (of all)", share: one.unknown, target: one.unknown_target, known: false }];
-  const [were, are] = [rowsOf(before), rowsOf(after)];
-  const full = Math.max(...[...were, ...are].flatMap((group) => [group.share, group.target ?? 0]), 0.01);
-  const rows = are.map((group, place) => {
-    const was = were[place].share;
-    if (group.known === false && !was && !group.share && !group.target) return null;
-    const due = group.target === null ? "–" : percent(group.target);
-    const words = `${group.label}: ${percent(was)} by the engine, ${percent(group.share)} by the agent, target ${due}`;
-    const fillColor = group.known === false ? "bu" : `b${color(after.dimension, group.label)}`;
-    const at = (share) => (100 * share) / full;
-    return make(
-      "div",
-      { class: "group" },
-      make("span", { title: group.label }, group.label),
-      svg(
-        "svg",
-        { viewBox: "0 0 100 24", preserveAspectRatio: "none", role: "img", "aria-label": words },
-        svg("rect", { class: "track", width: 100, height: 24 }),
-        svg("rect", { class: `${fillColor} faint`, y: 2, width: at(was), height: 7 }),
-        svg("rect", { class: fillColor, y: 11, width: at(group.share), height: 11 }),
-        group.target === null ? null : svg("line", { class: "tick", x1: at(group.target), x2: at(group.target), y1: 0, y2: 24 }),
-      ),
-      make("span", { class: "n" }, `${percent(was)} → `, make("b", {}, percent(group.share)), ` / ${due}`),
-    );
-  });
-  const gap = `gap ${gapText(before.divergence)} → ${gapText(after.divergence)}`;
-  return make("div", { class: "card" }, make("h3", {}, after.dimension, make("small", {}, `${gap}, target ${target}`)), rows);
-}
 
 // `full` is the gap of a whole bar.
 export function step(one, full) {

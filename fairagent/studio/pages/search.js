@@ -1,12 +1,16 @@
 // The search page. What is shown is what its address says: q, topic, do=answer, doc, and the settings that differ.
 
 import { events, record } from "./ask.js";
-import { cited, dimension, make, ranking, setPalette, sources, step } from "./draw.js";
+import { cited, make, setPalette, sources, step } from "./draw.js";
+import { agentList, engineList, pushedDown } from "./lists.js";
+import { settings } from "./settings.js";
+import { sentences, verdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
 const put = (id, ...inside) => at(id).replaceChildren(...inside.flat().filter((one) => one !== null));
-const SECTIONS = ["answered", "lists", "exposed", "story", "again"];
+const SECTIONS = ["judged", "answered", "lists", "story", "again"];
 let about;
+let controls;
 let asking = new AbortController();
 
 // --- the address -----------------------------------------------------------------------------------------------------
@@ -15,7 +19,7 @@ function written() {
   const state = new URLSearchParams();
   if (at("q").value.trim()) state.set("q", at("q").value.trim());
   if (at("topic").value) state.set("topic", at("topic").value);
-  for (const [name, value] of Object.entries(choices())) state.set(name, Array.isArray(value) ? value.join("\n") : value);
+  for (const [name, value] of Object.entries(controls.choices())) state.set(name, Array.isArray(value) ? value.join("\n") : value);
   return state;
 }
 
@@ -23,58 +27,13 @@ function read() {
   const state = new URLSearchParams(location.search);
   at("q").value = state.get("q") ?? "";
   at("topic").value = state.get("topic") ?? "";
-  for (const control of about.controls) {
-    const given = state.get(control.name);
-    if (control.type === "array") {
-      const chosen = given === null ? control.value : given.split("\n");
-      for (const box of boxes(control.name)) box.checked = !chosen.length || chosen.includes(box.value);
-    } else at(`set-${control.name}`).value = given ?? control.value;
-    mark(control);
-  }
+  controls.read(state);
   return state;
 }
 
 function go(state) {
   if (`?${state}` !== location.search) history.pushState(null, "", state.size ? `?${state}` : "/");
   show();
-}
-
-// --- the settings ----------------------------------------------------------------------------------------------------
-
-const boxes = (name) => [...document.querySelectorAll(`input[name="set-${name}"]`)];
-
-function control(one) {
-  const hint = one.meaning;
-  if (one.type === "array") {
-    const options = Object.keys(about.dimensions).map((name) =>
-      make("label", {}, make("input", { type: "checkbox", name: `set-${one.name}`, value: name, onchange: () => mark(one) }), name),
-    );
-    return make("fieldset", { title: hint }, make("legend", { id: `name-${one.name}` }, one.name), options);
-  }
-  const id = `set-${one.name}`;
-  const values = one.enum?.includes(one.value) || !one.enum ? one.enum : [one.value, ...one.enum];
-  const field = values
-    ? make("select", { id, onchange: () => mark(one) }, values.map((value) => make("option", { value }, value === "" ? "the collection's" : value)))
-    : make("input", { id, type: "number", min: one.minimum, max: one.maximum, oninput: () => mark(one) });
-  return make("label", { title: hint }, make("span", { id: `name-${one.name}` }, one.name), field);
-}
-
-function chosen(one) {
-  if (one.type === "array") {
-    const all = boxes(one.name);
-    const names = all.filter((box) => box.checked).map((box) => box.value);
-    const before = one.value.length ? one.value : all.map((box) => box.value);
-    return !names.length || names.join() === before.join() ? null : names;
-  }
-  const { value } = at(`set-${one.name}`);
-  if (value === "" || value === String(one.value)) return null;
-  return one.type === "integer" ? Number(value) : value;
-}
-
-const mark = (one) => at(`name-${one.name}`).classList.toggle("set", chosen(one) !== null);
-
-function choices() {
-  return Object.fromEntries(about.controls.map((one) => [one.name, chosen(one)]).filter(([, value]) => value !== null));
 }
 
 // --- what is shown ---------------------------------------------------------------------------------------------------
@@ -84,7 +43,7 @@ async function show() {
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
-  const body = { query: at("q").value.trim(), topic: at("topic").value, settings: choices() };
+  const body = { query: at("q").value.trim(), topic: at("topic").value, settings: controls.choices() };
   put("error");
   for (const id of SECTIONS) at(id).hidden = true;
   if (!body.query && !body.topic) {
@@ -125,19 +84,27 @@ async function show() {
 }
 
 function showSearch(found) {
-  const { before, after } = found.exposure;
-  at("lists").hidden = false;
-  put("alarms", [...found.alarms, ...found.notes].map((text) => make("p", { class: "notice" }, text)), found.oracle ? make("p", { class: "notice" }, "ORACLE: a target or the groups came from the relevance judgments.") : []);
-  const nothing = make("p", {}, "Nothing was found: no word of the query occurs in the index.");
-  put("engine-list", found.engine_hits.length ? ranking(`Engine (${found.engine})`, found.engine_hits, "agent_rank", visit) : nothing);
-  put("agent-list", found.hits.length ? ranking(`Agent (${found.profile || "settings of your own"})`, found.hits, "engine_rank", visit) : []);
-  at("exposed").hidden = !after.length;
-  put("exposure", after.map((one, place) => dimension(before[place], one, found.targets[one.dimension])));
+  showOrder(found);
+  at("profile").textContent = found.profile || "settings of your own";
+  at("engine").textContent = found.engine;
   at("story").hidden = false;
   put("steps", found.steps.map((one) => step(one, Math.max(...found.steps.map((each) => each.gap ?? 0)))));
   const { candidates, served } = found.entered;
   const entered = candidates ? ` The second search brought ${candidates} documents, of which ${served} are in the list.` : "";
   at("stopped").textContent = (found.stopped ? `Stopped: ${found.stopped}.` : "There was no loop.") + entered;
+}
+
+// What another order of the same candidates changes.
+function showOrder(found) {
+  const grouped = found.exposure.after.length > 0;
+  const nothing = make("p", {}, "Nothing was found: no word of the query occurs in the index.");
+  at("judged").hidden = !grouped || !found.engine_hits.length;
+  at("lists").hidden = false;
+  verdict(found, at("verdict"));
+  put("alarms", [...found.alarms, ...found.notes].map((text) => make("p", { class: "notice" }, text)), found.oracle ? make("p", { class: "notice" }, "ORACLE: a target or the groups came from the relevance judgments.") : []);
+  put("pushed", pushedDown(found, visit));
+  put("engine-list", found.engine_hits.length ? engineList(found, visit) : nothing);
+  put("agent-list", found.hits.length ? agentList(found, visit) : []);
 }
 
 function showAnswer(found) {
@@ -197,9 +164,10 @@ function closed() {
 about = await record("/api/about");
 at("collection").textContent = about.collection + (about.model ? `, ${about.model}` : ", no language model");
 setPalette(about.dimensions);
+at("topical").hidden = !about.topics.length;
 at("topics").append(...about.topics.map((topic) => make("option", { value: topic.query })));
 at("topic").append(...about.topics.map((topic) => make("option", { value: topic.id }, `${topic.id}: ${topic.query}`)));
-at("controls").append(...about.controls.map(control));
+controls = settings(about, [], at("controls"), at("more"));
 at("form").addEventListener("submit", (event) => {
   event.preventDefault();
   go(written());
