@@ -25,7 +25,8 @@ def plugins(group: str, own: bool = True) -> dict[str, tuple[EntryPoint, ...]]:
     Without `own` only those that other packages bring.
     """
     by_name: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in all_entry_points().select(group=group):
+    # In whatever order an installer has written them.
+    for entry in sorted(all_entry_points().select(group=group), key=lambda one: str(one.name)):
         if own or not entry.value.startswith(OWN):
             by_name[entry.name] = (*by_name.get(entry.name, ()), entry)
     return by_name
