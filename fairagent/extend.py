@@ -72,7 +72,7 @@ HOMES = {
     "llm.exchange": "Exchange exchange_in",
     "llm.likelihood": "EndpointModel Likelihood LocalModel MaskedLikelihood check_texts open_local perplexity",
     "llm.models": "ModelProvider Models",
-    "llm.prompts": "Prompts folder_of shipped_folder source_relative_to variants",
+    "llm.prompts": "Prompts check_prompts folder_of shipped_folder source_relative_to variants",
     "llm.prompts.calls": "Calls Case LETTER",
     "llm.prompts.specimens": "SPECIMENS meaning",
     "llm.prompts.template": "LARGEST_TEMPLATE",

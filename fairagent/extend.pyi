@@ -169,6 +169,7 @@ from fairagent.llm.likelihood import perplexity as perplexity
 from fairagent.llm.models import ModelProvider as ModelProvider
 from fairagent.llm.models import Models as Models
 from fairagent.llm.prompts import Prompts as Prompts
+from fairagent.llm.prompts import check_prompts as check_prompts
 from fairagent.llm.prompts import folder_of as folder_of
 from fairagent.llm.prompts import shipped_folder as shipped_folder
 from fairagent.llm.prompts import source_relative_to as source_relative_to

@@ -224,28 +224,28 @@ def check(
 
     Without --prompts, the shipped ones with their variants, and the settings' own.
     """
-    from fairagent.llm.prompts import Prompts, variants
+    from fairagent.llm.prompts import check_prompts, variants
     from fairagent.report.record import to_json
 
     own = settings_of(settings, assignments).prompts
-    faults: dict[Fault, None] = {}
-    sources = [source] if source is not None else dict.fromkeys(["", *variants(), own])
-    templates: set[Path] = set()
-    for each in sources:
-        try:
-            used = Prompts(each)
-            templates |= {used[id].path for id in used.ids}
-        except PromptError as error:
-            faults |= dict.fromkeys(error.faults)
+    checks = [
+        check_prompts(each) for each in ([source] if source is not None else dict.fromkeys(["", *variants(), own]))
+    ]
+    files = {file for check in checks for file in check.files}
+    # The shipped ones are checked with every source.
+    found = dict.fromkeys(fault for check in checks for fault in check.faults)
+    faults = sorted(found, key=lambda fault: (str(fault.path), fault.line or 0))
     if as_json:
         records = [{"file": str(fault.path), "line": fault.line, "message": fault.message} for fault in faults]
-        echo(to_json({"templates": len(templates), "faults": records}))
+        echo(to_json({"templates": len(files), "faults": records}))
     elif faults:
         for fault in faults:
             error_console().print(str(fault), soft_wrap=True)
-        error_console().print(plural(len(faults), "error"))
+        error_console().print(
+            f"{plural(len(faults), 'error')} in {plural(len({fault.path for fault in faults}), 'file')}"
+        )
     else:
-        console().print(f"{len(templates)} templates, no error")
+        console().print(f"{len(files)} templates, no error")
     if faults:
         raise typer.Exit(PromptError.exit_code)
 

@@ -36,6 +36,7 @@ from fairagent.extend import (
     Settings,
     UsageError,
     as_text,
+    check_prompts,
     estimate_tokens,
     file_bytes,
     flow,
@@ -278,10 +279,8 @@ class PromptDesk:
         return {"file": file, "template": text, "sha256": sha256, "fault": None}
 
     def _read(self, draft: Draft) -> tuple[Prompts | None, Sequence[Fault]]:
-        try:
-            return Prompts(drafts={self._known(draft.id): draft.template}), ()
-        except PromptError as error:
-            return None, error.faults
+        checked = check_prompts(drafts={self._known(draft.id): draft.template})
+        return checked.prompts, checked.faults
 
     def _sound(self, draft: Draft) -> Prompts:
         prompts, faults = self._read(draft)

@@ -88,7 +88,7 @@ def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
     refine, answer = Path("mine/refine_query.j2"), Path("mine/answer.j2")
     lines = refine.read_text(encoding="utf-8").count("\n")
     refine.write_text(refine.read_text(encoding="utf-8") + "{{ qeury }}{{ 7 * 7 }}\n", encoding="utf-8")
-    answer.write_text(answer.read_text(encoding="utf-8").replace("version: 1", "verison: 1"), encoding="utf-8")
+    answer.write_text(answer.read_text(encoding="utf-8").replace("version: 2", "verison: 1"), encoding="utf-8")
     for arguments in (["--prompts", "mine"], ["--set", "prompts=mine"]):
         result = call("prompts", "check", *arguments)
         assert result.exit_code == 4
@@ -96,12 +96,13 @@ def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
         assert f"{refine}:{lines + 1}: Mul is not available in a prompt" in result.stderr
         assert f"{answer}:3: verison: unknown key; there are id, version, purpose" in result.stderr
         assert f"{answer}:1: version: Field required" in result.stderr
-        assert result.stderr.endswith("3 errors\n")
+        assert f"{refine}:{lines + 1}: unknown variable 'qeury'" in result.stderr
+        assert result.stderr.endswith("4 errors in 2 files\n")
     found = call("prompts", "check", "--prompts", "mine", "--json")
     assert found.exit_code == 4
     faults = json.loads(found.stdout)["faults"]
     assert {"file": str(refine), "line": lines + 1} == {key: faults[-1][key] for key in ("file", "line")}
-    assert len(faults) == 3
+    assert [fault["line"] for fault in faults] == [1, 3, lines + 1, lines + 1]
 
 
 def test_a_folder_that_is_none(call: Call) -> None:

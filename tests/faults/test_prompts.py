@@ -107,14 +107,14 @@ def test_25_all_faults_of_all_templates_come_with_file_and_line_before_anything_
         ("{{ group|tojson }}", "{{ group|tojson }}{{ groups }}", "unknown variable 'groups'; the head declares"),
         ("optional: [keywords, tried]", "optional: [keywords, tried, mood]", "will not be given: mood"),
         ("reply: Keywords", "reply: text", "reply is 'text', but has to be Keywords"),
-        ("version: 3", "version: two", "version: Input should be a valid integer"),
+        ("version: 4", "version: two", "version: Input should be a valid integer"),
         ("{{ tried|tojson }}", "{{ tried.last.word }}", "[user] cannot be rendered"),
         ("[user]", "[human]", "unknown section [human]"),
     ],
 )
 def test_25_one_fault_at_a_time(file: Path, server: LoopbackServer, old: str, new: str, words: str) -> None:
     assert old in template()
-    path = write(file, template().replace(old, new, 1))
+    path = write(file, template().replace(old, new, 1 if new else -1))
     with pytest.raises(PromptError) as caught:
         check_experiment(file)
     assert words in str(caught.value)

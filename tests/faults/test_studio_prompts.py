@@ -72,8 +72,8 @@ FAULTY = [
     ("[user]\n", "[user]\n{{ nobody }}\n", "unknown variable 'nobody'", 1),
     ("[user]\n", "[user]\n{% if query %}\n", "Unexpected end of template", None),
     ("[user]\n", "[user]\n{{ query|nothing }}\n", "no filter 'nothing'", 1),
-    ("version: 3\n", "version: three\n", "version: Input should be a valid integer", None),
-    ("version: 3\n", "version: [3\n", "the head is", None),
+    ("version: 4\n", "version: three\n", "version: Input should be a valid integer", None),
+    ("version: 4\n", "version: [3\n", "the head is", None),
     ("[user]\n", "[nobody]\n", "unknown section [nobody]", 0),
 ]
 

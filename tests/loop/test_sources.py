@@ -137,7 +137,7 @@ def test_a_key_that_the_query_has_as_well_is_a_word_of_the_query() -> None:
     assert (sifted.usable, sifted.repeated, sifted.refused) == (("group theory",), ("group",), ())
 
 
-@pytest.mark.parametrize("passage", ["female", "Female (gender)", "The law of Africa", "encyclopedia article"])
+@pytest.mark.parametrize("passage", ["female", "Female (gender)", "The law of Africa", "its first two sentences"])
 def test_an_echo_of_the_group_or_the_prompt_is_noted_and_not_used(passage: str) -> None:
     said = json.dumps({"passages": [{"number": 1, "passage": passage}, {"number": 2, "passage": "Courts in Lagos."}]})
     found = asked_for(ScriptedModel([said]), "passage")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import PromptError, SettingsError
-from fairagent.llm.prompts import Prompts, folder, shipped_folder, source_relative_to, variants
+from fairagent.llm.prompts import Prompts, check_prompts, folder, shipped_folder, source_relative_to, variants
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE
 
 HEAD = """---
@@ -89,14 +89,14 @@ FAULTS = [
     (HEAD.replace("optional", "more") + BODY, 5, "variables.more: unknown key; there are required, optional"),
     (HEAD.replace("[tried]", "tried") + BODY, 5, "variables.optional: Input should be a valid tuple"),
     (HEAD.replace("id: refine_query", "id: refine") + BODY, 2, "id is 'refine', but the file is refine_query.j2"),
-    (HEAD.replace("reply: Keywords\n", "") + BODY, None, "reply is 'text', but has to be Keywords"),
-    (HEAD.replace("[tried]", "[tried, mood]") + BODY, None, "variables that it will not be given: mood"),
-    (HEAD.replace("[query, ", "[") + "[user]\n" + USER.replace("{{ query }}", ""), None, "has to require: query"),
-    (HEAD, None, "no section [user]"),
+    (HEAD.replace("reply: Keywords\n", "") + BODY, 1, "reply is 'text', but has to be Keywords"),
+    (HEAD.replace("[tried]", "[tried, mood]") + BODY, 5, "variables that it will not be given: mood"),
+    (HEAD.replace("[query, ", "[") + "[user]\n" + USER.replace("{{ query }}", ""), 5, "has to require: query"),
+    (HEAD, 9, "no section [user]"),
     (HEAD + "Hello\n" + BODY, 10, "text before the first section"),
     (HEAD + BODY.replace("system", "sytem"), 10, "unknown section [sytem]; there are [system], [user], [assistant]"),
     (HEAD + BODY + "[user]\nAgain.\n", 14, "a second section [user]"),
-    (HEAD + BODY + "[assistant]\nYes.\n", None, "[assistant] is the last section"),
+    (HEAD + BODY + "[assistant]\nYes.\n", 14, "[assistant] is the last section"),
     (HEAD + "[assistant]\nYes.\n" + BODY, 10, "an [assistant] answers the [user] before it"),
     (HEAD + BODY + "[assistant]\nYes.\n[assistant]\nNo.\n[user]\nAgain.\n", 16, "an [assistant] answers the [user]"),
     (HEAD + BODY + "[assistant]\nYes.\n[system]\nBe brief.\n[user]\nAgain.\n", 16, "a second section [system]"),
@@ -136,11 +136,70 @@ def test_all_faults_of_all_files_are_reported_together(tmp_path):
     write(tmp_path, (HEAD + BODY).replace("7", "x").replace("Be brief.", ""))
     write(tmp_path, HEAD + BODY, "refine_qery.j2")
     write(tmp_path, "no template", "notes.txt")
-    with pytest.raises(PromptError, match="3 errors") as caught:
+    with pytest.raises(PromptError, match="4 errors") as caught:
         Prompts(tmp_path)
-    messages = [fault.message for fault in caught.value.faults]
-    assert "replaces no shipped template; did you mean refine_query.j2?" in messages
-    assert len(messages) == 3
+    assert [(fault.path.name, fault.line) for fault in caught.value.faults] == [
+        ("refine_qery.j2", None),
+        ("refine_qery.j2", 2),
+        ("refine_query.j2", 3),
+        ("refine_query.j2", 10),
+    ]
+    assert caught.value.faults[0].message == "replaces no shipped template; did you mean refine_query.j2?"
+
+
+MANY = """\
+---
+id: refine_query
+version: none
+purpose: Many faults.
+variables:
+  required: [query, dimension, group, share]
+  optional: [mood]
+reply: Verdicts
+mode: fast
+---
+[system]
+{{ query.__class__ }} {{ 7 * 7 }} {% set x = 1 %}{{ nobody }}
+[user]
+{{ query|shout }} {{ dimension }} {% if share is odly %}{% endif %}
+[assistant]
+{% for x in %}
+[user]
+{{ mood }} {{ stranger }}
+"""
+LINES = [3, 9, 12, 12, 12, 12, 14, 14, 16, 18]
+
+
+def test_one_fault_hides_no_other(tmp_path):
+    """Head, sandbox, filters, syntax and names of one file, in one pass and in the order of its lines."""
+    write(tmp_path, MANY)
+    with pytest.raises(PromptError) as caught:
+        Prompts(tmp_path)
+    assert [fault.line for fault in caught.value.faults] == LINES
+    right = MANY.replace("version: none", "version: 1").replace("mode: fast\n", "")
+    write(tmp_path, right.replace("{% for x in %}", "yes"))
+    with pytest.raises(PromptError) as caught:
+        Prompts(tmp_path)
+    about = [fault.message for fault in caught.value.faults if fault.line in (5, 8)]
+    assert [message.split(":")[0].split(",")[0] for message in about] == [
+        "variables that it will not be given",
+        "variables that it has to require",
+        "required variable 'group' is never used",
+        "reply is 'Verdicts'",
+    ]
+
+
+def test_every_line_that_is_no_text_and_every_section_that_fails_on_the_example(tmp_path):
+    write(tmp_path, HEAD.encode() + b"[system]\nM\xfcller {{ query.absent }}\n[user]\nK\xf6ln " + USER.encode())
+    assert [(one.line, one.message[:8]) for one in check_prompts(tmp_path).faults] == [
+        (11, "not UTF-"),
+        (13, "not UTF-"),
+    ]
+    write(tmp_path, HEAD + "[system]\n{{ query.absent }}\n[user]\n{{ group.absent }}" + USER)
+    checked = check_prompts(tmp_path)
+    assert [(one.line, one.message.split()[0]) for one in checked.faults] == [(11, "[system]"), (13, "[user]")]
+    assert checked.prompts is None
+    assert checked.files[-1] == tmp_path / "refine_query.j2"
 
 
 def test_a_folder_that_is_none(tmp_path):
@@ -257,11 +316,11 @@ def test_an_installed_package_finds_them_beside_its_code(tmp_path, monkeypatch):
 def test_a_draft_takes_its_files_place_and_is_checked_as_one(tmp_path: Path) -> None:
     text = Prompts()["refine_query"].path.read_text(encoding="utf-8")
     (tmp_path / "refine_query.j2").write_text("no template", encoding="utf-8")
-    draft = Prompts(tmp_path, {"refine_query": text.replace("version: 3", "version: 7")})["refine_query"]
+    draft = Prompts(tmp_path, {"refine_query": text.replace("version: 4", "version: 7")})["refine_query"]
     assert (draft.head.version, draft.path) == (7, tmp_path / "refine_query.j2")
     with pytest.raises(PromptError) as caught:
         Prompts(drafts={"refine_query": text + "{{ nobody }}", "answer": text})
     assert [(str(fault.path), fault.line) for fault in caught.value.faults] == [
-        ("refine_query.j2", text.count("\n") + 1),
         ("answer.j2", 2),
+        ("refine_query.j2", text.count("\n") + 1),
     ]

@@ -166,7 +166,25 @@ def test_refine_query_reads_as_it_should():
   "tried_before_do_not_repeat": ["she"]
 }
 
-Give one to five keywords for this query and this group, the best first; an empty list if you know none that fits. A
-word that was added for the topic may be named again if it stands for the group: it then counts more. Answer with one
-JSON object alone, in which "keywords" is the list of your keywords, each a string.""",
+Give one to five keywords for the group "gender": "female" on this query, the best first; an
+empty list if you know none that fits. A word that was added for the topic may be named again if it stands for the
+group: it then counts more. Answer with one JSON object alone, in which "keywords" is the list of your keywords, each a
+string.""",
     )
+
+
+GROUPS = [("leaning", "left"), ("region", "Africa"), ("OECD member", "no"), ("gender", "women"), ("年代", "18世紀")]
+PLACES_AND_PEOPLE = ("group of people", "people or places", "groups of people", "people of the group")
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("dimension", "group"), GROUPS)
+def test_a_group_is_named_by_its_own_dimension_and_label(source, dimension, group):
+    """A dimension is not people or places by itself: every template that speaks of groups serves any."""
+    prompts = Prompts(source)
+    for id in sorted(REFINING):
+        messages = prompts.render(id, **{**SPECIMENS[id], "dimension": dimension, "group": group})
+        assert f'group "{dimension}": "{group}"' in " ".join(messages[-1][1].split())
+    for id in (*sorted(REFINING), "group_keywords", "group_passages", "group_sentences", "choose_action", "answer"):
+        said = " ".join(" ".join(text for _, text in prompts.render(id, **SPECIMENS[id])).split())
+        assert not [words for words in PLACES_AND_PEOPLE if words in said]

@@ -22,7 +22,7 @@ from fairagent.studio.calls import Choices, SearchRequest
 
 ID = "refine_query"
 SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")
-EDITED = SHIPPED.replace("version: 3", "version: 4").replace("[user]\n", "[user]\nNAME WOMEN.\n", 1)
+EDITED = SHIPPED.replace("version: 4", "version: 5").replace("[user]\n", "[user]\nNAME WOMEN.\n", 1)
 USER = next(number for number, line in enumerate(SHIPPED.split("\n"), 1) if line == "[user]")
 
 
@@ -120,7 +120,7 @@ def test_a_draft_is_checked_with_lines_and_filled_with_examples(trying: Studio) 
     assert found["messages"][-1]["text"].startswith("NAME WOMEN.")
     assert found["tokens"] == estimate_tokens(*(text for _, text in expected))
     assert "+NAME WOMEN." in found["diff"]
-    assert "-version: 3" in found["diff"]
+    assert "-version: 4" in found["diff"]
     lines = EDITED.split("\n")
     lines.insert(USER, "{{ nobody }}")
     found = post(trying, "check", template="\n".join(lines))

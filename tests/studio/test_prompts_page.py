@@ -179,7 +179,7 @@ def test_a_file_that_was_changed_meanwhile_stays_until_one_says_so(
     page.wait(CHECKED)
     own.mkdir(exist_ok=True)
     file = own / "refine_query.j2"
-    theirs = SHIPPED.replace("version: 3", "version: 9")
+    theirs = SHIPPED.replace("version: 4", "version: 9")
     file.write_text(theirs, encoding="utf-8")
     if reloaded:
         opened(page, trying)

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -18,9 +19,6 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 
 GROUP = "fairagent.prompts"
 """Entry points of other packages, one a template: its id, and the module in whose folder `<id>.j2` lies."""
-
-REASONED = {"Keywords": "ReasonedKeywords"}
-"""Replies that a replacement may ask for in place of the shipped template's."""
 
 
 class Prompts:
@@ -44,17 +42,16 @@ class Prompts:
         # What the code passes, whatever a replacement makes of it.
         self._accepted = {id: prompt.variables for id, prompt in self._prompts.items()}
         self.folder = folder_of(source)
-        for path in _own_templates(self.folder) if self.folder else ():
-            if path.stem in drafts:
-                continue
-            if path.stem in shipped or self._load_from_package(path.stem):
-                self._replace(path.stem, _read(path, faults, self.folder), faults)
-            else:
-                near = difflib.get_close_matches(path.stem, shipped, n=1)
-                hint = f"did you mean {near[0]}.j2?" if near else f"there are: {', '.join(shipped)}"
-                faults.append(Fault(path, None, f"replaces no shipped template; {hint}"))
+        own = _own_templates(self.folder) if self.folder else []
+        for path in own:
+            if path.stem not in drafts:
+                self._replace(path, shipped, faults)
         for id, text in drafts.items():
-            self._replace(id, _draft((self.folder or Path()) / f"{id}.j2", text, faults), faults)
+            draft = _draft((self.folder or Path()) / f"{id}.j2", text, faults, self._prompts.get(id))
+            if draft and id in self._prompts:
+                self._prompts[id] = draft
+        # What was read: the shipped ones, and those of the folder.
+        self.files = (*shipped_files().values(), *own)
         if faults:
             raise _error(faults)
 
@@ -116,63 +113,75 @@ class Prompts:
         self._prompts[id], self._accepted[id] = prompt, prompt.variables
         return True
 
-    def _replace(self, id: str, prompt: Prompt | None, faults: list[Fault]) -> None:
-        shipped = self._prompts.get(id)
-        if prompt is None or shipped is None:
+    def _replace(self, path: Path, shipped: Mapping[str, Prompt | None], faults: list[Fault]) -> None:
+        """Put the template of a file in the place of the shipped one of its name."""
+        id = path.stem
+        try:
+            known = id in shipped or self._load_from_package(id)
+        except PromptError as error:
+            faults += error.faults or [Fault(path, None, str(error))]
             return
-        before, replies = len(faults), [shipped.head.reply, *filter(None, [REASONED.get(shipped.head.reply)])]
+        if not known:
+            near = difflib.get_close_matches(id, shipped, n=1)
+            hint = f"did you mean {near[0]}.j2?" if near else f"there are: {', '.join(shipped)}"
+            faults.append(Fault(path, None, f"replaces no shipped template; {hint}"))
+        prompt = _read(path, faults, self.folder, self._prompts.get(id))
+        if prompt and id in self._prompts:
+            self._prompts[id] = prompt
 
-        def fault(message: str) -> None:
-            faults.append(Fault(prompt.path, None, message))
 
-        if more := prompt.variables - shipped.variables:
-            fault(f"variables that it will not be given: {', '.join(sorted(more))}")
-        if less := set(shipped.head.variables.required) - set(prompt.head.variables.required):
-            fault(f"variables that it has to require: {', '.join(sorted(less))}")
-        if prompt.head.reply not in replies:
-            fault(f"reply is {prompt.head.reply!r}, but has to be {' or '.join(replies)}")
-        # Here and not above: it reads a file.
-        from fairagent.llm.prompts.specimens import SPECIMENS
+@dataclass(frozen=True, slots=True)
+class PromptCheck:
+    """The templates of a source, and every fault of every file by file and line; with one there are no `prompts`."""
 
-        if len(faults) == before and id in SPECIMENS:
-            # Filled with an example, and once more without the optional values.
-            try:
-                prompt.render(SPECIMENS[id])
-                prompt.render({**SPECIMENS[id], **dict.fromkeys(prompt.head.variables.optional)})
-            except PromptError as error:
-                faults.extend(error.faults)
-        self._prompts[id] = prompt
+    prompts: Prompts | None
+    files: tuple[Path, ...]
+    faults: tuple[Fault, ...]
+
+
+def check_prompts(source: Path | str = "", drafts: Mapping[str, str] = MappingProxyType({})) -> PromptCheck:
+    """What `Prompts` of the same would come to; raises SettingsError where there is no such folder."""
+    try:
+        prompts = Prompts(source, drafts)
+        return PromptCheck(prompts, prompts.files, ())
+    except PromptError as error:
+        folder = folder_of(source)
+        files = (*shipped_files().values(), *(_own_templates(folder) if folder else ()))
+        return PromptCheck(None, files, error.faults)
 
 
 def _error(faults: list[Fault]) -> PromptError:
+    faults = sorted(dict.fromkeys(faults), key=lambda fault: (str(fault.path), fault.line or 0))
     return PromptError(f"prompt templates: {len(faults)} error{'s' * (len(faults) != 1)}", faults)
 
 
-def _draft(path: Path, text: str, faults: list[Fault]) -> Prompt | None:
+def _draft(path: Path, text: str, faults: list[Fault], replaces: Prompt | None) -> Prompt | None:
     """The template that a file `path` would hold."""
     content = text.encode("utf-8", "replace")
     if len(content) > LARGEST_TEMPLATE:
         faults.append(Fault(path, None, f"longer than {LARGEST_TEMPLATE:,} bytes"))
         return None
-    return prompt_of(path, content, faults)
+    return prompt_of(path, content, faults, replaces)
 
 
-def _read(path: Path, faults: list[Fault], within: Path | None = None) -> Prompt | None:
+def _read(path: Path, faults: list[Fault], within: Path | None = None, replaces: Prompt | None = None) -> Prompt | None:
     """A template as `read_prompt` reads it, compiled once for each state of its file: each system has its prompts."""
     try:
         status = path.stat()
     except OSError:
-        return read_prompt(path, faults, within)
-    prompt, its_faults = _compiled(path, within, status.st_size, status.st_mtime_ns)
+        return read_prompt(path, faults, within, replaces)
+    prompt, its_faults = _compiled(path, within, replaces, status.st_size, status.st_mtime_ns)
     faults += its_faults
     return prompt
 
 
 @lru_cache(maxsize=256)
-def _compiled(path: Path, within: Path | None, size: int, modified: int) -> tuple[Prompt | None, tuple[Fault, ...]]:
+def _compiled(
+    path: Path, within: Path | None, replaces: Prompt | None, size: int, modified: int
+) -> tuple[Prompt | None, tuple[Fault, ...]]:
     """`size` and `modified` (ns) only distinguish the states of the file."""
     faults: list[Fault] = []
-    return read_prompt(path, faults, within), tuple(faults)
+    return read_prompt(path, faults, within, replaces), tuple(faults)
 
 
 def shipped_folder() -> Path:

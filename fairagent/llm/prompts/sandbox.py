@@ -40,12 +40,17 @@ _OF_LOOPS = ("index", "index0", "revindex", "revindex0", "first", "last", "lengt
 
 
 class TemplateFault(Exception):
-    """What is wrong with a template; `line` counts from 1, None means the template as a whole."""
+    """What is wrong with a template; `line` counts from 1, None means the template as a whole.
+
+    `others` are what else is refused in it; `used`, with these, the variables that it names, each with a line.
+    """
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.line = line
+        self.others: tuple[TemplateFault, ...] = ()
+        self.used: Mapping[str, int] | None = None
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -165,7 +170,7 @@ class Compiled:
 def compile_template(text: str, line: int, name: str, loops_before: int = 0) -> Compiled:
     """A template from `text`, which begins in `line` of the file `name`; the sections before it have so many loops.
 
-    Raises TemplateFault with the line of the file.
+    Raises TemplateFault with the line of the file, and with all that is refused where its syntax is right.
     """
     try:
         # Empty lines before it make Jinja's line numbers those of the file.
@@ -175,8 +180,10 @@ def compile_template(text: str, line: int, name: str, loops_before: int = 0) -> 
             level = [child for node in level for child in node.iter_child_nodes()]
         if level:
             raise TemplateFault(f"more than {DEEPEST} levels of loops, conditions and filters", level[0].lineno or line)
-        for node in tree.find_all(nodes.Node):
-            _check(node)
+        if refused := [*_refused(tree)]:
+            first = refused[0]
+            first.others, first.used = tuple(refused[1:]), _named(tree)
+            raise first
         # As `meta.find_undeclared_variables`, without its optimizer.
         tracker = meta.TrackingCodeGenerator(_SANDBOX)
         tracker.optimizer = None
@@ -214,31 +221,45 @@ def render_template(template: Template, variables: Mapping[str, object], left: L
     return b"".join(chunks).decode().strip("\n")
 
 
-def _check(node: nodes.Node) -> None:
+def _refused(node: nodes.Node) -> Iterator[TemplateFault]:
+    """All that is not available in a tree; of an expression that is refused, nothing more is said."""
+    if message := _refusal(node):
+        yield TemplateFault(message, node.lineno)
+        if isinstance(node, nodes.Expr):
+            return
+    for child in node.iter_child_nodes():
+        yield from _refused(child)
+
+
+def _named(tree: nodes.Template) -> Mapping[str, int]:
+    """The names that a refused tree reads and gives to nothing, each with its first line."""
+    names = [(node.name, node.lineno, node.ctx) for node in tree.find_all(nodes.Name)]
+    own = {name for name, _, context in names if context != "load"}
+    return {name: line for name, line, _ in sorted(names, key=lambda one: -one[1]) if name not in own}
+
+
+def _refusal(node: nodes.Node) -> str | None:
     if isinstance(node, nodes.Tuple) and node.ctx == "store":
-        return
+        return None
     if not isinstance(node, _ALLOWED):
-        raise TemplateFault(
-            f"{type(node).__name__} is not available in a prompt; there are values, filters, if and for", node.lineno
-        )
+        return f"{type(node).__name__} is not available in a prompt; there are values, filters, if and for"
     if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
-        raise TemplateFault(f"no filter {node.name!r}; there are {', '.join(_FILTERS)}", node.lineno)
+        return f"no filter {node.name!r}; there are {', '.join(_FILTERS)}"
     if isinstance(node, nodes.Test) and node.name not in _SANDBOX.tests:
-        raise TemplateFault(f"no test {node.name!r}", node.lineno)
+        return f"no test {node.name!r}"
     if isinstance(node, nodes.For):
         source: nodes.Node = node.iter
         while isinstance(source, nodes.Getattr | nodes.Getitem):
             source = source.node
         if not isinstance(source, nodes.Name):
-            raise TemplateFault(
-                "a loop goes over a variable or a part of one, and over nothing made up for it", node.lineno
-            )
+            return "a loop goes over a variable or a part of one, and over nothing made up for it"
         if node.recursive:
-            raise TemplateFault("recursive loops are not available in a prompt", node.lineno)
+            return "recursive loops are not available in a prompt"
     part = node.attr if isinstance(node, nodes.Getattr) else node.arg if isinstance(node, nodes.Getitem) else None
     name = part.value if isinstance(part, nodes.Const) else part
     if isinstance(name, str) and name.startswith("_"):
-        raise TemplateFault(f"{name!r} is not available: names that begin with _ are private", node.lineno)
+        return f"{name!r} is not available: names that begin with _ are private"
+    return None
 
 
 def _line(error: BaseException, name: str | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +26,9 @@ ROLES = ("system", "user", "assistant")
 
 LARGEST_TEMPLATE = 32 * 1024
 """Bytes; a file of this size is compiled within a second, whatever is in it."""
+
+REASONED = {"Keywords": "ReasonedKeywords"}
+"""Replies that a replacement may ask for in place of the shipped template's."""
 
 _HEADER = re.compile(r"\[(\w+)\]\s*")
 
@@ -96,13 +99,15 @@ class Prompt:
         return tuple(messages)
 
 
-def read_prompt(path: Path, faults: list[Fault], within: Path | None = None) -> Prompt | None:
+def read_prompt(
+    path: Path, faults: list[Fault], within: Path | None = None, replaces: Prompt | None = None
+) -> Prompt | None:
     """The template in the file `path`; None, and all that is wrong with it added to `faults`, where it has faults.
 
-    A link that leads out of the folder `within` is a fault.
+    A link that leads out of the folder `within` is a fault; `replaces` is the template in whose place it is used.
     """
     try:
-        return prompt_of(path, file_bytes(path, LARGEST_TEMPLATE, within=within), faults)
+        return prompt_of(path, file_bytes(path, LARGEST_TEMPLATE, within=within), faults, replaces)
     except OSError as error:
         faults.append(Fault(path, None, f"cannot be read ({error.strerror or error})"))
     except Malformed as error:
@@ -110,60 +115,133 @@ def read_prompt(path: Path, faults: list[Fault], within: Path | None = None) -> 
     return None
 
 
-def prompt_of(path: Path, content: bytes, faults: list[Fault]) -> Prompt | None:
-    """The template in a file `path` that holds `content`, as `read_prompt`."""
-    from fairagent.llm.prompts.sandbox import TemplateFault, compile_template
+def prompt_of(path: Path, content: bytes, faults: list[Fault], replaces: Prompt | None = None) -> Prompt | None:
+    """The template in a file `path` that holds `content`, as `read_prompt`.
 
+    What is wrong in one place does not keep the others from being read: head, sections and replacement are each
+    checked as far as they can be understood.
+    """
     before = len(faults)
 
     def fault(line: int | None, message: str) -> None:
         faults.append(Fault(path, line, message))
 
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        fault(content[: error.start].count(b"\n") + 1, f"not UTF-8 (byte 0x{content[error.start]:02x})")
-        return None
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = _lines(content, fault)
     fences = [number for number, line in enumerate(lines) if line.rstrip() == "---"][:2]
+    head, declared, head_lines = None, None, lines[:0]
     if len(fences) < 2 or fences[0] != 0:
         fault(1, "no head: the file begins with a line ---, then YAML, then a line ---")
-        return None
-    head_lines = lines[1 : fences[1]]
-    head = _read_head(path, head_lines, fault)
-    texts = _read_sections(lines, fences[1] + 1, fault)
+        start = next((number for number, line in enumerate(lines) if _HEADER.fullmatch(line)), len(lines))
+    else:
+        head_lines, start = lines[1 : fences[1]], fences[1] + 1
+        head, declared = _read_head(path, head_lines, fault)
+    variables_line = _line_of("variables", head_lines)
+    if head and replaces and head.id == path.stem:
+        _check_replacement(head, replaces.head, head_lines, fault)
+    texts = _read_sections(lines, start, fault)
+    sections, used = _compile_sections(path, texts, declared, fault)
+    if declared and used is not None:
+        for name in declared.required:
+            if name not in used:
+                fault(variables_line, f"required variable {name!r} is never used")
     if head is None or len(faults) > before:
         return None
-    declared = {*head.variables.required, *head.variables.optional}
+    prompt = Prompt(path, hashlib.sha256(content).hexdigest(), head, tuple(sections))
+    if replaces:
+        faults += _unfilled(prompt)
+    return None if len(faults) > before else prompt
+
+
+def _lines(content: bytes, fault: AddFault) -> list[str]:
+    """The lines of a file, a fault for each that is not UTF-8."""
+    lines = []
+    for number, line in enumerate(content.replace(b"\r\n", b"\n").split(b"\n"), start=1):
+        encoding = "utf-8-sig" if number == 1 else "utf-8"
+        try:
+            lines.append(line.decode(encoding))
+        except UnicodeDecodeError as error:
+            fault(number, f"not UTF-8 (byte 0x{line[error.start]:02x})")
+            lines.append(line.decode(encoding, "replace"))
+    return lines
+
+
+def _compile_sections(
+    path: Path, texts: Sequence[tuple[str, str, int]], declared: Variables | None, fault: AddFault
+) -> tuple[list[tuple[str, Template]], set[str] | None]:
+    """The sections that are right, and the variables of all; None where one cannot be read for its syntax."""
+    from fairagent.llm.prompts.sandbox import TemplateFault, compile_template
+
     sections: list[tuple[str, Template]] = []
     used: set[str] = set()
-    loops = 0
+    loops, whole = 0, True
     for role, text, line in texts:
+        names: Mapping[str, int] = {}
         try:
             compiled = compile_template(text, line, str(path), loops)
+            sections.append((role, compiled.template))
+            names, loops = compiled.used, loops + compiled.loops
         except TemplateFault as error:
-            fault(error.line, error.message)
-            continue
-        sections.append((role, compiled.template))
-        names, loops = compiled.used, loops + compiled.loops
+            for one in (error, *error.others):
+                fault(one.line, one.message)
+            names, whole = error.used or {}, whole and error.used is not None
         used |= names.keys()
-        for name in sorted(names.keys() - declared, key=names.__getitem__):
-            known = ", ".join(sorted(declared)) or "none"
-            fault(names[name], f"unknown variable {name!r}; the head declares {known}")
-    if len(sections) == len(texts):
-        for name in head.variables.required:
-            if name not in used:
-                fault(_line_of("variables", head_lines), f"required variable {name!r} is never used")
-    return None if len(faults) > before else Prompt(path, hashlib.sha256(content).hexdigest(), head, tuple(sections))
+        if declared:
+            known = {*declared.required, *declared.optional}
+            for name in sorted(names.keys() - known, key=names.__getitem__):
+                listed = ", ".join(sorted(known)) or "none"
+                fault(names[name], f"unknown variable {name!r}; the head declares {listed}")
+    return sections, used if whole else None
 
 
-def _read_head(path: Path, lines: Sequence[str], fault: AddFault) -> Head | None:
+def _check_replacement(head: Head, shipped: Head, lines: Sequence[str], fault: AddFault) -> None:
+    """Add what keeps a template from taking the place of another: it is filled with the same, and read the same."""
+    accepted = {*shipped.variables.required, *shipped.variables.optional}
+    if more := {*head.variables.required, *head.variables.optional} - accepted:
+        fault(_line_of("variables", lines), f"variables that it will not be given: {', '.join(sorted(more))}")
+    if less := set(shipped.variables.required) - set(head.variables.required):
+        fault(_line_of("variables", lines), f"variables that it has to require: {', '.join(sorted(less))}")
+    replies = [shipped.reply, *filter(None, [REASONED.get(shipped.reply)])]
+    if head.reply not in replies:
+        fault(_line_of("reply", lines), f"reply is {head.reply!r}, but has to be {' or '.join(replies)}")
+
+
+def _unfilled(prompt: Prompt) -> list[Fault]:
+    """What happens when it is filled with an example, and once more without the optional values."""
+    # Here and not above: it reads a file.
+    from fairagent.llm.prompts.specimens import SPECIMENS
+
+    if not (example := SPECIMENS.get(prompt.head.id)):
+        return []
+    faults: dict[Fault, None] = {}
+    for values in (example, {**example, **dict.fromkeys(prompt.head.variables.optional)}):
+        for section in prompt.sections:
+            try:
+                replace(prompt, sections=(section,)).render(values)
+            except PromptError as error:
+                faults |= dict.fromkeys(error.faults)
+    if not faults:
+        # What all sections may have together.
+        try:
+            prompt.render(example)
+        except PromptError as error:
+            faults |= dict.fromkeys(error.faults)
+    return list(faults)
+
+
+def _read_head(path: Path, lines: Sequence[str], fault: AddFault) -> tuple[Head | None, Variables | None]:
+    """The head, and its variables, which may be right where the head is not."""
     try:
         # Behind an empty line in the place of the fence, so that lines are counted as in the file.
-        head = Head.model_validate(parse_yaml("\n".join(["", *lines])))
+        values = parse_yaml("\n".join(["", *lines]))
     except Malformed as error:
         fault(error.line or 1, f"the head is {error}")
-        return None
+        return None, None
+    given = values if isinstance(values, dict) else {}
+    if isinstance(given.get("id"), str) and given["id"] != path.stem:
+        fault(_line_of("id", lines), f"id is {given['id']!r}, but the file is {path.name}")
+    try:
+        head = Head.model_validate(values)
+        return head, head.variables
     except ValidationError as error:
         for one in error.errors():
             place, message = one["loc"], one["msg"]
@@ -172,10 +250,10 @@ def _read_head(path: Path, lines: Sequence[str], fault: AddFault) -> Head | None
                 message = f"unknown key; there are {', '.join(known.model_fields)}"
             name = ".".join(str(part) for part in place) or "the head"
             fault(_line_of(str(place[0]) if place else "", lines), f"{name}: {message}")
-        return None
-    if head.id != path.stem:
-        fault(_line_of("id", lines), f"id is {head.id!r}, but the file is {path.name}")
-    return head
+    try:
+        return None, Variables.model_validate(given.get("variables"))
+    except ValidationError:
+        return None, None
 
 
 def _line_of(key: str, lines: Sequence[str]) -> int:
@@ -201,10 +279,11 @@ def _read_sections(lines: Sequence[str], start: int, fault: AddFault) -> list[tu
             fault(number + 1, f"section [{role}] is empty")
         sections.append((role, text, number + 2))
         roles.append(role)
+    last = headers[-1][0] + 1 if headers else max(start, 1)
     if "user" not in roles:
-        fault(None, "no section [user]")
+        fault(last, "no section [user]")
     elif roles[-1] == "assistant":
-        fault(None, "[assistant] is the last section; a [user] that asks comes after it")
+        fault(last, "[assistant] is the last section; a [user] that asks comes after it")
     return sections
 
 
