@@ -28,7 +28,7 @@ HOMES = {
     "storage.cancellation": "Cancellation cancelled_by check_cancelled",
     "storage.arrays": "read_array write_array",
     "storage.digests": "sealed unsealed",
-    "storage.files": "LOCK explained file_name force locked whole_file write_whole",
+    "storage.files": "LOCK explained file_name force is_worked_in locked whole_file write_whole",
     "storage.folders": "expect_replaceable workshop",
     "storage.lines": "LineFile whole_lines",
     "storage.packages": """
@@ -60,7 +60,7 @@ HOMES = {
         DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name slope
     """,
     "measures.ndcg": "Gain graded_ndcg",
-    "measures.parse": "MeasureFamily label_of labels_of",
+    "measures.parse": "MeasureFamily label_of labels_of short_labels",
     "llm": "Message Model ModelReply ModelRequest Reply ask",
     "llm.asking": "unless_failing valid_reply",
     "llm.budget": "Budget charged ledger",
@@ -138,6 +138,7 @@ HOMES = {
     "search.run": "hits_of",
     "evaluate.comparison": "paired_t seeded",
     "evaluate.fields": "FileSection Name",
+    "evaluate.findings": "leading_measure",
     "evaluate.fingerprint": "changes file_hash of_model price_of",
     "evaluate.judging": "Judge JudgedBy JudgedKind TARGET judged_value",
     "evaluate.kind": """
@@ -152,7 +153,7 @@ HOMES = {
     "evaluate.plan": "Plan System SystemPlan build_systems site_of",
     "evaluate.results": "PAGE",
     "evaluate.run": """
-        HEAD JOURNAL Run TRANSCRIPT answers differences load_run read_head read_outcomes side_by_side
+        HEAD JOURNAL Run TRANSCRIPT answers differences load_run lower_is_better read_head read_outcomes side_by_side
     """,
     "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table",
     "evaluate.thresholds": "Bound",

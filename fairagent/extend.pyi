@@ -81,6 +81,7 @@ from fairagent.evaluate.comparison import paired_t as paired_t
 from fairagent.evaluate.comparison import seeded as seeded
 from fairagent.evaluate.fields import FileSection as FileSection
 from fairagent.evaluate.fields import Name as Name
+from fairagent.evaluate.findings import leading_measure as leading_measure
 from fairagent.evaluate.fingerprint import changes as changes
 from fairagent.evaluate.fingerprint import file_hash as file_hash
 from fairagent.evaluate.fingerprint import of_model as of_model
@@ -128,6 +129,7 @@ from fairagent.evaluate.run import TRANSCRIPT as TRANSCRIPT
 from fairagent.evaluate.run import answers as answers
 from fairagent.evaluate.run import differences as differences
 from fairagent.evaluate.run import load_run as load_run
+from fairagent.evaluate.run import lower_is_better as lower_is_better
 from fairagent.evaluate.run import read_head as read_head
 from fairagent.evaluate.run import read_outcomes as read_outcomes
 from fairagent.evaluate.run import side_by_side as side_by_side
@@ -227,6 +229,7 @@ from fairagent.measures.ndcg import graded_ndcg as graded_ndcg
 from fairagent.measures.parse import MeasureFamily as MeasureFamily
 from fairagent.measures.parse import label_of as label_of
 from fairagent.measures.parse import labels_of as labels_of
+from fairagent.measures.parse import short_labels as short_labels
 from fairagent.report.page import STYLES as STYLES
 from fairagent.report.page import TEMPLATES as TEMPLATES
 from fairagent.report.record import PlainRecord as PlainRecord
@@ -375,6 +378,7 @@ from fairagent.storage.files import LOCK as LOCK
 from fairagent.storage.files import explained as explained
 from fairagent.storage.files import file_name as file_name
 from fairagent.storage.files import force as force
+from fairagent.storage.files import is_worked_in as is_worked_in
 from fairagent.storage.files import locked as locked
 from fairagent.storage.files import whole_file as whole_file
 from fairagent.storage.files import write_whole as write_whole

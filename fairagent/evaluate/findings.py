@@ -29,12 +29,16 @@ def is_measure(measure: str, name: str) -> bool:
     return "*" not in label and label.startswith((f"{name}@", f"{name}("))
 
 
-def main_measure(run: Run, dimension: str) -> str | None:
+def leading_measure(measures: Sequence[str]) -> str | None:
     """What a dimension is won by: the first product; without one the first AWRF; without one the first measure."""
-    measured = {measure for _, measure in comparisons_of(run, dimension)}
-    measures = [measure for measure in run.measures if measure in measured]
     products = [measure for measure in measures if "*" in label_of(measure)]
     return next(iter([*products, *(measure for measure in measures if is_measure(measure, "AWRF")), *measures]), None)
+
+
+def main_measure(run: Run, dimension: str) -> str | None:
+    """The `leading_measure` of a dimension, of those that it was measured by."""
+    measured = {measure for _, measure in comparisons_of(run, dimension)}
+    return leading_measure([measure for measure in run.measures if measure in measured])
 
 
 def worth(run: Run, row: Comparison) -> float:

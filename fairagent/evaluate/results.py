@@ -71,11 +71,12 @@ def costs(run: Run) -> dict[str, Cost]:
 
 
 def alarms_of(run: Run) -> list[str]:
-    """A line for each system that has alarms, what a filter took from the groups being judged over all topics together.
+    """The alarms of all systems, those that several have in one line, which begins with their names.
 
-    Among them that a loop's refinements change nothing of another system's rankings.
+    What a filter took from the groups is judged over all topics together. Among them is that a loop's refinements
+    change nothing of another system's rankings.
     """
-    lines = []
+    systems_of: dict[str, list[str]] = {}
     for system in run.systems:
         own = [outcome for outcome in run.answered if outcome.system == system]
         counts = Counter(what for outcome in own for what in dict.fromkeys(alarm.what for alarm in outcome.alarms))
@@ -86,8 +87,16 @@ def alarms_of(run: Run) -> list[str]:
             lost[one.group] = Removal(one.group, before.seen + one.seen, before.removed + one.removed)
         alarms += removal_warnings(tuple(lost.values()))
         alarms += [one.warning for one in run.equal if one.system == system and one.warning]
-        lines += [f"{system}: {'; '.join(alarms)}"] if alarms else []
-    return lines
+        for alarm in alarms:
+            systems_of.setdefault(alarm, []).append(system)
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for alarm, systems in systems_of.items():
+        lines.setdefault(tuple(systems), []).append(alarm)
+    everyone = f"all {len(run.systems)} systems"
+    return [
+        f"{everyone if 1 < len(systems) == len(run.systems) else ', '.join(systems)}: {'; '.join(alarms)}"
+        for systems, alarms in lines.items()
+    ]
 
 
 def columns(run: Run) -> list[tuple[str, str]]:

@@ -158,6 +158,20 @@ def locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+def is_worked_in(folder: Path) -> bool:
+    """Whether a process works in `folder` (`locked`), as far as can be seen from here: one on another host does."""
+    process, host = _holder(folder / LOCK)
+    if process is None or host != socket.gethostname():
+        return process is not None
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is somebody else's
+    return True
+
+
 @contextmanager
 def one_at_a_time(path: Path, seconds: float) -> Iterator[None]:
     """Wait, up to `seconds`, until no other thread or process is in a block of this `path`, which is a file's.

@@ -1,4 +1,4 @@
-"""The pages of runs: the folders of a folder, a run for people who look into it, and two runs compared.
+"""The pages of runs: their list, a run for people who look into it, and two runs compared.
 
 The files are read anew when they have changed, so that a run that goes on is shown as far as it has come. A run is
 opened by its name alone, which is compared with the existing ones.
@@ -23,7 +23,6 @@ from fairagent.extend import (
     PAGE,
     TRANSCRIPT,
     Exchange,
-    FairAgentError,
     Outcome,
     PlainRecord,
     Run,
@@ -40,6 +39,7 @@ from fairagent.extend import (
     whole_lines,
 )
 from fairagent.studio.app import PAGES, Studio, StudioPage
+from fairagent.studio.run_list import RunList, run_folders
 from fairagent.studio.server import POLICY
 
 RUNS_IN_MEMORY = 4
@@ -279,7 +279,7 @@ AROUND = f"{POLICY}; frame-src 'self'"
 
 def folder_of(root: Path, name: str) -> Path:
     """The folder of a run in `root`, by a name that leads nowhere else; UsageError for an unknown one."""
-    for folder in _folders(root):
+    for folder in run_folders(root):
         if folder.name == name:
             return folder
     raise UsageError(f"no run {name!r} in {root}")
@@ -330,29 +330,6 @@ def compared(root: Path, left: str, right: str) -> PlainRecord:
     }
 
 
-def _folders(root: Path) -> list[Path]:
-    folders = sorted(root.iterdir()) if root.is_dir() else []
-    return [folder for folder in folders if (folder / HEAD).is_file() and not folder.is_symlink()]
-
-
-def _record(folder: Path) -> PlainRecord:
-    try:
-        plan = read_head(folder)["plan"]
-        done = sum(1 for _ in whole_lines(folder / JOURNAL, folder))
-    except FairAgentError as error:
-        return {"name": folder.name, "fault": str(error)}
-    systems, topics = list(plan["systems"]), len(plan["topics"])
-    return {
-        "name": folder.name,
-        "kind": plan["experiment"]["kind"],
-        "systems": systems,
-        "topics": topics,
-        "outcomes": min(done, len(systems) * topics),
-        "planned": len(systems) * topics,
-        "page": (folder / PAGE).is_file(),
-    }
-
-
 class RunPages(StudioPage):
     """The list of runs, a run's topics and exchanges, its own page, and two runs compared."""
 
@@ -362,16 +339,14 @@ class RunPages(StudioPage):
 
     def add(self, app: FastAPI, studio: Studio) -> None:
         """Add the pages and the calls, for the run folders in the studio's folder of runs."""
-        root = studio.runs
+        root, listed = studio.runs, RunList(studio.runs)
 
         def run(name: str) -> RunFolder:
             return open_run(folder_of(root, name))
 
-        @app.get("/api/runs", summary="The runs of the server's folder of runs, and how far each has come")
+        @app.get("/api/runs", summary="The runs of the server's folder of runs: state, best systems, cost")
         async def runs() -> Response:
-            return await studio.json(
-                lambda: {"folder": str(root), "runs": [_record(folder) for folder in _folders(root)]}
-            )
+            return await studio.json(listed.record)
 
         @app.get("/api/runs/{name}", summary="The topics of a run, or those in which a text occurs, in any case")
         async def topics(name: str, text: str = "") -> Response:

@@ -147,3 +147,18 @@ def test_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None
     assert f"\n! {said}\n" in results_text(run)
     write_page(run, tmp_path / "page.html")
     assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_81_alarms_that_systems_share_are_one_line_and_all_of_them_one_box(tmp_path: Path) -> None:
+    values = {"": {"nDCG@20": 0.5}}
+    worse, useless = Alarm(WORSE, "less fair"), Alarm(NO_REPLY, "36 calls")
+    raised = {"engine": (worse,), "agent": (worse, useless), "other": (worse, useless)}
+    run = run_of([replace(outcome("T1", name, values), alarms=alarms) for name, alarms in raised.items()])
+    assert alarms_of(run) == [
+        "all 3 systems: worse than the engine on 1 of 1",
+        "agent, other: no usable reply on 1 of 1",
+    ]
+    write_page(run, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count('class="notice alarm"') == 1
+    assert all(line in page for line in alarms_of(run))

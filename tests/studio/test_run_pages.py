@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,7 +150,9 @@ class TestInABrowser:
     def test_a_run_is_opened_searched_and_an_exchange_read(self, page: Browser, studio: Studio) -> None:
         page.open(f"{studio.url}/runs")
         page.wait("document.querySelectorAll('#runs tbody tr').length === 2")
-        page.run("document.querySelector('#runs a').click()")
+        # The run that was begun last is the first.
+        assert page.text("#runs tbody tr:first-child a") == "two"
+        page.run("document.querySelector('#runs tbody tr:nth-child(2) a').click()")
         page.wait(f"location.pathname === '/runs/one/topics' && {ROWS} === 3")
         page.run("document.getElementById('text').value = 'rather NOT'")
         page.run("document.querySelector('#find button').click()")
@@ -174,6 +177,42 @@ class TestInABrowser:
             "added to the last message of the next request",
             "reply",
         ]
+
+    def test_a_step_says_why_it_was_taken_or_left(self, page: Browser, studio: Studio) -> None:
+        page.open(f"{studio.url}/runs/one/topics?topic=T1")
+        page.wait(f"{SHOWN} === 2")
+        first, second = got(studio, "runs/one/topic", id="T1")["systems"][1]["outcome"]["steps"]
+        said = page.text(".panel:nth-of-type(2) .story li:nth-child(2) .verdict-of")
+        verdict = "accepted" if second["accepted"] else "refused"
+        assert said == f"{verdict} the gap is {second['gap']:.4f}, was {first['gap']:.4f}"
+        # The first list is nobody's decision.
+        assert not page.run("document.querySelector('.panel:nth-of-type(2) .story li:first-child .verdict-of')")
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"accepted": False, "reason": "less relevant"}, "refused less relevant"),
+            ({"accepted": False, "terms": []}, "refused there was nothing new to search for"),
+            ({"accepted": True, "why": "BECAUSE"}, "accepted the gap is"),
+        ],
+    )
+    def test_each_kind_of_verdict_in_words(
+        self, page: Browser, studio: Studio, runs: Path, change: dict[str, Any], said: str
+    ) -> None:
+        """As of a run whose second step is another."""
+        page.open(f"{studio.url}/runs/one/topics")
+        page.wait(f"{ROWS} === 3")
+        page.run(
+            "(() => { const ask = window.fetch; window.fetch = async (path, options) => { const reply = await "
+            "ask(path, options); if (!String(path).includes('/topic?')) return reply; const told = await reply.json(); "
+            f"Object.assign(told.systems[1].outcome.steps[1], {json.dumps(change)}); "
+            "return new Response(JSON.stringify(told)); }; })()"
+        )
+        page.run("document.querySelector('#topics tbody a').click()")
+        page.wait(f"{SHOWN} === 2")
+        step = page.text(".panel:nth-of-type(2) .story li:nth-child(2)")
+        assert said in step
+        assert change.get("why", "") in step
 
     def test_every_view_has_an_address(self, page: Browser, studio: Studio) -> None:
         page.open(f"{studio.url}/runs/one/topics?topic=T2")
@@ -254,7 +293,7 @@ class TestInABrowser:
         journal = going / "journal.jsonl"
         lines = journal.read_bytes().splitlines(keepends=True)
         journal.write_bytes(b"".join(lines[:2]))
-        row = "document.querySelector('#runs tbody tr:nth-child(2)')"
+        row = "[...document.querySelectorAll('#runs tbody tr')].find((one) => one.textContent.startsWith('three'))"
         try:
             page.open(f"{studio.url}/runs")
             page.wait(f"{row}?.textContent.includes('2 of 6')")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,10 @@ from studio_server import Studio, desk_of, running
 from typer.testing import CliRunner
 
 from fairagent.cli import app
+from fairagent.evaluate.findings import main_measure
+from fairagent.evaluate.run import load_run
+from fairagent.storage.files import locked
+from fairagent.studio.run_list import JournalTally, cost_of
 
 EXPERIMENT = """\
 kind: ranking
@@ -57,22 +63,80 @@ def studio(folder: Path, runs: Path) -> Iterator[Studio]:
         yield studio
 
 
-def test_runs_are_listed_with_their_progress(studio: Studio) -> None:
+def test_runs_are_listed_with_state_best_and_cost_the_newest_first(studio: Studio, runs: Path) -> None:
+    for age, name in enumerate(("half", "first", "damaged")):
+        os.utime(runs / name / "run.json", (1_700_000_000 - 100 * age,) * 2)
     with studio.client() as client:
         found = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
-    assert list(found) == ["damaged", "first", "half"]
+    assert list(found) == ["half", "first", "damaged"]
     assert "cannot be read" in found["damaged"]["fault"]
+    best = found["first"].pop("best")
     whole: dict[str, Any] = {
         "name": "first",
+        "title": "first",
         "kind": "ranking",
+        "begun": "2023-11-14T22:11:40+00:00",
+        "state": "done",
         "systems": ["BM25", "agent"],
+        "baseline": "BM25",
         "topics": 1,
         "outcomes": 2,
         "planned": 2,
+        "failed": 0,
+        "cost": {"calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0},
         "page": True,
     }
     assert found["first"] == whole
-    assert found["half"] == whole | {"name": "half", "outcomes": 1, "page": False}
+    half = {"name": "half", "begun": "2023-11-14T22:13:20+00:00", "state": "not finished", "outcomes": 1, "page": False}
+    # Nothing is best before every system has answered a topic.
+    assert found["half"] == whole | half | {"best": []}
+    # The numbers are those of the run's own tables.
+    run = load_run(runs / "first")
+    assert [one["dimension"] for one in best] == ["gender"]
+    means = {row.system: row.mean for row in run.comparisons if row.measure == best[0]["definition"] and row.dimension}
+    assert best[0]["definition"] == main_measure(run, "gender")
+    assert best[0]["mean"] == pytest.approx(max(means.values()))
+    assert means[best[0]["system"]] == max(means.values())
+    assert best[0]["baseline"] == pytest.approx(means["BM25"])
+
+
+def outcome_line(topic: str, system: str, **more: Any) -> bytes:
+    line = {"topic": topic, "system": system, "values": {"": {"nDCG@10": 0.5}}, "failed": None, "oracle": False}
+    took = {"calls": 2, "input_tokens": 100, "output_tokens": 10, "cost": 0.25}
+    return json.dumps({**line, **took, **more}).encode() + b"\n"
+
+
+def test_a_journal_is_read_on_from_where_it_was_read_last(tmp_path: Path) -> None:
+    tally, journal = JournalTally(), tmp_path / "journal.jsonl"
+    tally.read_on(tmp_path)
+    assert tally.outcomes == {}
+    journal.write_bytes(outcome_line("T1", "a") + outcome_line("T2", "a", failed="no")[:-9])
+    tally.read_on(tmp_path)
+    assert list(tally.outcomes) == [("T1", "a")]
+    whole = outcome_line("T1", "a") + outcome_line("T2", "a", failed="no") + b"no line of ours\n"
+    journal.write_bytes(whole + outcome_line("T2", "a") + outcome_line("T2", "a", failed="no"))
+    tally.read_on(tmp_path)
+    # The torn line is whole now, and an answer counts more than failures before and after it.
+    assert [one.failed for one in tally.outcomes.values()] == [False, False]
+    assert cost_of(list(tally.outcomes.values())) == {
+        "calls": 4,
+        "input_tokens": 200,
+        "output_tokens": 20,
+        "cost": 0.5,
+    }
+    journal.write_bytes(outcome_line("T3", "b", cost=None))
+    tally.read_on(tmp_path)
+    assert list(tally.outcomes) == [("T3", "b")]
+    assert cost_of(list(tally.outcomes.values()))["cost"] is None
+    journal.unlink()
+    tally.read_on(tmp_path)
+    assert tally.outcomes == {}
+
+
+def test_a_run_that_a_process_works_in_is_running(studio: Studio, runs: Path) -> None:
+    with locked(runs / "half"), studio.client() as client:
+        states = {run["name"]: run.get("state") for run in client.get("/api/runs").json()["runs"]}
+    assert states == {"half": "running", "first": "done", "damaged": None}
 
 
 def test_the_page_of_a_run_stands_alone(studio: Studio, runs: Path) -> None:
@@ -110,8 +174,13 @@ def browser_shows(page: Browser, studio: Studio) -> None:
     page.wait("document.querySelectorAll('#more > *').length > 3")
     page.open(f"{studio.url}/runs")
     page.wait("document.querySelectorAll('#runs tbody tr').length === 3")
-    assert "2 of 2" in page.text("#runs tbody tr:nth-child(2)")
-    assert "1 of 2" in page.text("#runs tbody tr:nth-child(3)")
+    rows = [page.text(f"#runs tbody tr:nth-child({place})") for place in (1, 2, 3)]
+    half, first = (next(row for row in rows if row.startswith(name)) for name in ("half", "first"))
+    assert "1 of 2" in half
+    assert "not finished" in half
+    assert "done" in first
+    assert "gender" in first
+    assert "no model asked" in first
     assert page.run("document.documentElement.scrollWidth") == 390
     assert page.said == []
     page.open(f"{studio.url}/runs/first")

@@ -79,20 +79,34 @@ function showTopics(run, text, current) {
 
 // --- a topic ---------------------------------------------------------------------------------------------------------
 
-function step(one) {
+// Why the loop took the step or left it, in words; `before` is the last step that it took.
+function verdict(one, before) {
+  if (!before) return null;
+  const change = `the gap is ${gapText(one.gap)}, was ${gapText(before.gap)}`;
+  if (one.accepted) return make("p", { class: "verdict-of" }, make("span", { class: "badge yes" }, "accepted"), ` ${change}`);
+  const nothing = one.terms.length || one.why ? change : "there was nothing new to search for";
+  return make("p", { class: "verdict-of" }, make("span", { class: "badge no" }, "refused"), ` ${one.reason || nothing}`);
+}
+
+function step(one, place, all) {
+  const before = all.slice(0, place).findLast((each) => each.accepted);
   const added = one.terms.map(([text, weight]) => make("span", { class: "term" }, text, make("small", {}, weight.toFixed(2))));
-  const dropped = [...one.dropped, ...one.refused].map((word) => make("del", {}, word));
+  const dropped = one.dropped.map((word) => make("del", { title: "not in the index" }, word));
+  const refused = one.refused.map((word) => make("del", {}, word));
+  const weights = one.weights.map(([group, weight]) => `${group} ${weight.toFixed(2)}`).join(", ");
   return make(
     "li",
     { class: one.accepted ? "" : "refused" },
     make(
       "div",
       {},
-      make("p", {}, make("b", {}, one.aim ? `${one.source} for ${one.aim}` : one.source), one.accepted ? null : make("span", { class: "soft" }, ", not kept")),
-      one.worse?.length ? make("p", { class: "fell" }, `less fair in ${one.worse.join(", ")}`) : null,
-      one.entered ? make("p", { class: "soft" }, `${one.entered} documents from the whole collection`) : null,
+      make("p", {}, make("b", {}, one.aim ? `${one.source} for ${one.aim}` : one.source), one.why ? ` ${one.why}` : ""),
+      verdict(one, before),
+      one.worse.length ? make("p", { class: "fell" }, `less fair in ${one.worse.join(", ")}`) : null,
+      one.entered ? make("p", { class: "soft" }, many(one.entered, "document"), " from the whole collection") : null,
       added.length ? make("p", { class: "terms" }, "added: ", added) : null,
-      dropped.length ? make("p", {}, "dropped: ", dropped) : null,
+      dropped.length || refused.length ? make("p", {}, "dropped: ", dropped, refused) : null,
+      weights ? make("p", { class: "soft" }, `weights: ${weights}`) : null,
     ),
     make("p", { class: "gap" }, "gap ", make("b", {}, gapText(one.gap))),
   );

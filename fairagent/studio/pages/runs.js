@@ -3,6 +3,7 @@
 
 import { record } from "./ask.js";
 import { make } from "./draw.js";
+import { many } from "./exchange.js";
 
 const PAUSE = 2000;
 const at = (id) => document.getElementById(id);
@@ -11,23 +12,54 @@ const ticked = new Set();
 
 const place = (name) => `/runs/${encodeURIComponent(name)}`;
 
+const STATES = { done: "yes", running: "", "not finished": "no" };
+const when = (text) => new Date(text).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+
 function row(run) {
-  const name = make("th", { scope: "row" }, run.fault ? run.name : make("a", { href: `${place(run.name)}/topics` }, run.name));
-  if (run.fault) return { element: make("tr", {}, name, make("td", { colspan: 6, class: "down" }, run.fault)), update: () => {} };
-  const bar = make("progress", {});
-  const words = make("span", {});
+  const link = run.fault ? run.name : make("a", { href: `${place(run.name)}/topics` }, run.name);
+  const about = run.fault ? null : make("small", {}, [run.title === run.name ? null : run.title, run.kind, many(run.topics, "topic")].filter(Boolean).join(", "));
+  const name = make("th", { scope: "row" }, link, about);
+  if (run.fault) return { element: make("tr", {}, name, make("td", { colspan: 7, class: "down" }, run.fault)), update: () => {} };
+  const state = make("td", {});
+  const best = make("td", { class: "best" });
+  const cost = make("td", { class: "cost" });
   const page = make("td", {});
   const box = make("input", { type: "checkbox", "aria-label": `compare ${run.name}`, onchange: () => tick(run.name, box.checked) });
-  const cells = [run.kind, run.systems.join(", "), String(run.topics)].map((text) => make("td", {}, text));
-  const element = make("tr", {}, name, make("td", {}, box), make("td", {}, bar, " ", words), cells, page);
+  const date = make("td", {}, make("time", { datetime: run.begun }, when(run.begun)));
+  const element = make("tr", {}, name, make("td", {}, box), state, date, make("td", {}, run.systems.join(", ")), best, cost, page);
+  let before = "";
   const update = (now) => {
-    bar.max = now.planned;
-    bar.value = now.outcomes;
-    words.textContent = `${now.outcomes} of ${now.planned}`;
-    bar.setAttribute("aria-label", `${words.textContent} outcomes of ${now.name}`);
+    // Drawn anew only where it has changed: what is marked or focused stays.
+    if (JSON.stringify(now) === before) return;
+    before = JSON.stringify(now);
+    state.replaceChildren(...stateOf(now));
+    best.replaceChildren(...(now.best.length ? now.best.map((one) => bestOf(one, now)) : [make("span", { class: "soft" }, "–")]));
+    cost.replaceChildren(...costOf(now.cost));
     if (now.page && !page.firstChild) page.append(make("a", { href: place(now.name), target: "_blank", rel: "noopener", "aria-label": `page of ${now.name}` }, "page"));
   };
   return { element, update };
+}
+
+function stateOf(run) {
+  const count = `${run.outcomes.toLocaleString("en")} of ${run.planned.toLocaleString("en")}`;
+  return [
+    make("span", { class: `badge ${STATES[run.state]}` }, run.state),
+    run.state === "done" ? null : make("progress", { max: run.planned, value: run.outcomes, "aria-label": `${count} outcomes of ${run.name}` }),
+    make("small", {}, run.state === "done" ? "" : count, run.failed ? make("span", { class: "down" }, ` ${run.failed} failed`) : ""),
+  ].filter(Boolean);
+}
+
+function bestOf(one, run) {
+  const beside = one.system === run.baseline ? ", the baseline" : `, ${run.baseline} ${one.baseline.toFixed(4)}`;
+  const of = `${one.measure}${one.dimension ? `, ${one.dimension}` : ""}${run.state === "done" ? "" : `, ${many(one.topics, "topic")} so far`}`;
+  return make("div", { title: one.definition }, make("b", {}, one.system), ` ${one.mean.toFixed(4)}`, make("small", {}, `${of}${beside}`));
+}
+
+function costOf(cost) {
+  if (!cost.calls) return [make("span", { class: "soft" }, "no model asked")];
+  const money = cost.cost === null ? "price unknown" : `$${cost.cost.toFixed(cost.cost < 1 ? 4 : 2)}`;
+  const tokens = `${(cost.input_tokens + cost.output_tokens).toLocaleString("en")} tokens`;
+  return [many(cost.calls, "call"), make("small", {}, `${tokens}, ${money}`)];
 }
 
 function tick(name, on) {
@@ -38,8 +70,8 @@ function tick(name, on) {
 
 at("compare").addEventListener("submit", (event) => {
   event.preventDefault();
-  // In the order of the table.
-  const [left, right] = [...rows.keys()].map((key) => key.split("\n")[0]).filter((name) => ticked.has(name));
+  // The one that was begun first is the left one.
+  const [right, left] = [...rows.keys()].map((key) => key.split("\n")[0]).filter((name) => ticked.has(name));
   location.href = `/compare?${new URLSearchParams({ left, right })}`;
 });
 
@@ -60,8 +92,9 @@ async function show() {
       document.querySelector("#runs tbody").replaceChildren(...kept.map(([, one]) => one.element));
     }
     at("runs").hidden = !runs.length;
+    at("note").hidden = !runs.some((run) => run.best?.length);
     at("compare").hidden = runs.filter((run) => !run.fault).length < 2;
-    at("state").textContent = runs.length ? `${runs.length} in ${folder}` : `No run in ${folder}; fairagent evaluate makes one.`;
+    at("state").textContent = runs.length ? `${many(runs.length, "run")} in the folder ${folder}` : `No run in ${folder}; fairagent evaluate makes one.`;
     going = runs.some((run) => run.outcomes < run.planned);
   } catch (error) {
     at("state").textContent = error.message;
