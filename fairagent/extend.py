@@ -81,7 +81,7 @@ HOMES = {
     "collection": "Collection GroupTable Groups TopicGroups load_collection make_target",
     "collection.bounds": "Bounds bounded",
     "collection.exposure": "ExposureMeter dimensions_of total_gap",
-    "collection.groups": "JoinedGroups",
+    "collection.groups": "JoinedGroups tables_of",
     "collection.known": "KnownIds compare_ids known_documents notes_of_groups warn_once",
     "collection.leakage": "refuse_overlap text_key",
     "collection.load": "aligned",
@@ -93,7 +93,7 @@ HOMES = {
         MAX_TERMS PassageSource Retriever TextSource Vocabulary check_length engine_time full_text ignore lend_texts
         placed scored searched term_weights texts_for
     """,
-    "retrieve.bm25.analysis": "WORD open_analyzer plain_words",
+    "retrieve.bm25.analysis": "STOP_WORDS WORD open_analyzer plain_words",
     "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
     "retrieve.catalog": "IdTable encode_id mapped ranked",
     "retrieve.dense": "DenseRetriever",
@@ -104,7 +104,7 @@ HOMES = {
     "retrieve.forecast": "FIRST",
     "retrieve.graph": "engine_encoders graph_of prepare_graphs",
     "retrieve.known": "indexed_documents",
-    "retrieve.manifest": "Indexable MANIFEST",
+    "retrieve.manifest": "Indexable MANIFEST Manifest",
     "retrieve.passages": "PassageRetriever",
     "retrieve.relevance_model": "Postings TermSource",
     "retrieve.run_file": "RunFile by_grade drawn read_run",

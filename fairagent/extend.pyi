@@ -41,6 +41,7 @@ from fairagent.collection.exposure import ExposureMeter as ExposureMeter
 from fairagent.collection.exposure import dimensions_of as dimensions_of
 from fairagent.collection.exposure import total_gap as total_gap
 from fairagent.collection.groups import JoinedGroups as JoinedGroups
+from fairagent.collection.groups import tables_of as tables_of
 from fairagent.collection.known import KnownIds as KnownIds
 from fairagent.collection.known import compare_ids as compare_ids
 from fairagent.collection.known import known_documents as known_documents
@@ -256,6 +257,7 @@ from fairagent.retrieve.base import scored as scored
 from fairagent.retrieve.base import searched as searched
 from fairagent.retrieve.base import term_weights as term_weights
 from fairagent.retrieve.base import texts_for as texts_for
+from fairagent.retrieve.bm25.analysis import STOP_WORDS as STOP_WORDS
 from fairagent.retrieve.bm25.analysis import WORD as WORD
 from fairagent.retrieve.bm25.analysis import open_analyzer as open_analyzer
 from fairagent.retrieve.bm25.analysis import plain_words as plain_words
@@ -288,6 +290,7 @@ from fairagent.retrieve.graph import prepare_graphs as prepare_graphs
 from fairagent.retrieve.known import indexed_documents as indexed_documents
 from fairagent.retrieve.manifest import Indexable as Indexable
 from fairagent.retrieve.manifest import MANIFEST as MANIFEST
+from fairagent.retrieve.manifest import Manifest as Manifest
 from fairagent.retrieve.passages import PassageRetriever as PassageRetriever
 from fairagent.retrieve.relevance_model import Postings as Postings
 from fairagent.retrieve.relevance_model import TermSource as TermSource

@@ -190,7 +190,7 @@ class SearchPage(StudioPage):
 
     links = (("/", "Search"),)
     position = 0
-    assets = ("search.js", "search.css", "settings.js", "verdict.js", "lists.js")
+    assets = ("search.js", "search.css", "settings.js", "verdict.js", "lists.js", "start.js")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
         """Add the page and the calls."""
@@ -199,6 +199,12 @@ class SearchPage(StudioPage):
         @app.get("/api/about", summary="The collection, its groups and topics, and what can be chosen")
         async def about() -> Response:
             return _json(desk.about())
+
+        @app.get(
+            "/api/contents", summary="What the collection holds: documents, groups with their shares, queries to try"
+        )
+        async def contents() -> Response:
+            return await studio.json(desk.contents)
 
         @app.post("/api/search", summary="A fair ranking, the engine's own, and every step between", responses=STREAMS)
         async def search(body: SearchRequest, request: Request) -> Response:

@@ -51,6 +51,7 @@ from fairagent.extend import (
     with_settings,
 )
 from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest
+from fairagent.studio.contents import contents_record
 from fairagent.studio.controls import controls
 from fairagent.studio.lanes import Listener, ignore_event
 from fairagent.studio.moves import moves_record
@@ -186,6 +187,16 @@ class Desk:
             "model": self.settings.model.name or None,
             "controls": controls(self.settings),
         }
+
+    def contents(self) -> PlainRecord:
+        """What the collection holds, counted once for each index."""
+
+        def counted(opened: OpenedDesk) -> PlainRecord:
+            site = opened.site
+            found: PlainRecord = site.memo.get("contents", lambda: contents_record(site.collection, site.index))
+            return found
+
+        return self._use(counted)
 
     def search(self, request: SearchRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list."""

@@ -62,6 +62,21 @@ def test_a_search_shows_the_verdict_both_lists_and_the_steps(page: Browser, stud
     assert page.run("location.search") == "?q=lawyer"
 
 
+def test_the_start_page_tells_what_there_is_and_an_example_leads_to_a_search(page: Browser, studio: Studio) -> None:
+    page.wait("!document.getElementById('start').hidden")
+    assert page.text("#start h2") == "small holds 24 documents"
+    rows = page.run("[...document.querySelectorAll('#start .group')].map((one) => one.innerText.split(/\\s*\\n\\s*/))")
+    assert rows == [["male", "67%"], ["female", "33%"], ["no label", "0%"]]
+    assert not page.run("document.getElementById('topical').hidden")
+    page.run("document.querySelector('.example').click()")
+    page.wait(DONE)
+    assert page.run("location.search") == "?topic=T1"
+    assert page.run("document.getElementById('start').hidden")
+    page.run("history.back()")
+    page.wait("!document.getElementById('start').hidden")
+    assert page.run("document.getElementById('lists').hidden")
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
 def test_the_verdict_and_its_bars_are_on_the_first_screen(
     page: Browser, studio: Studio, width: int, height: int

@@ -4,11 +4,12 @@ import { events, record } from "./ask.js";
 import { cited, make, setPalette, sources, step } from "./draw.js";
 import { agentList, engineList, pushedDown } from "./lists.js";
 import { settings } from "./settings.js";
+import { start } from "./start.js";
 import { sentences, verdict } from "./verdict.js";
 
 const at = (id) => document.getElementById(id);
 const put = (id, ...inside) => at(id).replaceChildren(...inside.flat().filter((one) => one !== null));
-const SECTIONS = ["judged", "answered", "lists", "story", "again"];
+const SECTIONS = ["start", "judged", "answered", "lists", "story", "again"];
 let about;
 let controls;
 let asking = new AbortController();
@@ -47,7 +48,9 @@ async function show() {
   put("error");
   for (const id of SECTIONS) at(id).hidden = true;
   if (!body.query && !body.topic) {
-    at("state").textContent = "Type what to search for.";
+    document.title = "fairagent studio";
+    at("state").textContent = "";
+    await showStart(signal);
     if (state.get("doc")) await openDocument(state.get("doc"));
     return;
   }
@@ -80,6 +83,21 @@ async function show() {
     if (signal.aborted) return;
     at("state").textContent = at("answer-text").textContent ? "Ended before the answer was whole." : "Nothing was found.";
     put("error", make("p", { class: "notice" }, error.message));
+  }
+}
+
+async function showStart(signal) {
+  try {
+    const held = await record("/api/contents", undefined, signal);
+    if (signal.aborted) return;
+    start(at("start"), about.collection, held, ({ query, topic }) => {
+      at("q").value = topic ? "" : query;
+      at("topic").value = topic;
+      go(written());
+    });
+    at("start").hidden = false;
+  } catch (error) {
+    if (!signal.aborted) put("error", make("p", { class: "notice" }, error.message));
   }
 }
 

@@ -1,0 +1,110 @@
+"""What a collection holds, for who sees it for the first time: documents, groups with their shares, queries to try."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
+from pathlib import Path
+
+from fairagent.extend import (
+    STOP_WORDS,
+    Collection,
+    Document,
+    FairAgentError,
+    Manifest,
+    PlainRecord,
+    logger,
+    plain_words,
+    tables_of,
+)
+
+EXAMPLES = 3
+LOOKED_AT = 2_000
+"""Documents that words for examples are taken from."""
+BEGINNING = 1_000
+"""Characters of each of them."""
+SHORTEST = 4
+COMMON = 0.25
+"""Words in a larger part of the documents say nothing about any of them."""
+LONGEST_TITLE = 60
+
+log = logger(__name__)
+
+
+def contents_record(collection: Collection, index: Path) -> PlainRecord:
+    """How many documents there are (`exact` where an index says so), the groups' shares of them, and example queries.
+
+    A group's share is of all documents, and so is that of those without a label; a document may be of several groups.
+    """
+    count, exact = _documents(collection, index)
+    return {
+        "documents": count,
+        "exact": exact,
+        "passages": collection.chunks is not None and exact,
+        "dimensions": [_dimension(collection, name, count if exact else 0) for name in collection.groups.dimensions],
+        "examples": example_queries(collection),
+    }
+
+
+def _documents(collection: Collection, index: Path) -> tuple[int, bool]:
+    if Manifest.exists(index):
+        try:
+            return Manifest.read(index).documents, True
+        except FairAgentError as error:
+            log.debug("the index at %s does not tell how many documents it has (%s)", index, error)
+    return collection.source.count(), False
+
+
+def _dimension(collection: Collection, name: str, documents: int) -> PlainRecord:
+    groups = collection.groups
+    unknown, *known = groups.shares(name).tolist()
+    table = next((one for one in tables_of(groups) if name in one.dimensions), None)
+    # Documents that the table of labels does not have are without one as well; passages are none.
+    there = min(1.0, len(table) / documents) if table is not None and documents and not collection.chunks else 1.0
+    labels = zip(groups.labels(name), known, strict=True)
+    return {
+        "dimension": name,
+        "groups": [{"label": label, "share": share * there} for label, share in labels],
+        "unknown": 1 - (1 - unknown) * there,
+        "predicted": name in groups.predicted,
+        "oracle": name in groups.oracle,
+    }
+
+
+def example_queries(collection: Collection, most: int = EXAMPLES) -> list[PlainRecord]:
+    """Queries that this collection can answer: those of its topics, else phrases and words of its documents."""
+    if collection.topics:
+        return [{"query": one.query, "topic": one.id} for one in islice(collection.topics.values(), most)]
+    try:
+        documents = list(islice(collection.source, LOOKED_AT))
+    except FairAgentError as error:
+        log.debug("the documents of %r cannot be read for examples (%s)", collection.name, error)
+        return []
+    return [{"query": query, "topic": ""} for query in islice(phrases(documents), most)]
+
+
+def phrases(documents: Iterable[Document]) -> Iterator[str]:
+    """What some of the documents have in common, the commonest first: two words, then one; then their titles.
+
+    No word comes twice, and none that most of the documents have.
+    """
+    documents = list(documents)
+    pairs, words = Counter[tuple[str, str]](), Counter[str]()
+    for document in documents:
+        row = plain_words(f"{document.title} . {document.text[:BEGINNING]}")
+        words.update(list(dict.fromkeys(row)))
+        pairs.update(list(dict.fromkeys(pairwise(row))))
+    most = min(max(2.0, COMMON * len(documents)), len(documents) - 1)
+
+    def tells(word: str) -> bool:
+        return len(word) >= SHORTEST and word.isalpha() and word not in STOP_WORDS and words[word] <= most
+
+    used = set[str]()
+    common = [pair for pair, count in pairs.most_common() if count > 1 and tells(pair[0]) and tells(pair[1])]
+    single = [(word,) for word, count in words.most_common() if count > 1 and tells(word)]
+    for phrase in (*common, *single):
+        if used.isdisjoint(phrase):
+            used.update(phrase)
+            yield " ".join(phrase)
+    yield from (one.title for one in documents if 0 < len(one.title) <= LONGEST_TITLE)
