@@ -14,7 +14,7 @@ from typing import Any
 HOMES = {
     "types": """
         Answer AnswerResult Attribution Debiased Document Exposure Filtered FloatArray Group Hit Query Ranking
-        Refinement SearchResult Step Term Topic Usage Verdict
+        Refinement SearchResult Step Term Topic Usage Verdict exposure_rows
     """,
     "types.clean": "LONGEST_QUERY logger printable query_shown visible",
     "types.change": "ABOUT percent",
@@ -80,7 +80,7 @@ HOMES = {
     "llm.request": "estimate_tokens",
     "collection": "Collection GroupTable Groups TopicGroups load_collection make_target",
     "collection.bounds": "Bounds bounded",
-    "collection.exposure": "ExposureMeter dimensions_of total_gap",
+    "collection.exposure": "ExposureMeter dimensions_of finite_gap total_gap",
     "collection.groups": "JoinedGroups tables_of",
     "collection.known": "KnownIds compare_ids known_documents notes_of_groups warn_once",
     "collection.leakage": "refuse_overlap text_key",
@@ -121,8 +121,9 @@ HOMES = {
     "answer.generators": "ExtractiveGenerator Generator OnText answer_with without_citations",
     "answer.removals": "filter_alarms",
     "search.agent": "FairAgent",
+    "search.hit_exposure": "exposures_of",
     "search.hit_shapes": "at_path",
-    "search.hits": "FairHits GroupsByPlace HitGroups Shares fair_order fair_rerank groups_alone",
+    "search.hits": "FairHits GroupsByPlace HitGroups Shares are_shares fair_order fair_rerank groups_alone",
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
     "search.loop.guard": "retained_relevance",

@@ -39,6 +39,7 @@ from fairagent.collection.bounds import Bounds as Bounds
 from fairagent.collection.bounds import bounded as bounded
 from fairagent.collection.exposure import ExposureMeter as ExposureMeter
 from fairagent.collection.exposure import dimensions_of as dimensions_of
+from fairagent.collection.exposure import finite_gap as finite_gap
 from fairagent.collection.exposure import total_gap as total_gap
 from fairagent.collection.groups import JoinedGroups as JoinedGroups
 from fairagent.collection.groups import tables_of as tables_of
@@ -308,11 +309,13 @@ from fairagent.retrieve.vectors import encoder as encoder
 from fairagent.retrieve.vectors import open_vectors as open_vectors
 from fairagent.retrieve.vectors import prepare_vectors as prepare_vectors
 from fairagent.search.agent import FairAgent as FairAgent
+from fairagent.search.hit_exposure import exposures_of as exposures_of
 from fairagent.search.hit_shapes import at_path as at_path
 from fairagent.search.hits import FairHits as FairHits
 from fairagent.search.hits import GroupsByPlace as GroupsByPlace
 from fairagent.search.hits import HitGroups as HitGroups
 from fairagent.search.hits import Shares as Shares
+from fairagent.search.hits import are_shares as are_shares
 from fairagent.search.hits import fair_order as fair_order
 from fairagent.search.hits import fair_rerank as fair_rerank
 from fairagent.search.hits import groups_alone as groups_alone
@@ -432,6 +435,7 @@ from fairagent.types import Term as Term
 from fairagent.types import Topic as Topic
 from fairagent.types import Usage as Usage
 from fairagent.types import Verdict as Verdict
+from fairagent.types import exposure_rows as exposure_rows
 from fairagent.types.change import ABOUT as ABOUT
 from fairagent.types.change import percent as percent
 from fairagent.types.clean import LONGEST_QUERY as LONGEST_QUERY

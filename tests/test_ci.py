@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fairagent.cli import evaluate
 from fairagent.collection import load_collection
@@ -17,6 +19,7 @@ from fairagent.guests.testing import assert_exposure, exposure
 from fairagent.retrieve.bm25.build import build_index
 
 GUIDE = (Path(__file__).resolve().parents[1] / "docs" / "experiments.md").read_text(encoding="utf-8")
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "ci"
 PAGE = GUIDE.partition("## In continuous integration\n")[2]
 
 
@@ -45,7 +48,7 @@ def test_the_experiment_misses_what_the_page_says(folder: Path) -> None:
     (folder / "exposure.yaml").write_text(experiment, encoding="utf-8")
     done = run(folder, "-c", "from fairagent.cli import main; main()", "evaluate", "exposure.yaml")
     assert done.returncode == evaluate.MISSED == 8
-    assert done.stderr == printed
+    assert done.stderr.endswith(printed), "how far it is may stand above"
     assert printed.splitlines()[0] in done.stdout
 
 
@@ -54,6 +57,30 @@ def test_the_tests_of_the_page_pass(folder: Path) -> None:
     done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_exposure.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
+
+
+def test_the_workflow_is_whole_and_pinned_and_what_it_runs_passes(folder: Path) -> None:
+    """All of its commands but two: what installs, and what makes the collection that the folder has already."""
+    (job,) = yaml.safe_load((EXAMPLE / "fairness.yml").read_text(encoding="utf-8"))["jobs"].values()
+    used = [step["uses"] for step in job["steps"] if "uses" in step]
+    assert used
+    assert [one for one in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one)] == []
+    commands = [line.partition("  #")[0] for step in job["steps"] for line in step.get("run", "").splitlines()]
+    assert commands[0] == "python -m pip install fairagent pytest"
+    assert commands[2] == "fairagent demo"
+    for name in ("test_search.py", "exposure.yaml"):
+        (folder / name).write_text((EXAMPLE / name).read_text(encoding="utf-8"), encoding="utf-8")
+    (report,) = (step["with"]["path"] for step in job["steps"] if "upload-artifact" in step.get("uses", ""))
+    for command in (commands[1], commands[3]):
+        program, *arguments = shlex.split(command)
+        start = ["-m", "fairagent"] if program == "fairagent" else []
+        done = run(folder, *start, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert (folder / report).is_file()
+
+
+def test_the_test_of_the_page_is_that_of_the_example() -> None:
+    assert blocks("python")[1] in (EXAMPLE / "test_search.py").read_text(encoding="utf-8")
 
 
 def test_a_test_that_fails_shows_the_table_and_its_own_line(folder: Path) -> None:

@@ -173,14 +173,14 @@ def fair_rerank(
     read = [read_hit(hit, number) for number, hit in enumerate(hits, start=1)]
     places = tuple(map(str, range(len(read))))
     ranking = Ranking(places, _scores(read))
-    known, population, notes = _known(groups, read, separator, labels, target)
+    known, population, notes = known_groups(groups, read, separator, labels, target)
     for dimension in known.dimensions:
         if not known.memberships(dimension, places)[:, 1:].any():
             raise DataError(f"no hit has a label of {dimension!r}: there is nothing to be fair to")
-    targets = {known.dimensions[0]: target} if len(known.dimensions) == 1 and _are_shares(target) else target
+    targets = {known.dimensions[0]: target} if len(known.dimensions) == 1 and are_shares(target) else target
     if isinstance(known, GroupTable) and isinstance(targets, Mapping):
         # Groups that no hit is in have a share as well.
-        given: Any = {name: one for name, one in targets.items() if _are_shares(one)}
+        given: Any = {name: one for name, one in targets.items() if are_shares(one)}
         known = aligned(known, given, [])
     collection = groups_alone(known, population)
     if isinstance(groups, Collection):
@@ -205,7 +205,7 @@ def _scores(read: Sequence[HitShape]) -> FloatArray:
     return scores
 
 
-def _known(
+def known_groups(
     groups: HitGroups,
     read: Sequence[HitShape],
     separator: str | None,
@@ -225,7 +225,7 @@ def _known(
     values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
     faults, buffer = Faults(), TableBuffer(dict.fromkeys(columns))
     given = target if isinstance(target, Mapping) else {}
-    shares = {name: given if _are_shares(given) else given.get(name) for name in columns}
+    shares = {name: given if are_shares(given) else given.get(name) for name in columns}
     spelled = {name: tuple(one) for name, one in shares.items() if isinstance(one, Mapping)}
     plainly = dict.fromkeys(columns, DimensionColumn(separator=separator))
     how, notes = labeled(plainly, labels, lambda name: map(plain, values[name]), spelled)
@@ -267,5 +267,6 @@ def _ids(read: Sequence[HitShape]) -> list[str]:
     return [str(hit.id) for hit in read]
 
 
-def _are_shares(target: Any) -> bool:
+def are_shares(target: Any) -> bool:
+    """Whether a target is the shares of labels, and not targets by dimension."""
     return isinstance(target, Mapping) and all(isinstance(one, int | float) for one in target.values())

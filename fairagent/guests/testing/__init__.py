@@ -1,7 +1,8 @@
-"""For tests of what is built on fairagent: doubles of models and servers, and an assertion of exposure."""
+"""For tests of what is built on fairagent: doubles of models and servers, and assertions of exposure."""
 
 from fairagent.guests.testing.exposure import assert_exposure
 from fairagent.guests.testing.models import ReplayModel, Scripted, ScriptedModel
+from fairagent.guests.testing.searches import SearchExposure, assert_exposure_of, exposure_of
 from fairagent.guests.testing.server import LoopbackServer, ServerReply, completion, embeddings, error, streamed
 
 __all__ = [
@@ -9,10 +10,13 @@ __all__ = [
     "ReplayModel",
     "Scripted",
     "ScriptedModel",
+    "SearchExposure",
     "ServerReply",
     "assert_exposure",
+    "assert_exposure_of",
     "completion",
     "embeddings",
     "error",
+    "exposure_of",
     "streamed",
 ]

@@ -1,0 +1,124 @@
+"""The plugin of pytest: its fixtures in another project, what a failing test says, and what it costs who needs none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+SEARCH = """
+SHELF = {
+    "jazz": [{"id": "a", "metadata": {"gender": "men"}}, {"id": "b", "metadata": {"gender": "women"}}],
+    "law": [{"id": "c", "metadata": {"gender": "men"}}, {"id": "d", "metadata": {"gender": "men"}}, {"id": "e"}],
+}
+def search(query):
+    return SHELF.get(query, [])
+HALF = {"women": 0.5, "men": 0.5}
+"""
+
+
+def test_fixtures_measure_and_assert(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        SEARCH
+        + """
+def test_met(assert_exposure_of):
+    shown = assert_exposure_of(search, ["jazz", "law"], "gender", HALF, min_share={"women": 0.25}, gap=10)
+    assert shown.shares == {"gender": {"women": 0.25, "men": 0.75}}
+
+def test_measured(exposure_of):
+    assert exposure_of(search, ["jazz", "law"], "gender", HALF).worst == "law"
+
+def test_missed(assert_exposure_of):
+    assert_exposure_of(search, ["jazz", "law"], "gender", HALF, min_share={"gender": {"women": 0.3}})
+"""
+    )
+    done = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(
+        [
+            ">*assert_exposure_of(search*min_share*",
+            "E*AssertionError: gender: women gets 25.0% of the attention; the least is 30.0%",
+            "E*attention in the first 20 hits, mean of 2 queries",
+            "E*gender*share*target*at least*result",
+            "E*women*25.0%*50.0%*30.0%*MISSED",
+            "E*the worst query is 'law'*women 0%*",
+        ]
+    )
+    assert "searches.py" not in done.stdout.str(), "the traceback goes into the plugin"
+
+
+def test_a_file_of_queries_is_a_test_each(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nfairagent_queries = queries.txt\n")
+    pytester.makefile(".txt", queries="# two\njazz\n\nlaw\njazz\n")
+    pytester.makepyfile(
+        SEARCH
+        + """
+import pytest
+
+def test_each(assert_exposure_of, fair_query):
+    assert_exposure_of(search, fair_query, "gender", HALF, min_share={"women": 0.5})
+
+@pytest.mark.parametrize("fair_query", ["jazz"])
+def test_own(assert_exposure_of, fair_query):
+    assert_exposure_of(search, fair_query, "gender", HALF, min_share={"women": 0.5})
+"""
+    )
+    done = pytester.runpytest_inprocess("-rA", "-p", "no:cacheprovider", "-p", "no:xdist")
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["PASSED *::test_each?jazz?", "PASSED *::test_own?jazz?", "FAILED *::test_each?law? *"])
+
+
+@pytest.mark.parametrize(
+    ("ini", "said"),
+    [
+        pytest.param("", "*set fairagent_queries in pytest's configuration*", id="not set"),
+        pytest.param("fairagent_queries = none.txt", "*fairagent_queries: *none.txt*", id="no file"),
+        pytest.param("fairagent_queries = empty.txt", "*empty.txt has no query*", id="empty"),
+        pytest.param("fairagent_queries = latin.txt", "*fairagent_queries: not UTF-8*", id="encoding"),
+    ],
+)
+def test_a_file_of_queries_that_is_none(pytester: pytest.Pytester, ini: str, said: str) -> None:
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    (pytester.path / "empty.txt").write_text("\n# nothing\n", encoding="utf-8")
+    (pytester.path / "latin.txt").write_bytes(b"caf\xe9\n")
+    pytester.makepyfile("def test_each(fair_query): pass")
+    done = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
+    assert done.ret != 0
+    (done.stdout if "set fair" in said else done.stderr if done.errlines else done.stdout).fnmatch_lines([said])
+
+
+def test_a_project_that_has_fixtures_of_these_names_keeps_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+import pytest
+
+@pytest.fixture
+def exposure_of():
+    return 1
+
+@pytest.fixture(params=["a", "b"])
+def fair_query(request):
+    return request.param
+
+def test_own(exposure_of, fair_query):
+    assert exposure_of == 1 and fair_query in "ab"
+"""
+    )
+    pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(passed=2)
+
+
+def test_who_does_not_use_it_imports_no_more_than_the_plugin(tmp_path: Path) -> None:
+    """Not even numpy, whatever pytest is asked to do."""
+    (tmp_path / "test_nothing.py").write_text(
+        "import sys\n\ndef test_nothing():\n    assert 'numpy' not in sys.modules\n"
+        "    assert {name for name in sys.modules if name.startswith('fairagent')} == "
+        "{'fairagent', 'fairagent.guests', 'fairagent.guests.pytest_plugin'}\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

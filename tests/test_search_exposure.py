@@ -1,0 +1,127 @@
+"""Exposure in the hits of a search function: its numbers by hand, hits of several shapes, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairagent.collection import Collection, GroupTable
+from fairagent.errors import DataError, UsageError
+from fairagent.guests.testing import assert_exposure_of, exposure_of
+from fairagent.types import Ranking
+
+HALF = {"women": 0.5, "men": 0.5}
+GENDER = {"a": "men", "b": "women", "c": "men", "d": None}
+THIRD = 1 / math.log2(3)
+
+
+def shelf(**lists: Any) -> Any:
+    return lists.get
+
+
+def test_means_and_the_worst_query_by_hand() -> None:
+    """Weights 1, 1, 1 / log2(3), of those with a label."""
+    search = shelf(one=["a", "b", "c"], two=["c", "a"], three=["b", "d"])
+    shown = exposure_of(search, ["one", "two", "three"], {"gender": GENDER}, HALF)
+    women = [1 / (2 + THIRD), 0, 1]
+    assert shown.shares["gender"] == pytest.approx({"women": np.mean(women), "men": 1 - np.mean(women)})
+    assert [exposures[0].unknown for exposures in shown.measured.values()] == pytest.approx([0, 0, 0.5])
+    assert shown.gap_of("one") == pytest.approx(sum(p * math.log(2 * p) for p in (women[0], 1 - women[0])), abs=1e-4)
+    assert shown.gap == pytest.approx(np.mean([shown.gap_of(query) for query in ("one", "two", "three")]))
+    assert shown.worst in ("two", "three")
+    assert exposure_of(search, "one", {"gender": GENDER}, HALF, at=2).shares["gender"]["women"] == 0.5
+
+
+def test_a_group_that_one_query_shows_is_one_for_all() -> None:
+    search = shelf(one=[{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Rome"}], two=[{"id": 3, "city": "Oslo"}])
+    shown = exposure_of(search, ["one", "two"], "city", "uniform")
+    assert shown.shares == {"city": {"Oslo": 0.75, "Rome": 0.25}}
+    assert [one[0].target.tolist() for one in shown.measured.values()] == [[0.5, 0.5], [0.5, 0.5]]
+
+
+@pytest.mark.parametrize(
+    "hits",
+    [
+        pytest.param(
+            [{"_id": "1", "_source": {"gender": "men"}}, {"_id": "2", "_source": {"gender": "women"}}], id="es"
+        ),
+        pytest.param(
+            {"hits": {"hits": [{"_source": {"gender": "men"}}, {"_source": {"gender": "women"}}]}}, id="answer"
+        ),
+        pytest.param(
+            [SimpleNamespace(id=n, payload={"gender": one}) for n, one in enumerate(("men", "women"))], id="qdrant"
+        ),
+        pytest.param([(SimpleNamespace(metadata={"gender": one}), 0.5) for one in ("men", "women")], id="pairs"),
+        pytest.param({"ids": ["1", "2"], "metadatas": [{"gender": "men"}, {"gender": "women"}]}, id="columns"),
+    ],
+)
+def test_hits_of_hosts(hits: Any) -> None:
+    assert exposure_of(lambda query: hits, "q", "gender", HALF).shares == {"gender": HALF}
+
+
+def test_groups_of_a_table_and_of_a_collection() -> None:
+    table = GroupTable.from_rows([(id, {"gender": label}) for id, label in GENDER.items()], ["gender"])
+    ranking = Ranking(("a", "b"), np.array([2.0, 1.0]))
+    assert exposure_of(lambda query: ranking, "q", table, HALF).shares == {"gender": HALF}
+    records = [{"id": id, "text": "x", "gender": label} for id, label in GENDER.items()]
+    collection = Collection.from_records(records, text="text", groups=["gender"])
+    assert exposure_of(lambda query: ["a", "b"], "q", collection, "uniform").shares == {"gender": HALF}
+
+
+def test_each_query_and_the_gap() -> None:
+    search = shelf(one=["a", "b"], two=["a", "c"], three=["a", "b", "c"])
+    asked = ["one", "three"]
+    assert_exposure_of(search, asked, {"gender": GENDER}, HALF, min_share={"women": 0.4}, gap=0.02)
+    with pytest.raises(AssertionError, match=r"women gets 38.0% of the attention for 'three'; the least is 40.0%"):
+        assert_exposure_of(search, asked, {"gender": GENDER}, HALF, min_share={"women": 0.4}, each=True)
+    with pytest.raises(AssertionError, match=r"the gap to the target is 0\.6\d+ for 'two'; the most is 0.5"):
+        assert_exposure_of(search, ["one", "two"], {"gender": GENDER}, HALF, gap=0.5, each=True)
+
+
+def test_what_is_not_found_fails() -> None:
+    with pytest.raises(AssertionError, match=r"^no hits for 'two'"):
+        assert_exposure_of(shelf(one=["b"]), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
+    with pytest.raises(UsageError, match="no query has a hit"):
+        assert_exposure_of(shelf(), ["one", "two"], {"gender": GENDER}, HALF, gap=9)
+
+
+async def _later() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("hits", "asked", "error", "said"),
+    [
+        pytest.param(["a"], {}, UsageError, "no bound", id="no bound"),
+        pytest.param(["a"], {"min_share": {"woman": 0.3}}, UsageError, "did you mean 'women'", id="group"),
+        pytest.param(["a"], {"min_share": {"sex": {"women": 0.3}}}, UsageError, "'sex'.*gender", id="dimension"),
+        pytest.param(["a"], {"min_share": {"women": 30}}, UsageError, "30 is no share", id="percent"),
+        pytest.param(["a"], {"gap": 1, "queries": []}, UsageError, "queries: ", id="no queries"),
+        pytest.param(["a"], {"gap": 1, "queries": ["q", "q"]}, UsageError, "'q' is there twice", id="twice"),
+        pytest.param([3.5], {"gap": 1}, UsageError, "query 'q': hit 1 is a float", id="no hit"),
+        pytest.param(7, {"gap": 1}, UsageError, "query 'q': 7 .int. is no list of hits", id="no list"),
+        pytest.param(["a"], {"gap": 1, "groups": "sex"}, UsageError, "query 'q': no hit has a field 'sex'", id="field"),
+        pytest.param(
+            ["d"], {"gap": 1, "target": "uniform"}, DataError, "no hit has a label of 'gender'", id="unlabeled"
+        ),
+        pytest.param(["a"], {"gap": 1, "target": {"women": 0.5}}, DataError, "query 'q': .*gender", id="target"),
+        pytest.param(
+            ["a"], {"gap": 1, "target": None}, UsageError, "query 'q': no target is set for gender", id="none"
+        ),
+    ],
+)
+def test_what_cannot_be_judged_is_an_error(hits: Any, asked: dict[str, Any], error: type, said: str) -> None:
+    given = {"queries": "q", "groups": {"gender": GENDER}, "target": HALF} | asked
+    with pytest.raises(error, match=said):
+        assert_exposure_of(lambda query: hits, **given)
+
+
+def test_a_coroutine_is_no_list_of_hits() -> None:
+    waiting = _later()
+    with pytest.raises(UsageError, match="coroutine"):
+        assert_exposure_of(lambda query: waiting, "q", "gender", HALF, gap=1)
+    asyncio.run(waiting)
