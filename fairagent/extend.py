@@ -25,17 +25,19 @@ HOMES = {
         NotRegular PartError PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError
         UsageError
     """,
-    "storage.cancellation": "Cancellation cancelled_by check_cancelled",
+    "storage.cancellation": "Cancellation cancelled_by check_cancelled sleep",
     "storage.arrays": "read_array write_array",
     "storage.digests": "sealed unsealed",
-    "storage.files": "LOCK explained file_name force is_worked_in locked whole_file write_whole",
+    "storage.files": """
+        LOCK explained file_name force is_worked_in locked one_at_a_time whole_file write_whole
+    """,
     "storage.folders": "expect_replaceable workshop",
     "storage.lines": "LineFile whole_lines",
     "storage.packages": """
         expect_installed installed is_installed load longest_input pick_device read_config without_progress
     """,
     "storage.readers": "Malformed as_text file_bytes file_text parse_json",
-    "storage.regular": "new_file open_to_read open_to_write",
+    "storage.regular": "new_file open_private open_to_read open_to_write",
     "storage.processes": "Crew cores",
     "storage.threads": "Memo one_blas_thread one_torch_thread progress",
     "storage.yaml_text": "LARGEST_YAML compose_yaml",
@@ -63,7 +65,7 @@ HOMES = {
     "measures.parse": "MeasureFamily label_of labels_of short_labels",
     "llm": "Message Model ModelReply ModelRequest Reply ask",
     "llm.asking": "unless_failing valid_reply",
-    "llm.budget": "Budget charged ledger",
+    "llm.budget": "Budget charged ledger limited_by",
     "llm.cache": "ReplyCache",
     "llm.capabilities": "form_identity",
     "llm.faults": "check_values",

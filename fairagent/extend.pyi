@@ -157,6 +157,7 @@ from fairagent.llm.asking import valid_reply as valid_reply
 from fairagent.llm.budget import Budget as Budget
 from fairagent.llm.budget import charged as charged
 from fairagent.llm.budget import ledger as ledger
+from fairagent.llm.budget import limited_by as limited_by
 from fairagent.llm.cache import ReplyCache as ReplyCache
 from fairagent.llm.capabilities import form_identity as form_identity
 from fairagent.llm.endpoint import SHORTEST_SECRET as SHORTEST_SECRET
@@ -378,6 +379,7 @@ from fairagent.storage.arrays import write_array as write_array
 from fairagent.storage.cancellation import Cancellation as Cancellation
 from fairagent.storage.cancellation import cancelled_by as cancelled_by
 from fairagent.storage.cancellation import check_cancelled as check_cancelled
+from fairagent.storage.cancellation import sleep as sleep
 from fairagent.storage.digests import sealed as sealed
 from fairagent.storage.digests import unsealed as unsealed
 from fairagent.storage.files import LOCK as LOCK
@@ -386,6 +388,7 @@ from fairagent.storage.files import file_name as file_name
 from fairagent.storage.files import force as force
 from fairagent.storage.files import is_worked_in as is_worked_in
 from fairagent.storage.files import locked as locked
+from fairagent.storage.files import one_at_a_time as one_at_a_time
 from fairagent.storage.files import whole_file as whole_file
 from fairagent.storage.files import write_whole as write_whole
 from fairagent.storage.folders import expect_replaceable as expect_replaceable
@@ -408,6 +411,7 @@ from fairagent.storage.readers import file_bytes as file_bytes
 from fairagent.storage.readers import file_text as file_text
 from fairagent.storage.readers import parse_json as parse_json
 from fairagent.storage.regular import new_file as new_file
+from fairagent.storage.regular import open_private as open_private
 from fairagent.storage.regular import open_to_read as open_to_read
 from fairagent.storage.regular import open_to_write as open_to_write
 from fairagent.storage.threads import Memo as Memo

@@ -15,10 +15,13 @@ import httpx
 
 from fairagent.collection import load_collection
 from fairagent.retrieve.bm25.build import build_index
-from fairagent.studio.app import listening, studio_app
+from fairagent.studio.app import studio_app
 from fairagent.studio.connections import PatientProtocol, StudioServer
 from fairagent.studio.desk import Desk, StartSettings
 from fairagent.studio.lanes import Lanes
+from fairagent.studio.server import Door, hosts_of
+from fairagent.studio.serving import listening
+from fairagent.studio.tokens import OneToken
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m\u202e"
 COLLECTION = """\
@@ -95,12 +98,14 @@ def running(
     runs: Path = Path("runs"),
     prompts: Path | None = None,
     protocol: type[PatientProtocol] = PatientProtocol,
+    **door: Any,
 ) -> Iterator[Studio]:
-    """A server for `desk`, while the block runs."""
+    """A server for `desk`, while the block runs; `door` is as in `Door`, and that of the token without it."""
     with closing(listening(0)) as opened, closing(desk):
         port = opened.getsockname()[1]
         lanes = lanes or Lanes()
-        server = StudioServer(studio_app(desk, lanes, port, token, runs, prompts), lanes, protocol)
+        door = {"hosts": hosts_of("127.0.0.1", port), "admission": OneToken(token) if token else None} | door
+        server = StudioServer(studio_app(desk, lanes, Door(**door), runs, prompts), lanes, protocol)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()
         try:

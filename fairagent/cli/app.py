@@ -22,7 +22,7 @@ from fairagent.types.clean import in_line, printable
 
 COMMANDS = (
     *("demo", "init", "index", "search", "answer", "serve", "mcp", "evaluate", "evaluate-run", "labels", "estimate"),
-    *("report", "doctor", "config", "avoid", "prompts", "cache", "fairft", "model"),
+    *("report", "doctor", "config", "avoid", "prompts", "cache", "fairft", "model", "token"),
 )
 """Each is the function, or the group of commands, of its name in the module of its name."""
 

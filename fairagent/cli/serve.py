@@ -16,9 +16,29 @@ PORT = 8765
 
 def serve(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any free one.")] = PORT,
+    host: Annotated[
+        str,
+        typer.Option("--host", metavar="ADDRESS", help="The address to listen at; 0.0.0.0: all of this machine."),
+    ] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="A name that browsers and programs may call the server by, e.g. that of a proxy; may be repeated.",
+        ),
+    ] = None,
     token: Annotated[
         bool, typer.Option("--token/--no-token", help="Whether the address needs a token, new at each start.")
     ] = True,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens",
+            metavar="FILE",
+            help="Who may ask, as `fairagent token add` says, in the place of a token at each start.",
+        ),
+    ] = None,
     runs: Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of run folders.")] = Path("runs"),
     prompts: Annotated[
         Path | None,
@@ -35,17 +55,18 @@ def serve(
 ) -> None:
     """Open the studio: search in the browser, and see how a ranking becomes fair.
 
-    Prints the address. It is served on this machine alone (127.0.0.1) until Ctrl-C, and loads nothing from elsewhere. A
-    program can use the same under /api, with the token in the header `Authorization: Bearer TOKEN`. All requests
-    together share the settings' budget.
+    Prints the address. It is served until Ctrl-C, on this machine alone (127.0.0.1) where no --host says otherwise, and
+    loads nothing from elsewhere. A program can use the same under /api, with the token in the header `Authorization:
+    Bearer TOKEN`. All requests together share the settings' budget, and each user of --tokens has one besides.
     """
     for package in ("fastapi", "uvicorn"):
         expect_installed(package, "fairagent serve")
-    from fairagent.studio.app import serve
     from fairagent.studio.desk import StartSettings
+    from fairagent.studio.serving import Serving, serve
 
     origin = StartSettings(options.settings_file(settings), overrides(assignments, collection, index))
-    serve(origin, port, token, runs, prompts, lambda address: echo(f"{address}\nCtrl-C ends it."))
+    serving = Serving(host, port, tuple(allow_host or ()), tokens, token)
+    serve(origin, serving, runs, prompts, echo)
 
 
 def overrides(assignments: list[str] | None, collection: Path | None, index: Path | None) -> dict[str, object]:

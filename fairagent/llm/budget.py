@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm.exchange import exchanged
@@ -56,11 +56,21 @@ class Budget:
         self._in_the_air = 0
         self._accounts = (_Account("tokens", self.limits.tokens), _Account("dollars", self.limits.dollars))
 
-    def reserve(self, tokens: int, dollars: float) -> Reservation:
-        """Room for one request of at most `tokens` and `dollars`; it counts as a call from now on.
+    def reserve(self, tokens: int, dollars: float | None) -> Reservation:
+        """Room for one request of at most `tokens` and `dollars` (None: not known); it counts as a call from now on.
 
-        Raises BudgetExceeded, naming the limit, where there is none.
+        Raises BudgetExceeded, naming the limit, where there is none here, or in the `Limit` of this work.
         """
+        limit = _limit.get()
+        share = limit.reserve(tokens, dollars) if limit else None
+        try:
+            return self._reserve(tokens, dollars or 0.0, share)
+        except BaseException:
+            if share:
+                share.give_back()
+            raise
+
+    def _reserve(self, tokens: int, dollars: float, share: Share | None) -> Reservation:
         limits, amounts = self.limits, (tokens, dollars)
         with self._changed:
             while True:
@@ -78,7 +88,7 @@ class Budget:
             self._in_the_air += 1
             for account, amount in zip(self._accounts, amounts, strict=True):
                 account.reserved += amount
-        return Reservation(self, amounts)
+        return Reservation(self, amounts, share)
 
     def _settle(self, reserved: tuple[float, float], used: tuple[float, float]) -> None:
         with self._changed:
@@ -93,15 +103,18 @@ class Budget:
 class Reservation:
     """What one request has reserved; a context manager that gives back what was not settled."""
 
-    def __init__(self, budget: Budget, reserved: tuple[float, float]) -> None:
+    def __init__(self, budget: Budget, reserved: tuple[float, float], share: Share | None = None) -> None:
         self._reserved = reserved
         self._budget: Budget | None = budget
+        self._share = share
 
     def settle(self, tokens: int, dollars: float) -> None:
         """The request took this much."""
         if self._budget:
             self._budget._settle(self._reserved, (tokens, dollars))
             self._budget = None
+            if self._share:
+                self._share.settle(tokens, dollars)
 
     def __enter__(self) -> Reservation:
         return self
@@ -115,6 +128,36 @@ def _exceeded(unit: str, limit: float, state: str) -> BudgetExceeded:
         f"the budget of {limit:g} {unit} is used up ({state}); what is done is kept: repeat the command, with more "
         f"under budget.{unit} where the rest needs more"
     )
+
+
+class Share(Protocol):
+    """What one request has reserved of a `Limit`."""
+
+    def settle(self, tokens: int, dollars: float) -> None:
+        """The request took this much."""
+
+    def give_back(self) -> None:
+        """There was no request."""
+
+
+class Limit(Protocol):
+    """A limit besides the budget on the calls of some work, such as that of the user whom it is done for."""
+
+    def reserve(self, tokens: int, dollars: float | None) -> Share:
+        """Room for one request of at most `tokens` and `dollars` (None: not known); BudgetExceeded without."""
+
+
+_limit: ContextVar[Limit | None] = ContextVar("limit", default=None)
+
+
+@contextmanager
+def limited_by(limit: Limit | None) -> Iterator[None]:
+    """Every request to a model in the block, also in threads that share its context, is reserved in `limit` as well."""
+    token = _limit.set(limit)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
 
 
 class Ledger:

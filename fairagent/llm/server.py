@@ -285,7 +285,7 @@ class ServerModel:
         """The budget's room for one request of the call, which a ModelError settles."""
         if self._clock() >= call.end:
             raise TransientModelError(f"no time is left to ask {self.endpoint.host} (model.deadline in the settings)")
-        with self._budget.reserve(read + written, self.cost(read, written) or 0.0) as reservation:
+        with self._budget.reserve(read + written, self.cost(read, written)) as reservation:
             call.sent += 1
             try:
                 yield reservation

@@ -15,7 +15,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-from fairagent.errors import NotRegular
+from fairagent.errors import NotRegular, UsageError
 
 ASIDE = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags of every file that is written: neither wait nor follow a link, and give it to no child."""
@@ -64,6 +64,28 @@ def open_to_read(path: Path, within: Path | None = None, pipes: bool = False) ->
         return os.fdopen(descriptor, "rb")
     except BaseException:
         # Ctrl-C may come when the file is made already, which has then closed it.
+        with suppress(OSError):
+            os.close(descriptor)
+        raise
+
+
+def open_private(path: Path) -> BufferedReader:
+    """A regular file of this user that nobody else can read or change, to read, at once; no link is followed.
+
+    Raises NotRegular for anything else than a file, UsageError where it is another user's, or others have rights to it,
+    OSError where it cannot be read.
+    """
+    expect_regular(path, path.lstat())
+    descriptor = os.open(path, os.O_RDONLY | ASIDE)
+    try:
+        status = os.fstat(descriptor)
+        expect_regular(path, status)
+        if status.st_uid != os.geteuid():
+            raise UsageError(f"{path} belongs to another user ({status.st_uid}), who can change it; make a copy of it")
+        if status.st_mode & 0o077:
+            raise UsageError(f"others than its owner have rights to {path}, which holds secrets: chmod 600 {path}")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
         with suppress(OSError):
             os.close(descriptor)
         raise

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from fairagent.errors import BudgetExceeded
 from fairagent.storage.cancellation import Cancelled, check_cancelled, result_of
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ class Memo:
                     future.set_exception(error)
             try:
                 return result_of(future)
-            except Cancelled:
-                # Theirs who computed it, and have left: then it is for the next one to compute.
+            except (Cancelled, BudgetExceeded):
+                # Theirs who computed it, and have left, or may spend no more: then it is for the next one to compute.
                 if mine:
                     raise
                 check_cancelled()

@@ -26,12 +26,8 @@ under /api/ by `record` and `events` of /assets/ask.js, which send the token.
 from __future__ import annotations
 
 import asyncio
-import errno
 import mimetypes
-import secrets
-import socket
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -54,14 +50,13 @@ from fairagent.extend import (
     IndexMismatch,
     PlainRecord,
     SettingsError,
-    UsageError,
     load_plugins,
 )
 from fairagent.studio.calls import ExposureRequest, SearchRequest
-from fairagent.studio.connections import StudioServer
-from fairagent.studio.desk import Desk, StartSettings
+from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import FAULT, WITH_MODEL, Lanes, NothingThere, Work, encoded, events, ignore_event, status
-from fairagent.studio.server import LARGEST_BODY, ClientGone, RequestGuard, refused, unless_gone
+from fairagent.studio.server import LARGEST_BODY, ClientGone, Door, RequestGuard, refused, unless_gone
+from fairagent.studio.spending import UserBudgetExceeded
 
 GROUP = "fairagent.studio_pages"
 PAGES = Path(__file__).parent / "pages"
@@ -146,10 +141,8 @@ def assets_of(pages: list[StudioPage]) -> dict[str, Path]:
     return shared | {name: page.folder / name for page in pages for name in page.assets}
 
 
-def studio_app(
-    desk: Desk, lanes: Lanes, port: int, token: str, runs: Path = Path("runs"), prompts: Path | None = None
-) -> ASGIApp:
-    """The whole server as an ASGI application, for `port` of this machine."""
+def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), prompts: Path | None = None) -> ASGIApp:
+    """The whole server as an ASGI application, for those whom `door` lets in."""
     app = FastAPI(
         title="fairagent",
         version=version("fairagent"),
@@ -160,7 +153,8 @@ def studio_app(
         max_body_size=LARGEST_BODY,
     )
     _add_errors(app)
-    studio, pages = Studio(desk, lanes, lanes.beside(WITH_MODEL), bool(token), runs, prompts), studio_pages()
+    pages = studio_pages()
+    studio = Studio(desk, lanes, lanes.beside(WITH_MODEL), door.admission is not None, runs, prompts)
     for page in pages:
         page.add(app, studio)
         studio.links.extend(page.links)
@@ -182,7 +176,7 @@ def studio_app(
             raise HTTPException(404)
         return Response(assets[name].read_bytes(), media_type=mimetypes.guess_type(name)[0])
 
-    return RequestGuard(app, port, token)
+    return RequestGuard(app, door)
 
 
 class SearchPage(StudioPage):
@@ -245,7 +239,11 @@ def _document(desk: Desk, id: str) -> PlainRecord:
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(FairAgentError)
     async def ours(request: Request, error: FairAgentError) -> Response:
-        return _json({"error": str(error), "kind": type(error).__name__}, status(error))
+        seconds = error.retry_after if isinstance(error, UserBudgetExceeded) else None
+        reply = _json({"error": str(error), "kind": type(error).__name__}, status(error))
+        if seconds is not None:
+            reply.headers["retry-after"] = str(seconds)
+        return reply
 
     @app.exception_handler(RequestValidationError)
     async def wrong(request: Request, error: RequestValidationError) -> Response:
@@ -268,38 +266,3 @@ def _add_errors(app: FastAPI) -> None:
 
 def _json(record: PlainRecord, status: int = 200) -> Response:
     return Response(encoded(record), status, media_type="application/json")
-
-
-HOST = "127.0.0.1"
-
-
-def listening(port: int) -> socket.socket:
-    """A socket on `port` of this machine, 0 for a free one; UsageError where another program has it."""
-    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        opened.bind((HOST, port))
-        # Now, and not when the index is open: who starts a second server hears of it at once.
-        opened.listen(128)
-    except OSError as error:
-        opened.close()
-        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-            raise
-        why = "is in use, perhaps by another `fairagent serve`" if error.errno == errno.EADDRINUSE else "is not ours"
-        raise UsageError(f"port {port} of this machine {why}; name another with --port, or 0 for a free one") from None
-    return opened
-
-
-def serve(
-    origin: StartSettings, port: int, needs_token: bool, runs: Path, prompts: Path | None, say: Callable[[str], None]
-) -> None:
-    """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` prints the address."""
-    with closing(listening(port)) as opened, closing(Desk(origin)) as desk:
-        desk.warm()
-        port = opened.getsockname()[1]
-        token = secrets.token_urlsafe(24) if needs_token else ""
-        lanes = Lanes()
-        app = studio_app(desk, lanes, port, token, runs, prompts)
-        # What follows # is sent to no server: the page keeps it for its tab, and takes it out of the address.
-        say(f"http://{HOST}:{port}/" + (f"#token={token}" if token else ""))
-        StudioServer(app, lanes).run(sockets=[opened])

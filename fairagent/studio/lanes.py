@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from fairagent.extend import (
@@ -89,7 +90,16 @@ class Job(Future[T]):
     def __init__(self, work: Callable[[], T]) -> None:
         super().__init__()
         self.work = work
+        self.context = copy_context()
         self.cancellation = Cancellation()
+
+    def run(self) -> T:
+        """What the work returns, done as whoever has submitted it would do it: what limits them limits it."""
+        return self.context.run(self._run)
+
+    def _run(self) -> T:
+        with cancelled_by(self.cancellation):
+            return self.work()
 
     def cancel(self) -> bool:
         """End the work; whether it had not begun yet."""
@@ -168,8 +178,7 @@ class Lanes:
                     continue
                 self._running.add(job)
             try:
-                with cancelled_by(job.cancellation):
-                    result = job.work()
+                result = job.run()
             except BaseException as error:
                 self._end(job, error)
             else:

@@ -1,22 +1,29 @@
-"""`RequestGuard`: lets in pages of this very server and programs on this machine that have the token, and no others.
+"""`RequestGuard`: lets in pages of this very server and programs that have a token, and no others.
 
 A browser carries requests of every page that is open in it, also to 127.0.0.1. So the name that it calls this server
-by has to be this machine's (a name that others point here is none), the origin of the page has to be this server, and
-the token has to be there, which other pages cannot know. The token is in a header that our pages set themselves: a
+by has to be one of the server's (a name that others point here is none), the origin of the page has to be this server,
+and the token has to be there, which other pages cannot know. The token is in a header that our pages set themselves: a
 browser sends cookies to every port of this machine, so that any other program here would get it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
-from collections.abc import Mapping
+import ipaddress
+import re
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TypeVar
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fairagent.extend import UsageError, limited_by
+from fairagent.studio.spending import SpendingBook
+from fairagent.studio.tokens import Admission, TokenRefused, User
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -32,8 +39,9 @@ HEADERS: Mapping[str, str] = {
 LARGEST_BODY = 256_000
 """Bytes of a request: a query has 2,000 characters at most, a list 1,000 ids."""
 DATA = "/api/"
-"""How the addresses begin that need the token; `OPEN` does not."""
+"""How the addresses begin that need a token, besides `METRICS`; `OPEN` does not."""
 OPEN = "/api/openapi.json"
+METRICS = "/metrics"
 
 T = TypeVar("T")
 
@@ -41,18 +49,53 @@ _receive: ContextVar[Receive] = ContextVar("receive")
 """What the client of this request sends next."""
 
 
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Who is let in: `hosts` are what the server is called, as browsers write it; `admission` None: no token is needed.
+
+    `book` has what users spend. With `open_metrics` /metrics needs no token either.
+    """
+
+    hosts: frozenset[str]
+    admission: Admission | None
+    book: SpendingBook | None = None
+    open_metrics: bool = False
+
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?")
+
+
+def hosts_of(address: str, port: int, names: Collection[str] = ()) -> frozenset[str]:
+    """What a server at `address` is called: this machine, the address itself where it is one, and `names`.
+
+    A name without a port is that of a proxy at the usual one, or stands before the server's own. UsageError for what is
+    no name.
+
+    >>> sorted(hosts_of("10.0.0.5", 80, ["search.example.org"]))[:3]
+    ['10.0.0.5:80', '127.0.0.1:80', 'localhost:80']
+    """
+    hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+    found = ipaddress.ip_address(address)
+    if not found.is_unspecified:
+        hosts.add(f"[{found}]:{port}" if found.version == 6 else f"{found}:{port}")
+    for name in names:
+        lower = name.lower()
+        if not _NAME.fullmatch(lower):
+            raise UsageError(f"--allow-host {name}: expected a name as browsers call it, e.g. search.example.org")
+        hosts |= {lower} if ":" in lower else {lower, f"{lower}:{port}"}
+    return frozenset(hosts)
+
+
 class RequestGuard:
-    """An ASGI middleware that lets in who calls `port` of this machine by name, with `token` ("": nobody needs one).
+    """An ASGI middleware that lets in who calls the server by one of its names, with a token.
 
     The token is in the header `Authorization: Bearer ...`. Pages, their scripts and `/health` need none, since a link
     sends no such header: they hold nothing of the collection, and get what they show from /api/.
     """
 
-    def __init__(self, app: ASGIApp, port: int, token: str) -> None:
+    def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
-        self._hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
-        self._origins = frozenset(f"http://{host}" for host in self._hosts)
-        self._token = token
+        self._door = door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that may not pass, hand on every other."""
@@ -70,28 +113,43 @@ class RequestGuard:
             await send(message)
 
         _receive.set(receive)
-        await (self._refusal(scope) or self._app)(scope, receive, guarded)
+        user: User | None = None
+        refusal = self._refusal(scope)
+        if refusal is None and self._needs_token(scope):
+            try:
+                user = self._user(scope)
+            except TokenRefused as error:
+                refusal = refused(error.status, str(error))
+        if user is not None:
+            scope["user"] = user.name
+        limit = self._door.book.limit(user) if self._door.book and user else None
+        with limited_by(limit) if limit else nullcontext():
+            await (refusal or self._app)(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        if headers.getlist("host") not in [[host] for host in self._hosts]:
-            return refused(403, "this server is called 127.0.0.1 or localhost, with its port, and nothing else")
-        foreign = any(origin not in self._origins for origin in headers.getlist("origin"))
+        host = ",".join(headers.getlist("host")).lower()
+        if host not in self._door.hosts:
+            return refused(
+                403, "this server is called otherwise: 127.0.0.1 or localhost, with its port, or --allow-host"
+            )
+        foreign = any(origin not in (f"http://{host}", f"https://{host}") for origin in headers.getlist("origin"))
         if foreign or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return refused(403, "a page of another origin may not ask this server")
         # One that does not say its length is stopped while it is read.
         if int(headers.get("content-length", "0")) > LARGEST_BODY:
             return refused(413, f"the request is larger than {LARGEST_BODY // 1000} kB")
-        if not self._token or (scope["method"] in ("GET", "HEAD") and _is_open(scope["path"])):
-            return None
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme == "Bearer" and hmac.compare_digest(given.encode(), self._token.encode()):
-            return None
-        return refused(401, "no token, or a wrong one: open the address that `fairagent serve` has printed")
+        return None
 
+    def _needs_token(self, scope: Scope) -> bool:
+        path, metrics = scope["path"], scope["path"] == METRICS
+        is_open = path == OPEN or not (path.startswith(DATA) or metrics) or (metrics and self._door.open_metrics)
+        return self._door.admission is not None and not (scope["method"] in ("GET", "HEAD") and is_open)
 
-def _is_open(path: str) -> bool:
-    return path == OPEN or not path.startswith(DATA)
+    def _user(self, scope: Scope) -> User | None:
+        scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+        assert self._door.admission is not None
+        return self._door.admission.user(given if scheme == "Bearer" else "")
 
 
 class ClientGone(Exception):

@@ -23,8 +23,8 @@ from studio_server import Studio, desk_of, running, write_collection
 from fairagent.errors import UsageError
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import ServerReply, streamed
-from fairagent.studio.app import listening
 from fairagent.studio.lanes import Lanes
+from fairagent.studio.serving import listening
 
 PROGRAM = "from fairagent.cli import main; main()"
 ASKED = {"query": "lawyer"}

@@ -117,7 +117,7 @@ class InProcessModel:
         rule = self._own.self_debias
         longest = max(map(len, self.weights.asking_for_bias(rule))) if rule else 0
         decoding = self._decoding(request, self._room(len(ids) + longest))
-        with self._budget.reserve(len(ids) + decoding.most, self.cost(len(ids), decoding.most) or 0.0) as reserved:
+        with self._budget.reserve(len(ids) + decoding.most, self.cost(len(ids), decoding.most)) as reserved:
             generated = self.weights.write(ids, decoding)
             cost = self.cost(len(ids), generated.tokens)
             reserved.settle(len(ids) + generated.tokens, cost or 0.0)

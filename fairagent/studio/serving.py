@@ -1,0 +1,119 @@
+"""`serve`: where the studio listens, whom it lets in, and how long."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairagent.extend import UsageError
+from fairagent.studio.app import studio_app
+from fairagent.studio.connections import StudioServer
+from fairagent.studio.desk import Desk, StartSettings
+from fairagent.studio.lanes import Lanes
+from fairagent.studio.server import Door, hosts_of
+from fairagent.studio.spending import SpendingBook
+from fairagent.studio.tokens import Admission, OneToken, UserFile
+
+HERE = "127.0.0.1"
+SPENT = ".spent"
+"""What the name of the database of what users spent ends with, after that of their file."""
+IN_THE_OPEN = (
+    "Others on this network can reach it. It speaks plain HTTP, in which tokens can be read on their way: put a proxy "
+    "with TLS before it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where the server listens, and who may ask.
+
+    `names` are what it is called besides its address; `users` is the file of those who may ask, None: whoever has the
+    token that is printed, or without `needs_token` anybody on this machine.
+    """
+
+    address: str = HERE
+    port: int = 0
+    names: tuple[str, ...] = ()
+    users: Path | None = None
+    needs_token: bool = True
+    open_metrics: bool = False
+
+    def check(self) -> None:
+        """Raise UsageError for what makes no sense, or is not safe."""
+        try:
+            found = ipaddress.ip_address(self.address)
+        except ValueError:
+            raise UsageError(
+                f"--host {self.address}: expected an address of this machine, e.g. 0.0.0.0 for all of them; names go "
+                "to --allow-host"
+            ) from None
+        if not self.needs_token and not (found.is_loopback and not self.names):
+            raise UsageError(
+                "--no-token is for this machine alone: with --host or --allow-host whoever reaches the server could "
+                "search and spend. For readers without a token put a proxy before it that adds one"
+            )
+        if self.users is not None and not self.needs_token:
+            raise UsageError("--tokens names who may ask, and --no-token lets in anybody; leave one of them out")
+
+
+def listening(port: int, address: str = HERE) -> socket.socket:
+    """A socket on `port` of this machine, 0 for a free one; UsageError where another program has it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((address, port))
+        # Now, and not when the index is open: who starts a second server hears of it at once.
+        opened.listen(128)
+    except OSError as error:
+        opened.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise UsageError(f"--host {address} is no address of this machine") from None
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        why = "is in use, perhaps by another `fairagent serve`" if error.errno == errno.EADDRINUSE else "is not ours"
+        raise UsageError(f"port {port} of this machine {why}; name another with --port, or 0 for a free one") from None
+    return opened
+
+
+def serve(
+    origin: StartSettings, serving: Serving, runs: Path, prompts: Path | None, say: Callable[[str], None]
+) -> None:
+    """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` prints the address.
+
+    Raises UsageError for a port in use, and what `Serving.check`, `UserFile`, `SpendingBook` and a desk raise.
+    """
+    serving.check()
+    with ExitStack() as stack:
+        # Before the collection, which takes its time: what is wrong is said at once.
+        opened = stack.enter_context(closing(listening(serving.port, serving.address)))
+        port = opened.getsockname()[1]
+        hosts = hosts_of(serving.address, port, serving.names)
+        token = secrets.token_urlsafe(24) if serving.needs_token and serving.users is None else ""
+        admission: Admission | None = OneToken(token) if token else None
+        book = None
+        if serving.users is not None:
+            admission = UserFile(serving.users)
+            book = stack.enter_context(closing(book_of(serving.users)))
+        desk = stack.enter_context(closing(Desk(origin)))
+        desk.warm()
+        lanes = Lanes()
+        app = studio_app(desk, lanes, Door(hosts, admission, book, serving.open_metrics), runs, prompts)
+        # What follows # is sent to no server: the page keeps it for its tab, and takes it out of the address.
+        host = f"[{serving.address}]" if ":" in serving.address else serving.address
+        say(f"http://{host}:{port}/" + (f"#token={token}" if token else ""))
+        if not ipaddress.ip_address(serving.address).is_loopback:
+            say(IN_THE_OPEN)
+        say("Ctrl-C ends it.")
+        StudioServer(app, lanes).run(sockets=[opened])
+
+
+def book_of(users: Path) -> SpendingBook:
+    """What the users of a file have spent, kept beside it."""
+    return SpendingBook(users.with_name(users.name + SPENT))
