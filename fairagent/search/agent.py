@@ -19,11 +19,11 @@ from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, looped, without
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
-from fairagent.search.rerank.base import Pool, Reranker, reranked, stricter
+from fairagent.search.rerank.base import Pool, Reranker, kept, pool_of, reranked, stricter
 from fairagent.search.run import SearchRun, engine_notes
 from fairagent.settings import Settings
 from fairagent.storage.threads import one_blas_thread, progress
-from fairagent.types import AnswerResult, Query, Ranking, SearchResult, Step, Topic
+from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic, Usage
 from fairagent.types.common import Summarized
 from fairagent.types.search import as_query
 
@@ -82,7 +82,7 @@ class FairAgent(Summarized):
         refiner's model raises.
         """
         run = self.find(query, self.settings.n, on_step)
-        return run.result(run.pool)
+        return self.serve(run, run.pool)
 
     def answer(
         self,
@@ -99,7 +99,7 @@ class FairAgent(Summarized):
         # Before the search, which may be paid for: whatever is missing is reported now.
         answerer = self.open_answerer()
         run = self.find(query, self.settings.n, on_step)
-        return answerer.answer(run.result(run.pool), run.meter, self.retriever, on_text)
+        return answerer.answer(self.serve(run, run.pool), run.meter, self.retriever, on_text)
 
     def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
         """The algorithm: the first `length` re-ranked candidates (never fewer than `settings.n`), and their trace.
@@ -147,6 +147,20 @@ class FairAgent(Summarized):
                 notes += ("no topic words were added: this engine does not tell the terms of its documents",)
             alarms = guarded.alarms + unlabeled_off(exposures)
         return SearchRun(query, guarded.ranking, result, self.retriever, self.settings, notes, alarms, *clocks)
+
+    def serve(self, run: SearchRun, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
+        """What the user gets of a search: the first `settings.n` documents of `ranking`, counted in an account, if any.
+
+        A search that is only made for its numbers (`find`) counts nowhere.
+        """
+
+        def pools() -> tuple[Pool, Pool]:
+            n, meter = self.settings.n, run.meter
+            candidates = pool_of(run.query, run.loop.candidates, meter, n, run.loop.unit)
+            return candidates, pool_of(run.query, ranking.top(n), meter, n)
+
+        notes = kept(self.reranker, pools, run.query, sum((step.usage for step in run.loop.steps), Usage()))
+        return run.result(ranking, draw, notes)
 
     def _retrieve_first(self, query: Query) -> list[Step]:
         """The engine's list for `query`, then, where it tells its terms, its list with the words of the topic."""

@@ -36,7 +36,7 @@ class SearchRun:
         """What measures its rankings."""
         return self.loop.meter
 
-    def result(self, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
+    def result(self, ranking: Ranking, draw: Draw | None = None, notes: tuple[str, ...] = ()) -> SearchResult:
         """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
         settings, meter, steps = self.settings, self.meter, self.loop.steps
         served = ranking.top(settings.n)
@@ -59,7 +59,7 @@ class SearchRun:
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
             entered=sum(id in self.loop.entered for id in served.ids),
-            notes=(*self.notes, *following(meter.targets), *unused_refiner(settings)),
+            notes=(*self.notes, *following(meter.targets), *unused_refiner(settings), *notes),
             alarms=(
                 *self.alarms,
                 *below_corpus(meter.targets, meter.collection),

@@ -43,7 +43,7 @@ class Sampled:
     def search(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchResult:
         """A ranking that was drawn for this request; otherwise as `FairAgent.search`."""
         run = self._run(query, on_step)
-        return run.result(*self._drawn(run))
+        return self.agent.serve(run, *self._drawn(run))
 
     def answer(
         self,
@@ -55,7 +55,7 @@ class Sampled:
         agent = self.agent.latest()
         answerer = agent.open_answerer()
         run = agent.find(query, self.settings.sampling.pool, on_step)
-        return answerer.answer(run.result(*self._drawn(run)), run.meter, agent.retriever, on_text)
+        return answerer.answer(agent.serve(run, *self._drawn(run)), run.meter, agent.retriever, on_text)
 
     def latest(self) -> Sampled:
         """The same with what the agent has open at this moment; requests are counted on."""

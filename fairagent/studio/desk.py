@@ -166,7 +166,8 @@ class Desk:
             if not self.settings.model.name and isinstance(agent, FairAgent):
                 # A target that this topic has not is for those to hear who ask for the topic.
                 with suppress(DataError):
-                    agent.search(query)
+                    run = agent.find(query, self.settings.n)
+                    run.result(run.pool)
 
     def asks_model(self, choices: Choices, command: str) -> bool:
         """As `asks_model` of the pipeline, with the settings of these choices; raises SettingsError."""

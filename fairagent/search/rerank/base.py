@@ -13,7 +13,7 @@ from fairagent.errors import DataError
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, part_class
 from fairagent.settings.seam import PartCall
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types import FloatArray, Query, Ranking, Usage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +96,34 @@ class StrictReranker(Reranker, Protocol):
     def stricter(self) -> Reranker | None:
         """The same with more weight on what the groups lack; None where it has none."""
         ...
+
+
+class Keeper(Reranker, Protocol):
+    """A re-ranker that keeps an account of what was served; its attribute `keeps` is True."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it does."""
+        ...
+
+    def keep(self, pool: Pool, served: Pool, usage: Usage) -> tuple[str, ...]:
+        """Count a request that had the candidates `pool` and was served the ranking of `served`; notes for its trace.
+
+        `usage` is what language models were asked meanwhile.
+        """
+        ...
+
+
+def kept(
+    reranker: Reranker | None, pools: Callable[[], tuple[Pool, Pool]], query: Query, usage: Usage
+) -> tuple[str, ...]:
+    """Let the re-ranker count what is served, where it keeps an account; `pools` makes what its `keep` takes."""
+    if not getattr(reranker, "keeps", False):
+        return ()
+    keeper: Any = reranker
+    with PartCall("rerank", keeper, query) as call:
+        notes = keeper.keep(*pools(), usage)
+    return tuple(str(note) for note in call.one_of(notes, tuple))
 
 
 def reranked(reranker: Reranker, pool: Pool, part: Part | None = None) -> Ranking:

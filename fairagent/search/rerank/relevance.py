@@ -10,9 +10,9 @@ from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, placed, scored
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
-from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, ordered, reranked
+from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, kept, ordered, reranked
 from fairagent.settings.parts import Part, Rerank
-from fairagent.types import Ranking
+from fairagent.types import Ranking, Usage
 from fairagent.types.common import Compat
 
 
@@ -80,6 +80,16 @@ class ChainReranker:
     def widens(self) -> bool:
         """Whether one of them does."""
         return any(getattr(one, "widens", False) for one in self.rerankers)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether one of them keeps an account."""
+        return any(getattr(one, "keeps", False) for one in self.rerankers)
+
+    def keep(self, pool: Pool, served: Pool, usage: Usage) -> tuple[str, ...]:
+        """Let those that keep an account count what was served."""
+        notes = (kept(one, lambda: (pool, served), pool.query, usage) for one in self.rerankers)
+        return tuple(note for some in notes for note in some)
 
     def rerank(self, pool: Pool) -> Ranking:
         """The ranking of the last re-ranker."""

@@ -1,0 +1,212 @@
+"""The amortized re-ranker: what documents or groups were owed after earlier requests is paid in this one.
+
+After Biega, Gummadi and Weikum (SIGIR 2018, documents) and Singh and Joachims (KDD 2018, groups): see
+`fairagent.measures.amortized`. Relevance is the min-max score of the candidates, as everywhere here: an estimate, so
+that `tolerance` bounds what is lost of estimated nDCG. The account counts what is served in the end (after the guard,
+and after a draw), and relevance by the candidates' own scores, before any other re-ranker of a chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+from pydantic import Field
+
+from fairagent.collection.exposure import dimensions_of
+from fairagent.errors import BackendUnavailable
+from fairagent.measures import Discount, min_max, parse_discount
+from fairagent.measures.amortized import attention, deserved, pay_documents, pay_groups
+from fairagent.retrieve.base import placed
+from fairagent.retrieve.known import indexed_documents
+from fairagent.retrieve.site import Site
+from fairagent.search.account import PLAIN, Account, AccountBounds, Column, Entry, Identity, Queries
+from fairagent.search.rerank.base import Pool
+from fairagent.settings.parts import Part
+from fairagent.types import UNKNOWN, FloatArray, Ranking, Usage
+from fairagent.types.clean import logger
+
+Unit = Literal["group", "individual"]
+Due = Literal["relevance", "target"]
+SUFFIX = "-account.sqlite"
+"""What the name of an account beside an index ends with."""
+
+log = logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AmortizedReranker:
+    """Orders the candidates so that debts shrink, and counts what is served in the `account` (None: nothing is owed).
+
+    `columns` are the groups of all dimensions in the order of a pool's memberships, those without a label included.
+    """
+
+    account: Account | None
+    columns: tuple[Column, ...]
+    unit: Unit
+    due: Due
+    tolerance: float
+    discount: Discount
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is an account."""
+        return self.account is not None
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The best `pool.n` candidates; scores fall in equal steps, since the order is no engine's.
+
+        Where the account cannot be read now, nothing is owed, and the log says so.
+        """
+        ids = pool.ranking.ids
+        if not ids:
+            return pool.ranking
+        relevance = min_max(pool.ranking.scores)
+        weights = self.discount(min(pool.n, len(ids)))
+        if self.unit == "individual":
+            order = pay_documents(self._debts(ids), relevance, weights, self.tolerance)
+        else:
+            rows = np.hstack(_spread(pool))
+            order = pay_groups(self._debts(), rows, self._due_of(pool), relevance, weights, self.tolerance)
+        return placed(ids, order)
+
+    def keep(self, pool: Pool, served: Pool, usage: Usage) -> tuple[str, ...]:
+        """Count what was served; a note where that could not be done, which costs nobody the ranking."""
+        if self.account is None or not len(served.ranking):
+            return ()
+        try:
+            return self.account.add(self.entry(pool, served, usage))
+        except BackendUnavailable as error:
+            return (f"this request is missing in the account: {error}",)
+
+    def entry(self, pool: Pool, served: Pool, usage: Usage = Usage()) -> Entry:
+        """What a request with these candidates adds that was served this ranking."""
+        ids, relevance = pool.ranking.ids, min_max(pool.ranking.scores)
+        weights = self.discount(len(served.ranking))
+        shares = attention(weights)
+        due = self._due_of(pool) if len(ids) else np.zeros(len(self.columns))
+        rows = np.hstack(_spread(served)) if self.columns else np.zeros((len(weights), 0))
+        got = shares @ rows
+        # What the guard serves in the end may hold documents that were no candidates.
+        place = {id: number for number, id in enumerate(ids)}
+        of_shown = np.array([relevance[place[id]] if id in place else 0.0 for id in served.ranking.ids])
+        best = np.sort(relevance)[::-1][: len(weights)]
+        ideal = float(np.sort(weights)[::-1][: len(best)] @ best)
+        return Entry(
+            served.query.text,
+            dict(zip(served.ranking.ids, shares.tolist(), strict=True)),
+            dict(zip(ids, deserved(relevance).tolist(), strict=True)) if ids else {},
+            {
+                column: (float(received), float(owed))
+                for column, received, owed in zip(self.columns, got, due, strict=True)
+                if received or owed
+            },
+            float(weights @ of_shown) / ideal if ideal else 1.0,
+            usage.calls,
+            usage.unusable,
+        )
+
+    def _debts(self, ids: tuple[str, ...] | None = None) -> FloatArray:
+        """What documents, or all groups, are owed."""
+        if self.account is not None:
+            try:
+                return self.account.groups(self.columns) if ids is None else self.account.documents(ids)
+            except BackendUnavailable as error:
+                log.warning("%s; this request is ranked as if nothing was owed", error)
+        return np.zeros(len(self.columns) if ids is None else len(ids))
+
+    def _due_of(self, pool: Pool) -> FloatArray:
+        """What this request owes all groups; in each dimension that adds up to 1.
+
+        Documents without a label are owed by relevance in any case: there is no target for them.
+        """
+        by_relevance = deserved(min_max(pool.ranking.scores))
+        dues = []
+        for rows, target in zip(_spread(pool), pool.targets, strict=True):
+            of_groups = by_relevance @ rows
+            if self.due == "target":
+                of_groups = np.concatenate([of_groups[:1], of_groups[1:].sum() * target])
+            dues.append(of_groups)
+        return np.concatenate(dues) if dues else np.zeros(0)
+
+
+def _spread(pool: Pool) -> list[FloatArray]:
+    """How the attention of each document is spread over a dimension's groups; rows add up to 1."""
+    spread = []
+    for rows in pool.memberships:
+        mass = rows.sum(axis=1)
+        empty = np.eye(1, rows.shape[1])
+        spread.append(np.where(mass[:, None] > 0, rows / np.where(mass > 0, mass, 1)[:, None], empty))
+    return spread
+
+
+class AmortizedConfig(Part):
+    """Pays what documents or groups were owed after earlier requests, and keeps the account."""
+
+    kind: Literal["amortized"] = "amortized"
+    file: str = ""
+    """The account, an SQLite file on this machine, made where there is none; a relative path starts at the folder of
+    the settings file. Empty: beside the index, NAME-account.sqlite."""
+    unit: Unit = "group"
+    """Who is owed attention: group (of each dimension), or individual (each document)."""
+    due: Due = "relevance"
+    """What a group is owed: relevance, its documents' share of the candidates' relevance; or target, as `target`
+    says."""
+    tolerance: float = Field(0.02, ge=0, le=1)
+    """The share of estimated nDCG that paying may cost, 0 to 1, in each request. 0: nothing is reordered, and the
+    account is kept."""
+    half_life: float = Field(0.0, ge=0)
+    """After so many requests a debt counts half; 0: debts do not fade."""
+    queries: Queries = "hash"
+    """What the account has of a query: none, hash (with a salt that is in the same file, so that whoever has the file
+    can try queries), or text."""
+    documents: int = Field(PLAIN.documents, ge=1)
+    """How many documents the account holds; those with the smallest debts leave it, their groups keep what they had."""
+    requests: int = Field(PLAIN.requests, ge=1)
+    """How many of the last requests it holds singly, for `fairagent audit`."""
+    days: int = Field(PLAIN.days, ge=1)
+    """For how many of the last days it holds sums."""
+
+    @property
+    def sees_groups(self) -> bool:
+        """Whether groups are owed."""
+        return self.unit == "group"
+
+    def relative_to(self, folder: Path) -> Self:
+        """With the file's path from anywhere."""
+        return self.model_copy(update={"file": str((folder / self.file).absolute())}) if self.file else self
+
+    def place(self, site: Site) -> Path:
+        """Where the account is."""
+        return Path(self.file) if self.file else site.index.with_name(site.index.name + SUFFIX)
+
+    def build(self, site: Site) -> AmortizedReranker:
+        """The re-ranker; in experiments, where no request may carry over, without an account.
+
+        Raises what opening the account does.
+        """
+        settings, collection = site.settings, site.collection
+        dimensions = dimensions_of(collection, settings) if collection.groups.dimensions else ()
+        columns = tuple((one, label) for one in dimensions for label in (UNKNOWN, *collection.groups.labels(one)))
+        account = None if site.stateless else self._open(site)
+        discount = parse_discount(settings.discount)
+        return AmortizedReranker(account, columns, self.unit, self.due, self.tolerance, discount)
+
+    def _open(self, site: Site) -> Account:
+        collection, path = site.collection, self.place(site)
+        basis: Mapping[str, str] = {"due": self.due, "discount": site.settings.discount}
+        bounds = AccountBounds(self.documents, self.requests, self.days)
+
+        def has(ids: Sequence[str]) -> list[bool]:
+            known = indexed_documents(collection, site.index)
+            return list(known.has(ids)) if known else [True] * len(ids)
+
+        def opened() -> Account:
+            identity = Identity(collection.name, collection.source.fingerprint(), basis, has)
+            return Account(path, identity, self.half_life, self.queries, bounds)
+
+        account: Account = site.memo.get(("account", path.absolute(), self.model_dump_json()), opened)
+        return account

@@ -1,0 +1,253 @@
+"""The amortized re-ranker in a search: what is counted, who is paid, and what it may cost."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted import Engine, agent
+
+from fairagent.collection import Collection
+from fairagent.errors import DataError, SettingsError
+from fairagent.measures import LOG2_MAX2, min_max
+from fairagent.measures.amortized import quality
+from fairagent.search import account as accounts
+from fairagent.search.account import Account, Identity
+from fairagent.search.agent import FairAgent
+from fairagent.search.pipeline import build, open_in_memory, open_site, served
+from fairagent.search.rerank.amortized import AmortizedConfig, AmortizedReranker
+from fairagent.search.rerank.relevance import ChainReranker, FusedReranker
+from fairagent.settings import Settings, load_settings
+from fairagent.settings.parts import Part
+from fairagent.types import UNKNOWN
+
+from .greedy_pools import pool, pools
+
+COLUMNS = tuple(("gender", label) for label in (UNKNOWN, "female", "male"))
+LISTS = {"q": "m1 m2 m3 m4 f5 f6 m7 f8"}
+
+
+def amortized(account: Account | None = None, **changes: Any) -> AmortizedReranker:
+    plain = AmortizedReranker(account, COLUMNS, "group", "relevance", 0.3, LOG2_MAX2)
+    return replace(plain, **changes)
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Account:
+    return Account(tmp_path / "a.sqlite", Identity("made", "one", {}))
+
+
+def paying(account: Account, **changes: Any) -> FairAgent:
+    return agent(Engine(LISTS), None, reranker=lambda engine: amortized(account, **changes), n=4, discount="log2-max2")
+
+
+# Four documents f m m m with the scores 4, 3, 2, 1: relevance 1, 2/3, 1/3, 0, due 1/2, 1/3, 1/6, 0. Two ranks of weight
+# 1, attention 1/2 each: f0 and m1 shown give women 1/2 and men 1/2, as they are due.
+def test_what_a_request_adds_by_hand() -> None:
+    candidates = pool("fmmm", 2)
+    shown = replace(candidates.of(candidates.ranking.top(2)), n=2)
+    entry = amortized().entry(candidates, shown)
+    assert entry.received == {"f0": 0.5, "m1": 0.5}
+    assert entry.deserved == pytest.approx({"f0": 1 / 2, "m1": 1 / 3, "m2": 1 / 6, "m3": 0})
+    assert entry.groups[("gender", "female")] == pytest.approx((0.5, 0.5))
+    assert entry.groups[("gender", "male")] == pytest.approx((0.5, 0.5))
+    assert entry.quality == 1
+    worse = replace(candidates.of(candidates.ranking.top(4)), n=2)
+    worse = worse.of(worse.ranking)  # m2 and m3 alone
+    last = replace(candidates, ranking=candidates.ranking).of(
+        type(candidates.ranking)(("m2", "m3"), np.array([2.0, 1.0]))
+    )
+    assert amortized().entry(candidates, last).quality == pytest.approx((1 / 3) / (1 + 2 / 3))
+
+
+def test_a_target_is_due_to_those_with_a_label() -> None:
+    candidates = pool("ufm", 2, target=(0.25, 0.75))
+    # Relevance 1, 1/2, 0: two thirds without a label, and what is left as the target says.
+    entry = amortized(due="target").entry(candidates, candidates)
+    assert [entry.groups[column][1] for column in COLUMNS] == pytest.approx([2 / 3, 1 / 12, 1 / 4])
+
+
+def test_documents_of_two_groups_and_of_none_share_one_attention() -> None:
+    candidates = pool("bx", 2)
+    entry = amortized().entry(candidates, candidates)
+    assert [entry.groups[column][0] for column in COLUMNS] == pytest.approx([0.5, 0.25, 0.25])
+
+
+@given(pools(), st.sampled_from([0.0, 0.02, 0.2, 1.0]), st.sampled_from(["group", "individual"]))
+def test_never_less_relevant_than_the_tolerance(candidates: Any, tolerance: float, unit: Any) -> None:
+    columns = tuple(("d" + str(number // 3), str(number)) for number in range(3 * len(candidates.memberships)))
+    reranker = amortized(tolerance=tolerance, unit=unit, columns=columns)
+    found = reranker.rerank(candidates)
+    place = {id: number for number, id in enumerate(candidates.ranking.ids)}
+    if len(found):
+        relevance, weights = min_max(candidates.ranking.scores), LOG2_MAX2(len(found))
+        assert quality([place[id] for id in found.ids], relevance, weights) >= 1 - tolerance - 1e-9
+    assert len(found) == min(candidates.n, len(candidates.ranking))
+
+
+def test_a_search_counts_what_it_serves_and_pays_it_back(account: Account) -> None:
+    plain = paying(account, tolerance=0.0)
+    for _ in range(3):
+        assert plain.search("q").ranking.ids == ("m1", "m2", "m3", "m4")
+    owed = account.groups(COLUMNS)
+    assert owed[1] > 0 and owed.sum() == pytest.approx(0)
+    assert [one.quality for one in account.requests()] == pytest.approx([1, 1, 1])
+    payer = paying(account)
+    for _ in range(40):
+        payer.search("q")
+    after = account.groups(COLUMNS)
+    assert abs(after[1]) < 0.2 < owed[1]
+    qualities = [one.quality for one in account.requests()]
+    assert min(qualities) >= 0.7 - 1e-9
+    assert min(qualities) < 1
+    # The same, as shares of all attention.
+    received, deserved = account.shares(COLUMNS)
+    assert np.abs(received - deserved).max() < 0.005
+
+
+def test_single_documents_are_paid(account: Account) -> None:
+    payer = paying(account, unit="individual", tolerance=0.3)
+    shown = {id for _ in range(30) for id in payer.search("q").ranking.ids}
+    # The list is always the same, and its best four are not.
+    assert len(shown) > 5
+    assert np.abs(account.documents(["m1", "f5", "f6"])).max() / 30 < 0.1
+
+
+def test_what_only_measures_counts_nothing(account: Account) -> None:
+    payer = paying(account)
+    run = payer.find("q", 4)
+    run.result(run.pool)
+    assert account.size().requests == 0
+    payer.search("q")
+    assert account.size().requests == 1
+
+
+def test_drawn_rankings_are_counted_as_they_are_drawn(account: Account) -> None:
+    sampled = served(
+        replace(paying(account), settings=Settings(n=2, loop="none", sampling={"alpha": 0.5}, target="uniform"))
+    )
+    shown = [sampled.search("q").ranking.ids for _ in range(12)]
+    assert len(set(shown)) > 2
+    received = dict.fromkeys((id for ids in shown for id in ids), 0.0)
+    for ids in shown:
+        for id in ids:
+            received[id] += 0.5
+    deserved = 12 * np.array([7, 6, 5, 4, 3, 2, 1, 0]) / 28
+    due = dict(zip(LISTS["q"].split(), deserved, strict=True))
+    ids = list(due)
+    expected = [due[id] - received.get(id, 0.0) for id in ids]
+    assert account.documents(ids) == pytest.approx(expected)
+    assert account.size().requests == 12
+    # Samples are none that anybody was served.
+    sampled.sample("q", 5)  # type: ignore[union-attr]
+    assert account.size().requests == 12
+
+
+def test_a_chain_counts_once(account: Account) -> None:
+    chain = agent(
+        Engine(LISTS), None, reranker=lambda engine: ChainReranker((FusedReranker(engine), amortized(account))), n=4
+    )
+    chain.search("q")
+    assert account.size().requests == 1
+
+
+def test_many_threads_share_one_account(account: Account) -> None:
+    payer = paying(account)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: payer.search("q"), range(40)))
+    assert account.size().requests == 40
+    assert np.abs(np.subtract(*account.shares(COLUMNS))).max() < 0.05
+
+
+def test_an_account_that_is_locked_costs_nobody_the_ranking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, account: Account
+) -> None:
+    monkeypatch.setattr(accounts, "LONGEST_WAIT", 0.05)
+    account = Account(tmp_path / "b.sqlite", Identity("made", "one", {}))
+    other = sqlite3.connect(tmp_path / "b.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    result = paying(account).search("q")
+    assert len(result.ranking) == 4
+    assert any("missing in the account" in note for note in result.trace.notes)
+    other.execute("ROLLBACK")
+    other.close()
+
+
+# --- from settings ------------------------------------------------------------------------------------------------------
+
+ROWS = [
+    {
+        "id": f"{'mf'[number % 3 == 2]}{number}",
+        "text": "apples " * (20 - number) + "pears",
+        "gender": "mf"[number % 3 == 2],
+    }
+    for number in range(20)
+]
+
+
+def made(**rerank: Any) -> FairAgent:
+    collection = Collection.from_records(ROWS, groups=["gender"], name="apples")
+    chosen = {"kind": "amortized", **rerank}
+    return open_in_memory(collection, rerank=chosen, loop="none", target="uniform", engine="bm25", n=5)
+
+
+def test_from_settings_the_account_lies_beside_the_index() -> None:
+    opened = made()
+    reranker: Any = opened.reranker
+    opened.search("apples")
+    assert reranker.account.path.name == "apples-account.sqlite"
+    assert reranker.account.size().requests == 1
+    assert [column for column in reranker.columns] == [("gender", label) for label in (UNKNOWN, "f", "m")]
+
+
+def test_two_agents_and_another_collection(tmp_path: Path) -> None:
+    file = str(tmp_path / "account.sqlite")
+    for _ in range(2):
+        made(file=file).search("apples")
+    other = Collection.from_records(ROWS, groups=["gender"], name="pears")
+    with pytest.raises(DataError, match="of collection 'apples', not of 'pears'"):
+        open_in_memory(other, rerank={"kind": "amortized", "file": file}, loop="none", target="uniform", engine="bm25")
+    strangers = [{**row, "id": f"x{row['id']}"} for row in ROWS]
+    same = Collection.from_records(strangers, groups=["gender"], name="apples")
+    with pytest.raises(DataError, match="another collection of the name 'apples'"):
+        open_in_memory(same, rerank={"kind": "amortized", "file": file}, loop="none", target="uniform", engine="bm25")
+    with pytest.raises(DataError, match="kept with due relevance, not target"):
+        made(file=file, due="target")
+
+
+def test_experiments_keep_no_account(tmp_path: Path) -> None:
+    collection = Collection.from_records(ROWS, groups=["gender"], name="apples")
+    site = open_site(collection, tmp_path / "index", rerank="amortized", loop="none", engine="none", target="uniform")
+    reranker: Any = build(replace(site, stateless=True)).reranker
+    assert reranker.account is None and not reranker.keeps
+    assert not list(tmp_path.glob("*account*"))
+
+
+def test_single_documents_need_no_groups(tmp_path: Path) -> None:
+    collection = Collection.from_records([{"id": "a", "text": "x"}, {"id": "b", "text": "x y"}], name="bare")
+    config = {"kind": "amortized", "unit": "individual", "file": str(tmp_path / "a.sqlite")}
+    opened = open_in_memory(collection, rerank=config)
+    assert len(opened.search("x").ranking) == 2
+    with pytest.raises(SettingsError, match="looks at groups"):
+        open_in_memory(collection, rerank={**config, "unit": "group"})
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"tolerance": 1.1}, {"unit": "both"}, {"half_life": -1}, {"documents": 0}, {"due": "x"}]
+)
+def test_settings_that_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError):
+        load_settings(overrides={"rerank": {"kind": "amortized", **wrong}}, environ={})
+
+
+def test_a_relative_file_starts_at_the_settings_file(tmp_path: Path) -> None:
+    part: Part = AmortizedConfig(file="a.sqlite").relative_to(tmp_path)
+    assert part.file == str(tmp_path / "a.sqlite")  # type: ignore[attr-defined]
+    assert AmortizedConfig().relative_to(tmp_path).file == ""
