@@ -51,8 +51,8 @@ CREATE TABLE IF NOT EXISTS documents (
   id TEXT PRIMARY KEY, received REAL NOT NULL, deserved REAL NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS groups (dimension TEXT NOT NULL, label TEXT NOT NULL, received REAL NOT NULL,
   deserved REAL NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (dimension, label)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS days (day TEXT NOT NULL, dimension TEXT NOT NULL, label TEXT NOT NULL, received REAL NOT NULL,
-  deserved REAL NOT NULL, PRIMARY KEY (day, dimension, label)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS days (day TEXT NOT NULL, dimension TEXT NOT NULL, label TEXT NOT NULL,
+  received REAL NOT NULL, deserved REAL NOT NULL, PRIMARY KEY (day, dimension, label)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS requests (number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, query TEXT NOT NULL,
   quality REAL NOT NULL, calls INTEGER NOT NULL, unusable INTEGER NOT NULL, shares TEXT NOT NULL);
 """
@@ -196,17 +196,18 @@ class Account:
         basis = parse_json(about["basis"])
         for key, value in identity.basis.items():
             if basis.get(key) != value:
+                before = in_line(str(basis.get(key)))
                 raise DataError(
-                    f"{self.path} was kept with {key} {in_line(str(basis.get(key)))}, not {in_line(value)}: both in one "
-                    "sum would mean nothing; name another file"
+                    f"{self.path} was kept with {key} {before}, not {in_line(value)}: both in one sum would mean "
+                    "nothing; name another file"
                 )
         if about["fingerprint"] != identity.fingerprint:
             ids = [id for (id,) in self._connection.execute("SELECT id FROM documents ORDER BY at DESC LIMIT 1000")]
             known = sum(map(bool, identity.has(ids))) if identity.has and ids else len(ids)
             if 2 * known < len(ids):
                 raise DataError(
-                    f"{self.path} is the account of another collection of the name {in_line(identity.collection)!r}: of "
-                    f"{counted(len(ids), 'document')} that it had last {known:,} are here; name another file"
+                    f"{self.path} is the account of another collection of the name {in_line(identity.collection)!r}: "
+                    f"of {counted(len(ids), 'document')} that it had last {known:,} are here; name another file"
                 )
             self._note(fingerprint=identity.fingerprint)
 
@@ -324,8 +325,8 @@ class Account:
 
     def _count_day(self, entry: Entry, day: str) -> None:
         self._connection.executemany(
-            "INSERT INTO days VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET received = received + excluded.received, "
-            "deserved = deserved + excluded.deserved",
+            "INSERT INTO days VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+            "SET received = received + excluded.received, deserved = deserved + excluded.deserved",
             [(day, *column, *both) for column, both in (*entry.groups.items(), (WHOLE, (1.0, 1.0)))],
         )
         kept = "SELECT DISTINCT day FROM days ORDER BY day DESC LIMIT ?"
@@ -422,9 +423,8 @@ def _connected(path: Path, reading: bool = False) -> sqlite3.Connection:
 
 def _expect_format(path: Path, about: Mapping[str, str]) -> None:
     if about.get("format") != FORMAT:
-        raise DataError(
-            f"{path} is an account of format {in_line(str(about.get('format')))}; this version of fairagent reads {FORMAT}"
-        )
+        there = in_line(str(about.get("format")))
+        raise DataError(f"{path} is an account of format {there}; this version of fairagent reads {FORMAT}")
 
 
 def _aged(row: tuple[float, float, int] | None, number: int, factor: float) -> tuple[float, float]:

@@ -153,7 +153,8 @@ def test_how_far_from_the_best_orders() -> None:
     # Nothing binds: the assignment is exact.
     assert documents == pytest.approx(np.zeros(60), abs=1e-9)
     documents, groups = distances(0.1)
-    assert documents.min() > -1e-9 and groups.min() > -1e-9
+    assert documents.min() > -1e-9
+    assert groups.min() > -1e-9
     assert documents.mean() < 0.02
     assert groups.mean() < 0.06
 

@@ -26,7 +26,7 @@ from fairagent.search.rerank.amortized import AmortizedConfig, AmortizedReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker
 from fairagent.settings import Settings, load_settings
 from fairagent.settings.parts import Part
-from fairagent.types import UNKNOWN
+from fairagent.types import UNKNOWN, Ranking
 
 from .greedy_pools import pool, pools
 
@@ -59,11 +59,7 @@ def test_what_a_request_adds_by_hand() -> None:
     assert entry.groups[("gender", "female")] == pytest.approx((0.5, 0.5))
     assert entry.groups[("gender", "male")] == pytest.approx((0.5, 0.5))
     assert entry.quality == 1
-    worse = replace(candidates.of(candidates.ranking.top(4)), n=2)
-    worse = worse.of(worse.ranking)  # m2 and m3 alone
-    last = replace(candidates, ranking=candidates.ranking).of(
-        type(candidates.ranking)(("m2", "m3"), np.array([2.0, 1.0]))
-    )
+    last = candidates.of(Ranking(("m2", "m3"), np.array([2.0, 1.0])))
     assert amortized().entry(candidates, last).quality == pytest.approx((1 / 3) / (1 + 2 / 3))
 
 
@@ -97,7 +93,8 @@ def test_a_search_counts_what_it_serves_and_pays_it_back(account: Account) -> No
     for _ in range(3):
         assert plain.search("q").ranking.ids == ("m1", "m2", "m3", "m4")
     owed = account.groups(COLUMNS)
-    assert owed[1] > 0 and owed.sum() == pytest.approx(0)
+    assert owed[1] > 0
+    assert owed.sum() == pytest.approx(0)
     assert [one.quality for one in account.requests()] == pytest.approx([1, 1, 1])
     payer = paying(account)
     for _ in range(40):
@@ -180,7 +177,7 @@ def test_an_account_that_is_locked_costs_nobody_the_ranking(
     other.close()
 
 
-# --- from settings ------------------------------------------------------------------------------------------------------
+# --- from settings ---------------------------------------------------------------------------------------------------
 
 ROWS = [
     {
@@ -204,7 +201,7 @@ def test_from_settings_the_account_lies_beside_the_index() -> None:
     opened.search("apples")
     assert reranker.account.path.name == "apples-account.sqlite"
     assert reranker.account.size().requests == 1
-    assert [column for column in reranker.columns] == [("gender", label) for label in (UNKNOWN, "f", "m")]
+    assert list(reranker.columns) == [("gender", label) for label in (UNKNOWN, "f", "m")]
 
 
 def test_two_agents_and_another_collection(tmp_path: Path) -> None:
@@ -226,7 +223,8 @@ def test_experiments_keep_no_account(tmp_path: Path) -> None:
     collection = Collection.from_records(ROWS, groups=["gender"], name="apples")
     site = open_site(collection, tmp_path / "index", rerank="amortized", loop="none", engine="none", target="uniform")
     reranker: Any = build(replace(site, stateless=True)).reranker
-    assert reranker.account is None and not reranker.keeps
+    assert reranker.account is None
+    assert not reranker.keeps
     assert not list(tmp_path.glob("*account*"))
 
 

@@ -34,6 +34,8 @@ Due = Literal["relevance", "target"]
 SUFFIX = "-account.sqlite"
 """What the name of an account beside an index ends with."""
 
+NO_CALLS = Usage()
+
 log = logger(__name__)
 
 
@@ -82,7 +84,7 @@ class AmortizedReranker:
         except BackendUnavailable as error:
             return (f"this request is missing in the account: {error}",)
 
-    def entry(self, pool: Pool, served: Pool, usage: Usage = Usage()) -> Entry:
+    def entry(self, pool: Pool, served: Pool, usage: Usage = NO_CALLS) -> Entry:
         """What a request with these candidates adds that was served this ranking."""
         ids, relevance = pool.ranking.ids, min_max(pool.ranking.scores)
         weights = self.discount(len(served.ranking))
@@ -166,7 +168,7 @@ class AmortizedConfig(Part):
     documents: int = Field(PLAIN.documents, ge=1)
     """How many documents the account holds; those with the smallest debts leave it, their groups keep what they had."""
     requests: int = Field(PLAIN.requests, ge=1)
-    """How many of the last requests it holds singly, for `fairagent audit`."""
+    """How many of the last requests it holds singly."""
     days: int = Field(PLAIN.days, ge=1)
     """For how many of the last days it holds sums."""
 
