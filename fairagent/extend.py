@@ -19,7 +19,7 @@ HOMES = {
     "types.clean": "LONGEST_QUERY logger printable query_shown visible",
     "types.change": "ABOUT percent",
     "types.common": "Check counted",
-    "types.search": "as_query exposure_rows",
+    "types.search": "as_query",
     "errors": """
         BackendUnavailable BudgetExceeded DataError FairAgentError FatalModelError Fault IndexMismatch ModelError
         NotRegular PartError PromptError ReplyError ReplyInvalid ReplyTruncated SettingsError TransientModelError

@@ -450,6 +450,5 @@ from fairagent.types.clean import visible as visible
 from fairagent.types.common import Check as Check
 from fairagent.types.common import counted as counted
 from fairagent.types.search import as_query as as_query
-from fairagent.types.search import exposure_rows as exposure_rows
 
 HOMES: dict[str, str]
