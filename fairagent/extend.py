@@ -33,6 +33,7 @@ HOMES = {
     """,
     "storage.folders": "expect_replaceable workshop",
     "storage.lines": "LineFile whole_lines",
+    "storage.log_lines": "FIELDS about_request",
     "storage.packages": """
         expect_installed installed is_installed load longest_input pick_device read_config without_progress
     """,

@@ -395,6 +395,8 @@ from fairagent.storage.folders import expect_replaceable as expect_replaceable
 from fairagent.storage.folders import workshop as workshop
 from fairagent.storage.lines import LineFile as LineFile
 from fairagent.storage.lines import whole_lines as whole_lines
+from fairagent.storage.log_lines import FIELDS as FIELDS
+from fairagent.storage.log_lines import about_request as about_request
 from fairagent.storage.packages import expect_installed as expect_installed
 from fairagent.storage.packages import installed as installed
 from fairagent.storage.packages import is_installed as is_installed

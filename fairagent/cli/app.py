@@ -17,8 +17,9 @@ from typer.models import CommandInfo, TyperInfo
 
 from fairagent.cli.options import echo, error_console
 from fairagent.errors import FairAgentError, UsageError
+from fairagent.storage.log_lines import logs_as_json
 from fairagent.storage.signals import BY_SIGNAL, SIGNALS, silenced
-from fairagent.types.clean import in_line, printable
+from fairagent.types.clean import in_line, logger, printable
 
 COMMANDS = (
     *("demo", "init", "index", "search", "answer", "serve", "mcp", "evaluate", "evaluate-run", "labels", "estimate"),
@@ -173,5 +174,8 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
+    if logs_as_json():
+        logger(__name__).error("%s", message)
+        return
     error_console().print("fairagent:", style="bold red", end=" ")
     error_console().print(message, soft_wrap=True)

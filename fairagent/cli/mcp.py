@@ -14,6 +14,8 @@ def mcp(
     index: options.IndexFolder = None,
     settings: options.SettingsFile = None,
     assignments: options.Assignments = None,
+    log_format: options.LogFormat = "text",
+    log_texts: options.LogTexts = False,
 ) -> None:
     """Serve the tools search, answer and exposure to another agent, over the Model Context Protocol.
 
@@ -21,6 +23,7 @@ def mcp(
     by a signal. All calls together share the settings' budget, and none can choose files or servers.
     """
     expect_installed("mcp", "fairagent mcp")
+    options.logged_as(log_format, log_texts)
     from fairagent.studio.desk import Desk, StartSettings
     from fairagent.studio.lanes import Lanes
     from fairagent.studio.tools import mcp_server

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -23,6 +23,7 @@ from fairagent.errors import UsageError
 from fairagent.report import text as consoles
 from fairagent.settings import Settings, load_settings, merge, nested, parse_yaml
 from fairagent.settings.parts import SLOTS, described
+from fairagent.storage.log_lines import log_as_json
 from fairagent.storage.threads import listening
 from fairagent.types.clean import in_one_line, printable
 
@@ -74,6 +75,14 @@ Details = Annotated[
     bool,
     typer.Option("--details", help="Also print intervals, tests, and all other tables (results.txt has them too)."),
 ]
+LogFormat = Annotated[
+    Literal["text", "json"],
+    typer.Option("--log-format", help="json: log lines on standard error are JSON, one for each request, too."),
+]
+LogTexts = Annotated[
+    bool,
+    typer.Option("--log-texts", help="Messages of faults in JSON log lines, too, which may quote queries."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
@@ -108,6 +117,14 @@ def target_of(text: str | None) -> Any:
     ({'kind': 'uniform'}, {'gender': {'female': 0.5, 'male': 0.5}})
     """
     return None if text is None else described("target", parse_yaml(text, "--target"))
+
+
+def logged_as(log_format: str, texts: bool) -> None:
+    """What `--log-format` and `--log-texts` say, from here on."""
+    if log_format == "json":
+        log_as_json(texts)
+    elif texts:
+        raise UsageError("--log-texts is for --log-format json; log lines as text have all messages")
 
 
 def logged(wanted: bool) -> dict[str, bool] | None:

@@ -39,6 +39,11 @@ def serve(
             help="Who may ask, as `fairagent token add` says, in the place of a token at each start.",
         ),
     ] = None,
+    metrics_open: Annotated[
+        bool, typer.Option("--metrics-open", help="Let anybody who reaches the server read /metrics, without a token.")
+    ] = False,
+    log_format: options.LogFormat = "text",
+    log_texts: options.LogTexts = False,
     runs: Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of run folders.")] = Path("runs"),
     prompts: Annotated[
         Path | None,
@@ -59,13 +64,14 @@ def serve(
     loads nothing from elsewhere. A program can use the same under /api, with the token in the header `Authorization:
     Bearer TOKEN`. All requests together share the settings' budget, and each user of --tokens has one besides.
     """
-    for package in ("fastapi", "uvicorn"):
+    for package in ("fastapi", "uvicorn", "prometheus-client"):
         expect_installed(package, "fairagent serve")
+    options.logged_as(log_format, log_texts)
     from fairagent.studio.desk import StartSettings
     from fairagent.studio.serving import Serving, serve
 
     origin = StartSettings(options.settings_file(settings), overrides(assignments, collection, index))
-    serving = Serving(host, port, tuple(allow_host or ()), tokens, token)
+    serving = Serving(host, port, tuple(allow_host or ()), tokens, token, metrics_open)
     serve(origin, serving, runs, prompts, echo)
 
 

@@ -26,7 +26,7 @@ from fairagent.search.rerank.base import Reranker
 from fairagent.search.run import SearchRun
 from fairagent.settings import Settings
 from fairagent.storage.threads import progress
-from fairagent.types import AnswerResult, Query, SearchResult, Topic
+from fairagent.types import AnswerResult, Query, SearchResult, Topic, Usage
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
@@ -46,6 +46,7 @@ class LiveSite:
 
     `open` makes a site of the collection that it is given, and of the folder that it was indexed in (None: as settings
     say). Threads may share it; `clock` gives seconds. The models, and with them the budget, are the same all the time.
+    `openings` is how often it was opened.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class LiveSite:
         self._named: tuple[Path, str, str] | None = None
         self._stamp: IndexStamp = ()
         self._looked = 0.0
+        self.openings = 0
         self.now()
 
     def now(self) -> Site:
@@ -98,6 +100,11 @@ class LiveSite:
         if self._models:
             self._models.close()
 
+    @property
+    def usage(self) -> Usage:
+        """What its models were paid since it was first opened; it waits for nothing."""
+        return self._models.usage if self._models else Usage()
+
     def _moved(self) -> bool:
         return self._named is not None and stamp_of(*self._named) != self._stamp
 
@@ -117,6 +124,7 @@ class LiveSite:
             site.models.close()
             site = replace(site, models=self._models)
         self._models = site.models
+        self.openings += 1
         return site
 
     def _collection(self) -> tuple[Collection, Path | None]:

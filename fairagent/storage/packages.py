@@ -21,7 +21,8 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "parquet": ("pyarrow", "datasets"),
     "rag": ("bert-score", "rouge"),
     "measures": ("ir-measures",),
-    "studio": ("fastapi", "uvicorn", "mcp"),
+    "studio": ("fastapi", "uvicorn", "mcp", "prometheus-client"),
+    "otel": ("opentelemetry-api",),
     "dask": ("dask", "distributed"),
     "pyterrier": ("pyterrier",),
     "langchain": ("langchain-core",),
@@ -37,6 +38,7 @@ MODULES = {
     "faiss-cpu": "faiss",
     "pyjnius": "jnius",
     "haystack-ai": "haystack",
+    "opentelemetry-api": "opentelemetry",
     **dict.fromkeys(EXTRAS["llama-index"], "llama_index"),
 }
 """Package -> what it is imported as, where that is not its own name."""

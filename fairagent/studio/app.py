@@ -34,7 +34,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
@@ -52,10 +52,12 @@ from fairagent.extend import (
     SettingsError,
     load_plugins,
 )
+from fairagent.studio.access import RequestLog, expect_known_arguments, expect_known_arguments_of_calls
 from fairagent.studio.calls import ExposureRequest, SearchRequest
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import FAULT, WITH_MODEL, Lanes, NothingThere, Work, encoded, events, ignore_event, status
-from fairagent.studio.server import LARGEST_BODY, ClientGone, Door, RequestGuard, refused, unless_gone
+from fairagent.studio.metrics import MEDIA, StudioMetrics
+from fairagent.studio.server import LARGEST_BODY, METRICS, OPEN, ClientGone, Door, RequestGuard, refused, unless_gone
 from fairagent.studio.spending import UserBudgetExceeded
 
 GROUP = "fairagent.studio_pages"
@@ -149,12 +151,14 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
         description="Fair rankings, answers and the exposure of groups. Errors are `{error: a sentence}`.",
         docs_url=None,
         redoc_url=None,
-        openapi_url="/api/openapi.json",
+        openapi_url=None,
         max_body_size=LARGEST_BODY,
+        dependencies=[Depends(expect_known_arguments_of_calls)],
     )
     _add_errors(app)
     pages = studio_pages()
     studio = Studio(desk, lanes, lanes.beside(WITH_MODEL), door.admission is not None, runs, prompts)
+    metrics = StudioMetrics(desk, lanes, studio.models)
     for page in pages:
         page.add(app, studio)
         studio.links.extend(page.links)
@@ -165,18 +169,28 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
     async def api_page() -> Response:
         return studio.html("api.html", schema=app.openapi())
 
-    @app.get("/health", include_in_schema=False)
+    strict: dict[str, Any] = {"include_in_schema": False, "dependencies": [Depends(expect_known_arguments)]}
+
+    @app.get(OPEN, **strict)
+    async def schema() -> Response:
+        return _json(app.openapi())
+
+    @app.get(METRICS, **strict)
+    async def numbers() -> Response:
+        return Response(metrics.text(), headers={"content-type": MEDIA})
+
+    @app.get("/health", **strict)
     async def health() -> Response:
         # For whoever watches over the server, without the token: nothing of the collection, and no lane is waited for.
         return _json({"ok": True, "version": app.version, "collection": "open"})
 
-    @app.get("/assets/{name}", include_in_schema=False)
+    @app.get("/assets/{name}", **strict)
     async def asset(name: str) -> Response:
         if name not in assets:
             raise HTTPException(404)
         return Response(assets[name].read_bytes(), media_type=mimetypes.guess_type(name)[0])
 
-    return RequestGuard(app, door)
+    return RequestLog(RequestGuard(app, door), metrics)
 
 
 class SearchPage(StudioPage):

@@ -6,6 +6,7 @@ uvicorn waits without end for a request that does not come, or comes byte by byt
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fairagent.studio.lanes import Lanes
@@ -109,13 +111,17 @@ def _stop(*timers: asyncio.TimerHandle | None) -> None:
 
 
 class StudioServer(uvicorn.Server):
-    """A server for `app` that ends at once on SIGINT, SIGTERM and SIGHUP: with it ends what `lanes` are doing."""
+    """A server for `app` that ends at once on SIGINT, SIGTERM and SIGHUP: with it ends what `lanes` are doing.
+
+    Where the program has set up its logging, uvicorn's lines go there.
+    """
 
     def __init__(self, app: ASGIApp, lanes: Lanes, protocol: type[PatientProtocol] = PatientProtocol) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 http=protocol,
+                log_config=None if logging.getLogger().handlers else LOGGING_CONFIG,
                 log_level="warning",
                 access_log=False,
                 server_header=False,

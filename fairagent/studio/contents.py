@@ -37,7 +37,7 @@ def contents_record(collection: Collection, index: Path) -> PlainRecord:
 
     A group's share is of all documents, and so is that of those without a label; a document may be of several groups.
     """
-    count, exact = _documents(collection, index)
+    count, exact = document_count(collection, index)
     return {
         "documents": count,
         "exact": exact,
@@ -47,7 +47,8 @@ def contents_record(collection: Collection, index: Path) -> PlainRecord:
     }
 
 
-def _documents(collection: Collection, index: Path) -> tuple[int, bool]:
+def document_count(collection: Collection, index: Path) -> tuple[int, bool]:
+    """How many documents, or passages, there are, and whether the index says so; else it is about so many."""
     if Manifest.exists(index):
         try:
             return Manifest.read(index).documents, True

@@ -28,6 +28,7 @@ from fairagent.extend import (
     Site,
     Step,
     TextSource,
+    Usage,
     UsageError,
     answer_record,
     asks_model,
@@ -51,7 +52,7 @@ from fairagent.extend import (
     with_settings,
 )
 from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest
-from fairagent.studio.contents import contents_record
+from fairagent.studio.contents import contents_record, document_count
 from fairagent.studio.controls import controls
 from fairagent.studio.lanes import Listener, ignore_event
 from fairagent.studio.moves import moves_record
@@ -110,6 +111,15 @@ class OpenedDesk:
         return self.site.collection
 
 
+@dataclass(frozen=True, slots=True)
+class DeskState:
+    """How many documents are open, how often an index was opened, and what models were paid since the start."""
+
+    documents: int
+    openings: int
+    usage: Usage
+
+
 class Desk:
     """Searches, answers and measures for many at once; all share the indexes, the cache and one budget.
 
@@ -123,6 +133,7 @@ class Desk:
         self._asks_model = lru_cache(maxsize=AGENTS_OPEN)(
             lambda choices, command: asks_model(origin.settings(choices), command)
         )
+        self._documents = 0
         self._live = open_live(settings=self.settings)
         self._use(lambda opened: opened.agent(Choices()))
 
@@ -136,6 +147,11 @@ class Desk:
         """That of the site."""
         return self.site.collection
 
+    @property
+    def state(self) -> DeskState:
+        """For who watches over it; it waits for nothing, also while an index is opened."""
+        return DeskState(self._documents, self._live.openings, self._live.usage)
+
     def _use(self, work: Callable[[OpenedDesk], T]) -> T:
         """What `work` makes of what is open; begun again where an index was replaced under it."""
         return self._live.use(lambda site: work(self._opened(site)))
@@ -145,6 +161,7 @@ class Desk:
             return served(build(with_settings(site, self.origin.settings(choices))))
 
         def opened() -> OpenedDesk:
+            self._documents = document_count(site.collection, site.index)[0]
             return OpenedDesk(site, lru_cache(maxsize=AGENTS_OPEN)(agent))
 
         found: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)

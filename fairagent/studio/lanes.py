@@ -123,6 +123,11 @@ class Lanes:
         for number in range(lanes):
             threading.Thread(target=self._work, name=f"lane-{number}", daemon=True).start()
 
+    @property
+    def load(self) -> tuple[int, int]:
+        """How many pieces of work are being done, and how many wait; for this no lock is waited for."""
+        return len(self._running), len(self._waiting)
+
     def beside(self, lanes: int, waiting: int = WAITING) -> Lanes:
         """Other lanes, which these hold up in nothing; they stop together."""
         other = Lanes(lanes, waiting)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
+from time import perf_counter
 from typing import Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 
-from fairagent.extend import FairAgentError, PlainRecord
+from fairagent.extend import FIELDS, FairAgentError, PlainRecord, about_request, logger
 from fairagent.studio.calls import Choices, ExposureRequest, Ids, Query, SearchRequest, Topic
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import WITH_MODEL, Lanes, cleaned
+
+log = logger(__name__)
 
 EXCERPT = 500
 """Characters of a document's text."""
@@ -36,12 +41,13 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
     models = lanes.beside(WITH_MODEL)
 
     async def result(command: str, request: SearchRequest, work: Callable[[], PlainRecord]) -> dict[str, Any]:
-        try:
-            chosen = models if desk.asks_model(request.settings, command) else lanes
-            record: dict[str, Any] = cleaned(await asyncio.wrap_future(chosen.submit(work)))
-        except FairAgentError as error:
-            raise ToolError(str(error)) from None
-        return record
+        with _told(command):
+            try:
+                chosen = models if desk.asks_model(request.settings, command) else lanes
+                record: dict[str, Any] = cleaned(await asyncio.wrap_future(chosen.submit(work)))
+            except FairAgentError as error:
+                raise ToolError(str(error)) from None
+            return record
 
     async def search(query: Query = "", topic: Topic = "", settings: Choices = UNSET) -> dict[str, Any]:
         """A ranking that is relevant and gives the groups of documents their fair share of exposure.
@@ -73,6 +79,21 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
         tools=[_strict(tool) for tool in (search, answer, exposure)],
         log_level="WARNING",
     )
+
+
+@contextmanager
+def _told(tool: str) -> Iterator[None]:
+    """A log line for a call, without what is in it; those that are written meanwhile have its id."""
+    started, status = perf_counter(), "ok"
+    with about_request(request=secrets.token_hex(8)):
+        try:
+            yield
+        except BaseException as error:
+            status = type(error.__cause__ or error.__context__ or error).__name__
+            raise
+        finally:
+            ms = round(1000 * (perf_counter() - started), 1)
+            log.info("request", extra={FIELDS: {"method": "mcp", "route": tool, "status": status, "ms": ms}})
 
 
 def _strict(function: Callable[..., Any]) -> Tool:
