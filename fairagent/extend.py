@@ -43,8 +43,8 @@ HOMES = {
     "storage.threads": "Memo one_blas_thread one_torch_thread progress",
     "storage.yaml_text": "LARGEST_YAML compose_yaml",
     "settings": """
-        BudgetSettings ModelSettings Part Section SelfDebiasSettings Settings TransformersSettings Unknown load_settings
-        read_yaml validate
+        BudgetSettings ModelSettings Part SearchOptions Section SelfDebiasSettings Settings TransformersSettings
+        Unknown load_settings read_yaml validate
     """,
     "settings.described": "flow",
     "settings.parts": "Progress read_part",
@@ -139,7 +139,7 @@ HOMES = {
     "search.refine.llm": "GroundedConfig LlmConfig",
     "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pair_scores pool_of reranked",
     "search.rerank.exposure": "FAIRNESS",
-    "search.run": "hits_of",
+    "search.run": "SearchRun hits_of",
     "evaluate.comparison": "paired_t seeded",
     "evaluate.fields": "FileSection Name",
     "evaluate.findings": "leading_measure",

@@ -355,10 +355,12 @@ from fairagent.search.rerank.base import pair_scores as pair_scores
 from fairagent.search.rerank.base import pool_of as pool_of
 from fairagent.search.rerank.base import reranked as reranked
 from fairagent.search.rerank.exposure import FAIRNESS as FAIRNESS
+from fairagent.search.run import SearchRun as SearchRun
 from fairagent.search.run import hits_of as hits_of
 from fairagent.settings import BudgetSettings as BudgetSettings
 from fairagent.settings import ModelSettings as ModelSettings
 from fairagent.settings import Part as Part
+from fairagent.settings import SearchOptions as SearchOptions
 from fairagent.settings import Section as Section
 from fairagent.settings import SelfDebiasSettings as SelfDebiasSettings
 from fairagent.settings import Settings as Settings

@@ -146,6 +146,16 @@ class ExposureMeter:
         )
         return replace(self, unlabeled=tuple(unlabeled))
 
+    def as_adjusted(self, before: ExposureMeter, after: ExposureMeter) -> ExposureMeter:
+        """The meter with what a loop made of `before`: how much dimensions count, what types of documents get."""
+        if len(after.unlabeled) != len(self.unlabeled) or len(before.unlabeled) != len(self.unlabeled):
+            return replace(self, importance=after.importance)
+        unlabeled = tuple(
+            due and then and due.by_type(then.shares, was is not None and bool((was.shares != then.shares).any()))
+            for due, was, then in zip(self.unlabeled, before.unlabeled, after.unlabeled, strict=True)
+        )
+        return replace(self, importance=after.importance, unlabeled=unlabeled)
+
     @property
     def oracle(self) -> bool:
         """Whether a target, or the groups of the documents themselves, were taken from the judgments."""

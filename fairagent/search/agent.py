@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import fairagent
 from fairagent.collection import Collection
@@ -19,9 +20,18 @@ from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, looped, without
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
-from fairagent.search.rerank.base import Pool, Reranker, kept, pool_of, reranked, stricter
+from fairagent.search.rerank.base import (
+    Pool,
+    Reranker,
+    kept,
+    pool_of,
+    relevance_kept,
+    reranked,
+    stricter,
+    with_fairness,
+)
 from fairagent.search.run import SearchRun, engine_notes
-from fairagent.settings import Settings
+from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.storage.threads import one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic, Usage
 from fairagent.types.common import Summarized
@@ -73,33 +83,66 @@ class FairAgent(Summarized):
         collection = Collection.from_records(*about, labels=labels, bounds=bounds)
         return fairagent.open_in_memory(collection, **settings)
 
-    def search(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchResult:
-        """A fair ranking of `settings.n` documents, with the trace of how it came about.
+    def search(
+        self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
+    ) -> SearchResult:
+        """A fair ranking of `n` documents, with the trace of how it came about.
 
-        Targets and groups that depend on the topic need a `Topic`, or a `Query` with its id. `on_step` gets every step
-        once it has been made, and what it raises ends the search.
-        Raises DataError where a target cannot be made or the engine's list is none, BackendUnavailable, and what the
-        refiner's model raises.
+        `options` are those of `SearchOptions`, e.g. `n=5, fairness=2`; what is not given is as `settings` say. Targets
+        and groups that depend on the topic need a `Topic`, or a `Query` with its id. `on_step` gets every step once it
+        has been made, and what it raises ends the search.
+        Raises SettingsError for an option that cannot be, DataError where a target cannot be made or the engine's list
+        is none, BackendUnavailable, and what the refiner's model raises.
         """
-        run = self.find(query, self.settings.n, on_step)
-        return self.serve(run, run.pool)
+        agent = self.under(SearchOptions.of(options))
+        run = agent.find(query, agent.settings.n, on_step)
+        return agent.serve(run, run.pool)
 
     def answer(
         self,
         query: str | Query | Topic,
         on_text: Callable[[str], None] | None = None,
         on_step: OnStep = ignore_step,
+        **options: Unpack[OptionValues],
     ) -> AnswerResult:
         """An answer from the first documents of a fair ranking, with its citations and all that it came from.
 
         `on_text` gets the answer piece by piece while it is being written, e.g. `queue.put` or `sys.stdout.write`; what
-        it raises ends the answer. `on_step` is as in `search`. Raises what `search` does, UsageError for an agent
-        without an answerer, and what the filter, the generator and the attribution raise.
+        it raises ends the answer. `on_step` and `options` are as in `search`. Raises what `search` does, UsageError for
+        an agent without an answerer, and what the filter, the generator and the attribution raise.
         """
+        agent = self.under(SearchOptions.of(options))
         # Before the search, which may be paid for: whatever is missing is reported now.
-        answerer = self.open_answerer()
-        run = self.find(query, self.settings.n, on_step)
-        return answerer.answer(self.serve(run, run.pool), run.meter, self.retriever, on_text)
+        answerer = agent.open_answerer()
+        run = agent.find(query, agent.settings.n, on_step)
+        return answerer.answer(agent.serve(run, run.pool), run.meter, agent.retriever, on_text)
+
+    def under(self, options: SearchOptions) -> FairAgent:
+        """The agent under these options, with the parts of this one: nothing is opened or built.
+
+        Raises SettingsError for options that do not fit, UsageError for `fairness` where no re-ranker has such a dial.
+        """
+        if not options.given:
+            return self
+        reranker = self.reranker if options.fairness is None else with_fairness(self.reranker, options.fairness)
+        settings = options.over(self.settings, self.collection.groups.dimensions)
+        return replace(self, settings=settings, reranker=reranker)
+
+    def reorder(self, run: SearchRun, options: SearchOptions | None = None) -> SearchResult:
+        """The candidates of a search that is done in the order of these options, over the agent's own settings.
+
+        Nobody is searched or asked; `search` under the same options may come to other candidates, since the loop looks
+        at what would be served. `trace.relevance_kept` is what the order costs. The steps are measured anew.
+        """
+        agent = self.under(options or SearchOptions())
+        clocks = perf_counter(), engine_seconds()
+        with one_blas_thread():
+            meter = ExposureMeter.make(agent.collection, run.query.id, agent.settings, run.own)
+            meter = replace(meter, cache=run.meter.cache)
+            of_loop = meter.as_adjusted(run.first_meter, run.meter)
+            steps = tuple(measured(of_loop, step) for step in run.loop.steps)
+            loop = replace(run.loop, meter=of_loop, steps=steps, served=None)
+            return (done := agent._served(run.query, agent.settings.n, run.own, meter, loop, clocks)).result(done.pool)
 
     def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
         """The algorithm: the first `length` re-ranked candidates (never fewer than `settings.n`), and their trace.
@@ -127,26 +170,41 @@ class FairAgent(Summarized):
             else:
                 result = LoopResult(select(self.settings.candidates, steps), steps, "", meter)
 
-            # 4. Re-rank the candidates; the loop may have done so.
-            pool = search.pool(result.candidates, result.meter, result.unit, length)
-            ranking = self._serve(pool) if result.served is None or length > self.settings.n else result.served
+            return self._served(query, length, own, meter, result, clocks)
 
-            # 5. Guard: serve nothing that is worse than the engine's own list, unless settings say so.
-            guarded = self._guarded(ranking, pool, own, result)
+    def _served(
+        self,
+        query: Query,
+        length: int,
+        own: Ranking,
+        meter: ExposureMeter,
+        result: LoopResult,
+        clocks: tuple[float, float],
+    ) -> SearchRun:
+        """The rest of `find`; `own` is the engine's list, `meter` what measured before the loop."""
+        settings = self.settings
+        # 4. Re-rank the candidates; the loop may have done so.
+        pool = pool_of(query, result.candidates, result.meter, length, result.unit)
+        ranking = self._serve(pool) if result.served is None or length > settings.n else result.served
 
-            # 6. Say what else is to be known.
-            exposures = result.meter.measure(guarded.ranking)
-            notes = (
-                *filter(None, [self.collection.behind]),
-                *guarded.notes,
-                *less_fair(result.meter.measure(steps[0].ranking), exposures),
-                *moved_by_types(meter, result.meter),
-                *engine_notes(self.retriever, query),
-            )
-            if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
-                notes += ("no topic words were added: this engine does not tell the terms of its documents",)
-            alarms = guarded.alarms + unlabeled_off(exposures)
-        return SearchRun(query, guarded.ranking, result, self.retriever, self.settings, notes, alarms, *clocks)
+        # 5. Guard: serve nothing that is worse than the engine's own list, unless settings say so.
+        guarded = self._guarded(ranking, pool, own, result)
+
+        # 6. Say what else is to be known.
+        exposures = result.meter.measure(guarded.ranking)
+        notes = (
+            *filter(None, [self.collection.behind]),
+            *guarded.notes,
+            *less_fair(result.meter.measure(result.steps[0].ranking), exposures),
+            *moved_by_types(meter, result.meter),
+            *engine_notes(self.retriever, query),
+        )
+        if settings.expansion.documents and not isinstance(self.retriever, TermSource):
+            notes += ("no topic words were added: this engine does not tell the terms of its documents",)
+        alarms = guarded.alarms + unlabeled_off(exposures)
+        costs = partial(relevance_kept, self.reranker, pool, discount=result.meter.discount)
+        found = guarded.ranking, own, meter, result, self.retriever, settings, notes, alarms, costs
+        return SearchRun(query, *found, *clocks)
 
     def serve(self, run: SearchRun, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
         """What the user gets of a search: the first `settings.n` documents of `ranking`, counted in an account, if any.

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from threading import RLock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.collection import Source
@@ -24,7 +24,7 @@ from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import Loop, OnStep, ignore_step
 from fairagent.search.rerank.base import Reranker
 from fairagent.search.run import SearchRun
-from fairagent.settings import Settings
+from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.storage.threads import progress
 from fairagent.types import AnswerResult, Query, SearchResult, Topic, Usage
 
@@ -191,18 +191,29 @@ class LiveAgent(FairAgent):
         """As `FairAgent.find`."""
         return self._live.use(lambda site: self._agent(site).find(query, length, on_step))
 
-    def search(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchResult:
+    def search(
+        self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
+    ) -> SearchResult:
         """As `FairAgent.search`."""
-        return self._live.use(lambda site: self._agent(site).search(query, on_step))
+        return self._live.use(lambda site: self._agent(site).search(query, on_step, **options))
 
     def answer(
         self,
         query: str | Query | Topic,
         on_text: Callable[[str], None] | None = None,
         on_step: OnStep = ignore_step,
+        **options: Unpack[OptionValues],
     ) -> AnswerResult:
         """As `FairAgent.answer`."""
-        return self._live.use(lambda site: self._agent(site).answer(query, on_text, on_step))
+        return self._live.use(lambda site: self._agent(site).answer(query, on_text, on_step, **options))
+
+    def under(self, options: SearchOptions) -> FairAgent:
+        """As `FairAgent.under`, of what is open now."""
+        return self.latest().under(options)
+
+    def reorder(self, run: SearchRun, options: SearchOptions | None = None) -> SearchResult:
+        """As `FairAgent.reorder`."""
+        return self.latest().reorder(run, options)
 
     def open_answerer(self) -> Answerer:
         """As `FairAgent.open_answerer`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -18,16 +19,21 @@ from fairagent.types.common import Alarm
 class SearchRun:
     """A search before it is served: the candidates of `query` in their final order (`pool`), and what the loop did.
 
-    `started` and `engine_started` are the clocks' readings when the search began.
+    `own` is the engine's list, `first_meter` what measured before the loop, `kept` how much of the estimated relevance
+    a list of the candidates keeps (`relevance_kept`). `started` and `engine_started` are the clocks' readings when the
+    search began.
     """
 
     query: Query
     pool: Ranking
+    own: Ranking
+    first_meter: ExposureMeter
     loop: LoopResult
     retriever: Retriever
     settings: Settings
     notes: tuple[str, ...]
     alarms: tuple[Alarm, ...]
+    kept: Callable[[Ranking], float | None]
     started: float
     engine_started: float
 
@@ -58,6 +64,7 @@ class SearchRun:
             seconds=perf_counter() - self.started,
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
+            relevance_kept=self.kept(served),
             entered=sum(id in self.loop.entered for id in served.ids),
             notes=(*self.notes, *following(meter.targets), *unused_refiner(settings), *notes),
             alarms=(

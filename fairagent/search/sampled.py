@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Unpack
 
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.stochastic import RequestCounter, Samples, checked_alpha, draw, topic_rng
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import OnStep, ignore_step
 from fairagent.search.run import SearchRun
-from fairagent.settings import Settings
+from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Topic
 
 
@@ -40,19 +41,23 @@ class Sampled:
         """That of the agent."""
         return self.agent.retriever
 
-    def search(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchResult:
+    def search(
+        self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
+    ) -> SearchResult:
         """A ranking that was drawn for this request; otherwise as `FairAgent.search`."""
-        run = self._run(query, on_step)
-        return self.agent.serve(run, *self._drawn(run))
+        agent = self.agent.latest().under(SearchOptions.of(options))
+        run = agent.find(query, self.settings.sampling.pool, on_step)
+        return agent.serve(run, *self._drawn(run))
 
     def answer(
         self,
         query: str | Query | Topic,
         on_text: Callable[[str], None] | None = None,
         on_step: OnStep = ignore_step,
+        **options: Unpack[OptionValues],
     ) -> AnswerResult:
         """An answer from a ranking that was drawn for this request; otherwise as `FairAgent.answer`."""
-        agent = self.agent.latest()
+        agent = self.agent.latest().under(SearchOptions.of(options))
         answerer = agent.open_answerer()
         run = agent.find(query, self.settings.sampling.pool, on_step)
         return answerer.answer(agent.serve(run, *self._drawn(run)), run.meter, agent.retriever, on_text)
@@ -69,16 +74,13 @@ class Sampled:
         They are the same at every call, whatever is served meanwhile. Raises what `search` does, UsageError for fewer
         than one sample.
         """
-        run = self._run(query)
+        run = self.agent.find(query, self.settings.sampling.pool)
         rng = topic_rng(self.settings.sampling.seed, run.query.id or run.query.text)
         return draw(run.pool, self.alpha, self.settings.n, rng, n_samples)
-
-    def _run(self, query: str | Query | Topic, on_step: OnStep = ignore_step) -> SearchRun:
-        return self.agent.find(query, self.settings.sampling.pool, on_step)
 
     def _drawn(self, run: SearchRun) -> tuple[Ranking, Draw]:
         """The ranking of this request."""
         seed, topic = self.settings.sampling.seed, run.query.id or run.query.text
         request = self._requests.number(topic)
-        ranking = draw(run.pool, self.alpha, self.settings.n, topic_rng(seed, topic, request)).ranking(0)
+        ranking = draw(run.pool, self.alpha, run.settings.n, topic_rng(seed, topic, request)).ranking(0)
         return ranking, Draw(self.alpha, len(run.pool), seed, request)

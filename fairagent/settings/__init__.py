@@ -12,6 +12,7 @@ from fairagent.settings.models import (
     SelfDebiasSettings,
     TransformersSettings,
 )
+from fairagent.settings.options import OptionValues, SearchOptions
 from fairagent.settings.parts import Part, Without
 from fairagent.settings.section import Section, merge, nested, parse_yaml, read_yaml, validate
 from fairagent.settings.tree import (
@@ -34,9 +35,11 @@ __all__ = [
     "ContextSettings",
     "Expansion",
     "ModelSettings",
+    "OptionValues",
     "Part",
     "Price",
     "Sampling",
+    "SearchOptions",
     "Section",
     "SelfDebiasSettings",
     "Settings",

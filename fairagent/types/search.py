@@ -325,7 +325,8 @@ class Trace(Summarized):
     `oracle` marks a search whose target or groups came from the relevance judgments. `seconds` is the whole time,
     `engine_seconds` the engine's part of it, `usage.seconds` the model's. `draw` is set where the ranking was drawn at
     random; `entered` is the number of documents served that only a second search has retrieved. `notes` are what else
-    is to be known, such as an engine that failed.
+    is to be known, such as an engine that failed. `relevance_kept` is the share (0 to 1) of the estimated relevance
+    that the ranking keeps of the best list of the same candidates, that of fairness 0 (None: there is no such dial).
     """
 
     query: Query
@@ -346,6 +347,7 @@ class Trace(Summarized):
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     entered: int = 0
+    relevance_kept: float | None = None
 
     @property
     def changes(self) -> tuple[ExposureChange, ...]:

@@ -9,7 +9,9 @@ tangents: of a linear price the best ranking is a sorting, and the tangent is la
 rankings so far (Frank and Wolfe 1956). How bias reaches an answer, which the paper measures on generators, is not here.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -60,6 +62,14 @@ class FAROReranker:
         of, weights = aspects(pool), self.discount(n)
         order = by_tangents(min_max(pool.ranking.scores), of.rows, of.due, weights / weights.sum(), self.fairness)
         return placed(pool.ranking.ids, order)
+
+    def with_fairness(self, fairness: float) -> FAROReranker:
+        """The same at this price."""
+        return replace(self, fairness=fairness)
+
+    def relevance(self, pool: Pool) -> Ranking:
+        """All candidates by their min-max scores."""
+        return Ranking(pool.ranking.ids, min_max(pool.ranking.scores))
 
 
 def by_tangents(

@@ -9,7 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.errors import DataError
+from fairagent.errors import DataError, UsageError
+from fairagent.measures import Discount
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, part_class
 from fairagent.settings.seam import PartCall
@@ -126,6 +127,19 @@ def kept(
     return tuple(str(note) for note in call.one_of(notes, tuple))
 
 
+@runtime_checkable
+class WithFairness(Reranker, Protocol):
+    """A re-ranker that trades relevance for fairness at a price that can be set."""
+
+    def with_fairness(self, fairness: float) -> Reranker | None:
+        """The same at this price, 0 or more; None where it has no such dial."""
+        ...
+
+    def relevance(self, pool: Pool) -> Ranking:
+        """All candidates by what counts as their relevance (0 to 1, or more in the pool's `unit`)."""
+        ...
+
+
 def reranked(reranker: Reranker, pool: Pool, part: Part | None = None) -> Ranking:
     """What the re-ranker gives: the best `pool.n` candidates; PartError where it gives something else.
 
@@ -150,6 +164,32 @@ def stricter(reranker: Reranker | None, query: Query) -> Reranker | None:
         return None
     with PartCall("rerank", reranker, query):
         return reranker.stricter()
+
+
+def with_fairness(reranker: Reranker | None, fairness: float) -> Reranker:
+    """The re-ranker at another price of fairness; UsageError where it has no such dial."""
+    dialed = reranker.with_fairness(fairness) if isinstance(reranker, WithFairness) else None
+    if dialed is None:
+        what = "no re-ranker" if reranker is None else f"re-ranker {type(reranker).__name__}"
+        raise UsageError(f"fairness: this agent has {what} with such a dial; search with `rerank: [graph, exposure]`")
+    return dialed
+
+
+def relevance_kept(reranker: Reranker | None, pool: Pool, served: Ranking, discount: Discount) -> float | None:
+    """The share (0 to 1) of the estimated relevance that `served` keeps of the best list of the same candidates.
+
+    The sum of w_i rel(d_i) over the ranks of `served`, over the same of the first candidates by relevance, which is the
+    list at fairness 0. w is the discount; rel is what the re-ranker weighs against fairness, above that of the least
+    relevant candidate (0 for what is no candidate). None where the re-ranker has no dial.
+    """
+    if not isinstance(reranker, WithFairness) or reranker.with_fairness(0) is None:
+        return None
+    by_relevance = reranker.relevance(pool)
+    relevance = by_relevance.scores - by_relevance.scores.min(initial=np.inf) if len(by_relevance) else np.zeros(0)
+    of = dict(zip(by_relevance.ids, relevance.tolist(), strict=True))
+    weights = discount(min(len(served), len(relevance)))
+    best = float(weights @ relevance[: len(weights)])
+    return float(weights @ [of.get(id, 0.0) for id in served.ids[: len(weights)]]) / best if best > 0 else 1.0
 
 
 def ordered(ids: tuple[str, ...], scores: FloatArray, n: int) -> Ranking:

@@ -58,6 +58,25 @@ class ExposureReranker:
         """The same with more weight on what the groups lack."""
         return replace(self, fairness=max(STRICT, self.fairness))
 
+    def with_fairness(self, fairness: float) -> ExposureReranker:
+        """The same at this price."""
+        return replace(self, fairness=fairness)
+
+    def relevance(self, pool: Pool) -> Ranking:
+        """All candidates by the relevance that is weighed against fairness."""
+        relevance = relevance_of(pool, self.unlabeled)
+        order = np.argsort(-relevance, kind="stable")
+        return Ranking(tuple(pool.ranking.ids[place] for place in order.tolist()), relevance[order])
+
+
+def relevance_of(pool: Pool, unlabeled: float) -> FloatArray:
+    """The candidates' relevance (n,), less `unlabeled` for each dimension in which they have no label."""
+    scores = pool.ranking.scores
+    relevance = scores / pool.unit if pool.unit else min_max(scores)
+    if unlabeled:
+        relevance = relevance - unlabeled * sum((of[:, 1:].sum(axis=1) == 0) for of in pool.memberships)
+    return relevance
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExposureOrder:
@@ -98,10 +117,7 @@ class ExposureOrder:
         numbers: dict[bytes, int] = {}
         type_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
         types = rows[np.unique(type_of, return_index=True)[1]]
-        scores = pool.ranking.scores
-        relevance = scores / pool.unit if pool.unit else min_max(scores)
-        if unlabeled:
-            relevance = relevance - unlabeled * sum((of[:, 1:].sum(axis=1) == 0) for of in pool.memberships)
+        relevance = relevance_of(pool, unlabeled)
         importance = np.array([part.importance for part in parts]) / max(1.0, sum(counts)) if pool.importance else None
         queues: list[list[int]] = [[] for _ in range(len(types))]
         for i in np.argsort(-relevance, kind="stable").tolist():

@@ -1,5 +1,6 @@
 """Re-rankers by relevance alone, chains of re-rankers, and rankings drawn at random (Fair RAG, ICTIR 2025)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -10,7 +11,7 @@ from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, placed, scored
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
-from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, kept, ordered, reranked
+from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, WithFairness, kept, ordered, reranked
 from fairagent.settings.parts import Part, Rerank
 from fairagent.types import Ranking, Usage
 from fairagent.types.common import Compat
@@ -93,17 +94,40 @@ class ChainReranker:
 
     def rerank(self, pool: Pool) -> Ranking:
         """The ranking of the last re-ranker."""
+        pool = self._before(len(self.rerankers) - 1, pool)
+        return reranked(self.rerankers[-1], pool) if self.rerankers else pool.ranking.top(pool.n)
+
+    def _before(self, place: int, pool: Pool) -> Pool:
+        """The pool as the re-ranker at this `place` gets it."""
         n = pool.n
-        for reranker in self.rerankers[:-1]:
+        for reranker in self.rerankers[: max(place, 0)]:
             pool = pool.of(reranked(reranker, replace(pool, n=len(pool.ranking))))
-        pool = replace(pool, n=n)
-        return reranked(self.rerankers[-1], pool) if self.rerankers else pool.ranking.top(n)
+        return replace(pool, n=n)
 
     def stricter(self) -> Reranker | None:
         """With a stricter last one; None where that has none."""
         *before, last = self.rerankers or (None,)
         strict = last.stricter() if isinstance(last, StrictReranker) else None
         return ChainReranker((*before, strict)) if strict else None
+
+    def with_fairness(self, fairness: float) -> Reranker | None:
+        """With this price at the last one that has the dial; None where none has."""
+        for place, dialed in self._dials(fairness):
+            return ChainReranker((*self.rerankers[:place], dialed, *self.rerankers[place + 1 :]))
+        return None
+
+    def relevance(self, pool: Pool) -> Ranking:
+        """As the last one that has the dial sees it."""
+        for place, dialed in self._dials(0):
+            return dialed.relevance(self._before(place, pool))
+        return pool.ranking
+
+    def _dials(self, fairness: float) -> Iterator[tuple[int, WithFairness]]:
+        """The re-rankers that have the dial, at this price, each with its place; the last one first."""
+        for place, one in reversed(list(enumerate(self.rerankers))):
+            dialed = one.with_fairness(fairness) if isinstance(one, WithFairness) else None
+            if isinstance(dialed, WithFairness):
+                yield place, dialed
 
 
 class ChainConfig(Part):

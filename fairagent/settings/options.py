@@ -1,0 +1,86 @@
+"""`SearchOptions`: what one search may ask for, whichever door it comes through.
+
+Python's keywords, the command line's options, the studio's API and the tools for agents are all made of this model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self, TypedDict
+
+from pydantic import Field
+
+from fairagent.errors import SettingsError
+from fairagent.settings.parts import Part, part_keys
+from fairagent.settings.section import Section, validate
+from fairagent.settings.tree import Settings, Unknown, lay
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class SearchOptions(Section):
+    """What one search asks for, laid over the settings; what is not given stays as these say."""
+
+    n: int | None = Field(None, ge=1)
+    """The ranking's length in documents, and the cut-off at which exposure is measured; 1 or more."""
+    fairness: float | None = Field(None, ge=0)
+    """What a divergence of 1 nat from the target costs, in units of mean relevance (0 to 1): 0 orders by relevance
+    alone, larger values are fairer and less relevant. For re-rankers with this dial, as `exposure`, the default."""
+    unknown: Unknown | None = None
+    """What documents without a label should get of the exposure. share: what they have in the engine's own list.
+    ignore: they do not count. A number: a share of your own (0 to 1)."""
+    shares: dict[str, dict[str, Share]] | None = None
+    """Dimension -> group -> the share of the exposure that it should get (0 to 1); those of a dimension add up to 1.
+    Dimensions that are not named keep their target."""
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """The options of these values; SettingsError with every fault."""
+        return validate(cls, values, "the options of a search")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that are not left to the settings.
+
+        >>> SearchOptions(n=5, fairness=None).given
+        {'n': 5}
+        """
+        return self.model_dump(exclude_none=True)
+
+    def over(self, settings: Settings, dimensions: Sequence[str] = ()) -> Settings:
+        """The settings of a search in a collection with these `dimensions`; SettingsError where they do not fit.
+
+        >>> SearchOptions(n=5, fairness=2).over(Settings()).rerank.parts[-1].fairness
+        2.0
+        """
+        layer = {name: value for name, value in self.given.items() if name in ("n", "unknown")}
+        if self.fairness is not None:
+            expect_dial(settings.rerank)
+            layer["rerank"] = {"fairness": self.fairness}
+        if self.shares is not None:
+            below = settings.target
+            # A target for all dimensions stays that of those without shares of their own.
+            others = dict.fromkeys(dimensions, below) if isinstance(below, Part) else below or {}
+            layer["target"] = {**others, **self.shares}
+        return validate(Settings, lay(settings.given, layer), "the options of a search") if layer else settings
+
+
+class OptionValues(TypedDict, total=False):
+    """`SearchOptions` as the keywords of a call."""
+
+    n: int | None
+    fairness: float | None
+    unknown: Unknown | None
+    shares: Mapping[str, Mapping[str, float]] | None
+
+
+def expect_dial(rerank: Part) -> None:
+    """Raise SettingsError, saying what to do, where no part of the re-ranker has a `fairness`."""
+    parts = getattr(rerank, "parts", (rerank,))
+    if not any("fairness" in part_keys("rerank", part) for part in parts):
+        raise SettingsError(
+            f"fairness: the re-ranker `{rerank}` has no such dial; search with `rerank: [graph, exposure]`, the default"
+        )

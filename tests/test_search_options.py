@@ -1,0 +1,161 @@
+"""What one search may ask for, over the settings; and a search that is done in another order."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import pytest
+
+import fairagent
+from fairagent.collection.demo import write_demo
+from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.search.agent import FairAgent
+from fairagent.search.rerank.base import Pool, relevance_kept
+from fairagent.search.rerank.exposure import ExposureReranker
+from fairagent.search.rerank.relevance import ChainReranker
+from fairagent.search.sampled import Sampled
+from fairagent.settings import OptionValues, SearchOptions, Settings
+from fairagent.types import Query, Ranking, SearchResult
+
+QUERY = "lawyer"
+EQUAL = {"gender": {"woman": 0.5, "man": 0.5}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def agent(folder: Path) -> FairAgent:
+    file = write_demo(folder, people=400)
+    fairagent.build_index(file, folder / "index")
+    made = fairagent.open_agent(file, folder / "index", n=10)
+    assert isinstance(made, FairAgent)
+    labels = made.collection.groups.labels("gender")
+    EQUAL["gender"] = {label: float(label in labels[:2]) / 2 for label in labels}
+    return made
+
+
+def ids(result: SearchResult) -> tuple[str, ...]:
+    return result.ranking.ids
+
+
+def test_the_keywords_of_a_call_are_the_fields_of_the_model() -> None:
+    assert set(get_type_hints(OptionValues)) == set(SearchOptions.model_fields)
+    described = SearchOptions.model_json_schema()["properties"]
+    assert all(one["description"] for one in described.values())
+    assert SearchOptions.model_json_schema()["additionalProperties"] is False
+
+
+def test_options_are_laid_over_settings() -> None:
+    settings = Settings(n=10, target={"gender": "uniform", "region": "corpus"})
+    laid = SearchOptions(n=3, fairness=2, unknown="ignore", shares=EQUAL).over(settings)
+    assert (laid.n, laid.unknown, laid.rerank.parts[-1].fairness) == (3, "ignore", 2.0)  # type: ignore[attr-defined]
+    assert isinstance(laid.target, dict)
+    assert (laid.target["gender"].kind, laid.target["region"].kind) == ("given", "corpus")
+    assert SearchOptions().over(settings) is settings
+    # One target for all dimensions stays that of the others.
+    one = SearchOptions(shares=EQUAL).over(Settings(target="uniform"), ("gender", "region")).target
+    assert isinstance(one, dict)
+    assert (one["gender"].kind, one["region"].kind) == ("given", "uniform")
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"n": 0}, "n"),
+        ({"fairness": math.nan}, "fairness"),
+        ({"fairness": -1}, "fairness"),
+        ({"unknown": "some"}, "unknown"),
+        ({"unknown": 1.5}, "unknown"),
+        ({"shares": {"gender": {"woman": 2}}}, "shares"),
+        ({"fairnes": 1}, "did you mean 'fairness'"),
+    ],
+    ids=["n", "nan", "negative", "word", "above-1", "share", "key"],
+)
+def test_options_that_cannot_be(agent: FairAgent, values: dict[str, Any], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        agent.search(QUERY, **values)
+
+
+def test_shares_follow_the_rule_of_given_targets(agent: FairAgent) -> None:
+    with pytest.raises(DataError, match=r"add up to 0\.9"):
+        agent.search(QUERY, shares={"gender": {next(iter(EQUAL["gender"])): 0.9}})
+    with pytest.raises(DataError, match="no group"):
+        agent.search(QUERY, shares={"gender": {"nobody": 1.0}})
+    with pytest.raises(UsageError, match="no dimension"):
+        agent.search(QUERY, shares={"colour": {"red": 1.0}})
+
+
+def test_fairness_needs_a_reranker_with_the_dial(agent: FairAgent) -> None:
+    with pytest.raises(SettingsError, match="graph, exposure"):
+        SearchOptions(fairness=1).over(Settings(rerank="original"))
+    with pytest.raises(UsageError, match="graph, exposure"):
+        dataclasses.replace(agent, reranker=None).search(QUERY, fairness=1)
+
+
+def test_options_of_a_call_are_settings_of_an_agent(agent: FairAgent, folder: Path) -> None:
+    options: dict[str, Any] = {"n": 5, "fairness": 3, "unknown": 0.1, "shares": EQUAL}
+    found = agent.search(QUERY, **options)
+    chosen = {"n": 5, "rerank": {"fairness": 3}, "unknown": 0.1, "target": EQUAL}
+    same = fairagent.open_agent(folder / "collection.yaml", folder / "index", **chosen).search(QUERY)
+    assert len(found.hits) == 5
+    assert ids(found) == ids(same)
+    assert found.trace.gap == same.trace.gap
+    # The agent itself is as it was.
+    assert len(agent.search(QUERY).hits) == 10
+    assert len(Sampled(agent, 2).search(QUERY, n=4).hits) == 4
+    assert agent.answer(QUERY, n=4).search.trace.gap == agent.search(QUERY, n=4).trace.gap
+
+
+def test_every_door_in_python_takes_the_options() -> None:
+    for one in (FairAgent, Sampled):
+        for method in (one.search, one.answer):
+            assert inspect.signature(method).parameters["options"].kind is inspect.Parameter.VAR_KEYWORD
+
+
+def test_a_search_in_another_order(agent: FairAgent) -> None:
+    run = agent.find(Query(QUERY), 10)
+    once = run.result(run.pool)
+    same = agent.reorder(run)
+    assert ids(same) == ids(once)
+    assert same.trace.exposures[0].shares.tolist() == once.trace.exposures[0].shares.tolist()
+    assert [step.gap for step in same.trace.steps] == [step.gap for step in once.trace.steps]
+    few = agent.reorder(run, SearchOptions(n=3))
+    assert len(few.hits) == 3
+    candidates = set(run.loop.candidates.ids) | set(run.own.ids)
+    for values in ({"fairness": 0}, {"fairness": 5}, {"unknown": "ignore", "shares": EQUAL}):
+        other = agent.reorder(run, SearchOptions.of(values))
+        assert set(ids(other)) <= candidates
+        assert other.trace.relevance_kept is not None
+        assert 0 <= other.trace.relevance_kept <= 1 + 1e-12
+    by_shares = agent.reorder(run, SearchOptions(shares=EQUAL))
+    assert by_shares.trace.exposures[0].target.tolist() == list(EQUAL["gender"].values())
+    assert by_shares.trace.targets[0] == "given"
+
+
+def pool(scores: list[float]) -> Pool:
+    rows = np.array([[0.0, float(i % 2 == 0), float(i % 2 == 1)] for i in range(len(scores))])
+    ranking = Ranking(tuple(f"d{i}" for i in range(len(scores))), np.array(scores))
+    return Pool(Query("q"), ranking, (rows,), (np.array([0.5, 0.5]),), 2)
+
+
+def test_relevance_kept_by_hand() -> None:
+    # Relevance above the last: 1, .5, .25, 0; two ranks that weigh 1 and 1/2 (log2-plus1 would be 1 and .63).
+    one = pool([5.0, 3.0, 2.0, 1.0])
+    weights = lambda n: np.array([1.0, 0.5])[:n]  # noqa: E731
+    served = Ranking(("d1", "d0"), np.array([1.0, 0.5]))
+    kept = relevance_kept(ExposureReranker(), one, served, weights)  # type: ignore[arg-type]
+    assert kept == pytest.approx((0.5 + 0.5 * 1) / (1 + 0.5 * 0.5))
+    best = ExposureReranker(fairness=0).rerank(one)
+    assert relevance_kept(ChainReranker((ExposureReranker(),)), one, best, weights) == 1.0  # type: ignore[arg-type]
+    assert relevance_kept(None, one, served, weights) is None  # type: ignore[arg-type]
+    assert relevance_kept(ChainReranker(()), one, served, weights) is None  # type: ignore[arg-type]
+    alike = relevance_kept(ExposureReranker(), pool([1.0, 1.0]), served, weights)  # type: ignore[arg-type]
+    assert alike == 1.0
