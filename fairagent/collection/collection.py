@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fairagent.collection.config import Chunks, passages
 from fairagent.collection.groups import Groups
+from fairagent.collection.label_errors import LabelErrors
 
 # Not only for type checkers: pydantic reads the fields of a model that has a collection.
 from fairagent.collection.origin import Origin
@@ -49,7 +50,8 @@ class Collection(Summarized):
     nothing else: one target, or one for some of the dimensions. `notes` say what was left out or is worth knowing,
     though it is no error. With `chunks` an index of the collection holds passages of its documents; everything
     else is about documents. `origin` is what it was loaded from. Where the documents have changed since they were
-    indexed, and the collection is as it was then, `behind` says so.
+    indexed, and the collection is as it was then, `behind` says so. `label_errors` says of predicted dimensions how far
+    their labels are right, where a file tells.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Collection(Summarized):
     target: Part | Mapping[str, Part] | None = None
     origin: Origin | None = None
     behind: str = ""
+    label_errors: Mapping[str, LabelErrors] = field(default_factory=dict)
 
     @property
     def _summary(self) -> str:

@@ -212,11 +212,15 @@ class DimensionColumn(Section):
     `fairagent index` says of them, where near documents have a label, or none, together; else that is not known."""
     predicted: bool = False
     """The weights are a classifier's probabilities; those of a document add up to 1 (within .001)."""
+    errors: str | None = None
+    """The file that says how far predicted labels are right, as `fairagent label` writes it: AWRF gets an interval."""
 
     @model_validator(mode="after")
     def _consistent(self) -> DimensionColumn:
         if self.predicted and not self.normalize:
             raise ValueError("`predicted` weights are probabilities, which add up to 1: leave out `normalize`")
+        if self.errors is not None and not self.predicted:
+            raise ValueError("`errors` are of labels that are `predicted: true`")
         return self
 
 

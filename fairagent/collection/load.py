@@ -15,13 +15,14 @@ from fairagent.collection.config import CollectionFile, DimensionColumn, Documen
 from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of, drawn
 from fairagent.collection.forms import ROW, check_form, form_of, is_dataset, numbered, records, rows_of, splits_of
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
+from fairagent.collection.label_errors import LabelErrors, read_label_errors
 from fairagent.collection.labels import Labeling, LabelReader, label_notes, labeled, read_groups
 from fairagent.collection.origin import AsIndexed, Origin, State, made_of, states_of
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
 from fairagent.collection.table import GroupTable, Made, cached_table
 from fairagent.collection.targets import GivenTarget, TargetKind, checked_population, read_population
-from fairagent.errors import DataError
+from fairagent.errors import DataError, FairAgentError
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.digests import file_digest
 from fairagent.types.clean import logger
@@ -89,7 +90,8 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     for file in paths:
         check_form(file, form_of(file, settings.documents.format if settings.documents else None))
     # Before any of them is read: what changes meanwhile is noticed.
-    states.update(states_of([*paths, *(root / block.path for block in settings.groups)]))
+    told = _told_errors(root, settings)
+    states.update(states_of([*paths, *(root / block.path for block in settings.groups), *told.values()]))
     source: Source = NoDocuments(settings.name)
     if settings.documents:
         source = drawn(Documents(settings.name, paths, settings.documents), settings.share)
@@ -113,6 +115,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         there = [name for block in settings.blocks for name in block.dimensions]
         there += [name for table in tables for name in table.dimensions if name not in there]
         check_intersections(wanted, there, path, faults)
+    label_errors = _label_errors(told, faults)
     faults.check(what)
 
     notes = qrels.notes
@@ -134,6 +137,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         target=settings.target,
         origin=Origin(path, states, paths),
         behind=state.behind if state else "",
+        label_errors=label_errors,
     )
     return _finished(collection, parts, wanted, path)
 
@@ -152,6 +156,25 @@ def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator
         yield from map(Path, matches)
     else:
         faults.add(plain, None, "no such file (documents)")
+
+
+def _told_errors(root: Path, settings: CollectionFile) -> dict[str, Path]:
+    """The file of label errors of each dimension that names one."""
+    columns = {name: column for block in settings.blocks for name, column in block.dimensions.items()}
+    return {name: root / column.errors for name, column in columns.items() if column.errors is not None}
+
+
+def _label_errors(files: Mapping[str, Path], faults: Faults) -> dict[str, LabelErrors]:
+    """Those of each dimension; what is wrong with a file is added to `faults`."""
+    found: dict[str, LabelErrors] = {}
+    for dimension, path in files.items():
+        try:
+            found[dimension] = read_label_errors(path)
+            if found[dimension].dimension != dimension:
+                faults.add(path, None, f"the errors of {found[dimension].dimension!r}, not of {dimension!r}")
+        except FairAgentError as error:
+            faults.add(path, None, str(error).removeprefix(f"{path}: "))
+    return found
 
 
 def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Faults) -> list[GroupTable]:

@@ -126,7 +126,7 @@ NOT_DECIDING: Any = {
 """Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
 
 
-LATER = ("intersections", "group", "applies_to", "predicted", "target")
+LATER = ("intersections", "group", "applies_to", "predicted", "errors", "target")
 """Keys of a collection's file that are left out where they are not set: runs from before there were any stay good."""
 
 

@@ -6,6 +6,7 @@ keeps its share. `AWRF(unknown=ignore)` leaves documents without a label out of 
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from fairagent.collection import Collection, Target, make_target
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import target_of
 from fairagent.errors import DataError, UsageError
+from fairagent.evaluate.comparison import seeded
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, choose_topics
 from fairagent.evaluate.outcome import HitRecord
 from fairagent.evaluate.plan import Plan
@@ -30,7 +32,10 @@ from fairagent.measures import (
     Measure,
     Product,
     Unlabeled,
+    awrf_under_error,
     blend,
+    known_part,
+    odds_spread,
     parse_measure,
 )
 from fairagent.settings import Part
@@ -169,6 +174,53 @@ def mean_over_topics(
     return tuple(means)
 
 
+def under_error(
+    collection: Collection, topic: str, target: Target, ids: Sequence[str], attention: FloatArray, base: float
+) -> tuple[float, float, float] | None:
+    """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
+
+    Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
+    none is of the groups by their shares of the collection. None where nothing shown could have one.
+    """
+    dimension, groups = target.dimension, collection.groups
+    kind = target.source.partition(" ")[0]
+    grades = collection.qrels.get(topic, {}) if kind in ("trec", "qrels") else {}
+    relevant = [id for id, grade in grades.items() if grade > 0]
+    every = list(dict.fromkeys([*ids, *relevant]))
+    if not every:
+        return None
+    rows = groups.memberships(dimension, every, topic)
+    if (of_type := groups.of_type(dimension, every, topic)) is not None:
+        rows = np.where(of_type[:, None], rows, 0.0)
+    chances = rows[:, 1:] + rows[:, :1] * known_part(groups.shares(dimension))
+    own = chances.sum(axis=1) > 0
+    place = {id: number for number, id in enumerate(every)}
+    weights, counts = np.zeros(len(every)), np.zeros(len(every))
+    weights[: len(ids)] = attention[: len(ids)]
+    counts[[place[id] for id in relevant]] = 1.0
+    if not (weights * own).any():
+        return None
+    world = collection.population.get(dimension)
+    fixed, share = target.shares, 0.0
+    if relevant:
+        share = 0.5 if kind == "trec" and world else 1.0
+        fixed = np.array([(world or {}).get(label, 0.0) for label in target.labels]) if share < 1 else fixed
+    told = collection.label_errors.get(dimension)
+    # Without a word on errors, as after a thousand examples of each group.
+    examples = told.counts(target.labels) if told else np.full(len(target.labels), 1000.0)
+    found = awrf_under_error(
+        chances[own],
+        weights[own],
+        counts[own],
+        fixed,
+        share,
+        odds_spread(examples),
+        seeded(0, "label errors", topic, dimension),
+        base,
+    )
+    return found.value, found.low, found.high
+
+
 # --- the simplest explanations of what an agent reaches -------------------------------------------------------------
 
 PLAIN: dict[str, Any] = {"profile": "engine", "engine": "auto"}
@@ -241,8 +293,8 @@ class Judge:
     def exposures(self, topic: str, ranking: Ranking) -> tuple[Exposure, ...]:
         """The exposure in the first `n` documents beside the target of the judgment, for what the topic counts for."""
         single = ([one.left, one.right] if isinstance(one, Product) else [one] for one in self.measures.values())
-        fairness = (measure for factors in single for measure in factors if measure.of_groups)
-        discount = getattr(next(fairness, None), "discount", LOG2_MAX2)
+        fairness = next((measure for factors in single for measure in factors if measure.of_groups), None)
+        discount = getattr(fairness, "discount", LOG2_MAX2)
         targets, top, groups = self.targets(topic), ranking.top(self.n), self.collection.groups
         exposures = []
         meter = ExposureMeter(self.collection, topic, targets, self.n, discount, DIVERGENCES["kl"])
@@ -253,7 +305,13 @@ class Judge:
                 shown = JudgedRanking(np.zeros(len(top), np.bool_), 0, rows, of_type=of_type)
                 missing = Unlabeled(self.n, discount, of="type")(shown)
             predicted = dimension in groups.predicted
-            exposures.append(replace(one, missing=missing, predicted=predicted, target_known=target.known))
+            likely = None
+            if predicted:
+                base = 2.0 if getattr(fairness, "log", "e") == "2" else math.e
+                likely = under_error(self.collection, topic, target, top.ids, discount(len(top)), base)
+            exposures.append(
+                replace(one, missing=missing, predicted=predicted, target_known=target.known, likely=likely)
+            )
         return tuple(exposures)
 
     def targets(self, topic: str) -> tuple[Target, ...]:

@@ -32,6 +32,7 @@ class GroupShares:
     predicted: bool = False
     target_known: tuple[float, ...] | None = None
     unknown_target: float | None = None
+    likely: tuple[float, float, float] | None = None
 
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:
@@ -39,7 +40,8 @@ class GroupShares:
         shares, target = tuple(exposure.shares.tolist()), tuple(exposure.target.tolist())
         seen = exposure.unknown, exposure.missing, exposure.predicted
         known = None if exposure.target_known is None else tuple(exposure.target_known.tolist())
-        return cls(exposure.dimension, exposure.labels, shares, target, *seen, known, exposure.unknown_target)
+        more = known, exposure.unknown_target, exposure.likely
+        return cls(exposure.dimension, exposure.labels, shares, target, *seen, *more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from fairagent.measures.expected_exposure import (
 )
 from fairagent.measures.exposure import Unlabeled, blend, gaps, group_exposure, known_part, min_max, most_underexposed
 from fairagent.measures.gfr import GFR, group_fairness, stopping
+from fairagent.measures.label_error import awrf_under_error, calibration_error, drawn_labels, odds_spread, reliability
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
 from fairagent.measures.skew import NDKL, MaxSkew, MinSkew, ndkl, skew
@@ -83,8 +84,11 @@ __all__ = [
     "awrf",
     "awrf_bounds",
     "awrf_estimate",
+    "awrf_under_error",
     "blend",
+    "calibration_error",
     "confusion_matrix",
+    "drawn_labels",
     "expected_exposure",
     "expected_utility",
     "exposure_bounds",
@@ -105,10 +109,12 @@ __all__ = [
     "ndkl",
     "normalized_expected_utility",
     "normalized_match_distance",
+    "odds_spread",
     "order_aware_divergence",
     "parse_discount",
     "parse_measure",
     "prevalence",
+    "reliability",
     "skew",
     "stopping",
     "target_exposure",

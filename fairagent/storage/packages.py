@@ -23,6 +23,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "measures": ("ir-measures",),
     "studio": ("fastapi", "uvicorn", "mcp", "prometheus-client"),
     "otel": ("opentelemetry-api",),
+    "labels": ("scikit-learn",),
     "dask": ("dask", "distributed"),
     "pyterrier": ("pyterrier",),
     "langchain": ("langchain-core",),
@@ -39,6 +40,7 @@ MODULES = {
     "pyjnius": "jnius",
     "haystack-ai": "haystack",
     "opentelemetry-api": "opentelemetry",
+    "scikit-learn": "sklearn",
     **dict.fromkeys(EXTRAS["llama-index"], "llama_index"),
 }
 """Package -> what it is imported as, where that is not its own name."""

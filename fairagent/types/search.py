@@ -170,7 +170,8 @@ class Exposure(Summarized):
     ignored there. `importance` in [0, 1] is the dimension's weight in the gap. Where rankings are judged, `missing` is
     the part of `unknown` that goes to documents of the dimension's type (None: not known which are, so all of it), and
     `predicted` tells that labels are a classifier's probabilities; `target_known` (g,) is the part of the target
-    that is known whatever the missing labels are (None: all of it).
+    that is known whatever the missing labels are (None: all of it). `likely` is AWRF by predicted labels, with the ends
+    of 95 % of what their errors make of it (`measures.awrf_under_error`).
     """
 
     dimension: str
@@ -184,6 +185,7 @@ class Exposure(Summarized):
     predicted: bool = False
     unknown_target: float | None = None
     target_known: FloatArray | None = None
+    likely: tuple[float, float, float] | None = None
 
     @property
     def _summary(self) -> str:

@@ -157,7 +157,8 @@ class RankingKind(JudgedKind):
 
     confusion: dict[str, tuple[tuple[float, ...], ...]] = Field(default={})
     """Of a classifier that predicted a dimension's labels: dimension -> matrix, a row a label, in the labels' order;
-    its columns are the mean probabilities of validation documents of each group. It adjusts the estimate of AWRF."""
+    its columns are the mean probabilities of validation documents of each group. It adjusts the estimate of AWRF. Left
+    out: what the collection's `errors` say."""
 
     needs_judgments: ClassVar[bool] = False
     ranks: ClassVar[bool] = True
@@ -187,6 +188,13 @@ class RankingKind(JudgedKind):
     def on(self, collection: Collection) -> Self:
         """With the measures that need no judgments, where there are none and the file names no measures."""
         kind = super().on(collection)
+        told = {
+            name: tuple(map(tuple, errors.matrix(collection.groups.labels(name)).tolist()))
+            for name, errors in collection.label_errors.items()
+            if name not in kind.confusion
+        }
+        if told:
+            kind = kind.model_copy(update={"confusion": {**kind.confusion, **told}})
         if "measures" not in self.model_fields_set and self.unjudged(collection):
             return kind.model_copy(update={"measures": UNJUDGED})
         return kind

@@ -38,7 +38,8 @@ class Unaware:
     `missing` is the share of exposure whose group is not known. `labeled` is the value of the rest (None where all
     labels are predicted), `lowest` and `highest` what it can be. `estimate` is that by predicted labels, `adjusted`
     (PACC) where the classifier's confusion matrix is known; `low` and `high` are its 95 % bootstrap interval over the
-    topics (None without predicted labels).
+    topics (None without predicted labels). `likely` is AWRF as labels drawn from the chances have it, within
+    `likely_low` and `likely_high` under label error: means over the topics of their own ends, as if all erred together.
     """
 
     system: str
@@ -53,6 +54,9 @@ class Unaware:
     low: float | None = None
     high: float | None = None
     adjusted: bool = False
+    likely: float | None = None
+    likely_low: float | None = None
+    likely_high: float | None = None
 
 
 def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
@@ -120,13 +124,17 @@ def _by_dimension(rows: Sequence[Unaware]) -> list[tuple[str, list[Unaware]]]:
 
 
 def _table(rows: Sequence[Unaware], names: Sequence[str], title: str, notes: Iterable[str]) -> Table:
-    predicted = rows[0].estimate is not None
+    predicted, erring = rows[0].estimate is not None, rows[0].likely is not None
     shown = [*names, "missing", "labeled", "lowest", "highest", *(["estimate"] * predicted)]
     lines = [
         [*(getattr(one, name) for name in shown), *([f"[{one.low:.4f}, {one.high:.4f}]"] if predicted else [])]
+        + ([under_error_text(one.likely, one.likely_low, one.likely_high)] if erring else [])
         for one in rows
     ]
-    heads = ["group" if name == "of" else name for name in (*shown, *(["95 % interval"] * predicted))]
+    heads = [
+        "group" if name == "of" else name
+        for name in (*shown, *(["95 % interval"] * predicted), *(["under label error"] * erring))
+    ]
     return Table.of(heads, lines, f"{title} under missing labels ({counted(rows[0].topics, 'topic')})", notes)
 
 
@@ -151,6 +159,11 @@ def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:
         how = "adjusted by its confusion matrix (PACC)" if row.adjusted else "taken as they are (PCC)"
         yield f"estimate: AWRF by a classifier's probabilities, {how}; the interval is over the topics"
         yield "a predicted label may be wrong: none of them counts as known"
+    if row.likely is not None:
+        yield (
+            "under label error: AWRF as labels drawn from the chances have it, those that the target is counted from, "
+            "too; in brackets where 95 % of the draws of a topic lie, as means over the topics"
+        )
 
 
 def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray | None) -> Iterator[Unaware]:
@@ -190,9 +203,28 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
             about = (system, dimension, of, len(topics), missing)
             if interval:
                 low, high = (float(end[row, place]) for end in interval)
-                yield Unaware(*about, None, least, most, value, low, high, adjusted)
+                erring = _under_error([shown[system][topic] for topic in topics]) if of == FAIRNESS else (None,) * 3
+                yield Unaware(*about, None, least, most, value, low, high, adjusted, *erring)
             else:
                 yield Unaware(*about, value, least, most)
+
+
+def under_error_text(value: float | None, low: float | None, high: float | None) -> str:
+    """AWRF with what label errors make of it, in one cell; "" where nothing is known of errors.
+
+    >>> under_error_text(0.93, 0.9, 0.95)
+    '0.9300 [0.9000, 0.9500]'
+    """
+    return "" if value is None else f"{value:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def _under_error(exposures: Sequence[GroupShares]) -> tuple[float | None, float | None, float | None]:
+    """The means of what label errors make of each topic; None where a topic does not have them."""
+    likely = [one.likely for one in exposures if one.likely is not None]
+    if len(likely) < len(exposures):
+        return None, None, None
+    value, low, high = np.mean(likely, axis=0).tolist()
+    return value, low, high
 
 
 def _lacking(run: Run, dimension: str) -> float:

@@ -1,0 +1,175 @@
+"""`fairagent label`: groups for documents that have none, made from examples and trusted as far as they go."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from fairagent.cli import options
+from fairagent.cli.options import console, echo, status
+from fairagent.errors import UsageError
+
+if TYPE_CHECKING:
+    from fairagent.labeling.evidence import Evidence
+    from fairagent.labeling.examples import Examples
+    from fairagent.labeling.labeler import AwrfUnderError
+    from fairagent.labeling.made import MadeLabels
+    from fairagent.retrieve.site import Site
+
+By = Literal["classifier", "words"]
+LISTED = 20
+"""The cut-off of the AWRF that is reported."""
+
+Dimension = Annotated[
+    str | None,
+    typer.Option("--dimension", metavar="NAME", help="The dimension to label. (default: the only one there is)"),
+]
+
+
+def label(
+    dimension: Dimension = None,
+    examples: Annotated[
+        Path | None,
+        typer.Option("--examples", metavar="FILE", help="Labeled examples: id and label (JSON lines, CSV, TSV)."),
+    ] = None,
+    by: Annotated[By, typer.Option("--by", help="What tells the groups apart.")] = "classifier",
+    words: Annotated[
+        Path | None, typer.Option("--words", metavar="FILE", help="Word lists (YAML): label -> words; for --by words.")
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="P", min=0, max=1, help="Abstain below this chance.")
+    ] = 0.0,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The labels. (default: NAME.DIMENSION.labels.jsonl)")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace labels that were made before.")] = False,
+    collection: options.CollectionFile = None,
+    index: options.IndexFolder = None,
+    settings: options.SettingsFile = None,
+    assignments: options.Assignments = None,
+    log_prompts: options.LogPrompts = False,
+) -> None:
+    """Make labels for documents that have none, from 50 to 200 that have one.
+
+    Learns from a group column with gaps, or from --examples; writes chances with their source, and beside them how far
+    they are right, which experiments make an interval of. Given labels stay as they are. People's own attributes are
+    theirs to say: docs/labels.md.
+    """
+    from fairagent.labeling.examples import examples_of
+    from fairagent.labeling.labeler import awrf_of_lists, engine_lists, make_labels, unlabeled_ids
+    from fairagent.labeling.made import write_labels
+    from fairagent.retrieve.known import indexed_documents
+    from fairagent.search.pipeline import open_site
+
+    chosen = options.settings_of(
+        settings, assignments, collection=collection, index=index, model=options.logged(log_prompts)
+    )
+    if (by == "words") != (words is not None):
+        raise UsageError("--by words needs --words FILE, and nothing else does")
+    with status(hidden=log_prompts):
+        site = open_site(settings=chosen)
+        there = site.collection
+        name = dimension_of(site, dimension)
+        known = indexed_documents(there, site.index)
+        if known is None:
+            raise UsageError(f"collection {there.name!r} has no documents to label")
+        path = out or place_of(site, name)
+        errors = path.with_name(f"{path.name.removesuffix('.jsonl')}.errors.json")
+        if not force and (taken := next((one for one in (path, errors) if one.exists()), None)):
+            raise UsageError(f"{taken} is there already; --force replaces it, --out names another file")
+        found = examples_of(there, name, known, examples)
+        ids = unlabeled_ids(there, name, found.given)
+        made = make_labels(found, evidence_of(site, found, by, words), ids, confidence)
+        write_labels(path, there, made)
+        made.errors.write(errors)
+        lists = engine_lists(site, LISTED) if there.topics else {}
+        awrf = awrf_of_lists(there, made, lists, LISTED)
+    report(made, awrf)
+    echo(f"\n{path}, {errors}\nIn the collection's file, in the place of the column of {name!r}:\n")
+    echo(settings_lines(root_of(site), path, errors, name))
+
+
+def dimension_of(site: Site, given: str | None) -> str:
+    """The dimension that is meant; UsageError where that is not clear."""
+    there = site.collection.groups.dimensions
+    if given is None and len(there) != 1:
+        raise UsageError(f"which dimension? --dimension NAME; there are: {', '.join(there) or 'none yet'}")
+    return given or there[0]
+
+
+def place_of(site: Site, dimension: str) -> Path:
+    """Where the labels are written unless the call says so: beside the collection's file."""
+    from fairagent.storage.files import file_name
+
+    name = file_name(f"{site.collection.name}.{dimension}.labels.jsonl")
+    origin = site.collection.origin
+    return origin.file.with_name(name) if origin else Path(name)
+
+
+def evidence_of(site: Site, examples: Examples, by: By, words: Path | None) -> Evidence:
+    """What tells the groups apart; DataError for word lists of labels that no example has."""
+    from fairagent.collection.records import listed
+    from fairagent.errors import DataError
+    from fairagent.labeling.evidence import Embedded, WordLists, read_word_lists
+
+    if words is None:
+        return Embedded(site)
+    lists = read_word_lists(words)
+    if strange := [one for one in lists if one not in examples.labels]:
+        raise DataError(f"{words}: no example is {listed(strange)}; there are: {listed(examples.labels)}")
+    return WordLists(lists, {document.id: document for document in site.collection.source})
+
+
+def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
+    """Print how far the labels are right, by examples that were held out, and what that does to AWRF."""
+    from rich.table import Table
+
+    from fairagent.cli.options import plural
+
+    errors, out = made.errors, console()
+    for note in made.examples.notes:
+        out.print(note, soft_wrap=True, markup=False, highlight=False)
+    most = made.chances.argmax(axis=1) if len(made.ids) else []
+    table = Table("group", *("examples", "right", "made"), *errors.labels, box=None, title_justify="left")
+    for place, label in enumerate(errors.labels):
+        own = sum(1 for told, best in zip(made.told.tolist(), most, strict=True) if told and best == place)
+        confused = [f"{row[place]:.2f}" for row in errors.confusion]
+        table.add_row(label, f"{errors.examples[place]:,}", f"{errors.right[place]:.2f}", f"{own:,}", *confused)
+    out.print(table)
+    echo("right: of held-out examples; then the mean chances of the group's examples; made: by the likeliest label")
+    abstained = len(made.ids) - int(made.told.sum())
+    echo(
+        f"{made.source}: {errors.accuracy:.3f} right, calibration error {errors.calibration:.3f}; "
+        f"{plural(len(made.ids) - abstained, 'label')} made, {abstained:,} abstained"
+    )
+    for one in made.bins:
+        echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {plural(one.documents, 'example')}")
+    if awrf:
+        echo(
+            f"AWRF@{LISTED} of the engine's own list, {plural(awrf.topics, 'topic')}: {awrf.value:.3f} "
+            f"[{awrf.low:.3f}, {awrf.high:.3f}] under label error ({awrf.certain:.3f} were the chances exact)"
+        )
+
+
+def root_of(site: Site) -> Path:
+    """The folder that the paths in the collection's file are relative to."""
+    from fairagent.collection.config import CollectionFile
+    from fairagent.settings import read_yaml, validate
+
+    origin = site.collection.origin
+    if origin is None:
+        return Path()
+    root = validate(CollectionFile, read_yaml(origin.file), str(origin.file)).root
+    return origin.file.parent / root if root else origin.file.parent
+
+
+def settings_lines(root: Path, path: Path, errors: Path, dimension: str) -> str:
+    """What a collection's file says to use the labels."""
+    import yaml
+
+    labels, told = (os.path.relpath(one, root) for one in (path, errors))
+    block = {"path": labels, "id": "id", "dimensions": {dimension: {"predicted": True, "errors": told}}}
+    return yaml.safe_dump({"groups": block}, sort_keys=False, allow_unicode=True, width=110)

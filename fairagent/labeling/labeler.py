@@ -1,0 +1,99 @@
+"""Making labels: from examples and evidence to chances, and what their errors do to the AWRF of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.collection import Collection
+from fairagent.errors import DataError
+from fairagent.evaluate.judging import Judge, judged_topics, standard_measures
+from fairagent.evaluate.outcome import GroupShares
+from fairagent.labeling.classifier import fit
+from fairagent.labeling.evidence import Evidence
+from fairagent.labeling.examples import FEWEST, Examples
+from fairagent.labeling.made import MadeLabels, errors_of, with_labels
+from fairagent.retrieve.site import Site
+from fairagent.types import Ranking
+from fairagent.types.common import counted
+
+
+def unlabeled_ids(collection: Collection, dimension: str, given: frozenset[str]) -> list[str]:
+    """The documents without a label, in their order; those that are not of the dimension's type are left out."""
+    ids = [document.id for document in collection.source if document.id not in given]
+    if dimension in collection.groups.dimensions:
+        of_type = collection.groups.of_type(dimension, ids)
+        if of_type is not None:
+            return [id for id, own in zip(ids, of_type.tolist(), strict=True) if own]
+    return ids
+
+
+def make_labels(
+    examples: Examples, evidence: Evidence, ids: Sequence[str], confidence: float = 0.0, seed: int = 0
+) -> MadeLabels:
+    """Labels of the documents `ids` by the evidence, learned from the examples.
+
+    It abstains where the evidence says nothing, and where the likeliest label has a chance below `confidence`. Raises
+    DataError where the evidence says nothing of most examples, BackendUnavailable without scikit-learn, and what the
+    evidence raises.
+    """
+    rows, told = evidence.rows(examples.ids)
+    if told.sum() < FEWEST or len(set(examples.groups[told].tolist())) < len(examples.labels):
+        raise DataError(
+            f"{evidence.source} says something of {counted(int(told.sum()), 'example')} of {len(told):,}, too few to "
+            "learn from; every group needs some, and all together ten"
+        )
+    # Those that it says nothing of are learned from as well: nothing is evidence, too.
+    classifier = fit(rows, examples.groups, seed)
+    errors, bins = errors_of(examples, classifier, evidence.source)
+    new, spoken = evidence.rows(ids)
+    chances = classifier.chances(new) if len(ids) else np.zeros((0, len(examples.labels)))
+    sure = spoken & (chances.max(axis=1, initial=0.0) >= confidence)
+    return MadeLabels(examples, evidence.source, tuple(ids), chances, sure, errors, bins)
+
+
+@dataclass(frozen=True, slots=True)
+class AwrfUnderError:
+    """AWRF of an engine's lists as made labels have it: the mean over topics, and the ends of its interval.
+
+    `certain` is AWRF as if every document were of the groups by its chances.
+    """
+
+    topics: int
+    certain: float
+    value: float
+    low: float
+    high: float
+
+
+def awrf_of_lists(
+    collection: Collection, made: MadeLabels, lists: Mapping[str, Ranking], n: int
+) -> AwrfUnderError | None:
+    """AWRF@n of the `lists` (topic -> ranking) under the errors of the labels; None where no topic counts."""
+    labeled, dimension = with_labels(collection, made), made.examples.dimension
+    if any(collection.qrels.values()):
+        target, topics = "trec", judged_topics(labeled, dimension).counted
+    else:
+        target, topics = "population" if dimension in collection.population else "corpus", tuple(lists)
+    topics = tuple(topic for topic in topics if topic in lists and len(lists[topic]))
+    measures = {str(one): one for one in standard_measures(n)[1:2]}
+    judge = Judge(labeled, measures, {dimension: frozenset(topics)}, target, False, n)
+    found = []
+    for topic in topics:
+        (exposure,) = map(GroupShares.of, judge.exposures(topic, lists[topic]))
+        values = judge.values(topic, lists[topic])
+        if exposure.likely is not None and dimension in values:
+            found.append((*values[dimension].values(), *exposure.likely))
+    if not found:
+        return None
+    return AwrfUnderError(len(found), *np.mean(found, axis=0).tolist())
+
+
+def engine_lists(site: Site, n: int) -> dict[str, Ranking]:
+    """The engine's own list of each topic, best `n` documents."""
+    from fairagent.search.pipeline import engine_alone
+
+    agent = engine_alone(site)
+    return {topic.id: agent.search(topic).ranking.top(n) for topic in site.collection.topics.values()}

@@ -1,0 +1,146 @@
+"""What errors in made labels do to AWRF: labels drawn from a labeler's chances; and how far chances can be trusted.
+
+A labeler is wrong about documents of one topic together: what it takes for the words of a group are the words of a
+subject. Labels are therefore not drawn from the chances alone. In each draw the groups' odds are those of the chances
+times exp(z_g), z_g normal, one for all documents of the topic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import DataError
+from fairagent.measures.base import as_memberships, as_vector, check_nonnegative
+from fairagent.measures.divergence import jensen_shannon
+from fairagent.measures.unawareness import LEVEL, Interval, as_posteriors
+from fairagent.types import FloatArray
+
+DRAWS = 400
+BINS = 10
+TOPIC_SPREAD = 0.75
+"""The standard deviation of z from topic to topic, in natural logarithms of odds: chosen over the public collections,
+each left out in turn (evaluations/labels)."""
+
+
+def odds_spread(examples: FloatArray, of_topic: float = TOPIC_SPREAD) -> FloatArray:
+    """The standard deviation (g,) of the error in the logarithm of each group's odds.
+
+    `examples` (g,) is how many labeled examples of each group the labeler was made from; 1 / n is the variance of the
+    logarithm of a count n.
+
+    >>> import numpy as np
+    >>> odds_spread(np.array([4.0, 100.0]), of_topic=0.0).tolist()
+    [0.5, 0.1]
+    """
+    counts = np.maximum(as_vector(examples, "examples"), 1.0)
+    spread: FloatArray = np.sqrt(of_topic**2 + 1.0 / counts)
+    return spread
+
+
+def drawn_labels(
+    chances: FloatArray, spread: FloatArray, rng: np.random.Generator, draws: int = DRAWS
+) -> NDArray[np.intp]:
+    """The groups (draws, n), 0 .. g - 1, that documents with these `chances` (n, g) may have; rows add up to 1.
+
+    Raises DataError for rows that do not, and shapes that differ.
+
+    >>> import numpy as np
+    >>> drawn_labels(np.array([[1.0, 0.0], [0.0, 1.0]]), np.ones(2), np.random.default_rng(0), 2).tolist()
+    [[0, 1], [0, 1]]
+    """
+    rows = as_posteriors(chances, "chances")
+    if spread.shape != rows.shape[1:]:
+        raise DataError(f"chances have {rows.shape[1]} groups and spread has {spread.size}, expected the same")
+    with np.errstate(divide="ignore"):
+        odds = np.log(rows)
+    drawn = np.empty((draws, len(rows)), np.intp)
+    for draw in range(draws):
+        # The largest of log odds with Gumbel noise is a draw from the odds (Gumbel 1954).
+        noise = rng.normal(0.0, 1.0, len(spread)) * spread + rng.gumbel(size=rows.shape)
+        drawn[draw] = (odds + noise).argmax(axis=1)
+    return drawn
+
+
+def awrf_under_error(
+    chances: FloatArray,
+    attention: FloatArray,
+    relevant: FloatArray,
+    target: FloatArray,
+    share: float,
+    spread: FloatArray,
+    rng: np.random.Generator,
+    base: float = math.e,
+    draws: int = DRAWS,
+) -> Interval:
+    """AWRF over the known groups as labels drawn from `chances` have it: the mean of the draws, and 95 % of them.
+
+    `chances` (n, g) are of all documents that count, those shown and those that the target is counted from; one whose
+    label is given has a row with a single 1. `attention` (n,) is what each gets in the ranking, 0 for those not shown;
+    `relevant` (n,) what it counts for in the target. That is `share` times the shares of the relevant documents, plus
+    1 - `share` times the fixed `target` (g,): share 1/2 with the world's for TREC Fair Ranking, 0 for a target that
+    hangs on no label. A draw in which nothing relevant is drawn takes the target alone.
+
+    Raises DataError for shapes that differ, and where nothing gets attention.
+
+    >>> import numpy as np
+    >>> sure, half = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])
+    >>> awrf_under_error(sure, np.ones(2), np.zeros(2), half, 0.0, np.ones(2), np.random.default_rng(0))
+    Interval(value=1.0, low=1.0, high=1.0)
+    """
+    rows = as_memberships(chances)
+    weights, counts, fixed = as_vector(attention, "attention"), as_vector(relevant, "relevant"), np.asarray(target)
+    if not weights.shape == counts.shape == rows.shape[:1] or fixed.shape != rows.shape[1:]:
+        raise DataError(f"chances have shape {rows.shape}, attention {weights.shape}, relevant {counts.shape}")
+    check_nonnegative(weights, "attention")
+    check_nonnegative(counts, "relevant")
+    if not weights.any():
+        raise DataError("no document with a label gets attention, so AWRF is not defined")
+    labels = drawn_labels(rows, spread, rng, draws)
+    own = [labels == group for group in range(rows.shape[1])]
+    shown = np.stack([mask @ weights for mask in own], axis=1) / weights.sum()
+    due = np.tile(fixed, (draws, 1))
+    if share and counts.any():
+        due = share * np.stack([mask @ counts for mask in own], axis=1) / counts.sum() + (1.0 - share) * due
+    values = np.array([1.0 - jensen_shannon(one, other, base=base) for one, other in zip(shown, due, strict=True)])
+    low, high = np.quantile(values, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]).tolist()
+    return Interval(float(values.mean()), low, high)
+
+
+def calibration_error(chances: FloatArray, groups: Sequence[int], bins: int = BINS) -> float:
+    """The expected calibration error of the likeliest label, in [0, 1]: 0 where 70 % sure is right 7 times of 10.
+
+    `chances` (n, g) are of documents whose true `groups` (n,) are 0 .. g - 1. Documents are sorted into `bins` of equal
+    width by the chance of their likeliest label; the error is the mean distance between that chance and the share of
+    right labels, by documents (Naeini et al., AAAI 2015; Guo et al., ICML 2017). Raises DataError for no documents.
+
+    >>> import numpy as np
+    >>> round(calibration_error(np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6]]), [0, 1, 1]), 6)
+    0.4
+    """
+    return sum(one.documents * abs(one.chance - one.right) for one in reliability(chances, groups, bins)) / len(chances)
+
+
+class Bin(NamedTuple):
+    """Of the documents whose likeliest label has about the same chance: how many, its mean, the share that is right."""
+
+    documents: int
+    chance: float
+    right: float
+
+
+def reliability(chances: FloatArray, groups: Sequence[int], bins: int = BINS) -> list[Bin]:
+    """The bins that have documents, the least sure first; see `calibration_error`."""
+    rows, truth = as_posteriors(chances, "chances"), np.asarray(groups)
+    if not len(rows) or truth.shape != rows.shape[:1]:
+        raise DataError(f"chances of {len(rows)} documents and {truth.size} groups, expected as many, and one at least")
+    surest, right = rows.max(axis=1), rows.argmax(axis=1) == truth
+    place = np.minimum((surest * bins).astype(np.intp), bins - 1)
+    return [
+        Bin(int(own.sum()), float(surest[own].mean()), float(right[own].mean()))
+        for own in (place == number for number in sorted(set(place.tolist())))
+    ]

@@ -1,0 +1,199 @@
+"""Examples, the classifier, and the file of made labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent import Collection
+from fairagent.collection.known import KnownIds
+from fairagent.errors import DataError, UsageError
+from fairagent.labeling.examples import Examples, examples_of, read_examples
+
+WORDS = {"red": "poppy rose cherry", "blue": "sea sky cornflower"}
+
+
+def rows(red: int = 10, blue: int = 10, bare: int = 5) -> list[dict[str, str]]:
+    made = [{"id": f"r{n}", "text": WORDS["red"], "color": "red"} for n in range(red)]
+    made += [{"id": f"b{n}", "text": WORDS["blue"], "color": "blue"} for n in range(blue)]
+    return made + [{"id": f"n{n}", "text": WORDS["red"], "color": ""} for n in range(bare)]
+
+
+def collected(some: list[dict[str, str]]) -> tuple[Collection, KnownIds]:
+    collection = Collection.from_records(some, groups="color", name="colors")
+    return collection, KnownIds.of("the collection", [row["id"] for row in some])
+
+
+def found(some: list[dict[str, str]], file: Path | None = None) -> Examples:
+    collection, known = collected(some)
+    return examples_of(collection, "color", known, file)
+
+
+def test_examples_of_a_column_with_gaps() -> None:
+    examples = found(rows(7, 5, 3))
+    assert (examples.labels, examples.counts) == (("blue", "red"), (5, 7))
+    assert examples.ids[0] == "b0"
+    assert examples.given == {*(f"r{n}" for n in range(7)), *(f"b{n}" for n in range(5))}
+
+
+def test_a_file_adds_to_the_column(tmp_path: Path) -> None:
+    file = tmp_path / "more.jsonl"
+    file.write_text('{"id": "n0", "color": "red"}\n{"id": "n1", "label": "blue"}\n{"id": "n2", "color": ""}\n')
+    examples = found(rows(), file)
+    assert examples.counts == (11, 11)
+    assert examples.own == {"n0": "red", "n1": "blue"}
+
+
+def test_a_group_of_too_few_examples_is_never_made() -> None:
+    examples = found([*rows(), {"id": "g", "text": "leaf", "color": "green"}])
+    assert examples.labels == ("blue", "red")
+    assert examples.notes == ("fewer than 3 examples, so never made, of: green",)
+    assert "g" in examples.given
+
+
+def test_a_group_without_examples_is_named() -> None:
+    collection = Collection.from_records(
+        rows(), groups="color", population={"color": {"red": 0.4, "blue": 0.4, "green": 0.2}}
+    )
+    known = KnownIds.of("the collection", [row["id"] for row in rows()])
+    assert examples_of(collection, "color", known).notes == ("no example, so never made, of: green",)
+
+
+@pytest.mark.parametrize(
+    ("some", "says"),
+    [
+        (rows(5, 4), "9 labeled examples"),
+        (rows(12, 0), "one group alone"),
+        (rows(12, 2), "one group alone"),
+    ],
+    ids=["few", "one group", "one group and two of another"],
+)
+def test_too_little_to_learn_from(some: list[dict[str, str]], says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        found(some)
+
+
+def test_examples_that_contradict_each_other(tmp_path: Path) -> None:
+    file = tmp_path / "more.csv"
+    file.write_text("id,color\nn0,red\nn0,blue\n")
+    with pytest.raises(DataError, match=r"more\.csv:3: 'n0' is 'blue' here and 'red' above"):
+        read_examples(file, "color")
+    file.write_text("id,color\nr0,blue\n")
+    with pytest.raises(DataError, match="'r0' is 'blue' there, and 'red' in the collection"):
+        found(rows(), file)
+
+
+def test_ids_that_the_collection_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "more.csv"
+    file.write_text("id,color\nn0,red\nx,blue\n")
+    assert "1 of 2 examples in more.csv are not in the collection" in found(rows(), file).notes[0]
+    file.write_text("id,color\nx,red\ny,blue\n")
+    with pytest.raises(DataError, match="none of the 2 examples"):
+        found(rows(), file)
+
+
+def test_a_file_of_something_else(tmp_path: Path) -> None:
+    file = tmp_path / "more.csv"
+    file.write_text("id,hue\nn0,red\n")
+    with pytest.raises(DataError, match="no field 'color' or 'label'; there are: id, hue"):
+        read_examples(file, "color")
+
+
+def test_made_labels_are_no_examples() -> None:
+    some = [
+        {"id": str(n), "text": "rose", "color": {"red": 0.6, "blue": 0.4}}  # type: ignore[dict-item]
+        for n in range(20)
+    ]
+    collection = Collection.from_records(some, groups={"color": {"predicted": True}})
+    with pytest.raises(UsageError, match="made labels already"):
+        examples_of(collection, "color", KnownIds.of("the collection", [str(n) for n in range(20)]))
+
+
+class Spelled:
+    """Evidence that says what the ids begin with, and nothing of ids that begin with q."""
+
+    source = "spelled"
+
+    def rows(self, ids: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        values = np.array([[float(id[0] == "r"), float(id[0] == "b")] for id in ids]).reshape(-1, 2)
+        return values, np.array([id[0] != "q" for id in ids], np.bool_)
+
+
+def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    from fairagent.collection import load_collection
+    from fairagent.labeling.labeler import make_labels, unlabeled_ids
+    from fairagent.labeling.made import write_labels
+
+    some = [*rows(20, 20, 0), *({"id": id, "text": "rose", "color": ""} for id in ("r-new", "b-new", "q-new"))]
+    collection, known = collected(some)
+    examples = examples_of(collection, "color", known)
+    ids = unlabeled_ids(collection, "color", examples.given)
+    assert ids == ["r-new", "b-new", "q-new"]
+    made = make_labels(examples, Spelled(), ids)
+    assert made.told.tolist() == [True, True, False]
+    assert made.chances.argmax(axis=1)[:2].tolist() == [1, 0]
+    assert made.errors.accuracy == 1.0
+    assert made.errors.right == (1.0, 1.0)
+    assert np.array(made.errors.confusion).sum(axis=0) == pytest.approx([1.0, 1.0], abs=1e-5)
+
+    labels, errors = tmp_path / "labels.jsonl", tmp_path / "labels.errors.json"
+    write_labels(labels, collection, made)
+    made.errors.write(errors)
+    records = {one["id"]: one for one in map(json.loads, labels.read_text().splitlines())}
+    assert records["r0"] == {"id": "r0", "color": "red", "source": "given"}
+    assert records["r-new"]["source"] == "spelled"
+    assert sum(records["r-new"]["color"].values()) == pytest.approx(1.0)
+    assert records["q-new"] == {"id": "q-new", "color": None, "source": "spelled: abstained"}
+
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": r["id"], "text": r["text"]}) + "\n" for r in some))
+    column = "{predicted: true, errors: labels.errors.json}"
+    (tmp_path / "collection.yaml").write_text(
+        f"name: colors\ndocuments: {{path: docs.jsonl}}\ngroups: {{path: labels.jsonl, dimensions: {{color: {column}}}}}\n"
+    )
+    again = load_collection(tmp_path / "collection.yaml")
+    assert again.label_errors["color"] == made.errors
+    assert again.groups.memberships("color", ["r0", "q-new"]).tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+def test_it_abstains_below_the_confidence() -> None:
+    pytest.importorskip("sklearn")
+    from fairagent.labeling.labeler import make_labels
+
+    examples = found(rows())
+    made = make_labels(examples, Spelled(), ["r-new", "g-new"], confidence=0.9)
+    assert made.told.tolist() == [True, False]
+
+
+def test_evidence_that_says_nothing_of_the_examples() -> None:
+    pytest.importorskip("sklearn")
+    from fairagent.labeling.labeler import make_labels
+
+    class Silent(Spelled):
+        def rows(self, ids: list[str]) -> tuple[np.ndarray, np.ndarray]:
+            return np.zeros((len(ids), 2)), np.zeros(len(ids), np.bool_)
+
+    with pytest.raises(DataError, match="says something of 0 examples of 20"):
+        make_labels(found(rows()), Silent(), ["n0"])
+
+
+def test_errors_of_another_dimension_or_no_file(tmp_path: Path) -> None:
+    from fairagent.collection.label_errors import LabelErrors, read_label_errors
+
+    with pytest.raises(DataError, match="no file of label errors"):
+        read_label_errors(tmp_path / "missing.json")
+    errors = LabelErrors(
+        dimension="color",
+        source="spelled",
+        labels=("blue", "red"),
+        examples=(4, 9),
+        confusion=((0.8, 0.3), (0.2, 0.7)),
+        right=(1.0, 0.9),
+        accuracy=0.9,
+        calibration=0.1,
+    )
+    assert errors.matrix(["red", "green", "blue"]).tolist() == [[0.7, 0, 0.2], [0, 1, 0], [0.3, 0, 0.8]]
+    assert errors.counts(["red", "green", "blue"]).tolist() == [9, 0, 4]

@@ -1,0 +1,75 @@
+"""Labels drawn from chances, and what they make of AWRF."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fairagent.errors import DataError
+from fairagent.measures import awrf_under_error, calibration_error, drawn_labels, odds_spread, reliability
+
+HALF = np.array([0.5, 0.5])
+NONE = np.zeros(2)
+
+
+def test_draws_follow_the_chances_where_no_topic_differs() -> None:
+    labels = drawn_labels(np.array([[0.2, 0.8], [0.5, 0.5]]), NONE, np.random.default_rng(1), draws=4000)
+    assert labels.mean(axis=0) == pytest.approx([0.8, 0.5], abs=0.03)
+    # Each document by itself: no correlation.
+    assert abs(np.corrcoef(labels.T)[0, 1]) < 0.05
+
+
+def test_documents_of_a_topic_err_together() -> None:
+    labels = drawn_labels(np.tile(HALF, (2, 1)), np.array([2.0, 2.0]), np.random.default_rng(1), draws=4000)
+    assert np.corrcoef(labels.T)[0, 1] > 0.4
+
+
+def test_awrf_of_two_documents_by_hand() -> None:
+    """One of the two is certainly of group 0, the other of either: AWRF is 1, or that of all exposure for group 0."""
+    rows = np.array([[1.0, 0.0], [0.5, 0.5]])
+    found = awrf_under_error(rows, np.ones(2), NONE, HALF, 0.0, NONE, np.random.default_rng(0), draws=2000)
+    # JS((1, 0), (1/2, 1/2)) with m = (3/4, 1/4): ln(4/3) / 2 + (ln(2/3) / 2 + ln 2 / 2) / 2.
+    apart = math.log(4 / 3) / 2 + (math.log(2 / 3) / 2 + math.log(2) / 2) / 2
+    assert (found.low, found.high) == pytest.approx((1 - apart, 1.0))
+    assert found.value == pytest.approx(1 - apart / 2, abs=0.01)
+
+
+def test_the_target_is_counted_from_the_same_draws() -> None:
+    """What is shown is what is relevant: whatever its labels are, exposure and target are equal."""
+    rows = np.tile(np.array([0.3, 0.7]), (4, 1))
+    same = awrf_under_error(rows, np.ones(4), np.ones(4), HALF, 1.0, np.ones(2), np.random.default_rng(0))
+    assert (same.value, same.low, same.high) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_base_2_is_nats_divided_by_ln_2() -> None:
+    rows = np.array([[0.4, 0.6]] * 3)
+    nats, bits = (
+        awrf_under_error(rows, np.ones(3), np.zeros(3), HALF, 0.0, NONE, np.random.default_rng(0), base)
+        for base in (math.e, 2.0)
+    )
+    assert 1 - bits.value == pytest.approx((1 - nats.value) / math.log(2))
+
+
+def test_more_examples_make_less_spread() -> None:
+    assert odds_spread(np.array([25.0, 0.0]), of_topic=0.0) == pytest.approx([0.2, 1.0])
+    assert odds_spread(np.array([1e9]), of_topic=0.6) == pytest.approx([0.6])
+
+
+def test_wrong_shapes() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(DataError, match="2 groups"):
+        drawn_labels(np.array([[0.5, 0.5]]), np.ones(3), rng)
+    with pytest.raises(DataError, match="attention"):
+        awrf_under_error(np.array([[0.5, 0.5]]), np.zeros(1), np.zeros(1), HALF, 0.0, NONE, rng)
+    with pytest.raises(DataError, match="relevant"):
+        awrf_under_error(np.array([[0.5, 0.5]]), np.ones(2), np.zeros(1), HALF, 0.0, NONE, rng)
+
+
+def test_reliability_by_hand() -> None:
+    """Four documents at .95, three of them right; two at .55, one right."""
+    chances = np.array([[0.95, 0.05]] * 4 + [[0.45, 0.55]] * 2)
+    groups = [0, 0, 0, 1, 1, 0]
+    assert reliability(chances, groups) == [(2, pytest.approx(0.55), 0.5), (4, pytest.approx(0.95), 0.75)]
+    assert calibration_error(chances, groups) == pytest.approx((2 * 0.05 + 4 * 0.2) / 6)
+    with pytest.raises(DataError):
+        reliability(np.zeros((0, 2)), [])
