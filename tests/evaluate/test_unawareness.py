@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -183,12 +184,29 @@ def test_the_text_and_the_file() -> None:
         "a        0.5000   0.7842  0.7842   1.0000",
     ]
     assert files(run, math.e, {})["unawareness.csv"].csv().splitlines()[0] == (
-        "system,dimension,of,topics,missing,labeled,lowest,highest,estimate,low,high,adjusted"
+        "system,dimension,of,topics,missing,labeled,lowest,highest,estimate,low,high,adjusted,likely,likely_low,"
+        "likely_high"
     )
     predicted = run_of([outcome("T1", "a", {}, [shares(0.7, 0.0, predicted=True)])])
     (table,) = tables(predicted, math.e, {})
     row = next(line for line in table.text().splitlines() if line.startswith("a "))
     assert row.split() == ["a", "1.0000", "-", "0.7842", "1.0000", "0.9790", "[0.9790,", "0.9790]"]
+
+
+def test_awrf_under_label_error_is_a_column() -> None:
+    """The means of two topics' own values and ends."""
+    likely = [(0.9, 0.8, 0.95), (0.96, 0.9, 0.99)]
+    run = run_of(
+        [
+            outcome(f"T{n}", "a", {}, [replace(shares(0.7, 0.0, predicted=True), likely=one)])
+            for n, one in enumerate(likely)
+        ]
+    )
+    (table,) = tables(run, math.e, {})
+    row = next(line for line in table.text().splitlines() if line.startswith("a "))
+    assert row.endswith("0.9300 [0.8500, 0.9700]")
+    (line, *_) = unawareness(run, math.e, {})
+    assert (line.likely, line.likely_low, line.likely_high) == pytest.approx((0.93, 0.85, 0.97))
 
 
 def test_what_holds_whatever_the_missing_are() -> None:
@@ -289,6 +307,8 @@ def test_an_experiment_with_predicted_labels(tmp_path: Path) -> None:
         close = float(rows["plain"]["estimate"]) == pytest.approx(known["plain"], abs=1e-9)
         assert close == adjusted
         assert rows["plain"]["labeled"] == ""
+        # Nothing is known of errors: the chances are drawn from as they are, and the truth is among the draws.
+        assert float(rows["plain"]["likely_low"]) < known["plain"] < float(rows["plain"]["likely_high"])
         assert float(rows["plain"]["low"]) < float(rows["plain"]["estimate"]) < float(rows["plain"]["high"])
         text = (tmp_path / name / "run" / "results.txt").read_text(encoding="utf-8")
         assert ("adjusted by its confusion matrix (PACC)" in text) == adjusted
