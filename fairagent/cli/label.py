@@ -89,7 +89,8 @@ def label(
         awrf = awrf_of_lists(there, made, lists, LISTED)
     report(made, awrf)
     echo(f"\n{path}, {errors}\nIn the collection's file, in the place of the column of {name!r}:\n")
-    echo(settings_lines(root_of(site), path, errors, name))
+    typed = name in there.groups.dimensions and there.groups.of_type(name, ids[:1]) is not None
+    echo(settings_lines(root_of(site), path, errors, name, typed))
 
 
 def dimension_of(site: Site, given: str | None) -> str:
@@ -166,10 +167,11 @@ def root_of(site: Site) -> Path:
     return origin.file.parent / root if root else origin.file.parent
 
 
-def settings_lines(root: Path, path: Path, errors: Path, dimension: str) -> str:
-    """What a collection's file says to use the labels."""
+def settings_lines(root: Path, path: Path, errors: Path, dimension: str, typed: bool = False) -> str:
+    """What a collection's file says to use the labels; `typed`: none but documents of the type are in theirs."""
     import yaml
 
     labels, told = (os.path.relpath(one, root) for one in (path, errors))
-    block = {"path": labels, "id": "id", "dimensions": {dimension: {"predicted": True, "errors": told}}}
+    column = {"predicted": True, "errors": told, **({"applies_to": "all"} if typed else {})}
+    block = {"path": labels, "id": "id", "dimensions": {dimension: column}}
     return yaml.safe_dump({"groups": block}, sort_keys=False, allow_unicode=True, width=110)

@@ -26,7 +26,7 @@ LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Classifier:
+class LabelClassifier:
     """A fitted classifier: `held_out` (n, g) are the chances of its examples, each by those of the other folds."""
 
     model: Any
@@ -40,7 +40,7 @@ class Classifier:
         return tempered(found, self.temperature)
 
 
-def fit(rows: FloatArray, groups: NDArray[np.intp], seed: int = 0) -> Classifier:
+def fit(rows: FloatArray, groups: NDArray[np.intp], seed: int = 0) -> LabelClassifier:
     """The classifier of examples with these numbers (n, k) and groups (n,), 0 .. g - 1, three at least of each.
 
     Raises BackendUnavailable where scikit-learn is missing.
@@ -63,7 +63,7 @@ def fit(rows: FloatArray, groups: NDArray[np.intp], seed: int = 0) -> Classifier
         assert best
         model = LogisticRegression(C=best[1], max_iter=2000).fit(rows, groups)
     temperature = best_temperature(best[2], groups)
-    return Classifier(model, temperature, tempered(best[2], temperature))
+    return LabelClassifier(model, temperature, tempered(best[2], temperature))
 
 
 def log_loss(chances: FloatArray, groups: NDArray[np.intp]) -> float:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection import Collection, GroupTable
-from fairagent.collection.groups import JoinedGroups, tables_of
+from fairagent.collection.groups import tables_of
 from fairagent.collection.label_errors import LabelErrors
-from fairagent.collection.table_buffer import Labels
-from fairagent.labeling.classifier import Classifier
+from fairagent.collection.table_buffer import Labels, TableBuffer
+from fairagent.labeling.classifier import LabelClassifier
 from fairagent.labeling.examples import Examples
 from fairagent.measures import calibration_error, confusion_matrix, reliability
 from fairagent.measures.label_error import Bin
@@ -48,7 +48,7 @@ class MadeLabels:
         return {label: round(chance, DIGITS) for label, chance in pairs if chance > 0}
 
 
-def errors_of(examples: Examples, classifier: Classifier, source: str) -> tuple[LabelErrors, tuple[Bin, ...]]:
+def errors_of(examples: Examples, classifier: LabelClassifier, source: str) -> tuple[LabelErrors, tuple[Bin, ...]]:
     """How far the classifier was right about examples that it was not made from, and its reliability."""
     held_out, groups = classifier.held_out, examples.groups
     right = held_out.argmax(axis=1) == groups
@@ -101,16 +101,15 @@ def write_labels(path: Path, collection: Collection, made: MadeLabels) -> None:
 
 
 def with_labels(collection: Collection, made: MadeLabels) -> Collection:
-    """The collection with the made labels beside the given ones, as if its file named them."""
+    """The collection with the given and the made labels of this dimension alone, as if its file named them."""
     dimension = made.examples.dimension
-    known = collection.groups.labels(dimension) if dimension in collection.groups.dimensions else made.examples.labels
-    rows = ((id, {dimension: labels}) for id, labels, _ in rows_of(collection, made))
+    groups = collection.groups
+    known = groups.labels(dimension) if dimension in groups.dimensions else ()
+    rows = [(id, labels) for id, labels, _ in rows_of(collection, made)]
+    of_type = groups.of_type(dimension, [id for id, _ in rows]) if dimension in groups.dimensions else None
     labels = tuple(dict.fromkeys((*known, *made.examples.labels)))
-    table = GroupTable.from_rows(rows, {dimension: labels}, predicted=[dimension])
-    groups: object = table
-    others = [one for one in collection.groups.dimensions if one != dimension]
-    if others:
-        parts = [one for one in tables_of(collection.groups) if dimension not in one.dimensions]
-        groups = JoinedGroups([*parts, table])
+    buffer = TableBuffer({dimension: labels}, predicted=[dimension], typed=[] if of_type is None else [dimension])
+    for number, (id, label) in enumerate(rows, start=1):
+        buffer.add(id, {dimension: label}, number, [dimension] if of_type is not None and of_type[number - 1] else [])
     told = {**collection.label_errors, dimension: made.errors}
-    return replace(collection, groups=groups, label_errors=told)
+    return replace(collection, groups=GroupTable(*buffer.finish()), label_errors=told)

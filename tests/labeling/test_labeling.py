@@ -152,7 +152,8 @@ def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps({"id": r["id"], "text": r["text"]}) + "\n" for r in some))
     column = "{predicted: true, errors: labels.errors.json}"
     (tmp_path / "collection.yaml").write_text(
-        f"name: colors\ndocuments: {{path: docs.jsonl}}\ngroups: {{path: labels.jsonl, dimensions: {{color: {column}}}}}\n"
+        "name: colors\ndocuments: {path: docs.jsonl}\n"
+        f"groups: {{path: labels.jsonl, dimensions: {{color: {column}}}}}\n"
     )
     again = load_collection(tmp_path / "collection.yaml")
     assert again.label_errors["color"] == made.errors
