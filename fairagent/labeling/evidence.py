@@ -45,7 +45,7 @@ class Embedded:
         """See `Evidence.rows`; a document without any known word has zeros, and says nothing."""
         found = [self._engine.vectors(ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
         rows = np.concatenate(found).astype(np.float64) if found else np.zeros((0, 1))
-        return rows, rows.any(axis=1)
+        return rows, np.abs(rows).sum(axis=1) > 0
 
 
 class WordLists:
@@ -84,7 +84,7 @@ class WordLists:
     def rows(self, ids: Sequence[str]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """See `Evidence.rows`; a document without any of the words says nothing."""
         counts = np.array([self.counts(full_text(self._texts[id])) for id in ids]).reshape(len(ids), len(self.labels))
-        return np.log1p(counts), counts.any(axis=1)
+        return np.log1p(counts), counts.sum(axis=1) > 0
 
 
 def read_word_lists(path: Path) -> dict[str, list[str]]:

@@ -111,7 +111,7 @@ def _in_collection(collection: Collection, dimension: str) -> tuple[tuple[str, .
     labels, one, some = groups.labels(dimension), dict[str, str](), set[str]()
     for _, ids in table.batches():
         rows = table.memberships(dimension, ids)[:, 1:]
-        some.update(id for id, any_label in zip(ids, rows.any(axis=1).tolist(), strict=True) if any_label)
+        some.update(ids[place] for place in np.flatnonzero(rows.sum(axis=1)).tolist())
         single = (rows > 0).sum(axis=1) == 1
         for place in np.flatnonzero(single).tolist():
             one[ids[place]] = labels[int(rows[place].argmax())]
