@@ -12,6 +12,7 @@ from fairagent.llm.asking import valid_reply
 from fairagent.llm.budget import Ledger, charged
 from fairagent.llm.cache import ReplyCache, key_of
 from fairagent.llm.request import Model, ModelReply, ModelRequest, read_reply, stream
+from fairagent.llm.spans import call_span, tell_reply
 from fairagent.storage.threads import progress
 
 PATIENCE = 300.0
@@ -94,8 +95,9 @@ class CachingModel:
 
         shown = tuple((role, self.model.hide(text)) for role, text in request.messages)
         try:
-            with progress("asking the model"):
+            with progress("asking the model"), call_span("chat", self._name) as told:
                 reply = charged(replace(request, messages=shown), answer, self._name)
+                tell_reply(told, shown, reply)
         except (ModelError, BudgetExceeded) as error:
             self._ledger.add(error.usage)
             raise

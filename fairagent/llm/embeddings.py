@@ -21,6 +21,7 @@ from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import Body, TokenCount, read_body
 from fairagent.llm.request import ModelReply, estimate_tokens
 from fairagent.llm.server import Call, ServerModel
+from fairagent.llm.spans import call_span, tell_usage
 from fairagent.llm.transport import within
 from fairagent.settings import ModelSettings, Price
 from fairagent.storage.cancellation import sleep as pause
@@ -183,7 +184,9 @@ class EmbeddingModel(ServerModel):
     def _request(self, batch: Mapping[str, str]) -> dict[str, Vectors]:
         call, texts = Call(*self._times()), list(batch.values())
         try:
-            vectors, last = self._repeat(lambda: self._post(texts, call), "embeddings", call)
+            with call_span("embeddings", self.name) as told:
+                vectors, last = self._repeat(lambda: self._post(texts, call), "embeddings", call)
+                tell_usage(told, self._total(call, last))
         except (ModelError, BudgetExceeded) as error:
             error.usage = replace(self._total(call, error.usage), unusable=call.sent)
             self._count(error.usage)

@@ -31,7 +31,9 @@ from fairagent.search.rerank.base import (
     with_fairness,
 )
 from fairagent.search.run import SearchRun, engine_notes
+from fairagent.search.spans import retrieval_span, search_span, step_spans, tell_retrieved
 from fairagent.settings import OptionValues, SearchOptions, Settings
+from fairagent.storage.spans import SOURCE, span
 from fairagent.storage.threads import one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic, Usage
 from fairagent.types.common import Summarized
@@ -115,7 +117,9 @@ class FairAgent(Summarized):
         # Before the search, which may be paid for: whatever is missing is reported now.
         answerer = agent.open_answerer()
         run = agent.find(query, agent.settings.n, on_step)
-        return answerer.answer(agent.serve(run, run.pool), run.meter, agent.retriever, on_text)
+        served = agent.serve(run, run.pool)
+        with span("answer", {SOURCE: agent.collection.name, "fairagent.generate": agent.settings.generate.kind}):
+            return answerer.answer(served, run.meter, agent.retriever, on_text)
 
     def under(self, options: SearchOptions) -> FairAgent:
         """The agent under these options, with the parts of this one: nothing is opened or built.
@@ -152,7 +156,8 @@ class FairAgent(Summarized):
         """
         clocks = perf_counter(), engine_seconds()
         query, length = as_query(query), max(length, self.settings.n)
-        with one_blas_thread(), progress("searching"):
+        with search_span(self.collection, self.settings) as told, one_blas_thread(), progress("searching"):
+            on_step = step_spans(told, on_step)
             # 1. Retrieve: by the user's words, then by the words of the topic.
             lists = self._retrieve_first(query)
             own = lists[-1].ranking
@@ -233,10 +238,16 @@ class FairAgent(Summarized):
         return lists
 
     def _retrieve(self, query: Query) -> Ranking:
-        return searched(self.retriever, query, max(self.settings.depth, self.settings.n), self.settings.engine)
+        with retrieval_span(self.collection) as told:
+            found = searched(self.retriever, query, max(self.settings.depth, self.settings.n), self.settings.engine)
+            tell_retrieved(told, query, found)
+        return found
 
     def _serve(self, pool: Pool) -> Ranking:
-        return reranked(self.reranker, pool, self.settings.rerank) if self.reranker else pool.ranking.top(pool.n)
+        if not self.reranker:
+            return pool.ranking.top(pool.n)
+        with span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(pool.ranking)}):
+            return reranked(self.reranker, pool, self.settings.rerank)
 
     def _guarded(self, ranking: Ranking, pool: Pool, own: Ranking, result: LoopResult) -> Guarded:
         """What is served in the end: `ranking`, or what the guard puts in its place; `own` is the engine's list."""

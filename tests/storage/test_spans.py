@@ -1,0 +1,151 @@
+"""Spans of OpenTelemetry: collected where somebody collects them, without texts; nothing where nobody does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent.errors import FairAgentError
+from fairagent.guests.testing import LoopbackServer
+from fairagent.guests.testing.server import ServerReply
+
+QUERY = "lawyer with hidden words"
+ASKS = """
+import sys
+from fairagent import open_in_memory
+from fairagent.collection import Collection
+rows = [{"id": str(n), "text": "law", "sex": "f" if n % 2 else "m"} for n in range(20)]
+agent = open_in_memory(Collection.from_records(rows, id="id", groups=["sex"]), engine="bm25", target="uniform")
+agent.search("law")
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+"""
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """What a program that collects spans has; as the SDK's, whose provider can be set but once in a process."""
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    yield exporter
+    provider.shutdown()
+
+
+@pytest.fixture
+def records() -> list[dict[str, str]]:
+    return [{"id": f"d{n}", "text": f"a lawyer pleads {n}", "sex": "f" if n > 15 else "m"} for n in range(24)]
+
+
+def opened(records: Any, **settings: Any) -> Any:
+    from fairagent import FairAgent
+
+    return FairAgent.from_records(
+        records, id="id", groups=["sex"], engine="bm25", target="uniform", cache="", **settings
+    )
+
+
+def spans(exporter: Any) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for one in exporter.get_finished_spans():
+        found.setdefault(one.name.split()[0], []).append(one)
+    return found
+
+
+def test_a_search_is_a_tree_of_its_steps(exporter: Any, records: Any) -> None:
+    result = opened(records).search(QUERY)
+    found = spans(exporter)
+    (search,) = found["invoke_agent"]
+    assert search.attributes["gen_ai.operation.name"] == "invoke_agent"
+    assert search.attributes["gen_ai.agent.name"] == "fairagent"
+    assert search.attributes["gen_ai.data_source.id"] == "records"
+    assert len(found["step"]) == len(result.trace.steps)
+    assert [one.attributes["fairagent.step.source"] for one in found["step"]] == [s.source for s in result.trace.steps]
+    assert found["step"][-1].attributes["fairagent.step.gap"] == pytest.approx(result.trace.steps[-1].gap)
+    assert len(found["retrieval"]) >= 1
+    assert found["retrieval"][0].attributes["fairagent.documents"] == 24
+    assert len(found["rerank"]) >= 1
+    inner = [one for name in ("step", "retrieval", "rerank") for one in found[name]]
+    assert {one.parent.span_id for one in inner} == {search.context.span_id}
+    assert all(search.start_time <= one.start_time <= one.end_time <= search.end_time for one in inner)
+    assert "hidden" not in "".join(one.to_json() for one in exporter.get_finished_spans())
+
+
+def answering(records: Any, model: LoopbackServer) -> Any:
+    named = {"name": "tiny", "base_url": model.url, "attempts": 1}
+    return opened(
+        records,
+        model=named,
+        profile="offline",
+        generate={"kind": "llm"},
+        prices={"tiny": {"input": 1e6, "output": 1e6}},
+    )
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch, no_variables: None) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+
+
+def test_a_call_of_a_model_tells_tokens_and_cost_and_no_text(exporter: Any, records: Any, key: None) -> None:
+    with LoopbackServer(["She pleaded secretly [1]."]) as model:
+        result = answering(records, model).answer(QUERY)
+    found = spans(exporter)
+    (chat,), (answer,) = found["chat"], found["answer"]
+    assert chat.name == "chat tiny"
+    told = chat.attributes
+    assert told["gen_ai.operation.name"] == "chat"
+    assert told["gen_ai.request.model"] == "tiny"
+    usage = result.usage
+    assert (told["gen_ai.usage.input_tokens"], told["gen_ai.usage.output_tokens"]) == (
+        usage.input_tokens, usage.output_tokens,
+    )  # fmt: skip
+    assert told["fairagent.dollars"] == pytest.approx(usage.cost)
+    assert told["fairagent.calls"] == 1
+    assert told["fairagent.cached"] is False
+    assert chat.parent.span_id == answer.context.span_id
+    text = "".join(one.to_json() for one in exporter.get_finished_spans())
+    assert "secretly" not in text
+    assert "hidden" not in text
+    assert "not-a-real-key" not in text
+
+
+def test_texts_are_told_where_the_variable_says_so(
+    exporter: Any, records: Any, key: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
+    with LoopbackServer(["She pleaded secretly [1]."]) as model:
+        answering(records, model).answer(QUERY)
+    found = spans(exporter)
+    told = found["chat"][0].attributes
+    assert json.loads(told["gen_ai.output.messages"])[0]["parts"][0]["content"] == "She pleaded secretly [1]."
+    assert "hidden words" in told["gen_ai.input.messages"]
+    assert found["retrieval"][0].attributes["gen_ai.retrieval.query.text"] == QUERY
+    assert "not-a-real-key" not in "".join(one.to_json() for one in exporter.get_finished_spans())
+
+
+def test_a_failure_is_told_by_its_type_alone(exporter: Any, records: Any, key: None) -> None:
+    with LoopbackServer([ServerReply(hang_up=True)]) as model, pytest.raises(FairAgentError) as raised:
+        answering(records, model).answer(QUERY)
+    for name in ("chat", "answer"):
+        (one,) = spans(exporter)[name]
+        assert one.status.status_code.name == "ERROR"
+        assert one.attributes["error.type"] == type(raised.value).__name__
+        assert one.status.description is None
+        assert not one.events
+
+
+def test_nothing_is_imported_where_nobody_collects(tmp_path: Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", ASKS], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "[]"), ran.stderr
