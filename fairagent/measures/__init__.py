@@ -39,9 +39,11 @@ from fairagent.measures.expected_exposure import (
     target_exposure,
 )
 from fairagent.measures.exposure import Unlabeled, blend, gaps, group_exposure, known_part, min_max, most_underexposed
+from fairagent.measures.finite_pool import PoolTest, pool_test
 from fairagent.measures.gfr import GFR, group_fairness, stopping
 from fairagent.measures.label_error import awrf_under_error, calibration_error, drawn_labels, odds_spread, reliability
 from fairagent.measures.ndcg import NDCG, ndcg
+from fairagent.measures.parity import ExposureRatio, exposure_ratio
 from fairagent.measures.parse import parse_measure
 from fairagent.measures.skew import NDKL, MaxSkew, MinSkew, ndkl, skew
 from fairagent.measures.unawareness import (
@@ -66,6 +68,7 @@ __all__ = [
     "Divergence",
     "Ends",
     "ExpectedExposure",
+    "ExposureRatio",
     "FairnessEstimate",
     "Geometric",
     "Given",
@@ -76,6 +79,7 @@ __all__ = [
     "MaxSkew",
     "Measure",
     "MinSkew",
+    "PoolTest",
     "Prevalence",
     "Product",
     "StepDiscount",
@@ -92,6 +96,7 @@ __all__ = [
     "expected_exposure",
     "expected_utility",
     "exposure_bounds",
+    "exposure_ratio",
     "gaps",
     "group_expected_exposure",
     "group_exposure",
@@ -113,6 +118,7 @@ __all__ = [
     "order_aware_divergence",
     "parse_discount",
     "parse_measure",
+    "pool_test",
     "prevalence",
     "reliability",
     "skew",

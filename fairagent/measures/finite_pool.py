@@ -24,7 +24,7 @@ def pool_test(of_group: ArrayLike, n: int) -> float:
     first `n` ranks are looked at. How late a group is shown is the smallest P(X_i <= shown in the first i) of all
     prefixes i <= n, where X_i is hypergeometric; the value is the share of all orders whose smallest is no larger. So
     it is no smaller at many prefixes than at one, and small values are unfair. 1 for a pool of one kind.
-    Raises DataError for an empty pool and what is not bool; UsageError for n < 1.
+    Raises DataError for an empty pool, what is not bool, and n < 1.
 
     Two of four documents, both last: one of six orders.
 
@@ -72,8 +72,8 @@ def _fail(table: NDArray[np.intp], size: int, group: int) -> float:
 class PoolTest(Measure):
     """`pool_test` at cut-off `n` (>= 1) of the known group that is shown latest, times how many groups there are.
 
-    The ranked documents are the pool, documents without a label among them. A document with shares in several groups
-    is of the group with more than half of it.
+    The first `n` documents are the pool, so it says whether their order is one that chance would give; for a
+    deeper pool call `pool_test`. A document with shares in several groups is of the one that has more than half of it.
 
     >>> print(PoolTest(20))
     PoolTest@20

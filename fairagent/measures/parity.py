@@ -1,95 +1,60 @@
-"""Parity and equity: whether the documents of each group get the same attention each, or each for what it is worth.
+"""The exposure ratio: attention parity, or equity of attention, by what its target is.
 
-Source: Singh, Joachims: Fairness of Exposure in Rankings, KDD 2018 (arXiv 1802.07281), sections 4.1 (demographic
-parity) and 4.2 (disparate treatment), there for two groups; here the smallest value over the largest of all groups.
+Source: Singh, Joachims: Fairness of Exposure in Rankings, KDD 2018 (arXiv 1802.07281), there for two groups. With the
+target `corpus` each document of any group should get the same attention (demographic parity, section 4.1), with
+`qrels` each relevant one (disparate treatment, section 4.2), also those that no list shows.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from fairagent.errors import DataError
-from fairagent.measures.base import JudgedRanking, Measure, as_memberships, check_cutoff, check_nonnegative
+from fairagent.measures.base import (
+    JudgedRanking,
+    Measure,
+    as_vector,
+    check_cutoff,
+    check_nonnegative,
+    check_same_length,
+)
 from fairagent.measures.discounts import LOG2_MAX2, Discount
+from fairagent.measures.exposure import group_exposure, known_part
 from fairagent.types import FloatArray
 
 
-def group_attention(memberships: FloatArray, n: int, discount: Discount = LOG2_MAX2) -> FloatArray:
-    """The attention of the first `n` ranks that each known group gets, (g,).
+def exposure_ratio(shares: FloatArray, target: FloatArray) -> float:
+    """What the worst group gets for its target, share / target, over what the best one does: 0 to 1, 1 is fair.
 
-    `memberships` (m, 1 + g) holds a row a ranked document, rank 1 first, column 0 `UNKNOWN`, which is left out.
-
-    >>> import numpy as np
-    >>> group_attention(np.array([[0, 1.0, 0], [0, 0, 1.0], [0, 1.0, 0]]), 2).tolist()
-    [1.0, 1.0]
-    """
-    check_cutoff(n)
-    rows = as_memberships(memberships)
-    check_nonnegative(rows, "memberships")
-    weights = np.zeros(len(rows))
-    weights[:n] = discount(min(n, len(rows)))
-    return np.asarray(weights @ rows[:, 1:])
-
-
-def parity(memberships: FloatArray, n: int, discount: Discount = LOG2_MAX2) -> float:
-    """The mean attention of a document of the group that has least of it, over that of the group that has most: 0 to 1.
-
-    Means are over all ranked documents of a group, those below rank `n` too, which get nothing: so it says nothing of
-    documents that were not retrieved. Raises DataError where fewer than two groups have a ranked document.
-
-    Ranks 1 to 3 get 1, 1 and 1 / log2 3: (1 + .6309) / 2 for the first group, 1 for the other.
+    `shares` and `target` (g,) are over the same groups; those whose target is 0 do not count. Raises DataError where
+    fewer than two groups have a target or none of these has exposure, for shapes that do not fit, and for negative, nan
+    or infinite numbers.
 
     >>> import numpy as np
-    >>> round(parity(np.array([[0, 1.0, 0], [0, 0, 1.0], [0, 1.0, 0]]), 3), 4)
-    0.8155
+    >>> exposure_ratio(np.array([0.2, 0.8]), np.array([0.5, 0.5]))
+    0.25
     """
-    sizes = as_memberships(memberships)[:, 1:].sum(axis=0)
-    return _least_of_most(group_attention(memberships, n, discount), sizes, "ranked documents")
-
-
-def equity(memberships: FloatArray, merit: FloatArray, n: int, discount: Discount = LOG2_MAX2) -> float:
-    """The attention per merit of the group that has least of it, over that of the group that has most: 0 to 1.
-
-    `merit` (m,) is what each ranked document is worth, 0 or more: its judgment. Raises DataError where fewer than two
-    groups have a ranked document of any merit, and as `parity`.
-
-    Both first documents are relevant, and get the same: the third, which is not, takes nothing from the ratio but what
-    its rank is worth.
-
-    >>> import numpy as np
-    >>> rows = np.array([[0, 1.0, 0], [0, 0, 1.0], [0, 0, 1.0]])
-    >>> round(equity(rows, np.array([1.0, 1.0, 0.0]), 3), 4)
-    0.6131
-    """
-    rows, worth = as_memberships(memberships), np.asarray(merit, dtype=np.float64)
-    if worth.shape != (len(rows),):
-        raise DataError(f"merit has the shape {worth.shape}, expected ({len(rows)},): a number a ranked document")
-    check_nonnegative(worth, "merit")
-    return _least_of_most(group_attention(rows, n, discount), worth @ rows[:, 1:], "relevant ranked documents")
-
-
-def _least_of_most(attention: FloatArray, due: FloatArray, of: str) -> float:
-    some = due > 0
-    if some.sum() < 2:
-        raise DataError(f"not defined: fewer than two groups have {of}; leave the topic out")
-    ratios = attention[some] / due[some]
-    if not ratios.max() > 0:
-        raise DataError("not defined: no group gets any attention; leave the topic out")
+    shares, target = as_vector(shares, "shares"), as_vector(target, "target")
+    check_same_length(shares, target, "shares and target")
+    check_nonnegative(shares, "shares")
+    check_nonnegative(target, "target")
+    due = target > 0
+    if due.sum() < 2 or not shares[due].any():
+        raise DataError("the exposure ratio needs two groups with a target, and exposure for one; leave the topic out")
+    ratios = shares[due] / target[due]
     return float(ratios.min() / ratios.max())
 
 
 @dataclass(frozen=True)
-class Parity(Measure):
-    """`parity` at cut-off `n` (>= 1) as a measure: the documents of each group get the same attention each.
+class ExposureRatio(Measure):
+    """`exposure_ratio` at cut-off `n` (>= 1) as a measure, over the known groups.
 
-    >>> print(Parity(20))
-    Parity(discount=log2-max2)@20
+    >>> print(ExposureRatio(20))
+    ExposureRatio(discount=log2-max2)@20
     """
 
-    name: ClassVar[str] = "Parity"
+    name: ClassVar[str] = "ExposureRatio"
     of_groups: ClassVar[bool] = True
-    about: ClassVar[str] = "a document's mean attention, the group with the least over that with the most; 1 is equal"
+    about: ClassVar[str] = "share / target of the group that has least for its target over that of the one with most"
     n: int
     discount: Discount = LOG2_MAX2
 
@@ -97,32 +62,8 @@ class Parity(Measure):
         check_cutoff(self.n)
 
     def __call__(self, judged: JudgedRanking) -> float:
-        """The value; raises DataError as `parity` does, and without memberships."""
-        return parity(judged.groups_for(self)[0], self.n, self.discount)
-
-
-@dataclass(frozen=True)
-class Equity(Measure):
-    """`equity` at cut-off `n` (>= 1) as a measure: each group's attention is in proportion to its relevance.
-
-    >>> print(Equity(20))
-    Equity(discount=log2-max2)@20
-    """
-
-    name: ClassVar[str] = "Equity"
-    of_groups: ClassVar[bool] = True
-    about: ClassVar[str] = "attention per relevant document, the group with the least over that with the most"
-    n: int
-    discount: Discount = LOG2_MAX2
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.n)
-
-    @property
-    def of_relevance(self) -> bool:
-        """It needs judgments."""
-        return True
-
-    def __call__(self, judged: JudgedRanking) -> float:
-        """The value; raises DataError as `equity` does, and without memberships."""
-        return equity(judged.groups_for(self)[0], judged.relevant.astype(np.float64), self.n, self.discount)
+        """The value; 0 where nothing that is shown has a label. Raises DataError as `exposure_ratio` does."""
+        memberships, target = judged.groups_for(self)
+        rows = memberships[: self.n]
+        shares = known_part(group_exposure(rows, self.discount(len(rows))))
+        return exposure_ratio(shares, known_part(target)) if shares.any() else 0.0
