@@ -96,7 +96,7 @@ def lend(borrower: object, lender: object, *names: str) -> None:
 
 def lend_texts(engine: E, texts: object) -> E:
     """The engine, whose own index stores no texts, with those of another: `TextSource` or `PassageSource`."""
-    lend(engine, texts, "document", "documents", "passages")
+    lend(engine, texts, "document", "documents", "passages", "column")
     return engine
 
 

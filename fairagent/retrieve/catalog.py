@@ -177,6 +177,13 @@ class IdTable:
         # As signed numbers first: among unsigned ones -1 would be 4,294,967,295.
         return np.where(self._sorted[at] == wanted, self._order[at].astype(np.intp), -1)
 
+    def moved(self, numbers: NDArray[np.intp], of: IdTable) -> NDArray[np.intp]:
+        """The numbers here, rising, of the documents that have these `numbers` in another table."""
+        if of is self or np.array_equal(of._names, self._names):
+            return numbers
+        here = self.numbers(of.texts(numbers))
+        return np.sort(here[here >= 0])
+
     def known(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """The numbers of the documents with these ids; raises DataError naming ids that are not there."""
         numbers = self.numbers(ids)
@@ -193,6 +200,11 @@ class IdTable:
             # Sorting the few that can be among the best is much cheaper than sorting all; ties at the cut stay in.
             numbers = numbers[scores[numbers] >= np.partition(scores[numbers], -n)[-n]]
         return ranked(self._names[numbers], scores[numbers], n)
+
+
+def both(numbers: NDArray[np.intp], among: NDArray[np.intp] | None) -> NDArray[np.intp]:
+    """Those of these numbers that are `among` others (None: all), rising; both rise."""
+    return numbers if among is None else np.intersect1d(numbers, among, assume_unique=True)
 
 
 def ranked(ids: NDArray[np.bytes_], scores: FloatArray, n: int) -> Ranking:

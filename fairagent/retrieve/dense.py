@@ -1,9 +1,10 @@
 """Vector search: inner products with the embeddings of a collection, of all of them or of those that an index names."""
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.ann import AnnIndex
 from fairagent.retrieve.base import check_length, engine_time
-from fairagent.retrieve.catalog import IdTable, mapped, ranked
+from fairagent.retrieve.catalog import IdTable, both, mapped, ranked
 from fairagent.retrieve.encoded import PROBE_TEXT, VECTORS, DenseManifest, floats
 from fairagent.retrieve.encoders import Embeddings, Encoder
 from fairagent.retrieve.manifest import Indexable
@@ -80,6 +81,7 @@ class DenseRetriever:
         self.manifest = of = DenseManifest.read_checked(folder, collection)
         self.folder = folder
         self._ann = ann
+        self._among: NDArray[np.intp] | None = None
         with of.reading(folder):
             self.ids = IdTable.load(folder)
             self.stored: NDArray[np.float16] = mapped(folder / VECTORS)
@@ -102,14 +104,21 @@ class DenseRetriever:
 
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
         """The `n` documents with the largest products with `vector` (d,), as `search` finds them."""
-        n = min(n, len(self))
-        close = self._ann.candidates(vector, n) if self._ann else None
+        n = min(n, len(self) if self._among is None else len(self._among))
+        close = self._ann.candidates(vector, n) if self._ann and self._among is None else None
         if close is None or len(close) < n:
             close = self.near(vector, n)
         return ranked(self.ids.names(close), self._scores(close, vector), n)
 
+    def among(self, numbers: NDArray[np.intp]) -> Self:
+        """The same engine over the documents with these `numbers`, which rise; an ANN index is not used."""
+        restricted = copy(self)
+        restricted._among = both(numbers, self._among)
+        return restricted
+
     def nearest_among(self, vector: Embeddings, n: int, numbers: NDArray[np.intp]) -> Ranking:
         """The best `n` of the documents with these `numbers`, which rise; all of them are looked at."""
+        numbers = both(numbers, self._among)
         close = self.best(vector, numbers, min(n, len(numbers)))
         return ranked(self.ids.names(close), self._scores(close, vector), n)
 
@@ -117,6 +126,12 @@ class DenseRetriever:
         """Numbers of documents, rising, that hold the `n` with the largest products with a query's `vector` (d,)."""
         with np.errstate(invalid="ignore"):
             rough = self._finite(self._products(vector))
+        if self._among is not None:
+            close = self._close(rough[self._among], n) if n else np.zeros(0, dtype=np.intp)
+            return self._among[close]
+        return self._close(rough, n)
+
+    def _close(self, rough: NDArray[Any], n: int) -> NDArray[np.intp]:
         # Products of 32-bit floats depend on where a row stands in its block: the close ones are computed anew.
         margin = 1e-5 * float(np.abs(rough).max())
         return np.flatnonzero(rough >= np.partition(rough, -n)[-n] - margin)

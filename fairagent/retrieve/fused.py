@@ -74,6 +74,10 @@ class FusedRetriever:
             if able := next((engine for engine in self.engines if isinstance(engine, protocol)), None):
                 lend(self, able, *methods)
 
+    def with_each(self, change: Callable[[Retriever], Retriever]) -> "FusedRetriever":
+        """The fusion of the engines after a change of each."""
+        return FusedRetriever(list(map(change, self.engines)), self.names, self.weights, self.scale, self.depth)
+
     def parts(self, query: Query) -> EngineScores:
         """What each engine gives the documents in any of their lists, weights included."""
         return self._parts(query)

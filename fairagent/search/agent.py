@@ -17,6 +17,7 @@ from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import UsageError
 from fairagent.retrieve.base import Retriever, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
+from fairagent.retrieve.where import Conditions, Restriction, restricted
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, looped, without
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
@@ -51,7 +52,8 @@ class FairAgent(Summarized):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is searched once, without a re-ranker the candidates stay in their order. Threads may
-    share an agent. `answerer` opens what answers need, which may be a model, at the first one.
+    share an agent. `answerer` opens what answers need, which may be a model, at the first one. `restriction` is
+    what the engine is kept to by a `where`.
     """
 
     collection: Collection
@@ -60,6 +62,7 @@ class FairAgent(Summarized):
     reranker: Reranker | None
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
+    restriction: Restriction | None = None
 
     @classmethod
     def from_records(
@@ -130,7 +133,12 @@ class FairAgent(Summarized):
             return self
         reranker = self.reranker if options.fairness is None else with_fairness(self.reranker, options.fairness)
         settings = options.over(self.settings, self.collection.groups.dimensions)
-        return replace(self, settings=settings, reranker=reranker)
+        agent = replace(self, settings=settings, reranker=reranker)
+        if not options.where:
+            return agent
+        conditions = Conditions.of(options.where, self.collection.groups)
+        retriever, documents = restricted(self.retriever, conditions)
+        return replace(agent, retriever=retriever, restriction=Restriction(conditions, documents))
 
     def reorder(self, run: SearchRun, options: SearchOptions | None = None) -> SearchResult:
         """The candidates of a search that is done in the order of these options, over the agent's own settings.
@@ -138,6 +146,8 @@ class FairAgent(Summarized):
         Nobody is searched or asked; `search` under the same options may come to other candidates, since the loop looks
         at what would be served. `trace.relevance_kept` is what the order costs. The steps are measured anew.
         """
+        if options and options.where:
+            raise UsageError("where: what a search that is done has found is not filtered; search with it")
         agent = self.under(options or SearchOptions())
         clocks = perf_counter(), engine_seconds()
         with one_blas_thread():
@@ -170,6 +180,8 @@ class FairAgent(Summarized):
 
             # 3. Loop: search again for the groups that lack exposure, and choose the candidates.
             search = Search(query, steps, meter, self.retriever, self.settings.n, self._retrieve, self._serve, on_step)
+            if self.restriction:
+                search = replace(search, allowed=partial(self.restriction.allowed, self.retriever, query=query))
             if self.loop:
                 result = looped(self.loop, search, self.settings.loop)
             else:
@@ -198,7 +210,7 @@ class FairAgent(Summarized):
         # 6. Say what else is to be known.
         exposures = result.meter.measure(guarded.ranking)
         notes = (
-            *filter(None, [self.collection.behind]),
+            *filter(None, [self.collection.behind, self.restriction.note if self.restriction else ""]),
             *guarded.notes,
             *less_fair(result.meter.measure(result.steps[0].ranking), exposures),
             *moved_by_types(meter, result.meter),

@@ -20,6 +20,7 @@ from fairagent.llm.models import Models
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.earlier import IndexStamp, as_indexed, behind, serving, stamp_of
 from fairagent.retrieve.site import Site
+from fairagent.retrieve.where import Restriction
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import Loop, OnStep, ignore_step
 from fairagent.search.rerank.base import Reranker
@@ -252,3 +253,8 @@ class LiveAgent(FairAgent):
     def answerer(self) -> Callable[[], Answerer] | None:
         """What opens what answers need."""
         return self.latest().answerer
+
+    @property
+    def restriction(self) -> Restriction | None:
+        """What the engine is kept to."""
+        return self.latest().restriction

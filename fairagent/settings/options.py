@@ -15,6 +15,7 @@ from fairagent.settings.parts import Part, part_keys
 from fairagent.settings.section import Section, validate
 from fairagent.settings.tree import Settings, Unknown, lay
 
+Value = bool | int | float | str
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -32,6 +33,10 @@ class SearchOptions(Section):
     shares: dict[str, dict[str, Share]] | None = None
     """Dimension -> group -> the share of the exposure that it should get (0 to 1); those of a dimension add up to 1.
     Dimensions that are not named keep their target."""
+
+    where: dict[str, Value | Annotated[tuple[Value, ...], Field(min_length=1)]] | None = None
+    """Column of the documents, or dimension of groups -> the value that a document must have, or a list of values of
+    which it must have one; of several columns each. A text also stands for the number that it reads as."""
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
@@ -52,6 +57,8 @@ class SearchOptions(Section):
 
     def over(self, settings: Settings, dimensions: Sequence[str] = ()) -> Settings:
         """The settings of a search in a collection with these `dimensions`; SettingsError where they do not fit.
+
+        `where` is no setting: it changes what the engine looks at.
 
         >>> SearchOptions(n=5, fairness=2).over(Settings()).rerank.parts[-1].fairness
         2.0
@@ -75,6 +82,7 @@ class OptionValues(TypedDict, total=False):
     fairness: float | None
     unknown: Unknown | None
     shares: Mapping[str, Mapping[str, float]] | None
+    where: Mapping[str, Value | Sequence[Value]] | None
 
 
 def expect_dial(rerank: Part) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import lru_cache
 from operator import index
 from pathlib import Path
@@ -16,7 +17,8 @@ from fairagent.errors import UsageError
 from fairagent.retrieve.base import check_length, engine_time, term_weights
 from fairagent.retrieve.bm25.analysis import open_analyzer
 from fairagent.retrieve.bm25.matrix import TermMatrix, Texts
-from fairagent.retrieve.catalog import IdTable
+from fairagent.retrieve.catalog import IdTable, both
+from fairagent.retrieve.columns import StoredColumn
 from fairagent.retrieve.manifest import Indexable, Manifest
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document, FloatArray, Query, Ranking
@@ -75,6 +77,9 @@ class BM25Retriever:
         self._number = lru_cache(maxsize=100_000)(self.matrix.number)
         # The loop needs the terms of the same deep list once an iteration.
         self._postings = lru_cache(maxsize=8)(lambda ids: self.matrix.postings(self.ids.known(ids)))
+        # Looking through all documents takes as long as a hundred searches.
+        self._column = lru_cache(maxsize=8)(lambda name: StoredColumn.read(name, self.ids, self._stored()))
+        self._among: NDArray[np.intp] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -83,12 +88,25 @@ class BM25Retriever:
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents with a score above 0; empty where no query term occurs in the index."""
         check_length(n)
-        return self.ids.best(self._scores(query), min(index(n), len(self)))
+        return self.ids.best(self._scores(query), min(index(n), len(self)), self._among)
 
     @engine_time("matrix")
     def search_among(self, query: Query, n: int, numbers: NDArray[np.intp]) -> Ranking:
         """The best `n` of the documents with these `numbers`, which rise."""
-        return self.ids.best(self._scores(query), n, numbers)
+        return self.ids.best(self._scores(query), n, both(numbers, self._among))
+
+    def among(self, numbers: NDArray[np.intp]) -> BM25Retriever:
+        """The same engine over the documents with these `numbers`, which rise; scores are those of the whole index."""
+        restricted = copy(self)
+        restricted._among = both(numbers, self._among)
+        return restricted
+
+    def column(self, name: str) -> StoredColumn:
+        """A column that is stored beside the texts; the first time all documents are looked through."""
+        return self._column(name)
+
+    def _stored(self) -> Iterator[Document]:
+        return (self._texts.document(number) for number in range(len(self)))
 
     @engine_time("matrix")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:

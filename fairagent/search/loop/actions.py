@@ -247,4 +247,5 @@ class NeighborsAction:
         around = self.graph.neighbors(environment.best_of(state, lack, SEEDS) or state.served.ids[:SEEDS])
         known = set(state.candidates.ids)
         near = [id for id in dict.fromkeys(id for ids in around for id in ids) if id not in known]
+        near = environment.search.allowed(near)
         return [id for id, part in zip(near, environment.of_group(near, lack).tolist(), strict=True) if part > 0]

@@ -27,6 +27,7 @@ class Search:
     """A search that has begun: `steps` are its retrievals so far, the last one the engine's own list.
 
     `retrieve` asks the engine for another deep list, `serve` gives what the user would get of a pool of candidates.
+    `allowed` gives those of some documents that the search may have.
     `on_step` has had all of `steps` but the last, which a loop may measure otherwise: it gets that one, and those of
     the loop, from the loop.
     """
@@ -39,6 +40,7 @@ class Search:
     retrieve: Callable[[Query], Ranking]
     serve: Callable[[Pool], Ranking]
     on_step: OnStep = ignore_step
+    allowed: Callable[[Sequence[str]], list[str]] = list
 
     def pool(self, ranking: Ranking, meter: ExposureMeter, unit: float = 0.0, n: int = 0) -> Pool:
         """The candidates of `ranking` with their groups, for a list of `n` (0: as many as are served)."""
