@@ -129,7 +129,6 @@ HOMES = {
     "search.hits": "FairHits GroupsByPlace HitGroups Shares are_shares fair_order fair_rerank groups_alone",
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
-    "search.loop.guard": "retained_relevance",
     "search.pipeline": """
         Pipeline asks_model build build_answerer build_contexts check_groups engine_alone open_agent open_live open_site
         resolve served with_settings

@@ -325,7 +325,6 @@ from fairagent.search.loop.base import LoopResult as LoopResult
 from fairagent.search.loop.base import Search as Search
 from fairagent.search.loop.base import ignore_step as ignore_step
 from fairagent.search.loop.fair_qr import FairQR as FairQR
-from fairagent.search.loop.guard import retained_relevance as retained_relevance
 from fairagent.search.pipeline import Pipeline as Pipeline
 from fairagent.search.pipeline import asks_model as asks_model
 from fairagent.search.pipeline import build as build

@@ -25,18 +25,29 @@ def plugins(group: str, own: bool = True) -> dict[str, tuple[EntryPoint, ...]]:
     Without `own` only those that other packages bring.
     """
     by_name: dict[str, tuple[EntryPoint, ...]] = {}
-    # In whatever order an installer has written them.
-    for entry in sorted(all_entry_points().select(group=group), key=lambda one: str(one.name)):
+    for entry in all_entry_points()[group]:
         if own or not entry.value.startswith(OWN):
             by_name[entry.name] = (*by_name.get(entry.name, ()), entry)
     return by_name
 
 
+class PointsByGroup(dict[str, tuple[EntryPoint, ...]]):
+    """The entry points of each group by their names, in whatever order an installer has written them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Of one class in Python 3.11 and of another from 3.12 on; both can `select`.
+        self._all: Any = entry_points()
+
+    def __missing__(self, group: str) -> tuple[EntryPoint, ...]:
+        self[group] = tuple(sorted(self._all.select(group=group), key=lambda one: str(one.name)))
+        return self[group]
+
+
 @cache
-def all_entry_points() -> Any:
+def all_entry_points() -> PointsByGroup:
     """Every entry point, read once: a look at each group apart would open the files of all packages anew."""
-    # Of one class in Python 3.11 and of another from 3.12 on; both can `select`.
-    return entry_points()
+    return PointsByGroup()
 
 
 def names(shipped: Mapping[str, str], group: str) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -53,8 +54,9 @@ from fairagent.extend import (
     load_plugins,
 )
 from fairagent.studio.access import RequestLog, expect_known_arguments, expect_known_arguments_of_calls
-from fairagent.studio.calls import ExposureRequest, SearchRequest
+from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
 from fairagent.studio.desk import Desk
+from fairagent.studio.finished import NotFinished
 from fairagent.studio.lanes import FAULT, WITH_MODEL, Lanes, NothingThere, Work, encoded, events, ignore_event, status
 from fairagent.studio.metrics import MEDIA, StudioMetrics
 from fairagent.studio.server import LARGEST_BODY, METRICS, OPEN, ClientGone, Door, RequestGuard, refused, unless_gone
@@ -198,7 +200,7 @@ class SearchPage(StudioPage):
 
     links = (("/", "Search"),)
     position = 0
-    assets = ("search.js", "search.css", "settings.js", "verdict.js", "lists.js", "start.js")
+    assets = ("search.js", "search.css", "settings.js", "verdict.js", "lists.js", "start.js", "dial.js", "newest.js")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
         """Add the page and the calls."""
@@ -215,12 +217,22 @@ class SearchPage(StudioPage):
             return await studio.json(desk.contents)
 
         @app.post("/api/search", summary="A fair ranking, the engine's own, and every step between", responses=STREAMS)
-        async def search(body: SearchRequest, request: Request) -> Response:
+        async def search(body: ListRequest, request: Request) -> Response:
             """Events with `Accept: text/event-stream`: `step` for each step as it is made, then `result` or `error`."""
             return await studio.reply(request, partial(desk.search, body), studio.lanes_for(body, "search"))
 
+        @app.post("/api/reorder", summary="What a search has found in another order, at once")
+        async def reorder(body: ListRequest) -> Response:
+            """Nothing is searched and no model is asked, if the search itself was made a while ago; else it is made."""
+            lanes = studio.lanes_for(body, "search")
+            if lanes is studio.models:
+                # Only what may ask a model waits for what does.
+                with suppress(NotFinished):
+                    return await studio.json(partial(desk.reorder, body, search=False))
+            return await studio.json(partial(desk.reorder, body), lanes)
+
         @app.post("/api/answer", summary="An answer from a fair ranking, with its citations", responses=STREAMS)
-        async def answer(body: SearchRequest, request: Request) -> Response:
+        async def answer(body: ListRequest, request: Request) -> Response:
             """Events with `Accept: text/event-stream`: `step`, `text` for each piece, then `result` or `error`."""
             return await studio.reply(request, partial(desk.answer, body), studio.lanes_for(body, "answer"))
 
@@ -233,7 +245,7 @@ class SearchPage(StudioPage):
             return await studio.json(partial(_document, desk, id))
 
         @app.post("/api/recipes", summary="A search in Python, as a settings file and on the command line")
-        async def recipes(body: SearchRequest, answer: bool = False) -> Response:
+        async def recipes(body: ListRequest, answer: bool = False) -> Response:
             return await studio.json(partial(desk.recipes, body, "answer" if answer else "search"))
 
         @app.get("/", include_in_schema=False)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY
+from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY, SearchOptions
 
 MOST_IDS = 1000
 """Documents in a list whose exposure is measured."""
@@ -56,6 +56,19 @@ class SearchRequest(RequestModel):
     query: Query = ""
     topic: Topic = ""
     settings: Choices = Choices()
+
+
+class ListRequest(SearchRequest, SearchOptions):
+    """A search, and what this one search asks for beside the settings."""
+
+    # Whole from the start: routes are made of it.
+    model_config = ConfigDict(defer_build=False)
+    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = None
+
+    @property
+    def options(self) -> SearchOptions:
+        """What it asks for; SettingsError where that cannot be."""
+        return SearchOptions.of(self.model_dump(include=set(SearchOptions.model_fields), exclude_none=True))
 
 
 def _some(ids: tuple[str, ...]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ LOOKED_AT = 2_000
 BEGINNING = 1_000
 """Characters of each of them."""
 SHORTEST = 4
-COMMON = 0.25
+COMMON = 0.1
 """Words in a larger part of the documents say nothing about any of them."""
 LONGEST_TITLE = 60
 

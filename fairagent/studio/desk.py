@@ -1,8 +1,7 @@
-"""`Desk`: one collection, opened once, and searched under many settings; and how to repeat a search elsewhere."""
+"""`Desk`: one collection, opened once, and searched under many settings."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from fairagent.extend import (
     Query,
     Ranking,
     SearchResult,
+    SearchRun,
     Settings,
     Site,
     Step,
@@ -35,7 +35,6 @@ from fairagent.extend import (
     build,
     compare_ids,
     exposure_record,
-    flow,
     hit_record,
     hits_of,
     ignore_step,
@@ -51,13 +50,18 @@ from fairagent.extend import (
     total_gap,
     with_settings,
 )
-from fairagent.studio.calls import MOST_IDS, Choices, ExposureRequest, SearchRequest
+from fairagent.studio.calls import MOST_IDS, MOST_SERVED, Choices, ExposureRequest, ListRequest, SearchRequest
 from fairagent.studio.contents import contents_record, document_count
 from fairagent.studio.controls import controls
+from fairagent.studio.finished import FinishedRuns, NotFinished
 from fairagent.studio.lanes import Listener, ignore_event
 from fairagent.studio.moves import moves_record
+from fairagent.studio.recipes import recipes
 
 T = TypeVar("T")
+
+OF_THE_SEARCH = frozenset(("steps", "stopped", "entered", "usage", "seconds"))
+"""What another order leaves as it is."""
 
 AGENTS_OPEN = 64
 WARMING = 5
@@ -77,33 +81,13 @@ class StartSettings:
         return load_settings(self.file, {**self.overrides, **choices.overrides})
 
 
-def recipes(start: StartSettings, choices: Choices, query: Query, command: str = "search") -> PlainRecord:
-    """A search as people would repeat it: in Python, as a settings file (with the profile's), on the command line."""
-    overrides = {**start.overrides, **choices.overrides}
-    given = ({"settings": str(start.file)} if start.file else {}) | overrides
-    arguments = "".join(f"    {name}={value!r},\n" for name, value in given.items())
-    imported = f"from fairagent import open_agent{', Query' if query.id else ''}"
-    searched = f"Query({query.text!r}, {query.id!r})" if query.id else repr(query.text)
-    shown = "result.answer.text" if command == "answer" else "result"
-    words = ["fairagent", command, query.text, *(["--topic", query.id] if query.id else [])]
-    words += ["--settings", str(start.file)] if start.file else []
-    for name, value in overrides.items():
-        words += [f"--{name}", str(value)] if name in ("collection", "index") else ["--set", f"{name}={flow(value)}"]
-    values = start.settings(choices).model_dump(mode="json", exclude_unset=True)
-    called = f"agent = open_agent(\n{arguments})\nresult = agent.{command}({searched})\nprint({shown})\n"
-    return {
-        "python": f"{imported}\n\n{called}",
-        "yaml": "".join(f"{name}: {flow(value)}\n" for name, value in values.items()),
-        "command": shlex.join(words),
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class OpenedDesk:
     """What one request is answered from: a site, and the pipelines of it by the choices of requests."""
 
     site: Site
     agent: Callable[[Choices], Pipeline]
+    finished: FinishedRuns
 
     @property
     def collection(self) -> Collection:
@@ -162,7 +146,7 @@ class Desk:
 
         def opened() -> OpenedDesk:
             self._documents = document_count(site.collection, site.index)[0]
-            return OpenedDesk(site, lru_cache(maxsize=AGENTS_OPEN)(agent))
+            return OpenedDesk(site, lru_cache(maxsize=AGENTS_OPEN)(agent), FinishedRuns())
 
         found: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)
         return found
@@ -216,23 +200,58 @@ class Desk:
 
         return self._use(counted)
 
-    def search(self, request: SearchRequest, listen: Listener = ignore_event) -> PlainRecord:
+    def search(self, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list."""
 
         def searched(opened: OpenedDesk) -> PlainRecord:
-            query, agent = self.query_of(request), opened.agent(request.settings)
-            return _search_record(agent.search(query, _steps(listen)), agent, opened.collection)
+            query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
+            if not isinstance(agent, FairAgent):
+                found = agent.search(query, _steps(listen), **options.given)
+                return _search_record(found, agent.agent.under(options), opened.collection)
+            agent = agent.under(options)
+            run = agent.find(query, agent.settings.n, _steps(listen))
+            if not options.given:
+                opened.finished.keep((query, request.settings), run)
+            return _search_record(agent.serve(run, run.pool), agent, opened.collection)
 
         return self._use(searched)
 
-    def answer(self, request: SearchRequest, listen: Listener = ignore_event) -> PlainRecord:
+    def reorder(self, request: ListRequest, search: bool = True) -> PlainRecord:
+        """What a search has found, in another order: as `search` has it, without the steps.
+
+        Nothing is searched and nobody asked where the search was made a while ago from the index as it is; else it is
+        made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a fairness
+        that the re-ranker does not have.
+        """
+
+        def reordered(opened: OpenedDesk) -> PlainRecord:
+            query, agent = self.query_of(request), opened.agent(request.settings)
+            if not isinstance(agent, FairAgent):
+                raise UsageError(
+                    "rankings are drawn at random here (`sampling.alpha`): there is no one order to change"
+                )
+
+            def make() -> SearchRun:
+                if not search:
+                    raise NotFinished("this search was not made, or a while ago")
+                return agent.find(query, agent.settings.n)
+
+            run = opened.finished.get((query, request.settings), make)
+            agent = agent.under(request.options)
+            record = _search_record(agent.reorder(run), agent, opened.collection)
+            return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
+
+        return self._use(reordered)
+
+    def answer(self, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
         pieces = None if listen is ignore_event else lambda piece: listen("text", {"text": printable(piece)})
 
         def answered(opened: OpenedDesk) -> PlainRecord:
-            query, agent = self.query_of(request), opened.agent(request.settings)
-            result = agent.answer(query, pieces, _steps(listen))
-            return {**answer_record(result), "search": _search_record(result.search, agent, opened.collection)}
+            query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
+            result = agent.answer(query, pieces, _steps(listen), **options.given)
+            under = (agent if isinstance(agent, FairAgent) else agent.agent).under(options)
+            return {**answer_record(result), "search": _search_record(result.search, under, opened.collection)}
 
         return self._use(answered)
 
@@ -286,9 +305,10 @@ class Desk:
 
         return self._use(shown)
 
-    def recipes(self, request: SearchRequest, command: str) -> PlainRecord:
-        """The request as `recipes` has it."""
-        return recipes(self.origin, request.settings, self.query_of(request), command)
+    def recipes(self, request: ListRequest, command: str) -> PlainRecord:
+        """The request as `recipes` has it; SettingsError for an order that these settings do not have."""
+        dimensions = self.collection.groups.dimensions
+        return recipes(self.origin, request.settings, self.query_of(request), command, request.options, dimensions)
 
     def query_of(self, request: SearchRequest) -> Query:
         """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""
@@ -300,7 +320,7 @@ class Desk:
         return Query(text or topics[request.topic].query, request.topic)
 
 
-def _search_record(result: SearchResult, agent: Pipeline, collection: Collection) -> PlainRecord:
+def _search_record(result: SearchResult, agent: FairAgent, collection: Collection) -> PlainRecord:
     """The result's record, with the engine's list and each document's rank in the other list (None: not in it)."""
     deep = result.trace.steps[0].ranking
     own = deep.top(agent.settings.n)
@@ -308,12 +328,17 @@ def _search_record(result: SearchResult, agent: Pipeline, collection: Collection
     engine_hits = hits_of(own, meter, agent.retriever, result.query)
     before = {id: rank for rank, id in enumerate(deep.ids, start=1)}
     now = {hit.id: hit.rank for hit in result.hits}
+    rerank = agent.settings.rerank
+    # The last re-ranker that has the dial, as `SearchOptions` has it.
+    dials = [part.fairness for part in getattr(rerank, "parts", (rerank,)) if hasattr(part, "fairness")]
+    fairness = dials[-1] if dials and result.trace.relevance_kept is not None else None
     return {
         "collection": collection.name,
         **result_record(result),
         "hits": [ranked_hit(hit, "engine_rank", before) for hit in result.hits],
         "engine_hits": [ranked_hit(hit, "agent_rank", now) for hit in engine_hits],
         "moves": moves_record(result, engine_hits),
+        "order": {"n": agent.settings.n, "most": MOST_SERVED, "unknown": agent.settings.unknown, "fairness": fairness},
     }
 
 

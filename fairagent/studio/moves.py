@@ -1,10 +1,10 @@
-"""What a search has moved: what it keeps of the engine's estimated relevance, and what was pushed down, and why."""
+"""What a search has moved: what it keeps of the estimated relevance, and what was pushed down, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairagent.extend import ABOUT, Exposure, Hit, PlainRecord, SearchResult, exposure_rows, percent, retained_relevance
+from fairagent.extend import ABOUT, Exposure, Hit, PlainRecord, SearchResult, exposure_rows, percent
 
 Excess = tuple[float, str]
 """By how much more attention than its target a group of a document had, and that as a sentence."""
@@ -23,18 +23,13 @@ def ordinal(rank: int) -> str:
 def moves_record(result: SearchResult, engine_hits: Sequence[Hit]) -> PlainRecord:
     """What the list costs and whom, beside the engine's own of the same length (`engine_hits`).
 
-    `kept` is the share of the engine's estimated relevance that is left, by its own scores; `pushed_down` are the
-    documents of its list that left or fell, those first that left, each with the rank `was`, `now` (None: it left) and
-    a `reason`.
+    `cost` says how much of the estimated relevance is left (None: there is no dial); `pushed_down` are the documents of
+    the engine's list that left or fell, those first that left, each with the rank it `was` at, `now` (None: it left)
+    and the `reason`.
     """
-    deep = result.trace.steps[0].ranking
-    own = deep.top(len(engine_hits))
-    kept = retained_relevance(result.ranking, own, deep) if len(result.ranking) else 1.0
-    return {
-        "kept": kept,
-        "cost": f"keeps {percent(kept)} of the engine's estimated relevance",
-        "pushed_down": _pushed_down(result, engine_hits),
-    }
+    kept = result.trace.relevance_kept
+    cost = None if kept is None else f"keeps {percent(kept)} of the estimated relevance"
+    return {"cost": cost, "pushed_down": _pushed_down(result, engine_hits)}
 
 
 def _pushed_down(result: SearchResult, engine_hits: Sequence[Hit]) -> list[PlainRecord]:

@@ -15,7 +15,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 
 from fairagent.extend import FIELDS, FairAgentError, PlainRecord, about_request, logger
-from fairagent.studio.calls import Choices, ExposureRequest, Ids, Query, SearchRequest, Topic
+from fairagent.studio.calls import Choices, ExposureRequest, Ids, ListRequest, Query, Topic
 from fairagent.studio.desk import Desk
 from fairagent.studio.lanes import WITH_MODEL, Lanes, cleaned
 
@@ -40,7 +40,7 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
     """
     models = lanes.beside(WITH_MODEL)
 
-    async def result(command: str, request: SearchRequest, work: Callable[[], PlainRecord]) -> dict[str, Any]:
+    async def result(command: str, request: ListRequest, work: Callable[[], PlainRecord]) -> dict[str, Any]:
         with _told(command):
             try:
                 chosen = models if desk.asks_model(request.settings, command) else lanes
@@ -55,12 +55,12 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
         Returns documents with their groups and the beginnings of their texts, the exposure of the groups (shares of
         the readers' attention) in the engine's ranking and in this one, and what it took.
         """
-        request = SearchRequest(query=query, topic=topic, settings=settings)
+        request = ListRequest(query=query, topic=topic, settings=settings)
         return await result("search", request, lambda: search_record(desk, request))
 
     async def answer(query: Query = "", topic: Topic = "", settings: Choices = UNSET) -> dict[str, Any]:
         """An answer from a fair ranking, with its numbered sources and what a filter took."""
-        request = SearchRequest(query=query, topic=topic, settings=settings)
+        request = ListRequest(query=query, topic=topic, settings=settings)
         record = await result("answer", request, lambda: desk.answer(request))
         return {name: record[name] for name in OF_ANSWERS}
 
@@ -106,7 +106,7 @@ def _strict(function: Callable[..., Any]) -> Tool:
     return tool
 
 
-def search_record(desk: Desk, request: SearchRequest) -> PlainRecord:
+def search_record(desk: Desk, request: ListRequest) -> PlainRecord:
     """What an agent needs of a search."""
     record = desk.search(request)
     texts = desk.texts(request, tuple(hit["id"] for hit in record["hits"]), EXCERPT)

@@ -223,7 +223,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_207_what_an_update_has_removed_is_not_served_a_second_later(file: Path, index: Path, clock: Clock) -> None:
     pytest.importorskip("fastapi", reason="the studio (extra: studio) is not installed")
-    from fairagent.studio.calls import Choices, ExposureRequest, SearchRequest
+    from fairagent.studio.calls import Choices, ExposureRequest, ListRequest
     from fairagent.studio.desk import Desk, StartSettings
 
     agent = open_agent(file, index, **PLAIN)
@@ -231,8 +231,8 @@ def test_207_what_an_update_has_removed_is_not_served_a_second_later(file: Path,
     told = {f"d{n:03d}" for n in REMOVED}
     start = StartSettings(None, {"collection": str(file), "index": str(index), **PLAIN})
     with closing(Desk(start)) as desk:
-        request = SearchRequest(query="lawyer court")
-        other = SearchRequest(query="lawyer court", settings=Choices(n=50))
+        request = ListRequest(query="lawyer court")
+        other = ListRequest(query="lawyer court", settings=Choices(n=50))
 
         def answered() -> dict[str, set[str]]:
             """The documents of every door's answer."""

@@ -59,7 +59,7 @@ def test_examples_are_phrases_of_the_documents() -> None:
     rows = [f"report {n} about the solar panel and more" for n in range(3)] + [
         f"an early tide mill, {n}" for n in range(2)
     ]
-    rows += [f"nothing of it {n}, report" for n in range(15)]
+    rows += [f"nothing of it {n}, report" for n in range(30)]
     # "report" is in most of them, "about the" is of a stop word.
     assert list(phrases(texts(rows)))[:2] == ["solar panel", "early tide"]
 

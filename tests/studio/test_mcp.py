@@ -79,11 +79,11 @@ def test_there_are_three_tools_that_choose_no_files(replies: dict[str, Any]) -> 
 
 
 def test_search_is_the_agents_ranking_with_texts(replies: dict[str, Any], folder: Path) -> None:
-    from fairagent.studio.calls import SearchRequest
+    from fairagent.studio.calls import ListRequest
     from fairagent.studio.lanes import cleaned
 
     desk = desk_of(folder, cache="")
-    expected = cleaned(desk.search(SearchRequest(query="lawyer")))
+    expected = cleaned(desk.search(ListRequest(query="lawyer")))
     desk.close()
     found = told(replies["search"])
     assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in expected["hits"]]

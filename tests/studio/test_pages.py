@@ -121,28 +121,30 @@ def test_every_view_has_an_address(page: Browser, studio: Studio) -> None:
     page.run("document.querySelector('#document button').click()")
     page.wait("!location.search.includes('doc=')")
     assert page.run("location.search") == "?q=lawyer&n=4&loop=fair-qr"
+    page.wait(f"({IDS}).length === 4")
     assert len(page.run(IDS)) == 4
     assert page.run("document.getElementById('set-loop').value") == "fair-qr"
     assert "added:" in page.text("#steps") or "dropped:" in page.text("#steps")
-    page.run("document.getElementById('set-n').value = 3")
+    page.run("document.getElementById('set-loop').value = 'none'")
     page.run("document.getElementById('search').click()")
-    page.wait("location.search.includes('n=3')")
+    page.wait("location.search.includes('loop=none')")
     page.wait(DONE)
-    assert len(page.run(IDS)) == 3
+    assert len(page.run(IDS)) == 4
+    assert page.run("document.querySelectorAll('#steps > li').length") == 1
     page.run("history.back()")
-    page.wait("location.search.includes('n=4')")
-    page.wait(f"{DONE} && ({IDS}).length === 4")
+    page.wait("location.search.includes('loop=fair-qr')")
+    page.wait(f"{DONE} && document.querySelectorAll('#steps > li').length > 1")
 
 
 def test_an_answer_with_its_sources(page: Browser, studio: Studio) -> None:
     search(page, studio, "q=lawyer&do=answer&n=5")
     with studio.client() as client:
-        found = client.post("/api/answer", json={"query": "lawyer", "settings": {"n": 5}}).json()
+        found = client.post("/api/answer", json={"query": "lawyer", "n": 5}).json()
     assert page.run("document.getElementById('answer-text').textContent") == found["answer"]
     links = page.run("[...document.querySelectorAll('#answer-text a')].map((link) => link.hash)")
     assert links == [f"#source-{number}" for number in found["cited"]]
     assert page.run("document.querySelectorAll('#sources li').length") == len(found["context"])
-    assert "agent.answer('lawyer')" in page.text("#as-python")
+    assert "agent.answer('lawyer', n=5)" in page.text("#as-python")
 
 
 def test_a_hostile_title_is_text(page: Browser, studio: Studio) -> None:

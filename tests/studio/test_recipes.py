@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairagent.cli.options import overrides
-from fairagent.settings import load_settings
+from fairagent.settings import SearchOptions, load_settings
 from fairagent.studio.calls import Choices
-from fairagent.studio.desk import StartSettings, recipes
+from fairagent.studio.desk import StartSettings
+from fairagent.studio.recipes import recipes
 from fairagent.types import Query
 
 QUERY = 'it\'s a "test"; rm -rf $HOME'
@@ -74,3 +76,28 @@ def test_the_file_has_the_same_settings(origin: StartSettings, choices: Choices,
 
 def test_a_topic_is_in_the_script(origin: StartSettings) -> None:
     assert f"agent.search(Query({QUERY!r}, 'T1'))" in recipes(origin, Choices(), Query(QUERY, "T1"))["python"]
+
+
+OPTIONS = [
+    SearchOptions(fairness=4, n=7),
+    SearchOptions(unknown="ignore"),
+    SearchOptions(shares={"gender": {"female": 0.25, "male": 0.75}}, unknown=0.1),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda one: "-".join(one.given))
+@pytest.mark.parametrize("choices", [Choices(), Choices(rerank="exposure", n=3, target="uniform")])
+def test_an_order_is_in_all_three(
+    origin: StartSettings, choices: Choices, options: SearchOptions, tmp_path: Path
+) -> None:
+    expected = options.over(origin.settings(choices), ("gender", "region"))
+    made = recipes(origin, choices, Query(QUERY), options=options, dimensions=("gender", "region"))
+    file = tmp_path / "copied.yaml"
+    file.write_text(made["yaml"], encoding="utf-8")
+    assert load_settings(file) == expected
+    words = shlex.split(made["command"])
+    sets = [value for name, value in pairwise(words) if name == "--set"]
+    named = {"collection": "a b/c.yaml", "index": "i"}
+    assert load_settings(origin.file, overrides(sets, **named)) == expected
+    called = ", ".join(f"{name}={value!r}" for name, value in options.given.items())
+    assert f"agent.search({QUERY!r}, {called})" in made["python"]

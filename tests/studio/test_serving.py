@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fairagent.cli import app
 from fairagent.errors import UsageError
 from fairagent.guests.testing import LoopbackServer
-from fairagent.studio.calls import Choices, SearchRequest
+from fairagent.studio.calls import Choices, ListRequest
 from fairagent.studio.lanes import Lanes
 
 
@@ -64,7 +64,7 @@ def test_one_budget_for_all_requests(folder: Path, no_variables: None, monkeypat
 def test_drawn_rankings_are_numbered_from_the_first_who_asks(folder: Path) -> None:
     desk = desk_of(folder, cache="", sampling={"alpha": 1.0})
     desk.warm()
-    draws = [desk.search(SearchRequest(topic="T1"))["draw"]["request"] for _ in range(2)]
+    draws = [desk.search(ListRequest(topic="T1"))["draw"]["request"] for _ in range(2)]
     desk.close()
     assert draws == [0, 1]
 

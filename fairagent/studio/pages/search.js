@@ -1,8 +1,11 @@
-// The search page. What is shown is what its address says: q, topic, do=answer, doc, and the settings that differ.
+// The search page. What is shown is what its address says: q, topic, do=answer, doc, the settings that differ, and how
+// what was found is ordered.
 
 import { events, record } from "./ask.js";
+import { dial, shares } from "./dial.js";
 import { cited, make, setPalette, sources, step } from "./draw.js";
 import { agentList, engineList, pushedDown } from "./lists.js";
+import { newest } from "./newest.js";
 import { settings } from "./settings.js";
 import { start } from "./start.js";
 import { sentences, verdict } from "./verdict.js";
@@ -12,6 +15,9 @@ const put = (id, ...inside) => at(id).replaceChildren(...inside.flat().filter((o
 const SECTIONS = ["start", "judged", "answered", "lists", "story", "again"];
 let about;
 let controls;
+let turned;
+let announced;
+let shown = {};
 let asking = new AbortController();
 
 // --- the address -----------------------------------------------------------------------------------------------------
@@ -21,6 +27,7 @@ function written() {
   if (at("q").value.trim()) state.set("q", at("q").value.trim());
   if (at("topic").value) state.set("topic", at("topic").value);
   for (const [name, value] of Object.entries(controls.choices())) state.set(name, Array.isArray(value) ? value.join("\n") : value);
+  turned.write(state);
   return state;
 }
 
@@ -29,6 +36,7 @@ function read() {
   at("q").value = state.get("q") ?? "";
   at("topic").value = state.get("topic") ?? "";
   controls.read(state);
+  turned.read(state);
   return state;
 }
 
@@ -37,14 +45,42 @@ function go(state) {
   show();
 }
 
+// --- another order of what was found ---------------------------------------------------------------------------------
+
+const orders = newest(
+  (body, signal) => record("/api/reorder", body, signal),
+  (found) => {
+    put("error");
+    showOrder(found);
+    clearTimeout(announced);
+    // Once the hand rests: then people who listen hear what came of it.
+    announced = setTimeout(() => {
+      at("state").textContent = `${sentences(found)}. ${at("cost").textContent}`;
+      showRecipes({ ...shown, ...turned.order() }, false, asking.signal).catch(() => {});
+    }, 400);
+  },
+  (error) => put("error", make("p", { class: "notice" }, error.message)),
+);
+
+function reordered() {
+  const state = new URLSearchParams(location.search);
+  turned.write(state);
+  history.replaceState(null, "", `?${state}`);
+  orders.ask({ ...shown, ...turned.order() });
+}
+
+const capital = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+
 // --- what is shown ---------------------------------------------------------------------------------------------------
 
 async function show() {
   const state = read();
+  orders.stop();
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
-  const body = { query: at("q").value.trim(), topic: at("topic").value, settings: controls.choices() };
+  shown = { query: at("q").value.trim(), topic: at("topic").value, settings: controls.choices() };
+  const body = shown;
   put("error");
   for (const id of SECTIONS) at(id).hidden = true;
   if (!body.query && !body.topic) {
@@ -73,11 +109,23 @@ async function show() {
     }
   };
   try {
-    const found = await events(answers ? "/api/answer" : "/api/search", body, on, signal);
+    // The lists are those of a search in another order; an answer is made from a search that is made so.
+    const found = await events(answers ? "/api/answer" : "/api/search", answers ? { ...body, ...turned.order() } : body, on, signal);
     if (answers) showAnswer(found);
     showSearch(answers ? found.search : found);
+    at("dial").hidden = answers;
+    let order = turned.order();
+    if (turned.any() && !answers) {
+      try {
+        showOrder(await record("/api/reorder", { ...body, ...order }, signal));
+      } catch (error) {
+        if (signal.aborted) return;
+        order = {};
+        put("error", make("p", { class: "notice" }, error.message));
+      }
+    }
     at("state").textContent = `Done in ${((performance.now() - started) / 1000).toFixed(2)} s.`;
-    await showRecipes(body, answers, signal);
+    await showRecipes({ ...body, ...order }, answers, signal);
     if (state.get("doc")) await openDocument(state.get("doc"));
   } catch (error) {
     if (signal.aborted) return;
@@ -102,6 +150,7 @@ async function showStart(signal) {
 }
 
 function showSearch(found) {
+  turned.settings(found.order);
   showOrder(found);
   at("profile").textContent = found.profile || "settings of your own";
   at("engine").textContent = found.engine;
@@ -119,6 +168,8 @@ function showOrder(found) {
   at("judged").hidden = !grouped || !found.engine_hits.length;
   at("lists").hidden = false;
   verdict(found, at("verdict"));
+  at("cost").textContent = found.moves.cost ? `${capital(found.moves.cost)}.` : "";
+  shares(at("set-shares"), found, (dimension, given) => turned.share(dimension, given));
   put("alarms", [...found.alarms, ...found.notes].map((text) => make("p", { class: "notice" }, text)), found.oracle ? make("p", { class: "notice" }, "ORACLE: a target or the groups came from the relevance judgments.") : []);
   put("pushed", pushedDown(found, visit));
   put("engine-list", found.engine_hits.length ? engineList(found, visit) : nothing);
@@ -185,7 +236,8 @@ setPalette(about.dimensions);
 at("topical").hidden = !about.topics.length;
 at("topics").append(...about.topics.map((topic) => make("option", { value: topic.query })));
 at("topic").append(...about.topics.map((topic) => make("option", { value: topic.id }, `${topic.id}: ${topic.query}`)));
-controls = settings(about, [], at("controls"), at("more"));
+controls = settings(about, Object.keys(about.dimensions).length ? ["n"] : [], at("controls"), at("more"));
+turned = dial(reordered);
 at("form").addEventListener("submit", (event) => {
   event.preventDefault();
   go(written());

@@ -27,15 +27,17 @@ function card(change, before, after, target, most, open) {
   const full = Math.max(...rows.flatMap((row) => [row.share, row.was, row.target ?? 0]), 0.01);
   const scale = SCALES.find((one) => one >= full - 1e-9) ?? 1;
   const off = (row) => (row.label === change?.label ? 9 : row.none ? 8 : Math.abs((row.target ?? 0) - row.was));
-  const first = new Set([...rows].sort((a, b) => off(b) - off(a)).slice(0, rows.length === most + 2 ? most + 2 : most + 1));
-  const rest = rows.filter((row) => !first.has(row));
+  const far = [...rows].sort((a, b) => off(b) - off(a)).slice(0, rows.length === most + 2 ? most + 2 : most + 1);
+  const rest = rows.filter((row) => !far.includes(row));
+  // All in their own order, or the farthest from their targets first.
+  const first = rest.length ? [...far.filter((row) => !row.none), ...far.filter((row) => row.none)] : rows;
   const draw = (row) => bar(after.dimension, row, scale);
   return make(
     "div",
     { class: `card${change?.worse ? " worsened" : ""}` },
     make("h3", {}, after.dimension, change?.worse ? make("strong", { class: "worse" }, "less fair than before") : null),
     change ? make("p", { class: "said" }, said(change)) : null,
-    make("div", { class: "groups" }, rows.filter((row) => first.has(row)).map(draw)),
+    make("div", { class: "groups" }, first.map(draw)),
     rest.length
       ? make("details", { class: "more", "data-dimension": after.dimension, open: open.has(after.dimension) }, make("summary", {}, `${rest.length} more ${rest.length === 1 ? "group" : "groups"}`), make("div", { class: "groups" }, rest.map(draw)))
       : null,

@@ -1,0 +1,186 @@
+"""The dial of the search page in a real Chromium: the slider, the list's length, targets of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Browser, needs_chromium
+from studio_server import TOKEN, Studio, desk_of, running, write_collection
+
+pytestmark = needs_chromium
+
+DONE = "document.getElementById('state').textContent.startsWith('Done') && !document.getElementById('again').hidden"
+IDS = "[...document.querySelectorAll('#agent-list li')].map((one) => one.dataset.id)"
+SHARE = "document.querySelector('#verdict .group .n b').innerText"
+MOVE = """
+(() => {
+  const slider = document.getElementById('set-fairness');
+  slider.value = %d;
+  slider.dispatchEvent(new Event('input', { bubbles: true }));
+})()
+"""
+SLOW = """
+window.signals = [];
+const quick = window.fetch;
+window.fetch = (path, options) => {
+  if (path !== '/api/reorder') return quick(path, options);
+  signals.push(options.signal);
+  return quick(path, options).then((reply) => new Promise((done, failed) => {
+    const timer = setTimeout(() => done(reply), 250);
+    options.signal.addEventListener('abort', () => { clearTimeout(timer); failed(options.signal.reason); });
+  }));
+};
+0
+"""
+STEPS = [*range(41), *range(39, 30, -1)]
+"""Where the slider is at 50 moments, a fiftieth of a second apart."""
+
+
+@pytest.fixture
+def page(browser: Browser, studio: Studio) -> Iterator[Browser]:
+    """The page of a search whose candidates do not depend on the order; nothing may be complained of."""
+    browser.begin(studio.address)
+    browser.wait("document.querySelectorAll('#more > *').length > 3")
+    with browser.quiet(studio.url):
+        opened(browser, studio, "q=lawyer&loop=none")
+        yield browser
+
+
+def opened(page: Browser, studio: Studio, state: str) -> None:
+    page.open(f"{studio.url}/?{state}")
+    page.wait(DONE)
+
+
+def reordered(studio: Studio, **order: Any) -> Any:
+    with studio.client() as client:
+        reply = client.post("/api/reorder", json={"query": "lawyer", "settings": {"loop": "none"}, **order})
+        assert reply.status_code == 200, reply.text
+        return reply.json()
+
+
+def ids(record: Any) -> list[str]:
+    return [hit["id"] for hit in record["hits"]]
+
+
+def test_a_move_orders_anew_what_was_found(page: Browser, studio: Studio) -> None:
+    before = page.run(IDS)
+    page.requested.clear()
+    page.run(MOVE % 0)
+    expected = ids(reordered(studio, fairness=0))
+    assert expected != before
+    page.wait(f"JSON.stringify({IDS}) === JSON.stringify({expected})")
+    assert page.run(SHARE) == "0%"
+    assert page.text("#cost") == "Keeps 100% of the estimated relevance."
+    assert page.text("#fairness-now") == "0"
+    assert page.run("document.getElementById('set-fairness').getAttribute('aria-valuetext')") == "0, by relevance alone"
+    assert page.run("location.search") == "?q=lawyer&loop=none&fairness=0"
+    assert "nothing" in page.text("#pushed").lower()
+    # Once the hand rests, it is told, and what is copied is this order.
+    page.wait("document.getElementById('state').textContent.startsWith('gender:')")
+    page.wait("document.getElementById('as-python').textContent.includes('fairness=0.0')")
+    asked = [url.removeprefix(studio.url) for url in page.requested]
+    assert asked == ["/api/reorder", "/api/recipes?answer=false"]
+    page.run("document.getElementById('undo').click()")
+    page.wait(f"JSON.stringify({IDS}) === JSON.stringify({before})")
+    assert page.run("location.search") == "?q=lawyer&loop=none"
+    assert page.run("document.activeElement.id") == "set-fairness"
+
+
+def test_an_address_opens_the_same_order(page: Browser, studio: Studio) -> None:
+    opened(page, studio, "q=lawyer&loop=none&fairness=6&n=5&unknown=ignore")
+    expected = reordered(studio, fairness=6, n=5, unknown="ignore")
+    page.wait(f"JSON.stringify({IDS}) === JSON.stringify({ids(expected)})")
+    values = "['set-n', 'set-unknown'].map((id) => document.getElementById(id).value)"
+    assert page.run(values) == ["5", "ignore"]
+    assert page.text("#fairness-now") == "6"
+    assert page.run("document.querySelectorAll('#engine-list li').length") == 5
+    assert [page.text("#verdict .said")] == [one["text"].removeprefix("gender: ") for one in expected["changes"]]
+
+
+def test_fifty_moves_a_second_are_answered_by_the_last(page: Browser, studio: Studio) -> None:
+    page.run(SLOW)
+    page.run(
+        f"new Promise((done) => {{ const steps = {STEPS}; const timer = setInterval(() => {{ "
+        "if (!steps.length) { clearInterval(timer); done(); return; } "
+        "const slider = document.getElementById('set-fairness'); slider.value = steps.shift(); "
+        "slider.dispatchEvent(new Event('input', { bubbles: true })); }, 20); })"
+    )
+    last = page.run("Number(document.getElementById('fairness-now').textContent)")
+    assert last == pytest.approx(3.5)
+    expected = ids(reordered(studio, fairness=last))
+    page.wait(f"signals.length && JSON.stringify({IDS}) === JSON.stringify({expected})")
+    page.wait("document.getElementById('state').textContent.startsWith('gender:')")
+    aborted = page.run("signals.map((one) => one.aborted)")
+    assert len(aborted) < len(STEPS) / 2
+    assert any(aborted)
+    assert not aborted[-1]
+    assert page.run("location.search").endswith("fairness=3.5")
+    assert page.run("document.getElementById('error').textContent") == ""
+
+
+def test_the_keyboard_moves_it(page: Browser, studio: Studio) -> None:
+    page.run("document.getElementById('set-fairness').focus()")
+    for kind in ("keyDown", "keyUp"):
+        page.do("Input.dispatchKeyEvent", type=kind, key="ArrowRight", code="ArrowRight", windowsVirtualKeyCode=39)
+    page.wait("location.search.includes('fairness=1.1')")
+    page.wait("document.getElementById('state').textContent.startsWith('gender:')")
+    assert page.run("document.activeElement.id") == "set-fairness"
+
+
+def test_targets_of_ones_own_are_used_once_they_add_up(page: Browser, studio: Studio) -> None:
+    fields = "[...document.querySelectorAll('#set-shares input')]"
+    type_in = (
+        "(place, value) => { const one = "
+        + fields
+        + "[place]; one.focus(); one.value = value; one.dispatchEvent(new Event('input')); }"
+    )
+    page.run("document.getElementById('own-shares').open = true")
+    page.requested.clear()
+    page.run(f"({type_in})(0, 80)")
+    assert "add up to 130%" in page.text("#set-shares [role=status]")
+    page.run(f"({type_in})(1, 20)")
+    expected = reordered(studio, shares={"gender": {"female": 0.8, "male": 0.2}})
+    page.wait(f"JSON.stringify({IDS}) === JSON.stringify({ids(expected)})")
+    page.wait("document.querySelector('#verdict .due').innerText === 'target 80%'")
+    assert page.text("#set-shares [role=status]") == ""
+    assert page.run("JSON.parse(new URLSearchParams(location.search).get('shares'))") == {
+        "gender": {"female": 0.8, "male": 0.2}
+    }
+
+
+def test_an_order_that_cannot_be_is_told_and_the_first_list_stays(browser: Browser, studio: Studio) -> None:
+    browser.begin(studio.address)
+    browser.open(f"{studio.url}/?q=lawyer&loop=none&fairness=much")
+    browser.wait(f"document.querySelector('#error .notice') !== null && {DONE}")
+    assert "fairness" in browser.text("#error")
+    assert "fairness" not in browser.text("#as-python")
+    assert len(browser.run(IDS)) == 10
+
+
+def test_what_has_no_dial_shows_none(page: Browser, studio: Studio) -> None:
+    opened(page, studio, "q=lawyer&loop=none&rerank=none")
+    assert page.run("document.getElementById('priced').hidden")
+    assert not page.run("document.getElementById('set-n').closest('#dial').hidden")
+    opened(page, studio, "q=lawyer&do=answer")
+    assert page.run("document.getElementById('dial').hidden")
+
+
+def test_a_collection_without_groups_has_lists_and_no_bars(browser: Browser, tmp_path: Path) -> None:
+    folder = write_collection(tmp_path / "plain")
+    text = (folder / "collection.yaml").read_text(encoding="utf-8")
+    (folder / "collection.yaml").write_text(text.partition("groups:")[0].replace("topics: ", "# "), encoding="utf-8")
+    with running(desk_of(folder, target=None, profile="engine")) as studio, browser.quiet(studio.url):
+        browser.begin(f"{studio.url}/#token={TOKEN}")
+        browser.wait("!document.getElementById('start').hidden")
+        assert "no groups" in browser.text("#start .notice")
+        assert browser.run("document.getElementById('topical').hidden")
+        assert browser.run("document.querySelectorAll('.example').length") == 3
+        browser.run("document.querySelector('.example').click()")
+        browser.wait(DONE)
+        assert browser.run(IDS)
+        assert browser.run("document.getElementById('judged').hidden")
+        opened(browser, studio, "q=lawyer&n=3")
+        assert len(browser.run(IDS)) == 3

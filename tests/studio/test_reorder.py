@@ -1,0 +1,201 @@
+"""What a search has found in another order: at once, from what is kept, as the agent itself would."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from studio_server import Studio, desk_of, running, write_collection
+
+from fairagent import build_index, load_collection, open_agent
+from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.search.agent import FairAgent
+from fairagent.settings import SearchOptions
+from fairagent.studio.calls import Choices, ListRequest
+from fairagent.studio.finished import FinishedRuns
+from fairagent.types import Query
+from fairagent.types.clean import printable
+
+SEARCH = {"query": "lawyer", "settings": {"loop": "none"}}
+
+
+def post(studio: Studio, path: str, body: Any, status: int = 200) -> Any:
+    with studio.client() as client:
+        reply = client.post(path, json=body)
+    assert reply.status_code == status, reply.text
+    return reply.json()
+
+
+def female(record: Any) -> float:
+    share: float = record["exposure"]["after"][0]["groups"][0]["share"]
+    return share
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that the engine is asked for from now on."""
+    asked: list[str] = []
+    search = BM25Retriever.search
+
+    def counted(engine: BM25Retriever, query: Query, n: int) -> Any:
+        asked.append(query.text)
+        return search(engine, query, n)
+
+    monkeypatch.setattr(BM25Retriever, "search", counted)
+    return asked
+
+
+@pytest.fixture
+def found(studio: Studio) -> Any:
+    return post(studio, "/api/search", SEARCH)
+
+
+def test_a_kept_search_is_ordered_anew_without_another(studio: Studio, found: Any, searches: list[str]) -> None:
+    orders = {fairness: post(studio, "/api/reorder", SEARCH | {"fairness": fairness}) for fairness in (0, 1, 10)}
+    assert searches == []
+    assert [hit["id"] for hit in orders[1]["hits"]] == [hit["id"] for hit in found["hits"]]
+    assert female(orders[0]) < female(orders[1]) <= female(orders[10])
+    kept = [orders[fairness]["relevance_kept"] for fairness in (0, 1, 10)]
+    assert kept[0] == 1
+    assert kept == sorted(kept, reverse=True)
+    assert orders[0]["moves"]["cost"] == "keeps 100% of the estimated relevance"
+    assert not {"steps", "seconds", "usage"} & set(orders[0])
+    assert set(orders[0]) < set(found)
+
+
+def test_it_is_the_order_of_the_agent(studio: Studio, found: Any) -> None:
+    values = {"fairness": 3.0, "n": 6, "unknown": "ignore", "shares": {"gender": {"female": 0.75, "male": 0.25}}}
+    record = post(studio, "/api/reorder", SEARCH | values)
+    agent = open_agent(**{**studio.desk.settings.given, "loop": "none"})
+    assert isinstance(agent, FairAgent)
+    expected = agent.reorder(agent.find("lawyer", 10), SearchOptions.of(values))
+    assert [hit["id"] for hit in record["hits"]] == list(expected.ranking.ids)
+    assert record["changes"] == json.loads(
+        json.dumps([{**change, "text": change["text"]} for change in record["changes"]])
+    )
+    assert [one["text"] for one in record["changes"]] == list(map(str, expected.trace.changes))
+    assert len(record["engine_hits"]) == 6
+    assert record["order"] == {"n": 6, "most": 100, "unknown": "ignore", "fairness": 3.0}
+    assert record["exposure"]["after"][0]["groups"][0]["target"] == 0.75
+    assert record["exposure"]["after"][0]["unknown_target"] is None
+
+
+@pytest.mark.parametrize("path", ["search", "answer"])
+def test_a_search_and_an_answer_take_the_same_options(studio: Studio, path: str) -> None:
+    values = {"fairness": 6.0, "n": 5, "shares": {"gender": {"female": 0.75, "male": 0.25}}}
+    agent = open_agent(**{**studio.desk.settings.given, "loop": "none"})
+    record = post(studio, f"/api/{path}", SEARCH | values)
+    found = record if path == "search" else record["search"]
+    assert [hit["id"] for hit in found["hits"]] == list(agent.search("lawyer", **values).ranking.ids)
+    assert found["order"] == {"n": 5, "most": 100, "unknown": "share", "fairness": 6.0}
+    if path == "answer":
+        assert record["answer"] == printable(agent.answer("lawyer", **values).answer.text)
+
+
+def test_the_shown_hits_have_their_rank_in_the_engines_list(studio: Studio, found: Any) -> None:
+    record = post(studio, "/api/reorder", SEARCH | {"n": 3, "fairness": 10})
+    ranks = {hit["id"]: hit["rank"] for hit in record["engine_hits"]}
+    assert all(hit["engine_rank"] == ranks.get(hit["id"], hit["engine_rank"]) for hit in record["hits"])
+    left = [one for one in record["moves"]["pushed_down"] if one["now"] is None]
+    assert left
+    assert {one["id"] for one in left} == set(ranks) - {hit["id"] for hit in record["hits"]}
+
+
+def test_a_search_that_was_never_made_is_made_now(studio: Studio, searches: list[str]) -> None:
+    body = {"query": "court town", "settings": {"loop": "none"}, "fairness": 0}
+    first = post(studio, "/api/reorder", body)
+    assert searches == ["court town"]
+    assert post(studio, "/api/reorder", body)["hits"] == first["hits"]
+    assert searches == ["court town"]
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"fairnes": 1}, "fairnes"),
+        ({"fairness": -1}, "fairness"),
+        ({"fairness": "much"}, "fairness"),
+        ({"n": 0}, "n"),
+        ({"n": 101}, "n"),
+        ({"unknown": "some"}, "unknown"),
+        ({"unknown": 1.5}, "unknown"),
+        ({"shares": {"gender": {"female": 2}}}, "shares"),
+        ({"shares": {"gender": {"female": 0.2}}}, "gender"),
+        ({"shares": {"age": {"old": 1}}}, "age"),
+        ({"fairness": 1, "settings": {"rerank": "none", "loop": "none"}}, "fairness"),
+    ],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
+)
+def test_an_order_that_cannot_be_is_named(studio: Studio, more: Any, named: str) -> None:
+    status = 500 if more.get("shares") == {"gender": {"female": 0.2}} else 400
+    with studio.client() as client:
+        reply = client.post("/api/reorder", json=SEARCH | more)
+    assert reply.status_code in (400, status), reply.text
+    assert named in reply.json()["error"]
+
+
+def test_drawn_rankings_have_no_one_order(folder: Path) -> None:
+    with running(desk_of(folder, sampling={"alpha": 1.0, "pool": 20})) as studio:
+        post(studio, "/api/search", SEARCH)
+        said = post(studio, "/api/reorder", SEARCH | {"fairness": 1}, status=400)
+    assert "drawn" in said["error"]
+
+
+def test_a_collection_without_groups_has_no_dial(folder: Path, tmp_path: Path) -> None:
+    plain = write_collection(tmp_path / "plain")
+    text = (plain / "collection.yaml").read_text(encoding="utf-8")
+    (plain / "collection.yaml").write_text(text.partition("groups:")[0], encoding="utf-8")
+    with running(desk_of(plain, target=None, profile="engine")) as studio:
+        found = post(studio, "/api/search", {"query": "lawyer"})
+        shorter = post(studio, "/api/reorder", {"query": "lawyer", "n": 2})
+    assert found["order"]["fairness"] is None
+    assert (found["moves"], found["exposure"]["after"]) == ({"cost": None, "pushed_down": []}, [])
+    assert [hit["id"] for hit in shorter["hits"]] == [hit["id"] for hit in found["hits"]][:2]
+
+
+def test_an_index_that_is_replaced_is_searched_anew(tmp_path: Path, searches: list[str]) -> None:
+    folder = write_collection(tmp_path / "some")
+    desk = desk_of(folder)
+    with running(desk) as studio:
+        post(studio, "/api/search", SEARCH)
+        post(studio, "/api/reorder", SEARCH | {"fairness": 0})
+        before = len(searches)
+        pages = (folder / "docs.jsonl").read_text(encoding="utf-8").splitlines()
+        (folder / "docs.jsonl").write_text("\n".join(pages[1:]) + "\n", encoding="utf-8")
+        build_index(load_collection(folder / "collection.yaml"), folder / "index", engine="bm25")
+        desk._live._looked = float("-inf")  # nobody waits half a second
+        record = post(studio, "/api/reorder", SEARCH | {"fairness": 0, "n": 24})
+        assert len(searches) > before
+        assert len(record["hits"]) == 23
+        assert "d00" not in {hit["id"] for hit in record["hits"]}
+
+
+def test_only_the_last_searches_are_kept() -> None:
+    kept, made = FinishedRuns(most=2), list[str]()
+
+    def get(text: str) -> None:
+        def make() -> Any:
+            made.append(text)
+            return object()
+
+        kept.get((Query(text), Choices()), make)
+
+    for text in ("a", "b", "a", "c", "a", "b"):
+        get(text)
+    # "b" was looked at longest ago when "c" came.
+    assert made == ["a", "b", "c", "b"]
+    assert len(kept) == 2
+
+
+def test_settings_tell_searches_apart(folder: Path) -> None:
+    desk = desk_of(folder)
+    try:
+        desk.search(ListRequest.model_validate(SEARCH))
+        (opened,) = [desk._opened(desk.site)]
+        desk.search(ListRequest.model_validate({"query": "lawyer", "settings": {"loop": "none", "n": 5}}))
+        desk.reorder(ListRequest.model_validate(SEARCH | {"fairness": 2}))
+        assert len(opened.finished) == 2
+    finally:
+        desk.close()
