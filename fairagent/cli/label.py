@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fairagent.labeling.made import MadeLabels
     from fairagent.retrieve.site import Site
 
-By = Literal["classifier", "words"]
+By = Literal["classifier", "model", "words"]
 LISTED = 20
 """The cut-off of the AWRF that is reported."""
 
@@ -39,18 +40,27 @@ def label(
     words: Annotated[
         Path | None, typer.Option("--words", metavar="FILE", help="Word lists (YAML): label -> words; for --by words.")
     ] = None,
+    batch: Annotated[
+        int,
+        typer.Option("--batch", metavar="N", min=1, help="Documents per call of a model; 1: as sure as it says it is."),
+    ] = 10,
     confidence: Annotated[
         float, typer.Option("--confidence", metavar="P", min=0, max=1, help="Abstain below this chance.")
     ] = 0.0,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The labels. (default: NAME.DIMENSION.labels.jsonl)")
     ] = None,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Ask for the labels that would help most; answers go to --examples.")
+    ] = False,
+    count: Annotated[int, typer.Option("--count", metavar="N", min=1, help="How many --ask asks for.")] = 20,
     force: Annotated[bool, typer.Option("--force", help="Replace labels that were made before.")] = False,
     collection: options.CollectionFile = None,
     index: options.IndexFolder = None,
     settings: options.SettingsFile = None,
     assignments: options.Assignments = None,
     log_prompts: options.LogPrompts = False,
+    transcript: options.TranscriptFile = None,
 ) -> None:
     """Make labels for documents that have none, from 50 to 200 that have one.
 
@@ -58,10 +68,11 @@ def label(
     they are right, which experiments make an interval of. Given labels stay as they are. People's own attributes are
     theirs to say: docs/labels.md.
     """
+    from fairagent.cli.label_ask import ask as asked
     from fairagent.labeling.examples import examples_of
-    from fairagent.labeling.labeler import awrf_of_lists, engine_lists, make_labels, unlabeled_ids
+    from fairagent.labeling.labeler import awrf_of_lists, engine_lists, known_documents_of, make_labels, unlabeled_ids
     from fairagent.labeling.made import write_labels
-    from fairagent.retrieve.known import indexed_documents
+    from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.search.pipeline import open_site
 
     chosen = options.settings_of(
@@ -73,16 +84,20 @@ def label(
         site = open_site(settings=chosen)
         there = site.collection
         name = dimension_of(site, dimension)
-        known = indexed_documents(there, site.index)
-        if known is None:
-            raise UsageError(f"collection {there.name!r} has no documents to label")
+    if ask:
+        asked(site, name, examples or place_of(site, name, "examples"), count, log_prompts=log_prompts)
+        return
+    with status(hidden=log_prompts):
         path = out or place_of(site, name)
         errors = path.with_name(f"{path.name.removesuffix('.jsonl')}.errors.json")
         if not force and (taken := next((one for one in (path, errors) if one.exists()), None)):
             raise UsageError(f"{taken} is there already; --force replaces it, --out names another file")
-        found = examples_of(there, name, known, examples)
+        found = examples_of(there, name, known_documents_of(site), examples)
         ids = unlabeled_ids(there, name, found.given)
-        made = make_labels(found, evidence_of(site, found, by, words), ids, confidence)
+        evidence = evidence_of(site, found, by, words, batch)
+    announce(site, evidence, [*found.ids, *ids])
+    with status(hidden=log_prompts), transcript_in(transcript):
+        made = make_labels(found, evidence, ids, confidence)
         write_labels(path, there, made)
         made.errors.write(errors)
         lists = engine_lists(site, LISTED) if there.topics else {}
@@ -101,27 +116,43 @@ def dimension_of(site: Site, given: str | None) -> str:
     return given or there[0]
 
 
-def place_of(site: Site, dimension: str) -> Path:
-    """Where the labels are written unless the call says so: beside the collection's file."""
+def place_of(site: Site, dimension: str, what: str = "labels") -> Path:
+    """Where labels, or examples, are written unless the call says so: beside the collection's file."""
     from fairagent.storage.files import file_name
 
-    name = file_name(f"{site.collection.name}.{dimension}.labels.jsonl")
+    name = file_name(f"{site.collection.name}.{dimension}.{what}.jsonl")
     origin = site.collection.origin
     return origin.file.with_name(name) if origin else Path(name)
 
 
-def evidence_of(site: Site, examples: Examples, by: By, words: Path | None) -> Evidence:
+def announce(site: Site, evidence: Evidence, ids: Sequence[str]) -> None:
+    """Print on standard error what a model will be asked about these documents; nothing where none is."""
+    from fairagent.cli.telling import of_calls
+    from fairagent.labeling.asked import Asked
+    from fairagent.llm.prompts.calls import Case
+
+    if isinstance(evidence, Asked):
+        calls = evidence.calls(Case(site.settings, site.prompts, ()), ids)
+        options.announce_calls(of_calls([calls], site.settings.prices))
+
+
+def evidence_of(site: Site, examples: Examples, by: By, words: Path | None, batch: int) -> Evidence:
     """What tells the groups apart; DataError for word lists of labels that no example has."""
     from fairagent.collection.records import listed
     from fairagent.errors import DataError
+    from fairagent.labeling.asked import Asked
     from fairagent.labeling.evidence import Embedded, WordLists, read_word_lists
 
-    if words is None:
+    if by == "classifier":
         return Embedded(site)
+    texts = {document.id: document for document in site.collection.source}
+    if words is None:
+        model = site.settings.model.name
+        return Asked(site.model, site.prompts, examples.dimension, examples.labels, texts, model, batch)
     lists = read_word_lists(words)
     if strange := [one for one in lists if one not in examples.labels]:
         raise DataError(f"{words}: no example is {listed(strange)}; there are: {listed(examples.labels)}")
-    return WordLists(lists, {document.id: document for document in site.collection.source})
+    return WordLists(lists, texts)
 
 
 def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:

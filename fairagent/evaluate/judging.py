@@ -38,6 +38,7 @@ from fairagent.measures import (
     odds_spread,
     parse_measure,
 )
+from fairagent.measures.label_error import TOPIC_SPREAD
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
 from fairagent.types import Exposure, FloatArray, Hit, Ranking
@@ -175,7 +176,13 @@ def mean_over_topics(
 
 
 def under_error(
-    collection: Collection, topic: str, target: Target, ids: Sequence[str], attention: FloatArray, base: float
+    collection: Collection,
+    topic: str,
+    target: Target,
+    ids: Sequence[str],
+    attention: FloatArray,
+    base: float = math.e,
+    of_topic: float = TOPIC_SPREAD,
 ) -> tuple[float, float, float] | None:
     """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
 
@@ -214,7 +221,7 @@ def under_error(
         counts[own],
         fixed,
         share,
-        odds_spread(examples),
+        odds_spread(examples, of_topic),
         seeded(0, "label errors", topic, dimension),
         base,
     )

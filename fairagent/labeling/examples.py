@@ -44,16 +44,24 @@ class Examples:
     notes: tuple[str, ...]
 
     @property
+    def enough(self) -> bool:
+        """Whether labels can be learned from them."""
+        return len(self.ids) >= FEWEST and len(self.labels) > 1
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """How many there are of each label."""
         return tuple(np.bincount(self.groups, minlength=len(self.labels)).tolist())
 
 
-def examples_of(collection: Collection, dimension: str, documents: KnownIds, file: Path | None = None) -> Examples:
+def examples_of(
+    collection: Collection, dimension: str, documents: KnownIds, file: Path | None = None, few: bool = False
+) -> Examples:
     """The examples of `dimension`: documents with one label in the collection, and the rows (id, label) of a `file`.
 
-    DataError where there are fewer than ten, or of one group alone; where two rows, or a row and the collection, give
-    one document different labels; and where none of a file's ids is a document's (of some it is a note).
+    DataError where there are fewer than ten, or of one group alone, unless a `few` will do; where two rows, or a row
+    and the collection, give one document different labels; and where none of a file's ids is a document's (of some it
+    is a note).
     """
     labels, of_document, given = _in_collection(collection, dimension)
     notes: list[str] = []
@@ -79,12 +87,12 @@ def examples_of(collection: Collection, dimension: str, documents: KnownIds, fil
         every = list(of_document)
         of_document = {id: of_document[id] for id, there in zip(every, documents.has(every), strict=True) if there}
     sizes = Counter(of_document.values())
-    if len(of_document) < FEWEST:
+    if len(of_document) < FEWEST and not few:
         few = f"{counted(len(of_document), 'labeled example')} of {dimension!r}"
         raise DataError(f"{few}, and {FEWEST} are needed, better 50 to 200; give more (--examples FILE, or --ask)")
     rare = [label for label, size in sizes.items() if size < FEWEST_OF_GROUP]
     known = sorted(label for label in sizes if label not in rare)
-    if len(known) < 2:
+    if len(known) < 2 and not few:
         only = listed([f"{label} {size:,}" for label, size in sizes.most_common()])
         raise DataError(f"examples of {dimension!r} are of one group alone ({only}); give some of another")
     if rare:

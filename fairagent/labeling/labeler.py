@@ -8,16 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairagent.collection import Collection
-from fairagent.errors import DataError
+from fairagent.collection.known import KnownIds
+from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.judging import Judge, judged_topics, standard_measures
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.labeling.classifier import fit
 from fairagent.labeling.evidence import Evidence
 from fairagent.labeling.examples import FEWEST, Examples
 from fairagent.labeling.made import MadeLabels, errors_of, with_labels
+from fairagent.retrieve.known import indexed_documents
 from fairagent.retrieve.site import Site
 from fairagent.types import Ranking
 from fairagent.types.common import counted
+
+
+def known_documents_of(site: Site) -> KnownIds:
+    """The documents that labels can be made of; UsageError where there are none."""
+    if (known := indexed_documents(site.collection, site.index)) is None:
+        raise UsageError(f"collection {site.collection.name!r} has no documents to label")
+    return known
 
 
 def unlabeled_ids(collection: Collection, dimension: str, given: frozenset[str]) -> list[str]:

@@ -77,7 +77,7 @@ def awrf_under_error(
     base: float = math.e,
     draws: int = DRAWS,
 ) -> Interval:
-    """AWRF over the known groups as labels drawn from `chances` have it: the mean of the draws, and 95 % of them.
+    """AWRF over the known groups as labels drawn from `chances` have it: the mean of the draws, and where 95 % lie.
 
     `chances` (n, g) are of all documents that count, those shown and those that the target is counted from; one whose
     label is given has a row with a single 1. `attention` (n,) is what each gets in the ranking, 0 for those not shown;
@@ -85,7 +85,7 @@ def awrf_under_error(
     1 - `share` times the fixed `target` (g,): share 1/2 with the world's for TREC Fair Ranking, 0 for a target that
     hangs on no label. A draw in which nothing relevant is drawn takes the target alone.
 
-    Raises DataError for shapes that differ, and where nothing gets attention.
+    The interval is the shortest one. Raises DataError for shapes that differ, and where nothing gets attention.
 
     >>> import numpy as np
     >>> sure, half = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])
@@ -107,8 +107,24 @@ def awrf_under_error(
     if share and counts.any():
         due = share * np.stack([mask @ counts for mask in own], axis=1) / counts.sum() + (1.0 - share) * due
     values = np.array([1.0 - jensen_shannon(one, other, base=base) for one, other in zip(shown, due, strict=True)])
-    low, high = np.quantile(values, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]).tolist()
-    return Interval(float(values.mean()), low, high)
+    return Interval(float(values.mean()), *shortest_interval(values))
+
+
+def shortest_interval(values: FloatArray, level: float = LEVEL) -> tuple[float, float]:
+    """The ends of the shortest interval that holds the share `level` of the values (n,), n >= 1.
+
+    AWRF cannot be above 1, and its draws crowd there: an interval with as many draws above as below it would leave out
+    every ranking that is all but perfect (Chen & Shao, Journal of Computational and Graphical Statistics 1999).
+
+    >>> shortest_interval(np.array([0.0, 0.5, 0.9, 1.0, 1.0]), 0.6)
+    (0.9, 1.0)
+    """
+    ordered = np.sort(values)
+    inside = max(1, math.ceil(level * len(ordered) - 1e-9))
+    widths = ordered[inside - 1 :] - ordered[: len(ordered) - inside + 1]
+    # Of several that are as short, the highest.
+    start = len(widths) - 1 - int(widths[::-1].argmin())
+    return float(ordered[start]), float(ordered[start + inside - 1])
 
 
 def calibration_error(chances: FloatArray, groups: Sequence[int], bins: int = BINS) -> float:

@@ -10,6 +10,7 @@ import pytest
 
 from fairagent.answer.filtering import Verdicts
 from fairagent.errors import ReplyInvalid
+from fairagent.labeling.asked import GroupLetters
 from fairagent.llm.prompts import Prompts, variants
 from fairagent.llm.prompts.specimens import SPECIMENS
 from fairagent.llm.reply import Reply, parse_reply
@@ -56,7 +57,9 @@ def test_each_says_what_it_is_and_is_short(source, id):
 
 FORMS: dict[str, type[Reply]] = REPLIES | {
     kind.__name__: kind
-    for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, GroupSentences, Choice, Order)
+    for kind in (
+        *(Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, GroupSentences, Choice, Order, GroupLetters),
+    )
 }
 
 

@@ -1,0 +1,117 @@
+"""`fairagent label`: from a column with gaps to a collection with made labels, by words, by vectors and by asking."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairagent.cli.label_ask import ask
+from fairagent.search.pipeline import open_site
+
+from .conftest import Call, Small, write_collection
+
+pytest.importorskip("sklearn")
+
+WORDS = "female: [she, her]\nmale: [he, his]\n"
+
+
+def gaps(folder: Path, given: int = 12) -> Path:
+    """The small collection, in which so many of its 24 genders are known: of every second one."""
+    file = write_collection(folder)
+    lines = (folder / "groups.tsv").read_text(encoding="utf-8").splitlines()
+    head, rows = lines[0], [line.split("\t") for line in lines[1:]]
+    rows = [[id, gender if n % 2 == 0 and n < 2 * given else "", era] for n, (id, gender, era) in enumerate(rows)]
+    (folder / "groups.tsv").write_text("\n".join([head, *map("\t".join, rows)]) + "\n", encoding="utf-8")
+    return file
+
+
+def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tmp_path: Path) -> None:
+    file = gaps(tmp_path)
+    (tmp_path / "words.yaml").write_text(WORDS, encoding="utf-8")
+    arguments = ("label", "--dimension", "gender", "--by", "words", "--words", str(tmp_path / "words.yaml"))
+    where = ("-c", str(file), "--index", str(small.index))
+    result = call(*arguments, *where)
+    assert result.exit_code == 0, result.stderr
+    assert "12 labels made, 6 abstained" in result.stdout
+    assert "under label error" in result.stdout
+    path = tmp_path / "small.gender.labels.jsonl"
+    records = {one["id"]: one for one in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+    assert records["d00"] == {"id": "d00", "gender": "male", "source": "given"}
+    chances = records["d01"]["gender"]
+    assert chances["male"] > 0.5 > chances.get("female", 0)
+    assert records["d24"]["source"] == "words: abstained"
+
+    again = call(*arguments, *where)
+    assert again.exit_code == 2
+    assert "--force" in again.stderr
+
+    text = file.read_text(encoding="utf-8").replace("    gender: {column: gender, labels: [female, male]}\n", "")
+    block = result.stdout.partition("\ngroups:\n")[2]
+    listed = "".join(f"    {line}\n" for line in block.splitlines() if line)
+    text = text.replace("groups:\n  path: groups.tsv\n  id: id\n  dimensions:\n", "groups:\n  - @\n", 1)
+    text = text.replace(
+        "  - @\n    era: {column: era}\n", f"  - \n{listed}  - {{path: groups.tsv, dimensions: {{era: }}}}\n"
+    )
+    (tmp_path / "labeled.yaml").write_text(text.replace("{era: }", "{era: {}}"), encoding="utf-8")
+    systems = "dimensions: [gender]\nsystems: {plain: {profile: engine}}\n"
+    experiment = f"name: labeled\ncollection: labeled.yaml\n{systems}"
+    (tmp_path / "experiment.yaml").write_text(experiment, encoding="utf-8")
+    run = call("evaluate", str(tmp_path / "experiment.yaml"), "--run", str(tmp_path / "run"), "--details")
+    assert run.exit_code == 0, run.stderr
+    assert "under label error" in run.stdout
+    assert "adjusted by its confusion matrix (PACC)" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "says", "code"),
+    [
+        (("--by", "words"), "--by words needs --words FILE", 2),
+        (("--dimension", "faith"), "0 labeled examples of 'faith'", 4),
+        ((), "which dimension?", 2),
+    ],
+    ids=["no words", "no examples", "two dimensions"],
+)
+def test_what_is_missing(
+    call: Call, small: Small, tmp_path: Path, options: tuple[str, ...], says: str, code: int
+) -> None:
+    result = call("label", *options, "-c", str(gaps(tmp_path)), "--index", str(small.index))
+    assert result.exit_code == code
+    assert says in " ".join(result.stderr.split())
+
+
+@pytest.mark.vectors
+def test_by_vectors_and_by_asking(call: Call, tmp_path: Path) -> None:
+    file = gaps(tmp_path)
+    where = ("-c", str(file), "--index", str(tmp_path / "index"))
+    assert call("index", *where).exit_code == 0
+    result = call("label", "--dimension", "gender", *where)
+    assert result.exit_code == 0, result.stderr
+    assert "classifier (light): 1.000 right" in result.stdout
+
+    site = open_site(file, tmp_path / "index")
+    answers, asked = iter(["1", "", "nonbinary", "q"]), list[str]()
+
+    def answer(prompt: str) -> str:
+        asked.append(prompt)
+        return next(answers)
+
+    examples = tmp_path / "more.jsonl"
+    ask(site, "gender", examples, 20, answer)
+    records = [json.loads(line) for line in examples.read_text(encoding="utf-8").splitlines()]
+    assert [one["gender"] for one in records] == ["female", "nonbinary"]
+    assert len(asked) == 4
+    # Who was answered for is not asked for again.
+    ask(site, "gender", examples, 20, lambda prompt: "2")
+    records = [json.loads(line) for line in examples.read_text(encoding="utf-8").splitlines()]
+    assert len({one["id"] for one in records}) == len(records) == 18
+
+    def interrupted(prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    before = examples.read_bytes()
+    with pytest.raises(KeyboardInterrupt) as ended:
+        ask(open_site(gaps(tmp_path / "b"), tmp_path / "index"), "gender", tmp_path / "other.jsonl", 2, interrupted)
+    assert "every answer is in" in ended.value.__notes__[0]
+    assert examples.read_bytes() == before
