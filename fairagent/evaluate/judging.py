@@ -38,7 +38,7 @@ from fairagent.measures import (
     odds_spread,
     parse_measure,
 )
-from fairagent.measures.label_error import TOPIC_SPREAD
+from fairagent.measures.label_error import SAFE_SPREAD
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
 from fairagent.types import Exposure, FloatArray, Hit, Ranking
@@ -182,12 +182,13 @@ def under_error(
     ids: Sequence[str],
     attention: FloatArray,
     base: float = math.e,
-    of_topic: float = TOPIC_SPREAD,
+    of_topic: float = SAFE_SPREAD,
 ) -> tuple[float, float, float] | None:
     """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
 
     Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
-    none is of the groups by their shares of the collection. None where nothing shown could have one.
+    none is of the groups by their shares of the collection. The ends are drawn with topics that differ by `of_topic`.
+    None where nothing shown could have one.
     """
     dimension, groups = target.dimension, collection.groups
     kind = target.source.partition(" ")[0]
@@ -215,17 +216,12 @@ def under_error(
     told = collection.label_errors.get(dimension)
     # Without a word on errors, as after a thousand examples of each group.
     examples = told.counts(target.labels) if told else np.full(len(target.labels), 1000.0)
-    found = awrf_under_error(
-        chances[own],
-        weights[own],
-        counts[own],
-        fixed,
-        share,
-        odds_spread(examples, of_topic),
-        seeded(0, "label errors", topic, dimension),
-        base,
+    given = chances[own], weights[own], counts[own], fixed, share
+    likely, safe = (
+        awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
+        for spread in (odds_spread(examples), odds_spread(examples, of_topic))
     )
-    return found.value, found.low, found.high
+    return likely.value, min(likely.low, safe.low), max(likely.high, safe.high)
 
 
 # --- the simplest explanations of what an agent reaches -------------------------------------------------------------

@@ -23,8 +23,9 @@ from fairagent.types import FloatArray
 DRAWS = 400
 BINS = 10
 TOPIC_SPREAD = 0.75
-"""The standard deviation of z from topic to topic, in natural logarithms of odds: chosen over the public collections,
-each left out in turn (evaluations/labels)."""
+"""The standard deviation of z from topic to topic, in natural logarithms of odds, that the mean is drawn with."""
+SAFE_SPREAD = 1.5
+"""The one that intervals are drawn with. Both are chosen over public collections (evaluations/labels)."""
 
 
 def odds_spread(examples: FloatArray, of_topic: float = TOPIC_SPREAD) -> FloatArray:
@@ -85,7 +86,8 @@ def awrf_under_error(
     1 - `share` times the fixed `target` (g,): share 1/2 with the world's for TREC Fair Ranking, 0 for a target that
     hangs on no label. A draw in which nothing relevant is drawn takes the target alone.
 
-    The interval is the shortest one. Raises DataError for shapes that differ, and where nothing gets attention.
+    As many draws lie below the interval as above it, but where they crowd at 1: it then ends as the shortest one does.
+    Raises DataError for shapes that differ, and where nothing gets attention.
 
     >>> import numpy as np
     >>> sure, half = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.5, 0.5])
@@ -107,7 +109,8 @@ def awrf_under_error(
     if share and counts.any():
         due = share * np.stack([mask @ counts for mask in own], axis=1) / counts.sum() + (1.0 - share) * due
     values = np.array([1.0 - jensen_shannon(one, other, base=base) for one, other in zip(shown, due, strict=True)])
-    return Interval(float(values.mean()), *shortest_interval(values))
+    low, high = np.quantile(values, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]).tolist()
+    return Interval(float(values.mean()), low, max(high, shortest_interval(values)[1]))
 
 
 def shortest_interval(values: FloatArray, level: float = LEVEL) -> tuple[float, float]:
