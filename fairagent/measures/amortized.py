@@ -18,7 +18,9 @@ from fairagent.measures.base import as_memberships, as_vector, check_nonnegative
 from fairagent.types import FloatArray
 
 STEPS = 40
-"""Halvings of a price; after so many the bounds differ in the 12th digit."""
+"""Halvings of a price, at most."""
+CLOSE = 1e-4
+"""Prices that differ by so little of themselves are one."""
 PRICES = 48
 """How many prices `pay_groups` tries."""
 ROUNDING = 1e-9
@@ -99,8 +101,13 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
     costs = costs + 1e-12 * np.arange(len(owed))[None, :]
     gains = weights[:, None] * relevance[None, :]
 
+    n = len(weights)
+
     def at(price: float) -> list[int]:
-        order: list[int] = linear_sum_assignment(costs - price * gains)[1].tolist()
+        values = costs - price * gains
+        # A rank is filled from its n best candidates: the other ranks take n - 1 of these at most.
+        near = np.unique(np.argpartition(values, n - 1, axis=1)[:, :n]) if n < len(owed) else np.arange(n)
+        order: list[int] = near[linear_sum_assignment(values[:, near])[1]].tolist()
         return order
 
     def enough(order: list[int]) -> bool:
@@ -117,7 +124,7 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
             found, high = order, price
         else:
             low = price
-        if high - low <= ROUNDING * high:
+        if high - low <= CLOSE * high:
             break
     return min((best, found), key=lambda one: float(costs[np.arange(len(one)), one].sum()))
 

@@ -56,6 +56,7 @@ CREATE TABLE IF NOT EXISTS days (day TEXT NOT NULL, dimension TEXT NOT NULL, lab
 CREATE TABLE IF NOT EXISTS requests (number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, query TEXT NOT NULL,
   quality REAL NOT NULL, calls INTEGER NOT NULL, unusable INTEGER NOT NULL, shares TEXT NOT NULL);
 """
+ADDED = "ON CONFLICT DO UPDATE SET received = received + excluded.received, deserved = deserved + excluded.deserved"
 WHOLE = ("", "")
 """The row of `groups` and `days` that counts the requests themselves."""
 ENVIRONMENT = {
@@ -265,6 +266,13 @@ class Account:
             return (f"the clock went back by {back:.0f} s: in the account this request has the time of the one before",)
         return ()
 
+    @property
+    def basis(self) -> Mapping[str, str]:
+        """What it was kept by: `due`, `discount`."""
+        with self._reading():
+            found: Mapping[str, str] = parse_json(self._about()["basis"])
+        return found
+
     def requests(self) -> Iterator[KeptRequest]:
         """The single requests that are kept, the first one first."""
         with self._reading():
@@ -308,25 +316,32 @@ class Account:
         return query if self.queries == "text" else ""
 
     def _count(self, entry: Entry, number: int) -> None:
-        factor = self._factor
-        ids = sorted(entry.received.keys() | entry.deserved.keys())
-        rows, groups = self._documents(ids), self._groups()
-        documents = []
-        for id in ids:
-            received, deserved = _aged(rows.get(id), number, factor)
-            more = entry.received.get(id, 0.0), entry.deserved.get(id, 0.0)
-            documents.append((id, received + more[0], deserved + more[1], number))
-        self._connection.executemany("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?)", documents)
-        totals = []
-        for column, more in (*entry.groups.items(), (WHOLE, (1.0, 1.0))):
-            received, deserved = _aged(groups.get(column), number, factor)
-            totals.append((*column, received + more[0], deserved + more[1], number))
-        self._connection.executemany("INSERT OR REPLACE INTO groups VALUES (?, ?, ?, ?, ?)", totals)
+        received, deserved = entry.received, entry.deserved
+        ids = [id for id in dict.fromkeys((*deserved, *received)) if id in received or deserved[id]]
+        columns = {**entry.groups, WHOLE: (1.0, 1.0)}
+        if self._factor < 1:
+            # What is there fades first, so that all sums are of this moment.
+            faded = [(*_aged(row, number, self._factor), number, id) for id, row in self._documents(ids).items()]
+            self._connection.executemany("UPDATE documents SET received = ?, deserved = ?, at = ? WHERE id = ?", faded)
+            groups = [
+                (*_aged(row, number, self._factor), number, *column)
+                for column, row in self._groups().items()
+                if column in columns
+            ]
+            change = "UPDATE groups SET received = ?, deserved = ?, at = ? WHERE dimension = ? AND label = ?"
+            self._connection.executemany(change, groups)
+        self._connection.executemany(
+            f"INSERT INTO documents VALUES (?, ?, ?, ?) {ADDED}, at = excluded.at",
+            [(id, received.get(id, 0.0), deserved.get(id, 0.0), number) for id in ids],
+        )
+        self._connection.executemany(
+            f"INSERT INTO groups VALUES (?, ?, ?, ?, ?) {ADDED}, at = excluded.at",
+            [(*column, *both, number) for column, both in columns.items()],
+        )
 
     def _count_day(self, entry: Entry, day: str) -> None:
         self._connection.executemany(
-            "INSERT INTO days VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
-            "SET received = received + excluded.received, deserved = deserved + excluded.deserved",
+            f"INSERT INTO days VALUES (?, ?, ?, ?, ?) {ADDED}",
             [(day, *column, *both) for column, both in (*entry.groups.items(), (WHOLE, (1.0, 1.0)))],
         )
         kept = "SELECT DISTINCT day FROM days ORDER BY day DESC LIMIT ?"
