@@ -46,13 +46,10 @@ def audit(
     from fairagent.search.account import open_account
     from fairagent.search.pipeline import index_folder
     from fairagent.settings import load_settings
-    from fairagent.storage.files import explained
     from fairagent.storage.threads import progress
 
     with status(), progress(f"auditing {log}"):
-        with explained(log):
-            of_account = is_account(log)
-        if of_account:
+        if is_account(log):
             found = audit_account(open_account(log))
         else:
             given = {"collection": collection and str(collection), "index": index and str(index)}

@@ -44,6 +44,7 @@ LAST = 0.2
 SMALLEST_CHANGE = 0.02
 """A change of a share by less is no alarm, however sure it is."""
 SIGNIFICANT = 0.05
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +375,7 @@ def _drifts(log: _Log, seed: int) -> tuple[tuple[Drift, ...], tuple[int, int]]:
     if log.calls.any():
         series["replies of models that could not be used"] = log.unusable / np.maximum(log.calls, 1)
     first, last = slice(0, size), slice(total - size, total)
-    moving = {what: values for what, values in series.items() if np.ptp(values) > 0}
+    moving = {what: values for what, values in series.items() if np.ptp(values) > ROUNDING}
     if not moving:
         return (), (size, size)
     values = np.column_stack(list(moving.values()))

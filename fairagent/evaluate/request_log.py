@@ -21,6 +21,7 @@ from typing import Any
 
 from fairagent.collection.records import Faults, checked_id, csv_records, json_records, lines, listed, read_text, shown
 from fairagent.collection.run_lines import PLAIN, TREC, by_score, run_line, run_lines
+from fairagent.errors import DataError, NotRegular
 from fairagent.storage.regular import open_to_read
 
 SQLITE = b"SQLite format 3\0"
@@ -49,9 +50,14 @@ class LoggedRequest:
 
 
 def is_account(path: Path) -> bool:
-    """Whether the file is an SQLite file."""
-    with open_to_read(path) as file:
-        return file.read(len(SQLITE)) == SQLITE
+    """Whether the file is an SQLite file; DataError where it cannot be read."""
+    try:
+        with open_to_read(path) as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except NotRegular:
+        raise
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
 def read_log(path: Path) -> list[LoggedRequest]:

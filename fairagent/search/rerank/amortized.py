@@ -168,7 +168,7 @@ class AmortizedConfig(Part):
     documents: int = Field(PLAIN.documents, ge=1)
     """How many documents the account holds; those with the smallest debts leave it, their groups keep what they had."""
     requests: int = Field(PLAIN.requests, ge=1)
-    """How many of the last requests it holds singly."""
+    """How many of the last requests it holds singly, for `fairagent audit`."""
     days: int = Field(PLAIN.days, ge=1)
     """For how many of the last days it holds sums."""
 
