@@ -29,6 +29,8 @@ HEAD = 150
 """Pixels that the page's head and a heading take."""
 DONE = "document.getElementById('state').textContent.startsWith('Done') && !document.getElementById('again').hidden"
 
+STARTED = "!document.getElementById('start').hidden"
+
 
 @dataclass(frozen=True)
 class View:
@@ -49,9 +51,12 @@ def views(studio: Studio, report: Path, notebook: Path) -> list[View]:
     search = f"{studio.url}/?q=lawyers"
     page = report.as_uri()
     return [
-        View("studio_search", search, DONE),
-        View("studio_exposure", search, DONE, height=1000, scroll="#exposure"),
-        View("studio_answer", f"{search}&do=answer&n=6", DONE, height=640, scroll="#answer"),
+        View("studio_start", f"{studio.url}/", STARTED, height=560),
+        View("studio_search", search, DONE, height=800),
+        View("studio_search_dark", search, DONE, height=800, scheme="dark"),
+        View("studio_lists", search, DONE, height=640, scroll="#lists .twin"),
+        View("studio_answer", f"{search}&do=answer&n=6", DONE, height=640, scroll="#answered"),
+        View("studio_phone_light", f"{studio.url}/", STARTED, 390, 844),
         View("studio_phone", search, DONE, 390, 844, "dark"),
         View(
             "studio_prompts",
