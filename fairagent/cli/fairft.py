@@ -106,7 +106,7 @@ def run_chain(
     indexes are built, the systems answer, and the runs become one table (`fairagent report --join`). Whatever ends it,
     Ctrl-C or even kill -9: repeat the command, and it goes on where it was.
     """
-    from fairagent.evaluate.check import check_experiment, check_values
+    from fairagent.evaluate.check import check_experiment, check_experiment_values
     from fairagent.papers.fairft.chain import read_chain
     from fairagent.papers.fairft.run import is_finished, run_folder
 
@@ -114,7 +114,7 @@ def run_chain(
     finished = []
     chain = read_chain(files)
     for file, values in chain.untrained.items():
-        check_values(values, file, file.parent, limit_topics, environ)
+        check_experiment_values(values, file, file.parent, limit_topics, environ)
     for checked in chain.trainings:
         if not is_finished(checked, folder := run_folder(checked.file)):
             trained = _trained(checked, folder)

@@ -15,6 +15,7 @@ import typer
 from rich.text import Text
 
 from fairagent.cli import options
+from fairagent.cli.optimize import optimize
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, plural, settings_of
 from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
@@ -173,7 +174,9 @@ def _reply_record(reply: TryoutReply) -> dict[str, object]:
 LARGEST = 1 << 20
 """Bytes of a template's file to be shown."""
 
-prompts = typer.Typer(no_args_is_help=True, help="List, show, check, try out, compare and copy the prompt templates.")
+prompts = typer.Typer(
+    no_args_is_help=True, help="List, show, check, try out, compare, copy and improve the prompt templates."
+)
 
 
 @prompts.command("list")
@@ -296,6 +299,7 @@ def eject(
 
 
 prompts.command("try")(try_prompt)
+prompts.command("optimize")(optimize)
 
 
 def _text(path: Path) -> str:

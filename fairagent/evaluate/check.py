@@ -72,10 +72,10 @@ def check_experiment(
     its share (`sampled`). Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the
     file sets beats the environment. One error, of the first problem's type, lists every problem.
     """
-    return check_values(read_yaml(file), file, file.parent, limit, environ, labeled)
+    return check_experiment_values(read_yaml(file), file, file.parent, limit, environ, labeled)
 
 
-def check_values(
+def check_experiment_values(
     values: Mapping[str, Any],
     file: Path | str,
     folder: Path,

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from fairagent.extend import (
     LARGEST_TEMPLATE,
     LONGEST_QUERY,
+    REFINERS,
     SPECIMENS,
     BackendUnavailable,
     BudgetExceeded,
@@ -43,6 +44,7 @@ from fairagent.extend import (
     folder_of,
     meaning,
     nearest,
+    refining_part,
     resolve,
     shipped_folder,
     usage_record,
@@ -54,7 +56,7 @@ from fairagent.studio.app import Studio, StudioPage
 from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
 from fairagent.studio.desk import Desk, ranked_hit
 from fairagent.studio.lanes import FileChanged, Listener, ignore_event
-from fairagent.studio.tryout import READERS, REFINERS, FilledTemplate, RecordingModel, refining_part, tryout_of
+from fairagent.studio.tryout import READERS, FilledTemplate, RecordingModel, tryout_of
 
 CHECKS_WAITING = 50
 FOLDER = Path("my-prompts")

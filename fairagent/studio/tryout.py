@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fairagent.extend import (
+    REFINERS,
     AskingRefiner,
     BudgetExceeded,
     Collection,
@@ -42,16 +43,12 @@ from fairagent.extend import (
     page_of,
     query_shown,
     reason_text,
+    refining_part,
     resolve,
     texts_for,
     total_gap,
     with_settings,
 )
-
-Asking = LlmConfig | GroundedConfig
-
-REFINERS: dict[str, type[Asking]] = {part().templates[0]: part for part in (LlmConfig, GroundedConfig)}
-"""Template's id -> the part that asks with it."""
 
 READERS = ("answer", "ask", "attribute", "fairness_filter", "utility_filter")
 """Templates that are given what a search finds; the others are tried with examples."""
@@ -144,7 +141,7 @@ class RefiningTryout:
 
     prompts: Prompts
     agent: FairAgent
-    part: Asking
+    part: LlmConfig | GroundedConfig
     site: Site
     query: Query
     group: Group | None
@@ -188,14 +185,8 @@ class RefiningTryout:
             end = f"the gap is {step.gap:.4f}, was {total_gap(state.exposures):.4f}: {verdict}"
         return TryoutReply(tuple(model.texts), refinement.usage, tuple(rows), end, result)
 
-    def _asking(self, part: Asking, model: Model) -> AskingRefiner:
+    def _asking(self, part: LlmConfig | GroundedConfig, model: Model) -> AskingRefiner:
         return replace(part.asking(model, self.site), prompts=self.prompts)
-
-
-def refining_part(template: str, settings: Settings) -> Asking:
-    """The part that asks with `template`: the settings' own, if it does."""
-    part, chosen = REFINERS[template], settings.refine
-    return chosen if isinstance(chosen, part) else part()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,8 @@ import pytest
 from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.llm.prompts import Prompts, shipped_folder
 from fairagent.llm.prompts.specimens import SPECIMENS
-from fairagent.studio.tryout import READERS, REFINERS
+from fairagent.search.refine.llm import REFINERS
+from fairagent.studio.tryout import READERS
 
 from .conftest import COLLECTION, Call, Small, write_collection
 

@@ -20,7 +20,7 @@ from fairagent.collection.config import CollectionFile
 from fairagent.collection.records import listed
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.evaluate import query_groups
-from fairagent.evaluate.check import CheckedExperiment, check_values
+from fairagent.evaluate.check import CheckedExperiment, check_experiment_values
 from fairagent.evaluate.fields import Name, Values
 from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
 from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
@@ -370,7 +370,7 @@ def check_runs(
         "run_depth": n or WHOLE,
         "systems": systems,
     }
-    return check_values(values, f"of {counted(len(runs), 'run')}", Path.cwd(), environ=environ)
+    return check_experiment_values(values, f"of {counted(len(runs), 'run')}", Path.cwd(), environ=environ)
 
 
 def _standard(collection: Path, baseline: Path, n: int) -> list[str]:

@@ -102,3 +102,16 @@ class LlmConfig(AskingConfig):
         words = words_at_hand(site)
         feedback = FeedbackRefiner(words) if words else None
         return LlmRefiner(model, site.prompts, self.keyword_weight, self.drift, self.on_error, feedback)
+
+
+REFINERS: Mapping[str, type[LlmConfig] | type[GroundedConfig]] = {
+    LlmConfig.template: LlmConfig,
+    GroundedConfig.template: GroundedConfig,
+}
+"""Template's id -> the part that asks with it."""
+
+
+def refining_part(template: str, settings: Settings) -> LlmConfig | GroundedConfig:
+    """The part that asks with `template`: the settings' own, if it does."""
+    part, chosen = REFINERS[template], settings.refine
+    return chosen if isinstance(chosen, part) else part()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.evaluate.check import check_experiment, check_values, estimate
+from fairagent.evaluate.check import check_experiment, check_experiment_values, estimate
 from fairagent.settings import read_yaml
 
 FOLDER = Path(__file__).resolve().parents[3] / "evaluations" / "stereotypes"
@@ -65,6 +65,6 @@ def test_the_choice_and_the_likelihoods_are_of_the_same_items(
     # As `--limit-topics 200` draws from all: of that file nothing else matters.
     likelihoods = read_yaml(FOLDER / f"smollm2_{name}.yaml")
     every = {key: value for key, value in read_yaml(file).items() if key != "topics"} | {"seed": likelihoods["seed"]}
-    assert check_values(every, file, FOLDER, 200, environ).plan.topics == choice.plan.topics
+    assert check_experiment_values(every, file, FOLDER, 200, environ).plan.topics == choice.plan.topics
     assert likelihoods["questions"]["path"] == every["questions"]["path"]
     assert f"({file.name})" in README
