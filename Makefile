@@ -26,7 +26,7 @@ help:
 	@echo "make notebooks   set up and execute the notebooks of examples/notebooks"
 	@echo "make dist    set up, build the wheel and the source archive in dist, install the wheel elsewhere and try it"
 	@echo "make docs    set up and build the documentation, API included, in build/site"
-	@echo "make gallery   set up and take the pictures of docs/gallery.md anew (needs Chromium)"
+	@echo "make gallery   set up and take the pictures of docs/gallery.md and the README anew (needs Chromium)"
 	@echo "make clean   remove what these made"
 
 demo: $(LIGHT)
@@ -92,6 +92,7 @@ docs: notebooks
 	$(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
 
 gallery: $(READY)
+	$(BIN)/python docs/before_after.py
 	$(BIN)/python tests/gallery.py docs/gallery
 
 setup: $(READY)
