@@ -149,6 +149,8 @@ class Table:
         comments = [f"% {in_line(line)}" for line in (self.title, *more, *self.notes) if line]
         parts = blocks(widths, [column.above for column in self.columns], 1, LATEX_WIDTH) or [[]]
         tabulars = ["\n".join(self._tabular([0, *part], heads, rows, widths)) for part in parts]
+        if any(map(_BEYOND_LATIN.search, tabulars)):
+            comments.append("% has letters beyond Latin: for LuaLaTeX or XeLaTeX, with a font that has them")
         return "\n".join([*comments, "\n\\par\\medskip\n".join(tabulars), ""])
 
     def _tabular(
@@ -241,8 +243,12 @@ _TEX = str.maketrans(
         "[": "{[}",
         ORACLE: r"$^\dagger$",
         "…": r"\ldots{}",
+        "≥": r"$\ge$",
+        "≤": r"$\le$",
     }
 )
+_BEYOND_LATIN = re.compile(r"[\u0250-\u1dff\u2e80-\U0010ffff]")
+"""Letters that pdfLaTeX has not."""
 _MINUS = re.compile(r"^-(?=\d)")
 
 

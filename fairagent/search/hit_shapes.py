@@ -67,9 +67,23 @@ def at_path(within: Any, path: str) -> Any:
 
 def attributes(one: Any) -> dict[str, Any]:
     """What an object holds, by name; of its properties those that have one of the names above."""
-    own = [field.name for field in fields(one)] if is_dataclass(one) else list(getattr(one, "__dict__", ()))
+    own = [field.name for field in fields(one)] if is_dataclass(one) else [*getattr(one, "__dict__", ()), *_slots(one)]
     names = dict.fromkeys([*IDS, *SCORES, *WITHIN, *(name for name in own if not name.startswith("_"))])
     return {name: getattr(one, name) for name in names if hasattr(one, name)}
+
+
+def _slots(one: Any) -> list[str]:
+    """The names in `__slots__` of the classes of an object, that of the first class first."""
+    named = (vars(kind).get("__slots__", ()) for kind in type(one).__mro__[:-1])
+    return [name for slots in named for name in ([slots] if isinstance(slots, str) else slots)]
+
+
+def _fields(one: Any) -> Mapping[str, Any]:
+    """What the metadata of a hit say: a mapping, or an object with attributes; of texts and lists nothing."""
+    if isinstance(one, Mapping):
+        return one
+    own = getattr(one, "__dict__", None) or _slots(one)
+    return attributes(one) if own and not isinstance(one, str | bytes | Integral | Sequence) else {}
 
 
 def hits_in(found: Any) -> list[Any]:
@@ -154,7 +168,7 @@ def _read(hit: Any, number: int) -> HitShape:
             f"hit {number} is a {type(hit).__name__} ({shown(hit)}), which has no id, score or metadata; looked for "
             f"were {listed([*IDS, *SCORES, *WITHIN])}"
         )
-    inner = (own[name] for name in WITHIN if isinstance(own.get(name), Mapping))
+    inner = (_fields(own[name]) for name in WITHIN if own.get(name) is not None)
     within = {key: value for fields in inner for key, value in fields.items()}
     ids = (id for name in IDS if (id := _id(own.get(name), name, number)))
     scores = (_number(own[name], number) for name in SCORES if own.get(name) is not None)
