@@ -93,7 +93,7 @@ def init(
         _write(output, proposed)
     written = " and ".join(map(str, [output, *(output.parent / name for name in ready.copies)]))
     echo(f"Wrote {written}. What comes next:\n")
-    echo(f"  fairagent index -c {output} --set engine=bm25")
+    echo(f"  fairagent index -c {output}")
     words = shlex.quote(ready.example or look.words or "your words")
     words = words if words.startswith("'") else f'"{words}"'
     echo(f"  fairagent search {words} -c {output}{'' if look.groups else ' --set profile=engine'}")
