@@ -22,6 +22,7 @@ from fairagent.extend import (
     PlainRecord,
     Query,
     Ranking,
+    SearchOptions,
     SearchResult,
     SearchRun,
     Settings,
@@ -210,8 +211,8 @@ class Desk:
                 return _search_record(found, agent.agent.under(options), opened.collection)
             agent = agent.under(options)
             run = agent.find(query, agent.settings.n, _steps(listen))
-            if not options.given:
-                opened.finished.keep((query, request.settings), run)
+            if set(options.given) <= {"where"}:
+                opened.finished.keep((query, request.settings, options), run)
             return _search_record(agent.serve(run, run.pool), agent, opened.collection)
 
         return self._use(searched)
@@ -234,11 +235,12 @@ class Desk:
             def make() -> SearchRun:
                 if not search:
                     raise NotFinished("this search was not made, or a while ago")
-                return agent.find(query, agent.settings.n)
+                return agent.under(kept_to).find(query, agent.settings.n)
 
-            run = opened.finished.get((query, request.settings), make)
-            agent = agent.under(request.options)
-            record = _search_record(agent.reorder(run), agent, opened.collection)
+            kept_to = SearchOptions(where=request.options.where)
+            run = opened.finished.get((query, request.settings, kept_to), make)
+            ordered = agent.under(request.options.model_copy(update={"where": None}))
+            record = _search_record(ordered.reorder(run), ordered, opened.collection)
             return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
         return self._use(reordered)

@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
-from fairagent.extend import Query, SearchRun, UsageError
+from fairagent.extend import Query, SearchOptions, SearchRun, UsageError
 from fairagent.studio.calls import Choices
 
 KEPT = 32
@@ -17,11 +17,12 @@ class NotFinished(UsageError):
     """There is no such search any more, or it was never made."""
 
 
-Key = tuple[Query, Choices]
+Key = tuple[Query, Choices, SearchOptions]
+"""Of the options what the engine looks at: `where`."""
 
 
 class FinishedRuns:
-    """The last `most` searches by query and settings; threads may share it."""
+    """The last `most` searches by query, settings and what they were kept to; threads may share it."""
 
     def __init__(self, most: int = KEPT) -> None:
         self._most = most

@@ -151,6 +151,17 @@ def test_targets_of_ones_own_are_used_once_they_add_up(page: Browser, studio: St
     }
 
 
+def test_a_filter_is_in_the_address_and_stays_while_the_slider_moves(page: Browser, studio: Studio) -> None:
+    opened(page, studio, "q=lawyer&loop=none&where=gender%3Dfemale")
+    assert page.run("document.getElementById('set-where').value") == "gender=female"
+    labels = "[...new Set([...document.querySelectorAll('#agent-list .g')].map((one) => one.innerText))].join()"
+    assert page.run(labels) == "female"
+    page.run(MOVE % 0)
+    page.wait("document.getElementById('state').textContent.startsWith('gender:')")
+    assert page.run(labels) == "female"
+    assert "where=gender%3Dfemale" in page.run("location.search")
+
+
 def test_an_order_that_cannot_be_is_told_and_the_first_list_stays(browser: Browser, studio: Studio) -> None:
     browser.begin(studio.address)
     browser.open(f"{studio.url}/?q=lawyer&loop=none&fairness=much")

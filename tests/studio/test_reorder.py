@@ -94,6 +94,20 @@ def test_a_search_and_an_answer_take_the_same_options(studio: Studio, path: str)
         assert record["answer"] == printable(agent.answer("lawyer", **values).answer.text)
 
 
+def test_what_is_kept_to_some_documents_stays_so(studio: Studio, searches: list[str]) -> None:
+    women = {"where": {"gender": ["female"]}}
+    found = post(studio, "/api/search", SEARCH | women)
+    before = len(searches)
+    record = post(studio, "/api/reorder", SEARCH | women | {"fairness": 0, "n": 4})
+    assert len(searches) == before
+    assert {label for hit in record["hits"] for label in hit["groups"]["gender"]} == {"female"}
+    assert {hit["id"] for hit in record["hits"]} <= {hit["id"] for hit in found["engine_hits"]}
+    with studio.client() as client:
+        reply = client.post("/api/reorder", json=SEARCH | {"where": {"city": "Oslo"}})
+    assert reply.status_code == 400
+    assert "city" in reply.json()["error"]
+
+
 def test_the_shown_hits_have_their_rank_in_the_engines_list(studio: Studio, found: Any) -> None:
     record = post(studio, "/api/reorder", SEARCH | {"n": 3, "fairness": 10})
     ranks = {hit["id"]: hit["rank"] for hit in record["engine_hits"]}
@@ -180,7 +194,7 @@ def test_only_the_last_searches_are_kept() -> None:
             made.append(text)
             return object()
 
-        kept.get((Query(text), Choices()), make)
+        kept.get((Query(text), Choices(), SearchOptions()), make)
 
     for text in ("a", "b", "a", "c", "a", "b"):
         get(text)

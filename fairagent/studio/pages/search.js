@@ -27,8 +27,16 @@ function written() {
   if (at("q").value.trim()) state.set("q", at("q").value.trim());
   if (at("topic").value) state.set("topic", at("topic").value);
   for (const [name, value] of Object.entries(controls.choices())) state.set(name, Array.isArray(value) ? value.join("\n") : value);
+  if (at("set-where").value.trim()) state.set("where", at("set-where").value.trim());
   turned.write(state);
   return state;
+}
+
+// "region=Asia|Africa, year=2020": columns or dimensions, each with the values of which a document must have one.
+function where() {
+  const parts = at("set-where").value.split(",").filter((part) => part.trim());
+  const pairs = parts.map((part) => part.split("=").map((word) => word.trim()));
+  return parts.length ? { where: Object.fromEntries(pairs.map(([column, values = ""]) => [column, values.split("|").map((one) => one.trim())])) } : {};
 }
 
 function read() {
@@ -36,6 +44,7 @@ function read() {
   at("q").value = state.get("q") ?? "";
   at("topic").value = state.get("topic") ?? "";
   controls.read(state);
+  at("set-where").value = state.get("where") ?? "";
   turned.read(state);
   return state;
 }
@@ -79,7 +88,7 @@ async function show() {
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
-  shown = { query: at("q").value.trim(), topic: at("topic").value, settings: controls.choices() };
+  shown = { query: at("q").value.trim(), topic: at("topic").value, settings: controls.choices(), ...where() };
   const body = shown;
   put("error");
   for (const id of SECTIONS) at(id).hidden = true;
@@ -237,6 +246,7 @@ at("topical").hidden = !about.topics.length;
 at("topics").append(...about.topics.map((topic) => make("option", { value: topic.query })));
 at("topic").append(...about.topics.map((topic) => make("option", { value: topic.id }, `${topic.id}: ${topic.query}`)));
 controls = settings(about, Object.keys(about.dimensions).length ? ["n"] : [], at("controls"), at("more"));
+at("controls").append(make("label", {}, "Only documents with", make("input", { id: "set-where", placeholder: "column=value|value, column=value", autocomplete: "off", spellcheck: "false" })));
 turned = dial(reordered);
 at("form").addEventListener("submit", (event) => {
   event.preventDefault();
