@@ -30,7 +30,7 @@ from fairagent.storage.files import write_whole
 from fairagent.types.change import percent
 from fairagent.types.common import counted
 
-FALSE_ALARMS = "4 of 400"
+FALSE_ALARMS = "2 of 300"
 """Of simulated logs of 400 requests without a change those with an alarm (`rates` of tests/evaluate/test_audit.py)."""
 
 
