@@ -10,7 +10,8 @@ import typer
 from fairagent.cli import options
 from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.options import console, echo, status
-from fairagent.cli.search import Dimensions, Length, Target, Topic, check_query, query_of
+from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
+from fairagent.cli.search_options import Fairness, Length, Shares, Unlabeled, Where, options_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +24,10 @@ def answer(
     query: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
     topic: Topic = None,
     n: Length = None,
+    fairness: Fairness = None,
+    unknown: Unlabeled = None,
+    shares: Shares = None,
+    where: Where = None,
     dimension: Dimensions = None,
     target: Target = None,
     beside: Annotated[
@@ -48,14 +53,14 @@ def answer(
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.answer import comparison_table
     from fairagent.report.record import answer_record, to_json
-    from fairagent.search.pipeline import build, engine_alone, open_live, served
+    from fairagent.search.pipeline import build, engine_alone, open_live, served, with_settings
 
+    asked_for = options_of(n, fairness, unknown, shares, where)
     chosen = options.settings_of(
         settings,
         assignments,
         collection=collection,
         index=index,
-        n=n,
         dimensions=dimension or None,
         target=options.target_of(target),
         model=options.logged(log_prompts),
@@ -68,7 +73,8 @@ def answer(
         live = open_live(settings=chosen)
         site = live.now()
         name, question = site.collection.name, query_of(query, topic, site.collection)
-    options.announce_search(site, question, answers=True)
+    under = asked_for.over(site.settings, site.collection.groups.dimensions)
+    options.announce_search(with_settings(site, under), question, answers=True)
     with status(hidden=log_prompts) as ended, closing(live), transcript_in(transcript):
 
         def write(piece: str) -> None:
@@ -76,15 +82,17 @@ def answer(
             echo(piece, end="")
 
         def answered(site: Site) -> list[AnswerResult]:
-            plain = [engine_alone(site).answer(question)] if beside else []
-            return [*plain, served(build(site)).answer(question, write if streams else None)]
+            # The engine alone has no dial.
+            alone = asked_for.model_copy(update={"fairness": None})
+            plain = [engine_alone(site).answer(question, **alone.given)] if beside else []
+            return [*plain, served(build(site)).answer(question, write if streams else None, **asked_for.given)]
 
         results = live.use(answered)
     records = list(map(answer_record, results)) if as_json else []
     if as_json and beside:
         echo(to_json({"collection": name, **dict(zip(("plain", "fair"), records, strict=True))}))
     elif as_json:
-        echo(to_json({"collection": name, **records[0]}))
+        echo(results[0].to_json())
     elif beside:
         out.print(comparison_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
     else:

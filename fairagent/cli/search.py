@@ -10,6 +10,7 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.options import console, echo, status
+from fairagent.cli.search_options import Fairness, Length, Shares, Unlabeled, Where, options_of
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ Topic = Annotated[
     str | None,
     typer.Option("--topic", metavar="ID", help="A topic of the collection, with its query or yours."),
 ]
-Length = Annotated[int | None, typer.Option("--n", metavar="N", help="The ranking's length. (default: 20)")]
 Dimensions = Annotated[
     list[str] | None,
     typer.Option("--dimension", metavar="NAME", help="A dimension to be fair in; may be repeated. (default: all)"),
@@ -50,6 +50,10 @@ def search(
     query: Annotated[str | None, typer.Argument(help="What to search for.", show_default=False)] = None,
     topic: Topic = None,
     n: Length = None,
+    fairness: Fairness = None,
+    unknown: Unlabeled = None,
+    shares: Shares = None,
+    where: Where = None,
     dimension: Dimensions = None,
     target: Target = None,
     stochastic: Stochastic = None,
@@ -70,15 +74,14 @@ def search(
     """
     from fairagent.guests.lucene.java import for_one_search
     from fairagent.llm.exchange import transcript as transcript_in
-    from fairagent.report.record import result_record, to_json
-    from fairagent.search.pipeline import build, open_live, served
+    from fairagent.search.pipeline import build, open_live, served, with_settings
 
+    asked_for = options_of(n, fairness, unknown, shares, where)
     chosen = options.settings_of(
         settings,
         assignments,
         collection=collection,
         index=index,
-        n=n,
         dimensions=dimension or None,
         target=options.target_of(target),
         sampling=None if stochastic is None else {"alpha": stochastic},
@@ -90,13 +93,14 @@ def search(
         live = open_live(settings=chosen)
         site = live.now()
         asked = query_of(query, topic, site.collection)
-    options.announce_search(site, asked)
+    under = asked_for.over(site.settings, site.collection.groups.dimensions)
+    options.announce_search(with_settings(site, under), asked)
     with status(hidden=log_prompts), closing(live), transcript_in(transcript):
-        result = live.use(lambda site: served(build(site)).search(asked))
+        result = live.use(lambda site: served(build(site)).search(asked, **asked_for.given))
     if as_json:
-        echo(to_json({"collection": site.collection.name, **result_record(result)}))
+        echo(result.to_json())
     else:
-        _print(result, chosen.n)
+        _print(result, asked_for.n or chosen.n)
 
 
 def check_query(query: str | None, topic: str | None) -> None:
@@ -126,7 +130,8 @@ def _print(result: SearchResult, n: int) -> None:
 
     out = console()
     if not result.hits:
-        out.print("No hits: no word of the query occurs in the index.")
+        kept = [note for note in result.trace.notes if note.startswith("where ")]
+        out.print(kept[0] if kept else "No hits: no word of the query occurs in the index.", markup=False)
         return
     if len(result.hits) < n:
         out.print(f"Only {len(result.hits)} of the {n} documents wanted have a word of the query.")

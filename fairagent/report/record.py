@@ -3,11 +3,16 @@
 import json
 import math
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
+from fairagent.errors import BackendUnavailable
+from fairagent.storage.packages import is_installed
 from fairagent.types import AnswerResult, Debiased, Exposure, Hit, SearchResult, Step, Usage, exposure_rows
 
 PlainRecord = dict[str, Any]
+LONGEST_TEXT = 2000
+"""Characters of a hit's text in a record."""
 
 
 def to_json(record: PlainRecord) -> str:
@@ -20,6 +25,7 @@ def result_record(result: SearchResult) -> PlainRecord:
     trace = result.trace
     before, after = trace.steps[0], trace
     return {
+        "collection": trace.collection,
         "query": {"text": result.query.text, "topic": result.query.id or None},
         "profile": trace.profile or None,
         "engine": trace.engine,
@@ -56,6 +62,7 @@ def answer_record(result: AnswerResult) -> PlainRecord:
     answer, filtered, attribution = result.answer, result.filtered, result.attribution
     weights = attribution.weights.tolist() if attribution else [None] * len(result.context)
     return {
+        "collection": result.search.trace.collection,
         "answer": answer.text,
         "truncated": answer.truncated,
         "source": answer.source,
@@ -99,10 +106,34 @@ def _debiased(debiased: Debiased) -> PlainRecord:
 
 
 def hit_record(hit: Hit) -> PlainRecord:
-    """One line of a ranking."""
+    """One line of a ranking, with the first `LONGEST_TEXT` characters of its text."""
     groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
     line = {"rank": hit.rank, "id": hit.id, "title": hit.title, "snippet": hit.snippet, "score": hit.score}
-    return {**line, "groups": groups}
+    return {**line, "groups": groups, "text": hit.text[:LONGEST_TEXT], "columns": {**hit.columns}}
+
+
+def record_of(result: SearchResult | AnswerResult) -> PlainRecord:
+    """The record of whichever it is."""
+    return answer_record(result) if isinstance(result, AnswerResult) else result_record(result)
+
+
+def frame_of(result: SearchResult | AnswerResult) -> Any:
+    """A pandas DataFrame of the hits; see `Recorded.to_frame`."""
+    if not is_installed("pandas"):
+        raise BackendUnavailable("to_frame makes a DataFrame of pandas, which is not installed: pip install pandas")
+    frame: Any = import_module("pandas").DataFrame
+    hits = result.context if isinstance(result, AnswerResult) else result.hits
+    about = {"rank": "rank", "id": "id", "score": "score", "title": "title", "text": "text"}
+    rows = [
+        {
+            **{dimension: ", ".join(shares) or None for dimension, shares in hit.groups.items()},
+            **hit.columns,
+            **{name: getattr(hit, field) for name, field in about.items()},
+        }
+        for hit in hits
+    ]
+    names = [*about, *dict.fromkeys(name for row in rows for name in row if name not in about)]
+    return frame(rows, columns=names)
 
 
 def step_record(step: Step) -> PlainRecord:

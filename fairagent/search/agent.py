@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -18,6 +18,7 @@ from fairagent.errors import UsageError
 from fairagent.retrieve.base import Retriever, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.where import Conditions, Restriction, restricted
+from fairagent.search.asynchronous import Asynchronous
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, looped, without
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FairAgent(Summarized):
+class FairAgent(Asynchronous, Summarized):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is searched once, without a re-ranker the candidates stay in their order. Threads may
@@ -102,6 +103,17 @@ class FairAgent(Summarized):
         agent = self.under(SearchOptions.of(options))
         run = agent.find(query, agent.settings.n, on_step)
         return agent.serve(run, run.pool)
+
+    def search_many(
+        self, queries: Iterable[str | Query | Topic], **options: Unpack[OptionValues]
+    ) -> list[SearchResult]:
+        """The results of `search` for each of the queries, in their order; the first error ends it.
+
+        What the options need (a filter, targets) is made once. One thread does it: the work is in Python, and two are
+        no faster.
+        """
+        agent = self.under(SearchOptions.of(options))
+        return [agent.search(query) for query in queries]
 
     def answer(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -197,6 +197,13 @@ class LiveAgent(FairAgent):
     ) -> SearchResult:
         """As `FairAgent.search`."""
         return self._live.use(lambda site: self._agent(site).search(query, on_step, **options))
+
+    def search_many(
+        self, queries: Iterable[str | Query | Topic], **options: Unpack[OptionValues]
+    ) -> list[SearchResult]:
+        """As `FairAgent.search_many`; all of them in one index."""
+        asked = list(queries)
+        return self._live.use(lambda site: self._agent(site).search_many(asked, **options))
 
     def answer(
         self,

@@ -11,7 +11,7 @@ from fairagent.collection.target_choice import below_corpus, following
 from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, engine_seconds, shown
 from fairagent.search.loop.base import LoopResult
 from fairagent.settings import Settings
-from fairagent.types import Draw, Hit, Query, Ranking, SearchResult, Trace, Usage, common
+from fairagent.types import Document, Draw, Hit, Query, Ranking, SearchResult, Trace, Usage, common
 from fairagent.types.common import Alarm
 
 
@@ -65,6 +65,7 @@ class SearchRun:
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
             relevance_kept=self.kept(served),
+            collection=meter.collection.name,
             entered=sum(id in self.loop.entered for id in served.ids),
             notes=(*self.notes, *following(meter.targets), *unused_refiner(settings), *notes),
             alarms=(
@@ -96,16 +97,16 @@ def unused_refiner(settings: Settings) -> tuple[str, ...]:
 def hits_of(
     ranking: Ranking, meter: ExposureMeter, retriever: Retriever, query: Query | None = None
 ) -> tuple[Hit, ...]:
-    """The documents with their titles (where the engine keeps texts) and the known groups they belong to."""
+    """The documents with their texts and columns (where the engine keeps texts) and the known groups they belong to."""
     labels = [(target.dimension, target.labels) for target in meter.targets]
     memberships = [rows[:, 1:].tolist() for rows in meter.memberships(ranking.ids)]
     documents = shown(ranking.ids, retriever, query or Query("")) if isinstance(retriever, TextSource) else None
     hits = []
     for i, (id, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
-        title, snippet = (documents[i].title, documents[i].snippet) if documents else ("", "")
+        one = documents[i] if documents else Document(id, "")
         groups = {
             dimension: {label: share for label, share in zip(names, rows[i], strict=True) if share > 0}
             for (dimension, names), rows in zip(labels, memberships, strict=True)
         }
-        hits.append(Hit(i + 1, id, score, title, groups, snippet))
+        hits.append(Hit(i + 1, id, score, one.title, groups, one.snippet, one.text, one.extra))
     return tuple(hits)

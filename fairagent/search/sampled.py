@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Unpack
 
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.stochastic import RequestCounter, Samples, checked_alpha, draw, topic_rng
 from fairagent.search.agent import FairAgent
+from fairagent.search.asynchronous import Asynchronous
 from fairagent.search.loop.base import OnStep, ignore_step
 from fairagent.search.run import SearchRun
 from fairagent.settings import OptionValues, SearchOptions, Settings
@@ -16,7 +17,7 @@ from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, To
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(Asynchronous):
     """`agent`, with a new ranking for each request, drawn from its candidates by Plackett-Luce with `alpha`.
 
     What the loop and the re-ranker do for the groups and what chance does add up. Requests for one query differ; the
@@ -48,6 +49,12 @@ class Sampled:
         agent = self.agent.latest().under(SearchOptions.of(options))
         run = agent.find(query, self.settings.sampling.pool, on_step)
         return agent.serve(run, *self._drawn(run))
+
+    def search_many(
+        self, queries: Iterable[str | Query | Topic], **options: Unpack[OptionValues]
+    ) -> list[SearchResult]:
+        """A drawn ranking for each of the queries, in their order."""
+        return [self.search(query, **options) for query in queries]
 
     def answer(
         self,

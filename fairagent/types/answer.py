@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fairagent.types.common import Alarm, Displayable, Summarized, Usage, counted, quoted
+from fairagent.types.common import Alarm, Recorded, Summarized, Usage, counted, quoted
 from fairagent.types.search import Document, Exposure, Group, Hit, Query, SearchResult
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Attribution(Summarized):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class AnswerResult(Displayable):
+class AnswerResult(Recorded):
     """An answer to a query, and everything it came from.
 
     `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `removed` is what

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Literal
+from typing import Any, Literal
 
 Compat = Literal["authors"] | None
 """None: what a paper says; "authors": what its authors' code does, where the two differ. Each function says how."""
@@ -128,6 +128,30 @@ class Displayable(Summarized):
         # Loaded when a notebook calls this, since it knows all values.
         html: str = import_module("fairagent.report.notebook").html_of(self)
         return html
+
+
+class Recorded(Displayable):
+    """A result that is also plain values: what the command line prints with --json."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: dicts, lists, texts, numbers and None; a gap may be infinite."""
+        record: dict[str, Any] = import_module("fairagent.report.record").record_of(self)
+        return record
+
+    def to_json(self) -> str:
+        """One JSON object in ASCII, equal to the command line's; what is not finite is null."""
+        text: str = import_module("fairagent.report.record").to_json(self.to_dict())
+        return text
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each hit, or document of an answer's context.
+
+        Groups are columns of the dimensions' names, unless a column of the documents has that name; several labels
+        are joined by ", ". BackendUnavailable, with what to install, where pandas is not on this machine.
+        """
+        return import_module("fairagent.report.record").frame_of(self)
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
-from fairagent.types.common import Alarm, Displayable, Summarized, Usage, counted, quoted
+from fairagent.types.common import Alarm, Recorded, Summarized, Usage, counted, quoted
 
 if TYPE_CHECKING:
     from fairagent.types.arrays import FloatArray
@@ -125,7 +125,8 @@ class Ranking(Summarized):
 class Hit:
     """One line of a result: a document, its place, and the share of each group it belongs to.
 
-    `title` and `snippet`, the beginning of its text, are empty where the engine keeps no texts.
+    `title`, `snippet` (the beginning of its text), `text` and `columns` (the other columns of its row) are empty where
+    the engine keeps no texts.
     """
 
     rank: int
@@ -134,6 +135,8 @@ class Hit:
     title: str
     groups: Mapping[str, Mapping[str, float]]
     snippet: str = ""
+    text: str = ""
+    columns: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +353,7 @@ class Trace(Summarized):
     alarms: tuple[Alarm, ...] = ()
     entered: int = 0
     relevance_kept: float | None = None
+    collection: str = ""
 
     @property
     def changes(self) -> tuple[ExposureChange, ...]:
@@ -375,7 +379,7 @@ class Trace(Summarized):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class SearchResult(Displayable):
+class SearchResult(Recorded):
     """A fair ranking: its `hits` for people, its `ranking` for programs, its `trace` for both.
 
     `retrieved` are the ids of the candidates that the re-ranker was given, in their order.

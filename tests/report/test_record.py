@@ -18,6 +18,8 @@ def test_the_facts_by_hand(result: SearchResult) -> None:
         "id": "d0",
         "title": "First",
         "snippet": "First of all.",
+        "text": "",
+        "columns": {},
         "score": 1.0,
         "groups": {"gender": {"female": 1.0}},
     }

@@ -1,0 +1,50 @@
+"""The options of one search on the command line: one for each field of `SearchOptions`, described as there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from fairagent.errors import UsageError
+from fairagent.settings import SearchOptions, parse_yaml
+from fairagent.settings.section import meanings
+
+MEANINGS = {name: " ".join(text.split()) for name, text in meanings(SearchOptions).items()}
+
+Length = Annotated[int | None, typer.Option("--n", metavar="N", help=f"{MEANINGS['n']} (default: 20)")]
+Fairness = Annotated[float | None, typer.Option("--fairness", metavar="PRICE", help=MEANINGS["fairness"])]
+Unlabeled = Annotated[str | None, typer.Option("--unknown", metavar="SHARE", help=MEANINGS["unknown"])]
+Shares = Annotated[
+    str | None,
+    typer.Option("--shares", metavar="YAML", help=f"{MEANINGS['shares']} E.g. '{{gender: {{a: 0.5, b: 0.5}}}}'."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option("--where", metavar="COLUMN=VALUE", help=f"May be repeated: {MEANINGS['where']}"),
+]
+
+
+def options_of(
+    n: int | None, fairness: float | None, unknown: str | None, shares: str | None, where: Sequence[str] | None
+) -> SearchOptions:
+    """The options of a call; SettingsError for what cannot be, UsageError for a --where that is no COLUMN=VALUE.
+
+    >>> options_of(5, None, "0.1", None, ["city=Oslo", "city=Rome"]).given
+    {'n': 5, 'unknown': 0.1, 'where': {'city': ('Oslo', 'Rome')}}
+    """
+    wanted: dict[str, list[str]] = {}
+    for one in where or ():
+        column, equals, value = one.partition("=")
+        if not equals or not column.strip():
+            raise UsageError(f"--where {one}: expected COLUMN=VALUE, e.g. --where city=Oslo")
+        wanted.setdefault(column.strip(), []).append(value)
+    values: dict[str, Any] = {
+        "n": n,
+        "fairness": fairness,
+        "unknown": None if unknown is None else parse_yaml(unknown, "--unknown"),
+        "shares": None if shares is None else parse_yaml(shares, "--shares"),
+        "where": wanted or None,
+    }
+    return SearchOptions.of(values)

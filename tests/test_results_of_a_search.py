@@ -1,0 +1,151 @@
+"""Results as plain values, for many queries, on an event loop, and the same through every door."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import fairagent
+from fairagent.cli.app import app
+from fairagent.errors import SettingsError, UsageError
+from fairagent.search.agent import FairAgent
+from fairagent.search.asynchronous import in_thread
+from fairagent.settings import SearchOptions
+from fairagent.storage.cancellation import Cancelled, sleep
+from fairagent.types import SearchResult, Step
+
+ROWS = [
+    {
+        "id": f"d{i:02}",
+        "text": f"lawyer number {i} of the court",
+        "gender": "fm"[i % 2],
+        "city": ("Oslo", "Rome")[i % 3 == 0],
+    }
+    for i in range(40)
+]
+COLLECTION = """
+name: rows
+documents: {path: rows.jsonl, id: id, text: [text]}
+groups: {path: rows.jsonl, id: id, dimensions: {gender: {column: gender}}}
+target: uniform
+"""
+
+
+@pytest.fixture(scope="module")
+def agent() -> FairAgent:
+    return FairAgent.from_records(ROWS, groups=["gender"], target="uniform", n=6)
+
+
+def test_hits_have_texts_and_columns(agent: FairAgent) -> None:
+    first = agent.search("lawyer court").hits[0]
+    row = next(row for row in ROWS if row["id"] == first.id)
+    assert first.text == row["text"]
+    assert first.columns["city"] == row["city"]
+    long = FairAgent.from_records([{"id": "a", "text": "word " * 1000}]).search("word")
+    assert len(long.hits[0].text) == 5000 - 1 or len(long.hits[0].text) == 5000
+    assert len(long.to_dict()["hits"][0]["text"]) == 2000
+
+
+def test_results_are_plain_values(agent: FairAgent) -> None:
+    found = agent.search("lawyer court")
+    assert json.loads(found.to_json())["hits"] == json.loads(json.dumps(found.to_dict()["hits"]))
+    answered = agent.answer("lawyer court")
+    assert json.loads(answered.to_json())["answer"] == answered.answer.text
+    assert found.to_dict()["collection"] == "records"
+
+
+def test_results_are_frames(agent: FairAgent) -> None:
+    pytest.importorskip("pandas")
+    found = agent.search("lawyer court")
+    frame = found.to_frame()
+    assert list(frame["id"]) == list(found.ranking.ids)
+    assert {"rank", "score", "text", "gender", "city"} <= set(frame.columns)
+    assert len(agent.answer("lawyer court").to_frame()) == 6
+    assert len(agent.search("nowhere").to_frame()) == 0
+
+
+def test_many_queries_are_as_each_alone(agent: FairAgent) -> None:
+    queries = ["lawyer", "court", "number"]
+    many = agent.search_many(queries, n=3, where={"city": "Oslo"})
+    alone = [agent.search(query, n=3, where={"city": "Oslo"}) for query in queries]
+    assert [one.ranking.ids for one in many] == [one.ranking.ids for one in alone]
+    assert agent.search_many([]) == []
+
+
+def test_on_an_event_loop(agent: FairAgent) -> None:
+    async def both() -> tuple[SearchResult, list[Any], list[Any]]:
+        found = await agent.asearch("lawyer court", n=3)
+        steps = [one async for one in agent.stream_search("lawyer court", n=3)]
+        pieces = [one async for one in agent.stream_answer("lawyer court", n=3)]
+        return found, steps, pieces
+
+    found, steps, pieces = asyncio.run(both())
+    plain = agent.search("lawyer court", n=3)
+    assert found.ranking.ids == plain.ranking.ids
+    assert all(isinstance(one, Step) for one in steps[:-1])
+    assert len(steps) == len(plain.trace.steps) + 1
+    assert steps[-1].ranking.ids == plain.ranking.ids
+    assert "".join(one for one in pieces if isinstance(one, str)) in ("", pieces[-1].answer.text)
+    assert pieces[-1].answer.text == agent.answer("lawyer court", n=3).answer.text
+
+    async def wrong() -> None:
+        async for _ in agent.stream_search("lawyer", fairness=-1):
+            pass
+
+    with pytest.raises(SettingsError):
+        asyncio.run(wrong())
+
+
+def test_who_stops_waiting_ends_the_work() -> None:
+    ended = threading.Event()
+
+    def work() -> None:
+        try:
+            sleep(60)
+        except Cancelled:
+            ended.set()
+            raise
+
+    async def leave() -> None:
+        task = asyncio.ensure_future(in_thread(work))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(leave())
+    assert ended.wait(10)
+
+
+def test_the_command_line_has_an_option_for_each_field() -> None:
+    commands: Any = get_command(app)
+    for name in ("search", "answer"):
+        there = {option for parameter in commands.get_command(None, name).params for option in parameter.opts}
+        assert {f"--{field}" for field in SearchOptions.model_fields} <= there
+
+
+def test_the_same_list_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS), encoding="utf-8")
+    Path("collection.yaml").write_text(COLLECTION, encoding="utf-8")
+    fairagent.build_index("collection.yaml", "index")
+    options = ["-c", "collection.yaml", "--index", "index"]
+    words = ["--n", "4", "--fairness", "2", "--unknown", "ignore", "--shares", "{gender: {f: 0.25, m: 0.75}}"]
+    done = CliRunner().invoke(app, ["search", "lawyer court", *options, *words, "--where", "city=Oslo", "--json"])
+    assert done.exit_code == 0, done.output
+    printed = json.loads(done.stdout)
+    opened = fairagent.open_agent("collection.yaml", "index")
+    shares = {"gender": {"f": 0.25, "m": 0.75}}
+    found = opened.search("lawyer court", n=4, fairness=2, unknown="ignore", shares=shares, where={"city": "Oslo"})
+    mine = json.loads(found.to_json())
+    assert {**printed, "seconds": 0} == {**mine, "seconds": 0}
+    assert [hit["columns"]["city"] for hit in mine["hits"]] == ["Oslo"] * 4
+    wrong = CliRunner().invoke(app, ["search", "lawyer", *options, "--where", "city"])
+    assert isinstance(wrong.exception, UsageError | SystemExit)
