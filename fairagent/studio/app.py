@@ -54,6 +54,7 @@ from fairagent.extend import (
     load_plugins,
 )
 from fairagent.studio.access import RequestLog, expect_known_arguments, expect_known_arguments_of_calls
+from fairagent.studio.api_page import STREAM, CallExample, calls_of, example_query, examples_of, search_examples
 from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
 from fairagent.studio.desk import Desk
 from fairagent.studio.finished import NotFinished
@@ -64,9 +65,8 @@ from fairagent.studio.spending import UserBudgetExceeded
 
 GROUP = "fairagent.studio_pages"
 PAGES = Path(__file__).parent / "pages"
-SHARED = ("studio.css", "ask.js", "token.js", "draw.js")
-"""Files of every page."""
-STREAM = "text/event-stream"
+SHARED = ("studio.css", "ask.js", "token.js", "draw.js", "copy.js", "api.css", "api.js")
+"""Files of every page, and of that of the API."""
 STREAMS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}
 }
@@ -87,6 +87,8 @@ class Studio:
     runs: Path
     prompts: Path | None
     links: list[tuple[str, str]] = field(default_factory=list)
+    examples: dict[str, CallExample] = field(default_factory=dict)
+    """For the API page: "POST /api/search" -> an example."""
 
     async def json(self, work: Callable[[], PlainRecord], lanes: Lanes | None = None) -> Response:
         """The record of `work`, which is done in a lane, as JSON; errors become a status and a sentence.
@@ -169,7 +171,12 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
 
     @app.get("/api", include_in_schema=False)
     async def api_page() -> Response:
-        return studio.html("api.html", schema=app.openapi())
+        return studio.html("api.html", calls=calls_of(app.openapi()), about=app.description)
+
+    @app.get("/api/examples", summary="A request for each of these calls, of this collection")
+    async def examples() -> Response:
+        query = partial(example_query, desk)
+        return await studio.json(lambda: {"calls": examples_of(app.openapi(), studio.examples, query)})
 
     strict: dict[str, Any] = {"include_in_schema": False, "dependencies": [Depends(expect_known_arguments)]}
 
@@ -247,6 +254,8 @@ class SearchPage(StudioPage):
         @app.post("/api/recipes", summary="A search in Python, as a settings file and on the command line")
         async def recipes(body: ListRequest, answer: bool = False) -> Response:
             return await studio.json(partial(desk.recipes, body, "answer" if answer else "search"))
+
+        studio.examples.update(search_examples(desk))
 
         @app.get("/", include_in_schema=False)
         async def page() -> Response:

@@ -52,6 +52,7 @@ from fairagent.extend import (
     visible,
     write_whole,
 )
+from fairagent.studio.api_page import CallExample, example_query
 from fairagent.studio.app import Studio, StudioPage
 from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
 from fairagent.studio.desk import Desk, ranked_hit
@@ -111,6 +112,8 @@ class PromptPage(StudioPage):
         async def comparison(id: str) -> Response:
             return await studio.json(partial(desk.comparison, id), lane)
 
+        studio.examples.update(desk.examples())
+
         @app.get("/prompts", include_in_schema=False)
         async def page() -> Response:
             return studio.html("prompts.html", longest=LONGEST_QUERY)
@@ -163,6 +166,32 @@ class PromptDesk:
         self._desk = desk
         self._own = OwnPrompts(folder or named or FOLDER)
         self._shipped = Prompts()
+
+    def examples(self) -> dict[str, CallExample]:
+        """Examples of the calls, for the API page: the first template that a loop refines queries with."""
+        id = next(iter(REFINERS))
+
+        def draft() -> dict[str, Any]:
+            text = self._own.read(id)[0] or self._shipped[id].path.read_text(encoding="utf-8")
+            return {"id": id, "template": text}
+
+        def trial() -> dict[str, Any]:
+            self._expect_model()
+            return {**draft(), "query": example_query(self._desk)}
+
+        return {
+            "GET /api/prompts/{id}": CallExample(lambda: {"id": id}),
+            "POST /api/prompts/check": CallExample(lambda: {**draft(), "query": example_query(self._desk)}),
+            "POST /api/prompts/try": CallExample(trial, lambda: "asks a model"),
+            "POST /api/prompts/save": CallExample(
+                lambda: {**draft(), "was": self._own.read(id)[1]}, lambda: f"writes into {self._own.folder}"
+            ),
+            "GET /api/prompts/{id}/comparison": CallExample(lambda: {"id": id}),
+        }
+
+    def _expect_model(self) -> None:
+        if not self._desk.settings.model.name:
+            raise UsageError("trying a template needs a language model; start the studio with --set model.name=NAME")
 
     def templates(self) -> PlainRecord:
         """All shipped templates, the user's folder, and what the server's own searches are prompted with."""
@@ -234,8 +263,7 @@ class PromptDesk:
 
     def trial(self, draft: TrialRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The replies to the shipped template and to the draft, on each topic; an event ("tried", ...) for each."""
-        if not self._desk.settings.model.name:
-            raise UsageError("trying a template needs a language model; start the studio with --set model.name=NAME")
+        self._expect_model()
         sides = {SHIPPED: self._shipped, EDITED: self._sound(draft)}
         text = "" if draft.topics else draft.query
         topics = dict.fromkeys(draft.topics or (draft.topic,))

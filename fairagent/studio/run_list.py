@@ -25,6 +25,7 @@ from fairagent.extend import (
     FairAgentError,
     PlainRecord,
     Plan,
+    UsageError,
     is_worked_in,
     leading_measure,
     lower_is_better,
@@ -100,6 +101,13 @@ class RunList:
         self.root = root
         self._tallies: dict[Path, JournalTally] = {}
         self._lock = threading.Lock()
+
+    def names(self) -> list[str]:
+        """The runs that can be read, the newest first; UsageError where there is none."""
+        names = [run["name"] for run in self.record()["runs"] if "fault" not in run]
+        if not names:
+            raise UsageError(f"there is no run in {self.root}; fairagent evaluate makes one")
+        return names
 
     def record(self) -> PlainRecord:
         """All runs, the one that was begun last first."""

@@ -2,6 +2,7 @@
 // What is typed is kept in the tab's own store until it is saved or discarded, whatever happens to the page or the server.
 
 import { events, record } from "./ask.js";
+import { copyButton } from "./copy.js";
 import { comparison, diffed, fault, fillSide, message, pair, summary, variable } from "./draw-prompts.js";
 import { make, setPalette } from "./draw.js";
 
@@ -246,17 +247,9 @@ const openDocument = (id) => open(`/?doc=${encodeURIComponent(id)}`, "_blank", "
 
 // --- comparing -------------------------------------------------------------------------------------------------------
 
-function copy(what, said) {
-  const button = make("button", { type: "button", "aria-label": `Copy ${what}`, onclick: async () => {
-    await navigator.clipboard.writeText(said);
-    button.textContent = "Copied";
-  } }, "Copy");
-  return button;
-}
-
 async function compare() {
   try {
-    put("comparison", comparison(await record(`/api/prompts/${encodeURIComponent(now.id)}/comparison`), copy));
+    put("comparison", comparison(await record(`/api/prompts/${encodeURIComponent(now.id)}/comparison`), copyButton));
   } catch (error) {
     put("comparison", notice(error.message));
   }
