@@ -116,8 +116,11 @@ class FilledDraft(Draft):
 
 
 class TrialRequest(FilledDraft):
-    """A draft that is tried against the shipped template: on a query, a topic, or several topics."""
+    """A draft that is tried against another version: on a query, a topic, or several topics."""
 
+    against: Annotated[
+        str, Field(max_length=LARGEST_TEMPLATE, description="The other version's text; the shipped one's without it.")
+    ] = ""
     topics: Annotated[tuple[Topic, ...], Field(max_length=MOST_TOPICS)] = ()
 
 

@@ -7,11 +7,9 @@ import hashlib
 import json
 import shlex
 import threading
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -57,17 +55,17 @@ from fairagent.studio.app import Studio, StudioPage
 from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
 from fairagent.studio.desk import Desk, ranked_hit
 from fairagent.studio.lanes import FileChanged, Listener, ignore_event
+from fairagent.studio.trials import LOOPS, mean_gaps, mean_ndcg, ndcg_of, no_effect, pairs_of, unused
 from fairagent.studio.tryout import READERS, FilledTemplate, RecordingModel, tryout_of
 
 CHECKS_WAITING = 50
 FOLDER = Path("my-prompts")
 """The user's folder of templates where neither the settings nor the command name one."""
-SHIPPED, EDITED = "shipped", "edited"
+SHIPPED, AGAINST, EDITED = "shipped", "against", "edited"
+"""What the sides of a trial are called: the first is the shipped template, or the text that a request names."""
 FAULTS_SHOWN = 3
 NOT_OF_SYSTEMS = {"collection", "index", "prompts", "n", "cache", "budget", "prices"}
 """Settings that are no systems', or that an experiment decides."""
-LOOPS = ("choose_action", "group_keywords", "group_passages", "group_sentences", "judge_relevance")
-"""Templates that the loop asks with, as its settings say."""
 
 
 class PromptPage(StudioPage):
@@ -95,7 +93,7 @@ class PromptPage(StudioPage):
         async def check(body: FilledDraft) -> Response:
             return await studio.json(partial(desk.check, body), lane)
 
-        @app.post("/api/prompts/try", summary="What a model replies to the shipped template and to this one")
+        @app.post("/api/prompts/try", summary="What a model replies to two versions of a template")
         async def trial(body: TrialRequest, request: Request) -> Response:
             """Events with `Accept: text/event-stream`: `tried` for each reply, then `result` or `error`.
 
@@ -262,9 +260,10 @@ class PromptDesk:
         }
 
     def trial(self, draft: TrialRequest, listen: Listener = ignore_event) -> PlainRecord:
-        """The replies to the shipped template and to the draft, on each topic; an event ("tried", ...) for each."""
+        """The replies to two versions of a template on each topic; an event ("tried", ...) for each."""
         self._expect_model()
-        sides = {SHIPPED: self._shipped, EDITED: self._sound(draft)}
+        first = self._sound(Draft(id=draft.id, template=draft.against)) if draft.against else self._shipped
+        sides = {AGAINST if draft.against else SHIPPED: first, EDITED: self._sound(draft)}
         text = "" if draft.topics else draft.query
         topics = dict.fromkeys(draft.topics or (draft.topic,))
         queries = [self._desk.query_of(SearchRequest(query=text, topic=topic)) for topic in topics]
@@ -281,7 +280,16 @@ class PromptDesk:
             listen("tried", trial)
             if ended:
                 break
-        return {"tried": trials, "of": len(queries) * len(sides), "ended": ended, "gaps": _gaps(trials)}
+        pairs, names = pairs_of(trials, list(sides)), list(sides)
+        return {
+            "tried": trials,
+            "of": len(queries) * len(sides),
+            "ended": ended,
+            "gaps": mean_gaps(pairs, names),
+            "ndcg": mean_ndcg(pairs, names),
+            "no_effect": no_effect(pairs),
+            "unused": unused(draft.id, draft.id in REFINERS, self._desk.settings),
+        }
 
     def save(self, draft: SaveRequest) -> PlainRecord:
         """Save a draft in the user's folder; raises what `OwnPrompts.save` does, and UsageError for one with faults."""
@@ -341,6 +349,7 @@ class PromptDesk:
             raise model.failed
         record: PlainRecord = {
             "about": shown.about,
+            "prompt": hashlib.sha256(repr(shown.messages).encode()).hexdigest(),
             "replies": list(reply.texts),
             "rows": [row._asdict() for row in reply.rows],
             "end": reply.end,
@@ -351,26 +360,11 @@ class PromptDesk:
             trace = reply.result.trace
             ranks = {id: rank for rank, id in enumerate(trace.steps[0].ranking.ids, start=1)}
             record["gap"] = {"before": trace.steps[0].gap, "after": trace.gap}
+            record["kept"] = any(step.accepted for step in trace.steps[1:])
+            first, settings = trace.steps[0].ranking, self._desk.settings
+            record["ndcg"] = ndcg_of(self._desk.collection, query, first, reply.result.ranking, settings.n)
             record["hits"] = [ranked_hit(hit, "engine_rank", ranks) for hit in reply.result.hits]
         return record
-
-
-def _gaps(trials: Iterable[PlainRecord]) -> PlainRecord | None:
-    """The mean gaps over the topics on which both were tried, and on how many the draft's is lower or higher."""
-    gaps: dict[Any, dict[str, float]] = defaultdict(dict)
-    for trial in trials:
-        if "gap" in trial:
-            gaps[trial["topic"], trial["query"]][trial["side"]] = trial["gap"]["after"]
-    pairs = [(one[SHIPPED], one[EDITED]) for one in gaps.values() if len(one) == 2]
-    if not pairs:
-        return None
-    return {
-        "topics": len(pairs),
-        SHIPPED: fmean(shipped for shipped, _ in pairs),
-        EDITED: fmean(edited for _, edited in pairs),
-        "lower": sum(edited < shipped for shipped, edited in pairs),
-        "higher": sum(edited > shipped for shipped, edited in pairs),
-    }
 
 
 def comparison(id: str, settings: Settings, folder: Path) -> PlainRecord:

@@ -141,6 +141,7 @@ def part(call: str) -> str:
 
 @pytest.fixture
 def page(browser: Browser, full: Studio) -> Iterator[Browser]:
+    browser.open(f"{full.url}/compare#token={TOKEN}")  # or else the page that is there would stay as it is
     browser.begin(f"{full.url}/api#token={TOKEN}")
     with browser.quiet(full.url):
         browser.wait(EXAMPLES)

@@ -12,13 +12,18 @@ import pytest
 from studio_server import Studio, desk_of, running
 
 from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.judging import judged_value
 from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import Request
 from fairagent.llm.prompts import Prompts, shipped_folder, variants
 from fairagent.llm.prompts.specimens import SPECIMENS, meaning
 from fairagent.llm.request import estimate_tokens
+from fairagent.measures import NDCG
 from fairagent.search.agent import FairAgent
 from fairagent.studio.calls import Choices, SearchRequest
+from fairagent.studio.trials import no_effect, pairs_of
+
+from .asked_runs import judged
 
 ID = "refine_query"
 SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")
@@ -258,3 +263,88 @@ def test_the_settings_own_folder_is_the_users(folder: Path, tmp_path: Path) -> N
         assert get(studio, f"/api/prompts/{ID}")["own"]["template"] == EDITED
     with running(desk_of(folder, cache="", prompts="few-shot")) as studio:
         assert get(studio, "/api/prompts")["folder"] == "my-prompts"
+
+
+@pytest.fixture(scope="module")
+def judged_studio(folder: Path, tmp_path_factory: pytest.TempPathFactory, model: LoopbackServer) -> Iterator[Studio]:
+    """A studio with a model, whose collection has judgments and three topics."""
+    root = tmp_path_factory.mktemp("judged")
+    file = judged(folder, root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "not-a-real-key")
+        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
+        desk = desk_of(folder, cache="", model=named, profile="offline", collection=str(file), loop="none")
+        with running(desk, prompts=root / "mine") as studio:
+            yield studio
+
+
+def test_ndcg_is_there_where_topics_are_judged_and_means_are_those_of_the_topics(judged_studio: Studio) -> None:
+    found = post(judged_studio, "try", template=EDITED, topics=["T1", "T2"])
+    of = {(one["topic"], one["side"]): one["ndcg"] for one in found["tried"]}
+    collection = judged_studio.desk.collection
+    for one in found["tried"]:
+        ids = [hit["id"] for hit in one["hits"]]
+        assert one["ndcg"]["measure"] == "nDCG@10"
+        assert one["ndcg"]["after"] == judged_value(NDCG(10), collection, one["topic"], ids)
+    means = {side: (of["T1", side]["after"] + of["T2", side]["after"]) / 2 for side in ("shipped", "edited")}
+    assert found["ndcg"]["topics"] == 2
+    assert {side: found["ndcg"][side] for side in means} == pytest.approx(means)
+    # A query that is nobody's topic has no judgments.
+    alone = post(judged_studio, "try", template=EDITED, query="lawyer")
+    assert alone["ndcg"] is None
+    assert all(one["ndcg"] is None for one in alone["tried"])
+
+
+def test_a_text_without_effect_is_said_to_have_none_and_why(judged_studio: Studio) -> None:
+    topics = ["T1", "T2"]
+    same = post(judged_studio, "try", template=SHIPPED.replace("version: 4", "version: 5"), topics=topics)
+    assert same["no_effect"] == (
+        "This text changes nothing: the rankings are equal on all 2 topics; both texts are filled to the same prompt."
+    )
+    asked = SHIPPED.replace("[user]\n", "[user]\nPlease.\n", 1)
+    assert "the replies are equal." in post(judged_studio, "try", template=asked, topics=topics)["no_effect"]
+    assert "refine_query" in same["unused"]
+    assert "loop: none" in same["unused"]
+    other = post(judged_studio, "try", template=EDITED, query="lawyer")
+    moved = [[hit["id"] for hit in one["hits"]] for one in other["tried"]]
+    assert bool(other["no_effect"]) == (moved[0] == moved[1])
+    assert not other["no_effect"]
+
+
+def test_two_texts_of_ones_own_are_tried_against_each_other(judged_studio: Studio, model: LoopbackServer) -> None:
+    before = len(model.requests)
+    found = post(judged_studio, "try", template=SHIPPED, against=EDITED, query="lawyer")
+    assert [one["side"] for one in found["tried"]] == ["against", "edited"]
+    first, second = (request["messages"][-1]["content"] for request in model.requests[before:])
+    assert first.startswith("NAME WOMEN.")
+    assert not second.startswith("NAME WOMEN.")
+    assert found["gaps"].keys() == {"topics", "against", "edited", "lower", "higher"}
+    assert "error" in post(judged_studio, "try", 400, template=SHIPPED, against="{{ nobody }}", query="lawyer")
+
+
+def trial(side: str, ids: str = "ab", **more: Any) -> dict[str, Any]:
+    told = {"topic": "T1", "query": "q", "side": side, "about": "", "prompt": side, "replies": [side], "rows": [side]}
+    return {**told, **({"hits": [{"id": id} for id in ids]} if ids else {}), **more}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "said"),
+    [
+        ({}, {"ids": "ba"}, ""),
+        ({"rows": []}, {"rows": []}, "other replies come to the same keywords"),
+        ({}, {}, "the loop keeps the keywords of neither"),
+        ({"kept": True}, {"kept": True}, "other keywords bring the same documents in the same order"),
+        ({"ids": ""}, {"ids": ""}, ""),
+        ({"ids": "", "replies": ["x"]}, {"ids": "", "replies": ["x"]}, "the replies are equal on this query"),
+        ({"replies": [], "about": "too few"}, {"replies": []}, "nothing was asked on this query (too few)"),
+    ],
+)
+def test_why_a_text_changes_nothing(left: dict[str, Any], right: dict[str, Any], said: str) -> None:
+    found = no_effect(pairs_of([trial("a", **left), trial("b", **right)], ["a", "b"]))
+    assert said in found
+    assert bool(said) == bool(found)
+
+
+def test_what_failed_on_one_side_is_no_pair() -> None:
+    assert pairs_of([trial("a"), trial("b", error="no")], ["a", "b"]) == []
+    assert no_effect([]) == ""

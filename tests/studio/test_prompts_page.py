@@ -133,12 +133,44 @@ def test_both_are_tried_side_by_side_and_hostile_replies_are_text(page: Browser,
         titles = page.run(f"[...{rows}].map((row) => row.cells[2].textContent)")
         assert titles == [printable(hit["title"]) for hit in one["hits"]]
     assert "judges" in page.run("document.querySelector('[data-side=edited] .keywords').textContent")
-    means = f"shipped {shipped['gap']['after']:.4f}, edited {edited['gap']['after']:.4f}"
+    means = f"shipped {shipped['gap']['after']:.4f}, as it stands {edited['gap']['after']:.4f}"
     assert means in page.text("#trying")
     assert page.run("document.querySelectorAll('main img, main script').length") == 0
     assert page.run("document.title") == "refine_query: fairagent studio"
     left, right = page.run("[...document.querySelectorAll('.side-of')].map((one) => one.getBoundingClientRect().left)")
     assert left < right
+
+
+def test_two_versions_are_chosen_and_no_effect_is_said(page: Browser, trying: Studio) -> None:
+    opened(page, trying, "id=refine_query&q=lawyer")
+    insert(page, "NAME WOMEN.\n")
+    page.wait(CHECKED)
+    names = page.run("[...document.querySelectorAll('#left option')].map((one) => one.value)")
+    assert names[0] == "shipped"
+    assert names[-1] == "as it stands"
+    assert {"few-shot", "reasoning"} < set(names)
+    choose = (
+        "(() => {{ const one = document.getElementById('{}'); one.value = '{}'; "
+        "one.dispatchEvent(new Event('change')); }})()"
+    )
+    page.run(choose.format("left", "as it stands"))
+    page.wait("document.getElementById('tryable').textContent === 'Choose two different versions.'")
+    assert page.run("document.getElementById('try-one').disabled")
+    page.run(choose.format("right", "shipped"))
+    page.wait("!document.getElementById('try-one').disabled")
+    page.run("document.getElementById('try-one').click()")
+    page.wait(DONE)
+    assert page.run("[...document.querySelectorAll('.side-of h4')].map((one) => one.textContent)") == [
+        "as it stands",
+        "shipped",
+    ]
+    assert "judges" in page.run("document.querySelector('[data-side=against] .keywords').textContent")
+    assert page.text("#effect") == "" or "changes nothing" not in page.text("#effect")
+    # The variant gets the reply that the shipped one gets.
+    page.run(choose.format("left", "few-shot"))
+    page.run("document.getElementById('try-one').click()")
+    page.wait("document.getElementById('effect').textContent.includes('the replies are equal')")
+    assert "This text changes nothing: the rankings are equal on this query" in page.text("#effect")
 
 
 def test_saved_compared_and_discarded(page: Browser, own: Path, trying: Studio) -> None:

@@ -22,14 +22,14 @@ export function fault(one, open) {
   return make("li", {}, one.line ? make("button", { type: "button", class: "plain", onclick: () => open(one.line) }, said) : said);
 }
 
-// Both templates on one topic, side by side; each side is filled when its reply has come.
-export function pair(topic, query) {
-  const sides = { shipped: side("shipped"), edited: side("edited") };
+// Both versions on one topic, side by side; `names` are key -> name. Each side is filled when its reply has come.
+export function pair(topic, query, names) {
+  const sides = Object.fromEntries(Object.entries(names).map(([key, name]) => [key, side(key, name)]));
   const title = make("h3", {}, topic ? `${topic}: ${query}` : query);
-  return { card: make("article", { class: "card pair" }, title, make("div", { class: "twin" }, sides.shipped, sides.edited)), sides };
+  return { card: make("article", { class: "card pair" }, title, make("div", { class: "twin" }, Object.values(sides))), sides };
 }
 
-const side = (name) => make("section", { class: "side-of", "data-side": name, "aria-label": name }, make("h4", {}, name), make("p", { class: "soft" }, "…"));
+const side = (key, name) => make("section", { class: "side-of", "data-side": key, "aria-label": name }, make("h4", {}, name), make("p", { class: "soft" }, "…"));
 
 // `alone`: it is one topic, whose rankings are open.
 export function fillSide(section, one, alone, open) {
@@ -39,25 +39,29 @@ export function fillSide(section, one, alone, open) {
   const inside = [
     one.error ? make("p", { class: "notice" }, one.error) : null,
     one.about ? make("p", { class: "soft" }, one.about) : null,
-    one.gap ? make("p", { class: "gap" }, `gap ${gapText(one.gap.before)} → `, make("b", {}, gapText(one.gap.after))) : null,
+    one.gap ? make("p", { class: "gap" }, `gap ${gapText(one.gap.before)} → `, make("b", {}, gapText(one.gap.after)), one.ndcg ? [`, ${one.ndcg.measure} ${one.ndcg.before.toFixed(4)} → `, make("b", {}, one.ndcg.after.toFixed(4))] : []) : null,
     keywords.length ? make("table", { class: "keywords" }, make("tbody", {}, keywords)) : null,
     one.end ? make("p", {}, one.end) : null,
-    (one.replies ?? []).map((text) => make("pre", { tabindex: 0, "aria-label": `reply to the ${one.side} template` }, text)),
+    (one.replies ?? []).map((text) => make("pre", { tabindex: 0, "aria-label": `reply, ${section.getAttribute("aria-label")}` }, text)),
     one.usage ? make("p", { class: "hint" }, used(one)) : null,
-    one.hits?.length ? make("details", { open: alone }, make("summary", {}, "Ranking"), make("div", { class: "sideways" }, ranking(`Ranking, ${one.side} template`, one.hits, "engine_rank", open))) : null,
+    one.hits?.length ? make("details", { open: alone }, make("summary", {}, "Ranking"), make("div", { class: "sideways" }, ranking(`Ranking, ${section.getAttribute("aria-label")}`, one.hits, "engine_rank", open))) : null,
   ];
   section.replaceChildren(section.firstElementChild, ...inside.flat().filter(Boolean));
 }
 
 const used = (one) => `${one.usage.calls} ${one.usage.calls === 1 ? "call" : "calls"}, ${one.usage.input_tokens} tokens in, ${one.usage.output_tokens} out${one.cached ? ", from the cache" : ""}`;
 
-export function summary(found) {
+// `names` are key -> name of the two sides, the first one first.
+export function summary(found, names) {
   const of = `${found.tried.length} of ${found.of} tried.`;
-  const { gaps } = found;
+  const { gaps, ndcg } = found;
   if (!gaps) return of;
-  const words = `${of} Mean gap over ${gaps.topics} ${gaps.topics === 1 ? "topic" : "topics"}: shipped ${gapText(gaps.shipped)}, edited ${gapText(gaps.edited)}`;
-  return `${words}; lower with the edited template on ${gaps.lower}, higher on ${gaps.higher}.`;
+  const [[left, first], [right, second]] = Object.entries(names);
+  const words = `${of} Mean gap over ${topics(gaps.topics)}: ${first} ${gapText(gaps[left])}, ${second} ${gapText(gaps[right])}; lower with ${second} on ${gaps.lower}, higher on ${gaps.higher}.`;
+  return ndcg ? `${words} Mean ${ndcg.measure} over ${topics(ndcg.topics)}: ${ndcg.before.toFixed(4)} before, ${first} ${ndcg[left].toFixed(4)}, ${second} ${ndcg[right].toFixed(4)}.` : words;
 }
+
+const topics = (count) => `${count} ${count === 1 ? "topic" : "topics"}`;
 
 export function comparison(found, copy) {
   return [

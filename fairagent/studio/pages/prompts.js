@@ -139,6 +139,7 @@ async function openTemplate(id) {
   put("comparison");
   put("tried");
   put("ended");
+  put("effect");
   put("conflict");
   at("trying").textContent = "";
   versions(now.own.template === null ? "shipped" : "own");
@@ -156,6 +157,7 @@ function versions(picked) {
   const options = [...own, ...now.versions.map((one) => [one.name, one.name])];
   put("version", options.map(([value, name]) => make("option", { value }, name)));
   at("version").value = picked;
+  offer();
   at("file").textContent = `to ${now.own.file}`;
 }
 
@@ -203,28 +205,49 @@ async function choices() {
 
 // --- trying ----------------------------------------------------------------------------------------------------------
 
+const NOW = "as it stands";
+
+// The texts that can be tried, by their names.
+function texts() {
+  const own = now.own.template === null ? [] : [["saved", now.own.template]];
+  return new Map([...now.versions.map((one) => [one.name, one.template]), ...own, [NOW, text.value]]);
+}
+
+function offer() {
+  for (const [side, first] of [["left", "shipped"], ["right", NOW]]) {
+    const before = at(side).value;
+    const names = [...texts().keys()];
+    put(side, names.map((name) => make("option", { value: name }, name === NOW ? "the text as it stands" : name)));
+    at(side).value = names.includes(before) ? before : first;
+  }
+}
+
 function mayTry(faulty) {
-  at("tryable").textContent = all.model
-    ? `Both templates are sent to ${all.model}; replies that were paid for before come from the cache.`
-    : "Trying needs a language model: start the studio with --set model.name=NAME.";
-  at("try-one").disabled = !all.model || faulty || trying !== null;
+  const same = at("left").value === at("right").value;
+  at("tryable").textContent = !all.model
+    ? "Trying needs a language model: start the studio with --set model.name=NAME."
+    : same ? "Choose two different versions." : `Both are sent to ${all.model}; replies that were paid for before come from the cache.`;
+  at("try-one").disabled = !all.model || same || faulty || trying !== null;
   at("try-ten").disabled = at("try-one").disabled || !about.topics.length;
 }
 
 async function tryOn(topics) {
-  const body = { ...filled(), topics };
+  const [left, right] = [at("left").value, at("right").value];
+  const body = { ...filled(), template: texts().get(right), topics };
+  const shipped = left === "shipped";
+  if (!shipped) body.against = texts().get(left);
+  const names = { [shipped ? "shipped" : "against"]: left, edited: right };
   const pairs = new Map();
   trying = new AbortController();
   mayTry(false);
-  put("tried");
-  put("ended");
+  for (const id of ["tried", "ended", "effect"]) put(id);
   at("stop").hidden = false;
   at("trying").textContent = "Asking the model …";
   let done = 0;
   const on = (_, one) => {
     const key = `${one.topic}\n${one.query}`;
     if (!pairs.has(key)) {
-      pairs.set(key, pair(one.topic, one.query));
+      pairs.set(key, pair(one.topic, one.query, names));
       at("tried").append(pairs.get(key).card);
     }
     fillSide(pairs.get(key).sides[one.side], one, !topics.length, openDocument);
@@ -232,7 +255,8 @@ async function tryOn(topics) {
   };
   try {
     const found = await events("/api/prompts/try", body, on, trying.signal);
-    at("trying").textContent = summary(found);
+    at("trying").textContent = summary(found, names);
+    put("effect", [found.no_effect, found.unused].filter(Boolean).map(notice));
     if (found.ended) put("ended", notice(`The model failed: ${found.ended}`));
   } catch (error) {
     at("trying").textContent = `${done} tried.`;
@@ -306,6 +330,7 @@ at("discard").addEventListener("click", () => {
 });
 at("try-one").addEventListener("click", () => tryOn([]));
 at("try-ten").addEventListener("click", () => tryOn(about.topics.slice(0, TEN).map((topic) => topic.id)));
+for (const id of ["left", "right"]) at(id).addEventListener("change", () => mayTry(at("faults").childElementCount > 0));
 at("stop").addEventListener("click", () => trying?.abort());
 at("compare").addEventListener("click", compare);
 addEventListener("popstate", show);
