@@ -30,6 +30,13 @@ HEAD = 150
 DONE = "document.getElementById('state').textContent.startsWith('Done') && !document.getElementById('again').hidden"
 
 STARTED = "!document.getElementById('start').hidden"
+SENT = """(() => {
+  if (!document.getElementById("state").textContent.startsWith("Open a call")) return false;
+  const call = document.querySelector('[data-call="POST /api/search"]');
+  call.open = true;
+  return call.querySelector(".said.up") !== null;
+})()"""
+"""The example of a search on the API page, opened and answered."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,9 @@ def views(studio: Studio, report: Path, notebook: Path) -> list[View]:
             "document.querySelector('#messages pre') !== null",
             height=960,
         ),
-        View("studio_runs", f"{studio.url}/runs", "document.querySelectorAll('td').length > 3", height=320),
+        View("studio_runs", f"{studio.url}/runs", "document.querySelectorAll('td').length > 3", height=480),
+        View("studio_runs_phone", f"{studio.url}/runs", "document.querySelectorAll('td').length > 3", 390, 620, "dark"),
+        View("studio_api", f"{studio.url}/api", SENT, height=960, scheme="dark"),
         View("report", page),
         View("report_dark", page, scheme="dark"),
         View("notebook", notebook.as_uri(), width=760, height=520),

@@ -73,7 +73,7 @@ class PromptPage(StudioPage):
 
     links = (("/prompts", "Prompts"),)
     position = 1
-    assets = ("prompts.js", "draw-prompts.js", "prompts.css")
+    assets = ("prompts.js", "draw-prompts.js", "editor.js", "prompts.css")
 
     def add(self, app: FastAPI, studio: Studio) -> None:
         """Add the page and the calls."""

@@ -21,6 +21,7 @@ SHIPPED = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 CHECKED = "document.getElementById('verdict')?.textContent === 'no fault'"
 VALUE = "document.getElementById('text').value"
+ROWS = "[...document.querySelectorAll('#paint .row')]"
 DONE = "/^\\d+ of/.test(document.getElementById('trying').textContent)"
 
 
@@ -82,7 +83,10 @@ def test_a_fault_is_shown_with_its_line_as_one_types(page: Browser) -> None:
     line = SHIPPED.split("\n").index("[user]") + 2
     said = page.text("#faults")
     assert said.startswith(f"line {line}: unknown variable 'nobody'")
-    assert page.run("document.querySelector('#gutter .faulty').textContent.trim()") == str(line)
+    assert page.run("document.querySelector('#paint .faulty').textContent") == "{{ nobody }}"
+    assert (
+        page.run("[...document.querySelectorAll('#paint .row')].findIndex((one) => one.matches('.faulty')) + 1") == line
+    )
     assert page.run("document.getElementById('save').disabled")
     assert page.text("#messages") == ""
     page.run("document.querySelector('#faults button').click()")
@@ -90,6 +94,57 @@ def test_a_fault_is_shown_with_its_line_as_one_types(page: Browser) -> None:
     page.press("Backspace")
     page.wait(CHECKED)
     assert not page.run("document.getElementById('save').disabled")
+
+
+PAINTED = f"{ROWS}.map((one) => one.textContent).join('\\n')"
+HEIGHTS = "[document.getElementById('text').scrollHeight, document.getElementById('paint').offsetHeight]"
+
+
+def test_the_text_is_in_colors_line_by_line_with_its_head_apart(page: Browser) -> None:
+    assert page.run(f"{PAINTED} === {VALUE}")
+    text, layer = page.run(HEIGHTS)
+    assert text == layer  # lines are broken at the same places
+    lines = SHIPPED.split("\n")
+    assert page.run("document.querySelectorAll('#paint .in-head').length") == lines.index("---", 1) + 1
+    assert page.run("document.querySelector('#paint .in-head .j-key').textContent") == "id:"
+    assert page.run("document.querySelector('#paint .j-role').textContent") == "[system]"
+    assert page.run("document.querySelector('#paint .j-expression').textContent").startswith("{{ query")
+    insert(page, "{% if x %}{# open\nstill #}{{ query }}{\n")
+    rows = f"[...document.querySelectorAll('#paint .row')].slice({lines.index('[user]') + 1})"
+    pieces = page.run(
+        f"{rows}.slice(0, 2).map((row) => [...row.children].map((one) => [one.className, one.textContent]))"
+    )
+    assert pieces == [
+        [["j-block", "{% if x %}"], ["j-comment", "{# open"]],
+        [["j-comment", "still #}"], ["j-expression", "{{ query }}"]],
+    ]
+    assert page.run(f"{PAINTED} === {VALUE}")
+    # What was typed can be taken back as in any text area, and the layer follows.
+    page.run("document.execCommand('undo')")
+    assert page.run(f"{PAINTED} === {VALUE}")
+    assert "still #}" not in page.run(VALUE)
+
+
+def test_a_text_of_250_kb_is_painted_and_only_what_changes_is_made_anew(page: Browser) -> None:
+    """Counted, not timed: of 1,300 lines those that one types into, or whose state that changes."""
+    line = "A line with {{ query }} and {% if x %}more{% endif %}, long enough to be wrapped once or twice. " * 2
+    whole = json.dumps("\n".join([line] * 1300))
+    page.run(
+        f"(() => {{ const text = document.getElementById('text'); text.value = {whole}; "
+        "text.dispatchEvent(new Event('input')); })()"
+    )
+    assert page.run(f"{VALUE}.length") > 240_000
+    assert page.run(f"{PAINTED} === {VALUE}")
+    page.run("window.before = new Set(document.querySelectorAll('#paint .row'))")
+    made = "[...document.querySelectorAll('#paint .row')].filter((one) => !window.before.has(one)).length"
+    page.run("document.getElementById('text').focus(); document.getElementById('text').setSelectionRange(9, 9)")
+    page.type("word")
+    assert page.run(made) == 1
+    text, layer = page.run(HEIGHTS)
+    assert text == layer
+    page.run("sessionStorage.clear()")
+    page.wait("document.getElementById('error').textContent !== ''")  # larger than a template may be
+    page.said.clear()
 
 
 def test_the_rendered_prompt_is_beside_it_and_follows_the_query(page: Browser, trying: Studio) -> None:
@@ -254,7 +309,7 @@ def test_nothing_is_wider_than_the_screen(page: Browser, trying: Studio, width: 
     page.run("document.getElementById('compare').click()")
     page.wait("document.querySelector('#as-experiment') !== null")
     assert page.run("document.documentElement.scrollWidth") == width
-    assert page.beyond(width, ".sideways, .scroll, textarea, nav, .skip") == []
+    assert page.beyond(width, ".sideways, .scroll, .editor, nav, .skip") == []
 
 
 def test_the_keyboard_is_enough(page: Browser, own: Path) -> None:

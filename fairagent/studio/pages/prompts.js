@@ -5,6 +5,7 @@ import { events, record } from "./ask.js";
 import { copyButton } from "./copy.js";
 import { comparison, diffed, fault, fillSide, message, pair, summary, variable } from "./draw-prompts.js";
 import { make, setPalette } from "./draw.js";
+import { painter } from "./editor.js";
 
 const PAUSE = 250;
 const TEN = 10;
@@ -46,26 +47,19 @@ function address() {
 
 // --- the editor ------------------------------------------------------------------------------------------------------
 
-function numbered(faulty) {
-  const lines = text.value.split("\n").length;
-  const numbers = Array.from({ length: lines }, (_, place) => make("span", { class: faulty.has(place + 1) ? "faulty" : "" }, `${place + 1}\n`));
-  put("gutter", numbers);
-  scrolled();
-}
-
-const scrolled = () => {
-  at("gutter").scrollTop = text.scrollTop;
-};
+const paper = painter(text, at("paint"));
 
 function openLine(line) {
   const lines = text.value.split("\n");
   const start = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
-  text.focus();
+  text.focus({ preventScroll: true });
   text.setSelectionRange(start, start + (lines[line - 1] ?? "").length);
-  text.scrollTop = (line - 3) * (text.scrollHeight / lines.length);
+  const row = paper.row(line);
+  if (row) row.closest(".editor").scrollTop = row.offsetTop - 3 * row.offsetHeight;
 }
 
 function typed() {
+  paper.paint();
   if (text.value === base) {
     sessionStorage.removeItem(draftOf(now.id));
     was = now.own.sha256;
@@ -116,7 +110,7 @@ function showCheck(found) {
   at("verdict").className = `verdict ${faults.length ? "down" : "up"}`;
   put("faults", faults.slice(0, SHOWN_FAULTS).map((one) => fault(one, openLine)));
   at("save").disabled = faults.length > 0;
-  numbered(new Set(faults.map((one) => one.line)));
+  paper.mark(new Set(faults.map((one) => one.line)));
   at("filled").textContent = faults.length ? "Nothing is sent before the faults are mended." : found.about;
   put("messages", found.messages.map(message));
   const longest = found.longest_reply === null ? "" : `, and at most ${found.longest_reply} for the reply`;
@@ -323,7 +317,6 @@ at("form").addEventListener("submit", (event) => {
   change();
 });
 text.addEventListener("input", typed);
-text.addEventListener("scroll", scrolled);
 at("save").addEventListener("click", save);
 at("discard").addEventListener("click", () => {
   replace(base);
