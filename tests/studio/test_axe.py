@@ -33,10 +33,13 @@ PAGES = {
     "/runs/one/topics?topic=T1": ("document.querySelector('#panels > *') !== null", OPEN),
     "/runs/one": ("document.querySelector('#report iframe, #error .notice') !== null", "0"),
     "/compare?left=one&right=two": ("document.querySelector('#rows table') !== null", OPEN),
-    "/api": ("document.querySelector('h1') !== null", "0"),
+    "/api": ("document.getElementById('state')?.textContent.startsWith('Open a call')", OPEN),
 }
 """Each page: what holds when it is there, and what is opened on it then."""
-AFTER = {"/prompts?id=refine_query&q=lawyer": f"{TRIED} && document.querySelector('#as-experiment') !== null"}
+AFTER = {
+    "/prompts?id=refine_query&q=lawyer": f"{TRIED} && document.querySelector('#as-experiment') !== null",
+    "/api": "document.querySelectorAll('.said.up').length >= 15",
+}
 
 
 @pytest.fixture(scope="module")
