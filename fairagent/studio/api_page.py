@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from fairagent.extend import FairAgentError, PlainRecord, UsageError
-from fairagent.studio.calls import Choices, SearchRequest
+from fairagent.studio.calls import Choices, ListRequest
 from fairagent.studio.contents import example_queries
 from fairagent.studio.desk import Desk
 
@@ -48,7 +48,7 @@ def search_examples(desk: Desk) -> dict[str, CallExample]:
         return {"query": example_query(desk), **more}
 
     def found() -> list[str]:
-        request = SearchRequest(query=example_query(desk), settings=Choices(profile="engine", n=5))
+        request = ListRequest(query=example_query(desk), settings=Choices(profile="engine", n=5))
         hits = desk.search(request)["hits"]
         if not hits:
             raise UsageError(f"the engine finds nothing for {request.query!r}, so that there is no document to name")
