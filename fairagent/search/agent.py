@@ -109,8 +109,7 @@ class FairAgent(Asynchronous, Summarized):
     ) -> list[SearchResult]:
         """The results of `search` for each of the queries, in their order; the first error ends it.
 
-        What the options need (a filter, targets) is made once. One thread does it: the work is in Python, and two are
-        no faster.
+        What the options need is made once. One thread does it; threads of your own may share the agent, and gain.
         """
         agent = self.under(SearchOptions.of(options))
         return [agent.search(query) for query in queries]
