@@ -198,7 +198,7 @@ class TemplateAdapter:
             raise
 
 
-class _Log:
+class _GepaLog:
     """GEPA's log, among ours."""
 
     def log(self, message: str) -> None:
@@ -277,7 +277,7 @@ def _evolve(engine: Any, plan: OptimizePlan, adapter: TemplateAdapter) -> str:
             adapter=adapter,
             reflection_minibatch_size=plan.batch,
             stop_callbacks=[lambda state: adapter.error is not None or state.i >= plan.candidates - 1],
-            logger=_Log(),
+            logger=_GepaLog(),
             seed=plan.seed,
         )
     if adapter.error is None:
