@@ -13,7 +13,7 @@ import pytest
 
 import fairagent
 from fairagent.collection.demo import write_demo
-from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.errors import SettingsError, UsageError
 from fairagent.search.agent import FairAgent
 from fairagent.search.rerank.base import Pool, relevance_kept
 from fairagent.search.rerank.exposure import ExposureReranker
@@ -85,9 +85,9 @@ def test_options_that_cannot_be(agent: FairAgent, values: dict[str, Any], named:
 
 
 def test_shares_follow_the_rule_of_given_targets(agent: FairAgent) -> None:
-    with pytest.raises(DataError, match=r"add up to 0\.9"):
+    with pytest.raises(UsageError, match=r"add up to 0\.9"):
         agent.search(QUERY, shares={"gender": {next(iter(EQUAL["gender"])): 0.9}})
-    with pytest.raises(DataError, match="no group"):
+    with pytest.raises(UsageError, match="no group"):
         agent.search(QUERY, shares={"gender": {"nobody": 1.0}})
     with pytest.raises(UsageError, match="no dimension"):
         agent.search(QUERY, shares={"colour": {"red": 1.0}})

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import fairagent
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
+from fairagent.collection.targets import share_faults
 from fairagent.errors import UsageError
 from fairagent.retrieve.base import Retriever, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
@@ -138,10 +139,15 @@ class FairAgent(Asynchronous, Summarized):
     def under(self, options: SearchOptions) -> FairAgent:
         """The agent under these options, with the parts of this one: nothing is opened or built.
 
-        Raises SettingsError for options that do not fit, UsageError for `fairness` where no re-ranker has such a dial.
+        Raises SettingsError for options that do not fit, UsageError for `fairness` where no re-ranker has such a dial,
+        and for `shares` of a group that is not there or that do not add up to 1.
         """
         if not options.given:
             return self
+        groups = self.collection.groups
+        for dimension, shares in (options.shares or {}).items():
+            if dimension in groups.dimensions and (faults := share_faults(shares, groups.labels(dimension))):
+                raise UsageError(f"shares of {dimension!r} cannot be used: {'; '.join(faults)}")
         reranker = self.reranker if options.fairness is None else with_fairness(self.reranker, options.fairness)
         settings = options.over(self.settings, self.collection.groups.dimensions)
         agent = replace(self, settings=settings, reranker=reranker)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY, SearchOptions
+from fairagent.extend import LARGEST_TEMPLATE, LONGEST_QUERY, SearchOptions, meanings
 
 MOST_IDS = 1000
 """Documents in a list whose exposure is measured."""
@@ -63,7 +63,7 @@ class ListRequest(SearchRequest, SearchOptions):
 
     # Whole from the start: routes are made of it.
     model_config = ConfigDict(defer_build=False)
-    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = Field(None, description=meanings(SearchOptions)["n"])
 
     @property
     def options(self) -> SearchOptions:

@@ -1,0 +1,117 @@
+"""One model at every door: a query with the same options has the same list in Python, command line, API and MCP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from studio_server import Studio
+from typer.testing import CliRunner
+
+from fairagent import open_agent
+from fairagent.settings.options import OptionValues, SearchOptions
+from fairagent.studio.calls import ListRequest
+from fairagent.studio.lanes import Lanes
+from fairagent.studio.tools import mcp_server
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"n": 4, "fairness": 0},
+    {"n": 6, "fairness": 8.0, "unknown": "ignore"},
+    {"shares": {"gender": {"female": 0.9, "male": 0.1}}},
+    {"n": 5, "where": {"gender": ["female"]}},
+    {"where": {"gender": ["female", "male"]}, "unknown": 0.2},
+]
+
+
+def mcp(studio: Studio, tool: str, arguments: dict[str, Any]) -> Any:
+    async def ask() -> Any:
+        with closing_lanes() as lanes:
+            async with Client(mcp_server(studio.desk, lanes)) as client:
+                return await client.call_tool(tool, arguments)
+
+    return asyncio.run(asyncio.wait_for(ask(), 60))
+
+
+def closing_lanes() -> Any:
+    class Closing(Lanes):
+        close = Lanes.stop
+
+    return closing(Closing())
+
+
+def command_line(folder: Path, options: dict[str, Any], settings: dict[str, Any]) -> Any:
+    from fairagent.cli.app import app
+
+    given = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--json", "lawyer"]
+    for name, value in settings.items():
+        given += ["--set", f"{name}={value}"]
+    for name, value in options.items():
+        if name == "where":
+            given += [
+                part for column, those in value.items() for one in those for part in ("--where", f"{column}={one}")
+            ]
+        else:
+            given += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
+    ended = CliRunner().invoke(app, ["search", *given])
+    assert ended.exit_code == 0, ended.output
+    return json.loads(ended.stdout)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=[",".join(one) or "none" for one in OPTIONS])
+def test_the_same_list_through_every_door(studio: Studio, folder: Path, options: dict[str, Any]) -> None:
+    agent = open_agent(**studio.desk.settings.given)
+    expected = list(agent.search("lawyer", **options).ranking.ids)
+    assert expected
+
+    with studio.client() as client:
+        reply = client.post("/api/search", json={"query": "lawyer", **options})
+    assert reply.status_code == 200, reply.text
+    assert [hit["id"] for hit in reply.json()["hits"]] == expected
+
+    told = mcp(studio, "search", {"query": "lawyer", **options})
+    assert not told.is_error, told
+    assert [hit["id"] for hit in json.loads(told.content[0].text)["hits"]] == expected
+
+    there = {name: getattr(studio.desk.settings, name) for name in ("engine", "n", "target", "depth")}
+    found = command_line(folder, options, {name: value for name, value in there.items() if value is not None})
+    assert [hit["id"] for hit in found["hits"]] == expected
+
+
+def test_every_schema_has_the_options_of_the_model(studio: Studio) -> None:
+    model = SearchOptions.model_json_schema()["properties"]
+    assert set(OptionValues.__annotations__) == set(model)
+    api = ListRequest.model_json_schema()
+    with studio.client() as client:
+        documented = client.get("/api/openapi.json").json()["components"]["schemas"]["ListRequest"]["properties"]
+
+    async def tools() -> Any:
+        with closing_lanes() as lanes:
+            async with Client(mcp_server(studio.desk, lanes)) as client:
+                return {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
+
+    given = asyncio.run(asyncio.wait_for(tools(), 60))
+    for name, form in model.items():
+        assert api["properties"][name]["description"] == documented[name]["description"] == form["description"]
+        for tool in ("search", "answer"):
+            assert given[tool]["properties"][name] == api["properties"][name]
+    assert all(one["additionalProperties"] is False for one in (api, *given.values()))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"fairnes": 1}, {"n": 0}, {"where": {"colour": ["red"]}}, {"shares": {"gender": {"x": 1}}}]
+)
+def test_what_cannot_be_is_an_error_that_names_it_at_every_door(studio: Studio, wrong: dict[str, Any]) -> None:
+    named = next(iter(wrong)) if wrong.keys() & {"fairnes", "n"} else str(next(iter(next(iter(wrong.values())))))
+    with studio.client() as client:
+        reply = client.post("/api/search", json={"query": "lawyer", **wrong})
+    assert reply.status_code == 400
+    assert named in reply.json()["error"]
+    told = mcp(studio, "search", {"query": "lawyer", **wrong})
+    assert told.is_error
+    assert named in told.content[0].text
