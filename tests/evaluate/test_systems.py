@@ -57,6 +57,7 @@ systems:
   FGR: {profile: engine, rerank: fgr}
   FARO: {profile: engine, rerank: faro}
   balanced: {profile: engine, rerank: balanced}
+  amortized: {profile: engine, rerank: amortized}
   FAIR-QR: {loop: fair-qr, rerank: {kind: exposure, fairness: 0.5, unlabeled: 1}}
   agent: {}
   agent, default engine: {engine: auto}

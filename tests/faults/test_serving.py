@@ -329,7 +329,7 @@ def test_201_another_port_of_this_machine_never_gets_the_token(folder: Path, tmp
         chromium(tmp_path / "profile") as page,
     ):
         page.open(studio.address)
-        page.wait("document.querySelectorAll('#controls > *').length > 5")
+        page.wait("document.querySelectorAll('#controls > *, #more > *').length > 5")
         assert page.run("location.hash + location.search") == ""
         assert page.do("Network.getAllCookies")["cookies"] == []
         page.run(f"void open({json.dumps(other)})")
@@ -341,7 +341,7 @@ def test_201_another_port_of_this_machine_never_gets_the_token(folder: Path, tmp
         assert page.run("sessionStorage.length") == 0
         # The tab goes back, with its token.
         page.run("history.back()")
-        page.wait("document.querySelectorAll('#controls > *').length > 5")
+        page.wait("document.querySelectorAll('#controls > *, #more > *').length > 5")
 
 
 # --- 202: the end of serve -----------------------------------------------------------------------------------------
