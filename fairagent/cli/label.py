@@ -12,6 +12,7 @@ import typer
 from fairagent.cli import options
 from fairagent.cli.options import console, echo, status
 from fairagent.errors import UsageError
+from fairagent.storage.packages import expect_installed
 
 if TYPE_CHECKING:
     from fairagent.labeling.evidence import Evidence
@@ -78,6 +79,7 @@ def label(
     chosen = options.settings_of(
         settings, assignments, collection=collection, index=index, model=options.logged(log_prompts)
     )
+    expect_installed("scikit-learn", "fairagent label", "labels")
     if (by == "words") != (words is not None):
         raise UsageError("--by words needs --words FILE, and nothing else does")
     with status(hidden=log_prompts):
