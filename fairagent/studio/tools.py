@@ -100,8 +100,8 @@ def _told(tool: str) -> Iterator[None]:
 def _tool(function: Callable[..., Any], request: type[SearchRequest]) -> Tool:
     """The tool that a function is, whose arguments are the keys of a request: that of the HTTP API, and no others."""
     tool = Tool.from_function(function)
-    arguments: Any = create_model(function.__name__, __base__=(ArgModelBase, request))
-    tool.fn_metadata.arg_model = arguments
+    bases: Any = (ArgModelBase, request)
+    arguments = tool.fn_metadata.arg_model = create_model(function.__name__, __base__=bases)
     tool.parameters = arguments.model_json_schema(by_alias=True)
     return tool
 
