@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import hypergeom
 
 from fairagent.errors import DataError
 from fairagent.measures.base import JudgedRanking, Measure, as_memberships, check_cutoff
@@ -46,6 +45,9 @@ def pool_test(of_group: ArrayLike, n: int) -> float:
 
 def _tails(size: int, group: int, ranks: int) -> FloatArray:
     """P(X_i <= m) for i = 1..ranks in rows and m = 0..group in columns; infinite where m documents cannot be shown."""
+    # Here and not above: who measures something else does not wait for scipy.
+    from scipy.stats import hypergeom
+
     i, m = np.arange(1, ranks + 1)[:, None], np.arange(group + 1)[None, :]
     tails = hypergeom.cdf(m, size, group, i)
     return np.where((m <= i) & (group - m <= size - i), tails, np.where(m > i, np.inf, -np.inf))

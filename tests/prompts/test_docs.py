@@ -35,7 +35,7 @@ def test_every_reply_is_explained() -> None:
     named = {prompts[id].head.reply for prompts in map(Prompts, ("", *variants())) for id in prompts.ids}
     rows = set(re.findall(r"^\| `(\w+)` \|", section("What each one gets").partition("| reply |")[2], re.MULTILINE))
     of_loop = {"GroupKeywords", "GroupPassages", "GroupSentences", "Choice"}
-    assert rows == named == {*REPLIES, *of_loop, "Verdicts", "Rewrites", "Diagnoses", "Order", "text"}
+    assert rows == named == {*REPLIES, *of_loop, "Verdicts", "Rewrites", "Diagnoses", "Order", "GroupLetters", "text"}
 
 
 def test_the_language_and_its_limits() -> None:
