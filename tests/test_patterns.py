@@ -17,7 +17,8 @@ from itertools import product
 from typing import Any
 
 import pytest
-from test_layers import SOURCES, dotted
+from lacking import needs
+from test_layers import ROOT, SOURCES, dotted
 
 from fairagent.answer.filtering import parse_verdict
 from fairagent.answer.generators import CitationReader, sentences, without_citations
@@ -116,6 +117,9 @@ def found_patterns() -> Iterator[Found]:
                 continue
             said = f"{place}: {ast.unparse(node.args[0])}"
             name = next((name for name, value in named.items() if value is node), "")
+            if name and needs([(ROOT / place, "")]):
+                # Looked at where its extra is installed.
+                continue
             if name:
                 used = tuple(method for method in METHODS if f"{name}.{method}" in ast.unparse(tree))
                 yield Found(said, getattr(import_module(dotted(place)), name), used or METHODS)

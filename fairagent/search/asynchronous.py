@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
 from typing import Any, Protocol, TypeVar, Unpack
@@ -66,6 +65,9 @@ class Asynchronous:
 
 async def in_thread(work: Callable[[], T], cancellation: Cancellation | None = None) -> T:
     """What `work` returns, done in a thread; when the task is cancelled, the work is as well."""
+    # Here and not above: who searches without an event loop waits for none.
+    import asyncio
+
     cancellation = cancellation or Cancellation()
 
     def working() -> T:
@@ -84,6 +86,8 @@ async def in_thread(work: Callable[[], T], cancellation: Cancellation | None = N
 
 async def _stream(work: Callable[[Callable[[Any], None]], T]) -> AsyncIterator[Any]:
     """What `work` says, then what it returns; raises what it raises. Whoever leaves early ends it."""
+    import asyncio
+
     loop, said = asyncio.get_running_loop(), asyncio.Queue[Any]()
 
     def say(one: Any) -> None:

@@ -1,5 +1,6 @@
 """`serve`: where the studio listens, whom it lets in, and how long."""
 
+# ruff: noqa: E402
 from __future__ import annotations
 
 import errno
@@ -11,7 +12,10 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairagent.extend import UsageError
+from fairagent.extend import UsageError, expect_installed
+
+expect_installed("uvicorn", "fairagent serve")
+
 from fairagent.studio.app import studio_app
 from fairagent.studio.connections import StudioServer
 from fairagent.studio.desk import Desk, StartSettings

@@ -13,6 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fairagent.cli import app
+
+pytest.importorskip("fastapi")
+
 from fairagent.studio.serving import book_of
 from fairagent.studio.tokens import User, UserBudget, add_user, hash_of, read_users
 
