@@ -22,7 +22,7 @@ def demo(
     Nothing measured on it is a finding about the world.
     """
     from fairagent.cli.index import ensure_indexes
-    from fairagent.cli.systems import compare, rows_record, systems_table
+    from fairagent.cli.systems import compare, rows_record, systems_table, verdicts
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.judging import LEGEND, judged_topics, standard_measures
     from fairagent.report.answer import answer_body, sources_table
@@ -51,7 +51,12 @@ def demo(
     result = next(helped, None) or agent.search(topics[0])
     out = console()
     out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")
-    out.print(systems_table(rows, n))
+    engine, changes = verdicts(rows)
+    out.print(f"\nMeans over the topics, {rows[-1].system} instead of {engine}", style="bold")
+    out.print(verdict_text(changes))
+    out.print()
+    out.print(systems_table(rows, n).text(out.width), highlight=False)
+    out.print()
     for row in rows:
         if row.equal:
             out.print(str(row.equal), style="dim")

@@ -5,26 +5,42 @@ from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
-from rich import box
-from rich.table import Table
-from rich.text import Text
+import numpy as np
 
 from fairagent.cli.options import progress_bar
+from fairagent.collection import Collection
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
-from fairagent.evaluate.judging import FUSED, SYSTEMS, mean_over_topics, standard_measures
+from fairagent.evaluate.judging import (
+    FUSED,
+    SYSTEMS,
+    TARGET,
+    Judge,
+    judged_topics,
+    mean_over_topics,
+    standard_measures,
+)
+from fairagent.evaluate.tables import Cell, Column, Table
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, resolve, with_settings
 from fairagent.settings import Settings
-from fairagent.types import Ranking
+from fairagent.types import ExposureRow, Ranking, exposure_rows
+from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
+
+BEST = "*"
+"""Marks the best values of a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """Means over the topics that count for one dimension; the product is taken topic by topic."""
+    """Means over the topics that count for one dimension; the product is taken topic by topic.
+
+    `groups` has each group's mean exposure and its target in the judgment, last the documents without a label.
+    """
 
     awrf: float
     product: float
+    groups: tuple[ExposureRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +78,35 @@ def compare(site: Site) -> Iterator[SystemMeans]:
         yield replace(means, equal=equal.get(name))
 
 
+def verdicts(rows: Sequence[SystemMeans]) -> tuple[str, list[ExposureChange]]:
+    """The engine that the last row, the agent, is compared with, and what this changes in each dimension."""
+    engine = next((row for row in rows if row.system == FUSED), rows[0])
+    changes = [
+        exposure_change(dimension, engine.fairness[dimension].groups, one.groups, one.awrf < was - SHOWN_CHANGE)
+        for dimension, one in rows[-1].fairness.items()
+        if one.groups and (was := engine.fairness[dimension].awrf)
+    ]
+    return engine.system, changes
+
+
 def systems_table(rows: Sequence[SystemMeans], n: int) -> Table:
-    """The rows as a table; the best value of each measure is bold."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("\nsystem", no_wrap=True)
-    table.add_column(f"\nnDCG@{n}", justify="right")
-    for dimension in rows[0].fairness:
-        table.add_column(f"{dimension}\nAWRF@{n}", justify="right")
-        table.add_column("\nproduct", justify="right")
-    table.add_column("\ncalls", justify="right")
-    table.add_column("\nseconds", justify="right")
+    """The rows as a table, the measures of a dimension below its name; the best of each measure is marked."""
+    columns = [Column("system"), Column(f"nDCG@{n}", ".3f", "relevance", short="nDCG")]
+    for name in rows[0].fairness:
+        columns += [Column(f"AWRF@{n}", ".3f", name, short="AWRF"), Column("product", ".3f", name)]
+    columns += [Column("calls", ",", "effort"), Column("seconds", ".2f", "effort")]
     values = [_values(row) for row in rows]
     best = [max(column) for column in zip(*values, strict=True)]
-    for row, numbers in zip(rows, values, strict=True):
-        cells = [Text(f"{v:.3f}", "bold" if v == top else "") for v, top in zip(numbers, best, strict=True)]
-        table.add_row(f"{row.system}{f' {SIGN}' * bool(row.equal)}", *cells, f"{row.calls:,}", f"{row.seconds:.2f}")
-    return table
+    lines = [
+        [
+            f"{row.system}{f' {SIGN}' * bool(row.equal)}",
+            *(Cell(value, BEST * (f"{value:.3f}" == f"{top:.3f}")) for value, top in zip(numbers, best, strict=True)),
+            row.calls,
+            row.seconds,
+        ]
+        for row, numbers in zip(rows, values, strict=True)
+    ]
+    return Table.of(columns, lines, notes=[f"{BEST} the best of its column; at the first {n} documents"])
 
 
 def rows_record(rows: Sequence[SystemMeans]) -> list[dict[str, Any]]:
@@ -101,10 +130,26 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
     relevance, fairness, product = standard_measures(n)
     (ndcg,) = mean_over_topics(collection, None, rankings, [relevance])
     by_dimension = {
-        dimension: Fairness(*mean_over_topics(collection, dimension, rankings, [fairness, product]))
+        dimension: Fairness(awrf, both, _groups(collection, dimension, rankings, n))
         for dimension in collection.groups.dimensions
+        for awrf, both in [mean_over_topics(collection, dimension, rankings, [fairness, product])]
     }
     return SystemMeans(system, ndcg, by_dimension, calls, seconds), rankings, refined
+
+
+def _groups(collection: Collection, dimension: str, rankings: Mapping[str, Ranking], n: int) -> tuple[ExposureRow, ...]:
+    """Each group's mean exposure and target over the topics that count for the dimension; () where none does."""
+    counted = frozenset(judged_topics(collection, dimension).counted) & rankings.keys()
+    judge = Judge(collection, {}, {dimension: counted}, TARGET, False, n)
+    shown = [exposure_rows(*judge.exposures(topic, rankings[topic])) for topic in sorted(counted)]
+    return tuple(
+        ExposureRow(
+            group[0].label,
+            float(np.mean([row.share for row in group])),
+            None if group[0].target is None else float(np.mean([row.target for row in group])),
+        )
+        for group in zip(*shown, strict=True)
+    )
 
 
 def _values(row: SystemMeans) -> list[float]:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
-from fairagent.cli.systems import Fairness, SystemMeans, systems_table
+from fairagent.cli.systems import Fairness, SystemMeans, systems_table, verdicts
 from fairagent.evaluate.comparison import ORIGINAL, Equal
 from fairagent.evaluate.judging import FUSED, SYSTEMS
-from fairagent.report.text import plain
+from fairagent.types import ExposureRow
 
 from .conftest import Call
 
@@ -44,10 +45,15 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
         assert 0 < row["ndcg"] <= 1
         assert set(row["fairness"]) == {"gender", "region"}
         assert row["calls"] == 0
-        values = [row["ndcg"], *(value for pair in row["fairness"].values() for value in pair.values())]
+        judged = row["fairness"].values()
+        values = [row["ndcg"], *(one[measure] for one in judged for measure in ("awrf", "product"))]
+        for one in judged:
+            assert sum(share for _, share, _ in one["groups"][:-1]) <= 1 + 1e-9
         shown = row["system"] + " =" * bool(row["equal"])
         line = next(line for line in lines if line.strip().startswith(f"{shown} "))
-        assert line.strip().removeprefix(f"{shown} ").split()[: len(values)] == [f"{value:.3f}" for value in values]
+        assert line.strip().removeprefix(f"{shown} ").replace("*", "").split()[: len(values)] == [
+            f"{value:.3f}" for value in values
+        ]
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(call: Call) -> None:
@@ -65,15 +71,42 @@ def test_nobody_makes_no_demo(call: Call) -> None:
     assert "people=0" in result.stderr
 
 
-def test_the_table_fits_80_columns() -> None:
-    equal = Equal("FAIR-QR", "BM25")
-    rows = [
-        SystemMeans("BM25", 0.5, {"gender": Fairness(0.9, 0.45), "region": Fairness(0.8, 0.4)}, 0, 0.05),
-        SystemMeans("exposure+labeled", 0.6, {"gender": Fairness(0.95, 0.57), "region": Fairness(0.7, 0.42)}, 12, 30.5),
-        SystemMeans("FAIR-QR", 0.5, {"gender": Fairness(0.9, 0.45), "region": Fairness(0.8, 0.4)}, 0, 0.1, equal),
-    ]
-    text = plain(systems_table(rows, 20), 80)
+EQUAL = Equal("FAIR-QR", "BM25")
+LOW, HIGH = Fairness(0.9, 0.45), Fairness(0.95, 0.57)
+ROWS = [
+    SystemMeans("BM25", 0.5, {"gender": LOW, "region": Fairness(0.8, 0.4)}, 0, 0.05),
+    SystemMeans("exposure+labeled", 0.6, {"gender": HIGH, "region": Fairness(0.7, 0.42)}, 12, 30.5),
+    SystemMeans("FAIR-QR", 0.5, {"gender": LOW, "region": Fairness(0.8, 0.4)}, 0, 0.1, EQUAL),
+]
+
+
+def test_the_table_fits_80_columns_and_marks_the_best() -> None:
+    text = systems_table(ROWS, 20).text(80)
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 80
-    assert text.split("BM25")[1].split()[:7] == ["0.500", "0.900", "0.450", "0.800", "0.400", "0", "0.05"]
+    assert text.split("BM25")[1].split()[:7] == ["0.500", "0.900", "0.450", "0.800*", "0.400", "0", "0.05"]
+    assert text.split("exposure+labeled")[1].split()[:5] == ["0.600*", "0.950*", "0.570*", "0.700", "0.420*"]
     assert text.split("FAIR-QR =")[1].split()[:2] == ["0.500", "0.900"]
+
+
+def test_many_dimensions_are_a_block_each_and_none_is_none() -> None:
+    many = [replace(row, fairness={f"dimension {n}": row.fairness["gender"] for n in range(9)}) for row in ROWS]
+    lines = systems_table(many, 20).text(80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len([line for line in lines if line.startswith("system ")]) > 2
+    alone = [replace(row, fairness={}) for row in ROWS]
+    assert "AWRF" not in systems_table(alone, 20).text(80)
+    assert verdicts(alone) == ("BM25", [])
+
+
+def test_the_verdict_is_the_agents_against_its_engine() -> None:
+    def row(system: str, awrf: float, women: float) -> SystemMeans:
+        groups = (ExposureRow("women", women, 0.5), ExposureRow("men", 1 - women, 0.5), ExposureRow("none", 0.1, None))
+        return SystemMeans(system, 0.5, {"gender": Fairness(awrf, 0.4, groups)}, 0, 0.1)
+
+    rows = [row("BM25", 0.8, 0), row(FUSED, 0.9, 0.1), row("agent", 0.95, 0.3)]
+    engine, (change,) = verdicts(rows)
+    assert engine == FUSED
+    assert str(change) == "gender: women gets 30% of the attention instead of 10%; it should have 50%"
+    assert not verdicts([*rows[:1], *rows[2:]])[1][0].worse
+    assert verdicts([*rows[:2], row("agent", 0.85, 0.05)])[1][0].worse
