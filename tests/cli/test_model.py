@@ -104,7 +104,12 @@ def test_the_demo_asks_every_part_and_says_what_it_is_worth(
     assert "tiny-instruct on this machine: shows the plumbing, not the quality" in result.stdout
     assert "Musicians played [1]." in result.stdout
     assert result.stdout.endswith("tokens; shows the plumbing, not the quality\n")
-    for part in ("a passage of at most forty words", "You judge documents", "You check documents", "You answer a question"):
+    for part in (
+        "a passage of at most forty words",
+        "You judge documents",
+        "You check documents",
+        "You answer a question",
+    ):
         assert part in asked
     assert LAST[-1].closed
 
