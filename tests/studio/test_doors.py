@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +32,20 @@ OPTIONS: list[dict[str, Any]] = [
 
 def mcp(studio: Studio, tool: str, arguments: dict[str, Any]) -> Any:
     async def ask() -> Any:
-        with closing_lanes() as lanes:
+        with lanes_that_stop() as lanes:
             async with Client(mcp_server(studio.desk, lanes)) as client:
                 return await client.call_tool(tool, arguments)
 
     return asyncio.run(asyncio.wait_for(ask(), 60))
 
 
-def closing_lanes() -> Any:
-    class Closing(Lanes):
-        close = Lanes.stop
-
-    return closing(Closing())
+@contextmanager
+def lanes_that_stop() -> Iterator[Lanes]:
+    lanes = Lanes()
+    try:
+        yield lanes
+    finally:
+        lanes.stop()
 
 
 def command_line(folder: Path, options: dict[str, Any], settings: dict[str, Any]) -> Any:
@@ -91,7 +94,7 @@ def test_every_schema_has_the_options_of_the_model(studio: Studio) -> None:
         documented = client.get("/api/openapi.json").json()["components"]["schemas"]["ListRequest"]["properties"]
 
     async def tools() -> Any:
-        with closing_lanes() as lanes:
+        with lanes_that_stop() as lanes:
             async with Client(mcp_server(studio.desk, lanes)) as client:
                 return {tool.name: tool.input_schema for tool in (await client.list_tools()).tools}
 
