@@ -172,7 +172,7 @@ class FairAgent(Asynchronous, Summarized):
             meter = replace(meter, cache=run.meter.cache)
             of_loop = meter.as_adjusted(run.first_meter, run.meter)
             steps = tuple(measured(of_loop, step) for step in run.loop.steps)
-            loop = replace(run.loop, meter=of_loop, steps=steps, served=None)
+            loop = replace(run.loop, meter=of_loop, steps=steps, served=None, pool=None)
             return (done := agent._served(run.query, agent.settings.n, run.own, meter, loop, clocks)).result(done.pool)
 
     def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
@@ -218,8 +218,10 @@ class FairAgent(Asynchronous, Summarized):
         """The rest of `find`; `own` is the engine's list, `meter` what measured before the loop."""
         settings = self.settings
         # 4. Re-rank the candidates; the loop may have done so.
-        pool = pool_of(query, result.candidates, result.meter, length, result.unit)
-        ranking = self._serve(pool) if result.served is None or length > settings.n else result.served
+        pool, ranking = result.pool, result.served
+        if pool is None or ranking is None or length > settings.n:
+            pool = pool_of(query, result.candidates, result.meter, length, result.unit)
+            ranking = self._serve(pool)
 
         # 5. Guard: serve nothing that is worse than the engine's own list, unless settings say so.
         guarded = self._guarded(ranking, pool, own, result)

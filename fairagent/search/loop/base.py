@@ -53,8 +53,8 @@ class LoopResult:
 
     `meter` measures as the loop did; `unit` is what a difference of 1 in relevance is on the scale of the candidates'
     scores (0: their range). `guard` compares what is served with the engine's own list; None: nobody does. `removed`
-    are the documents that a filter has taken out. `served` is what `Search.serve` made of the candidates, where the
-    loop has seen it. `entered` are the candidates that only a second search of the collection has retrieved.
+    are the documents that a filter has taken out. `served` is what `Search.serve` made of the candidates (as `pool`),
+    where the loop has seen it. `entered` are the candidates that only a second search of the collection has retrieved.
     """
 
     candidates: Ranking
@@ -65,6 +65,7 @@ class LoopResult:
     guard: Guard | None = None
     removed: frozenset[str] = frozenset()
     served: Ranking | None = None
+    pool: Pool | None = None
     entered: frozenset[str] = frozenset()
 
 

@@ -83,6 +83,7 @@ class Controller:
             self.guard,
             removed=frozenset(first.ids) - frozenset(state.candidates.ids),
             served=state.served,
+            pool=state.pool,
             entered=state.entered,
         )
 

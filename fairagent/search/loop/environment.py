@@ -81,7 +81,7 @@ class Environment:
         """The state with its candidates ranked by `scores` (n,): what would be served, and what that gives."""
         pool = self.search.pool(sorted_by(state.candidates.ranking, scores), self.meter, self.unit)
         served = self.search.serve(pool).top(self.search.n)
-        return replace(state, scores=scores, served=served, exposures=self.meter.measure(served))
+        return replace(state, scores=scores, pool=pool, served=served, exposures=self.meter.measure(served))
 
     def informed(self, state: State) -> State:
         """The state with what a model says of the groups, requested once in a loop."""

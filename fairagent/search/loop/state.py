@@ -13,6 +13,7 @@ from fairagent.collection.exposure import finite_gap
 from fairagent.search.loop.candidates import Candidates, Mix
 from fairagent.search.loop.evidence import EvidenceDocuments
 from fairagent.search.loop.sources import GroupText, ModelEvidence
+from fairagent.search.rerank.base import Pool
 from fairagent.types import Exposure, FloatArray, Ranking
 
 Reached = tuple[FloatArray, tuple[Exposure, ...]]
@@ -78,8 +79,8 @@ class State:
 
     `added` (n,) is what a document's type adds to the engine's scores after relevance feedback, `lost` (n,) what it
     loses by a judge's verdict, so `relevance` is the estimate of how well it answers. `served` is the head of the
-    candidates by `scores`, re-ranked, `exposures` what it gives the groups. `own` is the list before any action; none
-    whose estimated relevance is below `least` takes its place. `own_gap` is the gap of the engine's list as it is.
+    candidates by `scores` (`pool`), re-ranked, `exposures` what it gives the groups. `own` is the list before any
+    action; none whose estimated relevance is below `least` takes its place. `own_gap` is that of the engine's list.
     `learned` are the documents of each group that evidence is learned from, `model_evidence` what a model says of the
     groups (None: not yet), `mix` both as scores (None: not yet). `tried` are the actions that were tried,
     `again` says that the collection was searched again, which brought in the documents `entered`.
@@ -90,6 +91,7 @@ class State:
     lost: FloatArray
     scores: FloatArray
     learned: tuple[EvidenceDocuments, ...] = ()
+    pool: Pool | None = None
     served: Ranking = field(default_factory=lambda: Ranking((), np.zeros(0)))
     exposures: tuple[Exposure, ...] = ()
     own: tuple[str, ...] = ()

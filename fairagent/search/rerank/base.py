@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -43,6 +43,7 @@ class Pool:
     (g,) that the known groups of each dimension should get. `importance` (0 to 1) is how much each dimension counts,
     empty: all alike; `unit` what a difference of 1 in relevance is on the scale of the scores, 0: their range.
     `unlabeled` makes candidates without a label a group of each dimension, None where they are ignored (empty: in all).
+    `ordered_by` is what re-rankers have made of these very candidates (`ChainReranker`); a changed pool begins anew.
     """
 
     query: Query
@@ -53,6 +54,7 @@ class Pool:
     importance: tuple[float, ...] = ()
     unit: float = 0.0
     unlabeled: tuple[UnlabeledColumns | None, ...] = ()
+    ordered_by: dict[tuple[int, ...], Pool] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, ranking: Ranking) -> Pool:
         """The pool with its candidates in the order, and with the scores, of `ranking`, which holds some of them."""
@@ -154,6 +156,7 @@ def reranked(reranker: Reranker, pool: Pool, part: Part | None = None) -> Rankin
             targets=tuple(map(frozen, pool.targets)),
             unlabeled=tuple(one and one.changed(frozen) for one in pool.unlabeled),
         )
+        object.__setattr__(given, "ordered_by", pool.ordered_by)
         found = reranker.rerank(given)
     return call.ranking(found, pool.n, None if getattr(reranker, "widens", False) else pool.ranking.ids)
 

@@ -98,11 +98,15 @@ class ChainReranker:
         return reranked(self.rerankers[-1], pool) if self.rerankers else pool.ranking.top(pool.n)
 
     def _before(self, place: int, pool: Pool) -> Pool:
-        """The pool as the re-ranker at this `place` gets it."""
-        n = pool.n
-        for reranker in self.rerankers[: max(place, 0)]:
-            pool = pool.of(reranked(reranker, replace(pool, n=len(pool.ranking))))
-        return replace(pool, n=n)
+        """The pool as the re-ranker at this `place` gets it; made once, for the ranking and for its relevance."""
+        before = self.rerankers[: max(place, 0)]
+        known, key = pool.ordered_by, tuple(map(id, before))
+        if key not in known:
+            found = pool
+            for reranker in before:
+                found = found.of(reranked(reranker, replace(found, n=len(found.ranking))))
+            known[key] = found
+        return replace(known[key], n=pool.n)
 
     def stricter(self) -> Reranker | None:
         """With a stricter last one; None where that has none."""
