@@ -8,6 +8,9 @@ READY := $(VENV)/.ready
 BARE := .venv-light
 INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Tests start hundreds of processes: each would compile what it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples fairagent prompts
 
 .PHONY: help demo demo-llm test test-light test-slow test-llm papers fuzz night check notebooks dist docs gallery local setup clean

@@ -23,7 +23,8 @@ TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 LEFT_OUT = ("docs", "local", "pyterrier", "trec", "test")
 """Extras that `make test` does not install either: tests say themselves what they need of them; and what runs tests."""
-ANNOTATIONS = ("scipy-stubs", "types-pyyaml")
+NEVER_IMPORTED = ("scipy-stubs", "types-pyyaml", "import-linter", "opentelemetry-sdk")
+"""Packages that no test imports under a name of their own: types, commands, parts of another package's module."""
 BROUGHT = {"starlette": "studio", "pandas": "parquet", "huggingface_hub": "dense", "jnius_config": "lucene"}
 """Modules that come with an extra's packages -> the extra."""
 IMPORTS = (ast.Import, ast.ImportFrom)
@@ -36,13 +37,16 @@ Name = tuple[Path, str]
 @cache
 def absent() -> dict[str, str]:
     """Module that is not installed -> the extra that brings it, as pyproject.toml has them."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    modules = dict(BROUGHT)
-    for extra, packages in project["optional-dependencies"].items():
-        if extra not in LEFT_OUT:
-            names = {re.split(r"[\[><=]", package)[0] for package in packages} - {"fairagent", *ANNOTATIONS}
-            modules.update({module_of(name): extra for name in names})
+    modules = BROUGHT | {module_of(package): extra for package, extra in packages().items()}
     return {module: extra for module, extra in modules.items() if find_spec(module) is None}
+
+
+def packages() -> dict[str, str]:
+    """Package that tests may import -> its extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {extra: listed for extra, listed in project["optional-dependencies"].items() if extra not in LEFT_OUT}
+    names = {re.split(r"[\[><=]", line)[0]: extra for extra, listed in extras.items() for line in listed}
+    return {name: extra for name, extra in names.items() if name not in ("fairagent", *NEVER_IMPORTED)}
 
 
 @dataclass(slots=True)
@@ -113,9 +117,14 @@ def _needs(wanted: Name) -> set[str]:
             for file, linked in statement.links:
                 link = (file, linked or attribute)
                 # From a module of the package only what it passes on under its own name.
-                if TESTS in path.parents or (path.name == "__init__.py" and name and depth < 2):
+                if _of_tests(path) or (path.name == "__init__.py" and name and depth < 2):
                     todo += [(link, depth + 1), ((link[0], ""), depth + 1)]
     return found
+
+
+@cache
+def _of_tests(path: Path) -> bool:
+    return TESTS in path.parents
 
 
 def reason(modules: Iterable[str]) -> str:

@@ -121,7 +121,7 @@ def found_patterns() -> Iterator[Found]:
                 # Looked at where its extra is installed.
                 continue
             if name:
-                used = tuple(method for method in METHODS if f"{name}.{method}" in ast.unparse(tree))
+                used = tuple(method for method in METHODS if f"{name}.{method}" in source)
                 yield Found(said, getattr(import_module(dotted(place)), name), used or METHODS)
             elif isinstance(node.args[0], ast.Constant):
                 flags = next((ast.unparse(one) for one in node.args[1:] if "re." in ast.unparse(one)), "0")

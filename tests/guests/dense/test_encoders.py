@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from fairagent.types import FloatArray
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
 
-pytest.importorskip("sentence_transformers")
+# Looked for, not imported: that takes seconds in each process that collects tests.
+pytestmark = pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra dense")
 
 
 @pytest.fixture(scope="module")
