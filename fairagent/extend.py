@@ -59,6 +59,7 @@ HOMES = {
         Normalization StringUtility attributed_exposure expected_attribution_rate normalized_attributed_disparity
         parse_utility
     """,
+    "measures.base": "seeded",
     "measures.curves": """
         DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name slope
     """,
@@ -141,7 +142,7 @@ HOMES = {
     "search.rerank.exposure": "FAIRNESS",
     "search.run": "SearchRun hits_of",
     "evaluate.check": "CheckedExperiment check_experiment_values",
-    "evaluate.comparison": "SAME bootstrap_intervals paired_randomization paired_t seeded wins_ties_losses",
+    "evaluate.comparison": "SAME bootstrap_intervals paired_randomization paired_t wins_ties_losses",
     "evaluate.experiment": "build_indexes",
     "evaluate.fields": "FileSection Name half",
     "evaluate.findings": "leading_measure",

@@ -86,7 +86,6 @@ from fairagent.evaluate.comparison import SAME as SAME
 from fairagent.evaluate.comparison import bootstrap_intervals as bootstrap_intervals
 from fairagent.evaluate.comparison import paired_randomization as paired_randomization
 from fairagent.evaluate.comparison import paired_t as paired_t
-from fairagent.evaluate.comparison import seeded as seeded
 from fairagent.evaluate.comparison import wins_ties_losses as wins_ties_losses
 from fairagent.evaluate.experiment import build_indexes as build_indexes
 from fairagent.evaluate.fields import FileSection as FileSection
@@ -235,6 +234,7 @@ from fairagent.measures.answers import attributed_exposure as attributed_exposur
 from fairagent.measures.answers import expected_attribution_rate as expected_attribution_rate
 from fairagent.measures.answers import normalized_attributed_disparity as normalized_attributed_disparity
 from fairagent.measures.answers import parse_utility as parse_utility
+from fairagent.measures.base import seeded as seeded
 from fairagent.measures.curves import DisparityInterval as DisparityInterval
 from fairagent.measures.curves import EDGES as EDGES
 from fairagent.measures.curves import Line as Line

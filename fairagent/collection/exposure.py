@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fairagent import measures
 from fairagent.collection import Collection, Target
+from fairagent.collection.label_errors import under_error
 from fairagent.collection.target_choice import make_targets
 from fairagent.collection.targets import ESTIMATE_FROM
 from fairagent.errors import UsageError
@@ -208,6 +209,20 @@ class ExposureMeter:
         """The exposure of every group in the first `n` documents."""
         top = ranking.top(self.n)
         return self.weigh(top.ids, self.discount(len(top)))
+
+    def measure_served(self, ranking: Ranking) -> tuple[Exposure, ...]:
+        """`measure`, with what label errors make of AWRF in dimensions whose labels were made."""
+        top, exposures = ranking.top(self.n), self.measure(ranking)
+        made = self.collection.label_errors
+        if not made or not len(top):
+            return exposures
+        weights = self.discount(len(top))
+        return tuple(
+            replace(one, likely=under_error(self.collection, self.topic, target, top.ids, weights))
+            if target.dimension in made
+            else one
+            for one, target in zip(exposures, self.targets, strict=True)
+        )
 
     def weigh(self, ids: Sequence[str], weights: FloatArray) -> tuple[Exposure, ...]:
         """The exposure of every group in these documents, which count by `weights` (n,), 0 or more."""

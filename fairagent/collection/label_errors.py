@@ -1,19 +1,28 @@
-"""How far a labeler was right: the file that `fairagent label` writes beside its labels, and `errors` names."""
+"""How far a labeler was right: the file that `fairagent label` writes, `errors` names, and what it does to AWRF."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from fairagent.errors import DataError
+from fairagent.measures import awrf_under_error, known_part, odds_spread
+from fairagent.measures.base import seeded
+from fairagent.measures.label_error import SAFE_SPREAD
 from fairagent.settings import Section, validate
 from fairagent.storage.files import write_whole
 from fairagent.storage.readers import file_text, parse_json
 from fairagent.types import FloatArray
+
+if TYPE_CHECKING:
+    from fairagent.collection.collection import Collection
+    from fairagent.collection.targets import Target
 
 LARGEST = 1 << 24
 """Bytes of such a file."""
@@ -70,3 +79,52 @@ def read_label_errors(path: Path) -> LabelErrors:
         return validate(LabelErrors, parse_json(file_text(path, LARGEST)), str(path))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: no file of label errors ({error}); `fairagent label` writes one") from None
+
+
+def under_error(
+    collection: Collection,
+    topic: str,
+    target: Target,
+    ids: Sequence[str],
+    attention: FloatArray,
+    base: float = math.e,
+    of_topic: float = SAFE_SPREAD,
+) -> tuple[float, float, float] | None:
+    """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
+
+    Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
+    none is of the groups by their shares of the collection. The ends are drawn with topics that differ by `of_topic`.
+    None where nothing shown could have one.
+    """
+    dimension, groups = target.dimension, collection.groups
+    kind = target.source.partition(" ")[0]
+    grades = collection.qrels.get(topic, {}) if kind in ("trec", "qrels") else {}
+    relevant = [id for id, grade in grades.items() if grade > 0]
+    every = list(dict.fromkeys([*ids, *relevant]))
+    if not every:
+        return None
+    rows = groups.memberships(dimension, every, topic)
+    if (of_type := groups.of_type(dimension, every, topic)) is not None:
+        rows = np.where(of_type[:, None], rows, 0.0)
+    chances = rows[:, 1:] + rows[:, :1] * known_part(groups.shares(dimension))
+    own = chances.sum(axis=1) > 0
+    place = {id: number for number, id in enumerate(every)}
+    weights, counts = np.zeros(len(every)), np.zeros(len(every))
+    weights[: len(ids)] = attention[: len(ids)]
+    counts[[place[id] for id in relevant]] = 1.0
+    if not (weights * own).any():
+        return None
+    world = collection.population.get(dimension)
+    fixed, share = target.shares, 0.0
+    if relevant:
+        share = 0.5 if kind == "trec" and world else 1.0
+        fixed = np.array([(world or {}).get(label, 0.0) for label in target.labels]) if share < 1 else fixed
+    told = collection.label_errors.get(dimension)
+    # Without a word on errors, as after a thousand examples of each group.
+    examples = told.counts(target.labels) if told else np.full(len(target.labels), 1000.0)
+    given = chances[own], weights[own], counts[own], fixed, share
+    likely, safe = (
+        awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
+        for spread in (odds_spread(examples), odds_spread(examples, of_topic))
+    )
+    return likely.value, min(likely.low, safe.low), max(likely.high, safe.high)

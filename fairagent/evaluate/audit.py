@@ -20,10 +20,11 @@ from fairagent.collection.known import KnownIds, compare_ids
 from fairagent.collection.target_choice import target_choice
 from fairagent.collection.targets import make_target
 from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.comparison import holm, seeded
+from fairagent.evaluate.comparison import holm
 from fairagent.evaluate.request_log import LoggedRequest
 from fairagent.measures import exposure_bounds, group_exposure, parse_discount
 from fairagent.measures.amortized import attention
+from fairagent.measures.base import seeded
 from fairagent.measures.drift import window_p_values
 from fairagent.search.account import Account
 from fairagent.settings import Settings

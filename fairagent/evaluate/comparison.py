@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -12,6 +11,7 @@ import numpy as np
 
 from fairagent.errors import DataError
 from fairagent.evaluate.outcome import Outcome
+from fairagent.measures.base import seeded
 from fairagent.settings import Settings
 from fairagent.types import FloatArray
 from fairagent.types.common import counted
@@ -162,12 +162,6 @@ RESAMPLES = 10_000
 BATCH = 500
 """Resamples that are in memory at a time."""
 ROUNDING = 1e-12
-
-
-def seeded(seed: int, *names: str) -> np.random.Generator:
-    """Random numbers that depend on `seed` and `names` alone: not on what else is drawn, or in which order."""
-    digest = hashlib.sha256("\n".join(names).encode("utf-8", "surrogatepass")).digest()
-    return np.random.default_rng([seed, int.from_bytes(digest[:16])])
 
 
 def bootstrap_intervals(values: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

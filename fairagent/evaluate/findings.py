@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import SIGNIFICANT, p_value
@@ -123,6 +125,34 @@ def change_of(run: Run, finding: Finding) -> ExposureChange | None:
     fairness = (now.mean - was.mean for now, was in finding.measured if is_measure(now.measure, "AWRF"))
     worse = next(fairness, 0.0) < -SHOWN_CHANGE
     return exposure_change(finding.dimension, exposure_rows(before), exposure_rows(after), worse)
+
+
+def under_label_error(run: Run, dimension: str) -> dict[str, tuple[float, float, float]]:
+    """System -> AWRF where labels are made and the ends of its interval: means over the topics; empty where none is."""
+    of_system: dict[str, dict[str, tuple[float, float, float] | None]] = {system: {} for system in run.systems}
+    for outcome in run.answered:
+        for one in outcome.exposures if outcome.failed is None else ():
+            if one.dimension == dimension:
+                of_system[outcome.system][outcome.topic] = one.likely
+    topics = [topic for topic in of_system[run.baseline] if all(topic in own for own in of_system.values())]
+    found = {}
+    for system, own in of_system.items():
+        likely = [ends for topic in topics if (ends := own[topic]) is not None]
+        # A mean over other topics than those of its neighbors would mislead.
+        if likely and len(likely) == len(topics):
+            value, low, high = np.mean(likely, axis=0).tolist()
+            found[system] = value, low, high
+    return found
+
+
+def label_error_text(likely: Sequence[float | None] | None, digits: int = 4) -> str:
+    """AWRF with the ends of what label errors make of it, in one cell; "" where nothing is known of errors.
+
+    >>> label_error_text((0.93, 0.9, 0.95))
+    '0.9300 [0.9000, 0.9500]'
+    """
+    numbers = [f"{one:.{digits}f}" for one in likely or () if one is not None]
+    return "{} [{}, {}]".format(*numbers) if numbers else ""
 
 
 def verdict_lines(run: Run) -> Iterator[str]:

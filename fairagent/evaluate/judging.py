@@ -17,9 +17,9 @@ from pydantic import Field
 
 from fairagent.collection import Collection, Target, make_target
 from fairagent.collection.exposure import ExposureMeter
+from fairagent.collection.label_errors import under_error
 from fairagent.collection.targets import target_of
 from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.comparison import seeded
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, choose_topics
 from fairagent.evaluate.outcome import HitRecord
 from fairagent.evaluate.plan import Plan
@@ -32,13 +32,9 @@ from fairagent.measures import (
     Measure,
     Product,
     Unlabeled,
-    awrf_under_error,
     blend,
-    known_part,
-    odds_spread,
     parse_measure,
 )
-from fairagent.measures.label_error import SAFE_SPREAD
 from fairagent.settings import Part
 from fairagent.settings.seam import PartCall
 from fairagent.types import Exposure, FloatArray, Hit, Ranking
@@ -173,55 +169,6 @@ def mean_over_topics(
     if missing:
         raise DataError(f"{len(missing)} judged topics have no ranking, {next(iter(missing))!r} first")
     return tuple(means)
-
-
-def under_error(
-    collection: Collection,
-    topic: str,
-    target: Target,
-    ids: Sequence[str],
-    attention: FloatArray,
-    base: float = math.e,
-    of_topic: float = SAFE_SPREAD,
-) -> tuple[float, float, float] | None:
-    """AWRF of the documents `ids` in a predicted dimension, and the ends of 95 % of what label errors make of it.
-
-    Labels that the `target` is counted from are as uncertain as those shown. A document that could have a label and has
-    none is of the groups by their shares of the collection. The ends are drawn with topics that differ by `of_topic`.
-    None where nothing shown could have one.
-    """
-    dimension, groups = target.dimension, collection.groups
-    kind = target.source.partition(" ")[0]
-    grades = collection.qrels.get(topic, {}) if kind in ("trec", "qrels") else {}
-    relevant = [id for id, grade in grades.items() if grade > 0]
-    every = list(dict.fromkeys([*ids, *relevant]))
-    if not every:
-        return None
-    rows = groups.memberships(dimension, every, topic)
-    if (of_type := groups.of_type(dimension, every, topic)) is not None:
-        rows = np.where(of_type[:, None], rows, 0.0)
-    chances = rows[:, 1:] + rows[:, :1] * known_part(groups.shares(dimension))
-    own = chances.sum(axis=1) > 0
-    place = {id: number for number, id in enumerate(every)}
-    weights, counts = np.zeros(len(every)), np.zeros(len(every))
-    weights[: len(ids)] = attention[: len(ids)]
-    counts[[place[id] for id in relevant]] = 1.0
-    if not (weights * own).any():
-        return None
-    world = collection.population.get(dimension)
-    fixed, share = target.shares, 0.0
-    if relevant:
-        share = 0.5 if kind == "trec" and world else 1.0
-        fixed = np.array([(world or {}).get(label, 0.0) for label in target.labels]) if share < 1 else fixed
-    told = collection.label_errors.get(dimension)
-    # Without a word on errors, as after a thousand examples of each group.
-    examples = told.counts(target.labels) if told else np.full(len(target.labels), 1000.0)
-    given = chances[own], weights[own], counts[own], fixed, share
-    likely, safe = (
-        awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)
-        for spread in (odds_spread(examples), odds_spread(examples, of_topic))
-    )
-    return likely.value, min(likely.low, safe.low), max(likely.high, safe.high)
 
 
 # --- the simplest explanations of what an agent reaches -------------------------------------------------------------

@@ -15,7 +15,13 @@ import numpy as np
 from fairagent.answer.removals import removal_warnings
 from fairagent.collection.records import listed
 from fairagent.evaluate.comparison import RESAMPLES, SIGN, Comparison
-from fairagent.evaluate.findings import best_mean, mark, verdict_lines
+from fairagent.evaluate.findings import (
+    best_mean,
+    label_error_text,
+    mark,
+    under_label_error,
+    verdict_lines,
+)
 from fairagent.evaluate.layout import LATEX_WIDTH, WIDTH, short_names
 from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
 from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, p_value, tex
@@ -30,6 +36,7 @@ PAGE = "report.html"
 RUNS = "runs"
 """The folder, in a run's, of the rankings of every system."""
 TOPICS_NAMED = 50
+UNDER_ERROR = "under label error"
 TESTS = (
     Column("difference", short="diff"),
     Column("won/tied/lost", short="W/T/L"),
@@ -234,20 +241,30 @@ def falling(scores: Sequence[float]) -> Iterator[str]:
 
 
 def means_table(run: Run, latex: bool = False) -> Table:
-    """Every system's means, the best of each column marked; for `latex` with the calls of a model."""
+    """Every system's means, the best of each column marked; for `latex` with the calls of a model.
+
+    Where labels are made, AWRF under their errors stands behind a dimension's measures.
+    """
     labels, pairs, spent = _labels(run), columns(run), costs(run)
     short = short_labels(list(labels))
     rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
     best = [best_mean(run, [rows[system, *pair] for system in run.systems]) for pair in pairs]
+    made = {dimension: under_label_error(run, dimension) for dimension, _ in pairs}
+    last = {dimension: place for place, (dimension, _) in enumerate(pairs) if made[dimension]}
     lines = []
     for system in run.systems:
         own = [rows[system, *pair] for pair in pairs]
-        means = [Cell(row.mean, mark(run, row), row.mean == top) for row, top in zip(own, best, strict=True)]
+        means: list[object] = []
+        for place, (row, top) in enumerate(zip(own, best, strict=True)):
+            means.append(Cell(row.mean, mark(run, row), row.mean == top))
+            if place == last.get(row.dimension):
+                means.append(label_error_text(made[row.dimension].get(system), 3) or None)
         lines.append([_name(run, system), *means, *([str(spent[system].calls)] if latex else [])])
-    heading = [
-        Column(labels[measure], above=dimension or run.kind.overall, short=short[measure])
-        for dimension, measure in pairs
-    ]
+    heading = []
+    for place, (dimension, measure) in enumerate(pairs):
+        heading.append(Column(labels[measure], above=dimension or run.kind.overall, short=short[measure]))
+        if place == last.get(dimension):
+            heading.append(Column(UNDER_ERROR, above=dimension))
     head = ["System" if latex else "system", *heading, *(["Calls"] if latex else [])]
     return Table.of(head, lines, notes=map(str, run.equal))
 
@@ -324,6 +341,8 @@ def _notes(run: Run, details: bool) -> Iterator[str]:
     if details:
         yield f"intervals: {RESAMPLES:,} bootstrap resamples of the topics; Holm: over the systems of a measure"
         yield "diff: the difference from the baseline; W/T/L: topics won, tied and lost"
+    if any(under_label_error(run, dimension) for dimension in run.dimensions):
+        yield f"{UNDER_ERROR}: AWRF where labels are made, and between what 95 % of their errors leave it"
     if run.oracle_systems:
         yield f"{ORACLE} looked at the judgments (target or groups): no fair comparison with systems that did not"
     for topic, why in list(run.excluded.items())[:TOPICS_NAMED]:

@@ -5,6 +5,7 @@ Checks raise a DataError that names the place, so that no result is ever nan. Wh
 place only when one of them is off; all else is checked number by number at once.
 """
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -251,3 +252,9 @@ def as_shown(k: int, n: int) -> int:
     if k < 1:
         raise DataError(f"k = {k} items are shown, expected 1 or more")
     return min(k, n)
+
+
+def seeded(seed: int, *names: str) -> np.random.Generator:
+    """Random numbers that depend on `seed` and `names` alone: not on what else is drawn, or in which order."""
+    digest = hashlib.sha256("\n".join(names).encode("utf-8", "surrogatepass")).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:16])])

@@ -67,7 +67,8 @@ def jensen_shannon(p: FloatArray, q: FloatArray, smoothing: float = 0.0, *, base
 def jensen_shannon_terms(p: FloatArray, q: FloatArray) -> FloatArray:
     """Each group's term (g,) of the Jensen-Shannon divergence in nats, p ln(p / m) / 2 + q ln(q / m) / 2.
 
-    The sides are not checked, need not add up to 1, and may be touched cells alone.
+    Of many pairs at once with a column a pair, (g, k). The sides are not checked, need not add up to 1, and may be
+    touched cells alone.
     """
     pair = np.array((p, q))
     # x / m as 2 x / (p + q), which lies in (0, 2]: half of the smallest float would be zero. 0 ln 0 is 0.

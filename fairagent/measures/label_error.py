@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fairagent.errors import DataError
 from fairagent.measures.base import as_memberships, as_vector, check_nonnegative
-from fairagent.measures.divergence import jensen_shannon
+from fairagent.measures.divergence import jensen_shannon_terms
 from fairagent.measures.unawareness import LEVEL, Interval, as_posteriors
 from fairagent.types import FloatArray
 
@@ -108,7 +108,8 @@ def awrf_under_error(
     due = np.tile(fixed, (draws, 1))
     if share and counts.any():
         due = share * np.stack([mask @ counts for mask in own], axis=1) / counts.sum() + (1.0 - share) * due
-    values = np.array([1.0 - jensen_shannon(one, other, base=base) for one, other in zip(shown, due, strict=True)])
+    # Of all draws at once; the sides are shares by their making.
+    values = 1.0 - jensen_shannon_terms(shown.T, due.T).sum(axis=0).clip(0.0, math.log(2.0)) / math.log(base)
     low, high = np.quantile(values, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]).tolist()
     return Interval(float(values.mean()), low, max(high, shortest_interval(values)[1]))
 

@@ -11,7 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from fairagent.evaluate.comparison import Comparison
-from fairagent.evaluate.findings import RELEVANCE, VERDICTS, comparisons_of, is_measure, main_measure, mark, worth
+from fairagent.evaluate.findings import (
+    RELEVANCE,
+    VERDICTS,
+    comparisons_of,
+    is_measure,
+    label_error_text,
+    main_measure,
+    mark,
+    under_label_error,
+    worth,
+)
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.results import Cost, costs
 from fairagent.evaluate.run import Run
@@ -22,12 +32,16 @@ from fairagent.types import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class ResultCell:
-    """One system in one column; `best` is the best mean without a look at the judgments, `verdict` if significant."""
+    """One system in one column; `best` is the best mean without a look at the judgments, `verdict` if significant.
+
+    `under_error` is AWRF where labels are made, with its interval; "" for other measures.
+    """
 
     comparison: Comparison
     expected: float | None
     verdict: str
     best: bool
+    under_error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +85,7 @@ def _column(run: Run, dimension: str, measure: str) -> ResultColumn | None:
     rows = {row.system: row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)}
     if not rows:
         return None
+    made = under_label_error(run, dimension) if is_measure(measure, "AWRF") else {}
     honest = [worth(run, row) for row in rows.values() if row.system not in run.oracle_systems]
     cells = [
         ResultCell(
@@ -78,6 +93,7 @@ def _column(run: Run, dimension: str, measure: str) -> ResultColumn | None:
             run.expected_of(rows[system]),
             VERDICTS[mark(run, rows[system])],
             system not in run.oracle_systems and worth(run, rows[system]) == max(honest),
+            label_error_text(made.get(system), 3),
         )
         if system in rows
         else None

@@ -46,7 +46,7 @@ class SearchRun:
         """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
         settings, meter, steps = self.settings, self.meter, self.loop.steps
         served = ranking.top(settings.n)
-        exposures = meter.measure(served)
+        exposures = meter.measure_served(served)
         usage = sum((step.usage for step in steps), Usage())
         trace = Trace(
             query=self.query,

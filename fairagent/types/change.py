@@ -41,6 +41,8 @@ class ExposureChange:
     after: float
     target: float
     worse: bool = False
+    likely: tuple[float, float, float] | None = None
+    """AWRF and its 95 % interval under the errors of labels that were made."""
 
     @property
     def moved_away(self) -> float:
@@ -48,11 +50,22 @@ class ExposureChange:
         return abs(self.after - self.target) - abs((self.before or 0.0) - self.target)
 
     def __str__(self) -> str:
+        return in_line(self._sentence + self._under_error)
+
+    @property
+    def _under_error(self) -> str:
+        if self.likely is None:
+            return ""
+        value, low, high = self.likely
+        return f"; AWRF {value:.2f} [{low:.2f}, {high:.2f}] under label error"
+
+    @property
+    def _sentence(self) -> str:
         start = f"{self.dimension}{' is less fair' * self.worse}: "
         if not self.label and not self.after:
-            return in_line(f"{start}nothing that is shown has a label")
+            return f"{start}nothing that is shown has a label"
         if not self.label:
-            return in_line(f"{start}every group gets about the attention that it should have")
+            return f"{start}every group gets about the attention that it should have"
         now, due = percent(self.after), percent(self.target)
         was = "" if self.before is None else percent(self.before)
         instead = f" instead of {was}" if was not in ("", now) else ", as before" if was else ""
@@ -60,7 +73,7 @@ class ExposureChange:
         # The engine's list may be unfair to several; who lacked most need not be who gained.
         yet = not self.worse and self.before is not None and self.moved_away >= ABOUT
         but = f", though {self.dimension} as a whole is no less fair" if yet else ""
-        return in_line(f"{start}{self.label} gets {now} of the attention{instead}{should}{but}")
+        return f"{start}{self.label} gets {now} of the attention{instead}{should}{but}"
 
 
 def exposure_change(dimension: str, before: Rows | None, after: Rows, worse: bool = False) -> ExposureChange:

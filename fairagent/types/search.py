@@ -174,7 +174,8 @@ class Exposure(Summarized):
     the part of `unknown` that goes to documents of the dimension's type (None: not known which are, so all of it), and
     `predicted` tells that labels are a classifier's probabilities; `target_known` (g,) is the part of the target
     that is known whatever the missing labels are (None: all of it). `likely` is AWRF by predicted labels, with the ends
-    of 95 % of what their errors make of it (`measures.awrf_under_error`).
+    of 95 % of what their errors make of it (`measures.awrf_under_error`); so in what a search serves, where labels were
+    made.
     """
 
     dimension: str
@@ -364,12 +365,13 @@ class Trace(Summarized):
         if not self.steps or not self.exposures:
             return ()
         pairs = zip(self.steps[0].exposures, self.exposures, strict=True)
-        return tuple(
+        changes = (
             exposure_change(
                 now.dimension, exposure_rows(was), exposure_rows(now), now.divergence > was.divergence + SHOWN_CHANGE
             )
             for was, now in pairs
         )
+        return tuple(replace(one, likely=now.likely) for one, now in zip(changes, self.exposures, strict=True))
 
     @property
     def _summary(self) -> str:

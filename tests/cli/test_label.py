@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,8 +61,17 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     (tmp_path / "experiment.yaml").write_text(experiment, encoding="utf-8")
     run = call("evaluate", str(tmp_path / "experiment.yaml"), "--run", str(tmp_path / "run"), "--details")
     assert run.exit_code == 0, run.stderr
-    assert "under label error" in run.stdout
+    head, row = [line for line in run.stdout.splitlines() if line.startswith(("system ", "plain "))][:2]
+    assert "under label error" in head
+    assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", row)
+    assert "under label error</span>" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "adjusted by its confusion matrix (PACC)" in run.stdout
+    found = call("search", "lawyer", "-c", str(tmp_path / "labeled.yaml"), "--index", str(small.index))
+    assert found.exit_code == 0, found.stderr
+    verdict = " ".join(found.stdout.partition("rank")[0].split())
+    # Of the dimension whose labels were made alone.
+    assert re.findall(r"AWRF [01]\.\d\d \[0\.\d\d, [01]\.\d\d\] under label error", verdict)[1:] == []
+    assert re.search(r"gender: [^:]*; AWRF .* under label error", verdict)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm, permutation_test
 
-from fairagent.evaluate.comparison import bootstrap_intervals, compare, holm, paired_randomization, paired_t, seeded
+from fairagent.evaluate.comparison import bootstrap_intervals, compare, holm, paired_randomization, paired_t
 from fairagent.evaluate.outcome import Outcome
+from fairagent.measures.base import seeded
 
 
 def test_holm_by_hand() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
+from fairagent.evaluate.findings import under_label_error
 from fairagent.evaluate.outcome import from_line, to_line
 from fairagent.evaluate.ranking.unawareness import (
     Confusion,
@@ -207,6 +208,10 @@ def test_awrf_under_label_error_is_a_column() -> None:
     assert row.endswith("0.9300 [0.8500, 0.9700]")
     (line, *_) = unawareness(run, math.e, {})
     assert (line.likely, line.likely_low, line.likely_high) == pytest.approx((0.93, 0.85, 0.97))
+    # One topic without an interval: no mean over others.
+    assert under_label_error(run, "gender") == {"a": pytest.approx((0.93, 0.85, 0.97))}
+    more = outcome("T9", "a", {}, [shares(0.7, 0.0, predicted=True)])
+    assert under_label_error(run_of([*run.answered, more]), "gender") == {}
 
 
 def test_what_holds_whatever_the_missing_are() -> None:

@@ -14,11 +14,13 @@ import numpy as np
 
 from fairagent.collection import Groups
 from fairagent.errors import UsageError
-from fairagent.evaluate.comparison import bootstrap_intervals, seeded
+from fairagent.evaluate.comparison import bootstrap_intervals
+from fairagent.evaluate.findings import label_error_text, under_label_error
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import Table
 from fairagent.measures import AWRF, Measure, Product, awrf_bounds, exposure_bounds, jensen_shannon, prevalence
+from fairagent.measures.base import seeded
 from fairagent.types import FloatArray
 from fairagent.types.common import counted
 
@@ -26,6 +28,8 @@ FILE = "unawareness.csv"
 FAIRNESS = "AWRF"
 NEGLIGIBLE = 1e-12
 """An exposure that is no more is rounding."""
+
+NOTHING = None, None, None
 
 Confusion = Mapping[str, FloatArray]
 """Dimension -> confusion matrix (g, g) of the classifier that predicted its labels."""
@@ -128,7 +132,7 @@ def _table(rows: Sequence[Unaware], names: Sequence[str], title: str, notes: Ite
     shown = [*names, "missing", "labeled", "lowest", "highest", *(["estimate"] * predicted)]
     lines = [
         [*(getattr(one, name) for name in shown), *([f"[{one.low:.4f}, {one.high:.4f}]"] if predicted else [])]
-        + ([under_error_text(one.likely, one.likely_low, one.likely_high)] if erring else [])
+        + ([label_error_text((one.likely, one.likely_low, one.likely_high))] if erring else [])
         for one in rows
     ]
     heads = [
@@ -203,28 +207,10 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
             about = (system, dimension, of, len(topics), missing)
             if interval:
                 low, high = (float(end[row, place]) for end in interval)
-                erring = _under_error([shown[system][topic] for topic in topics]) if of == FAIRNESS else (None,) * 3
+                erring = under_label_error(run, dimension).get(system, NOTHING) if of == FAIRNESS else NOTHING
                 yield Unaware(*about, None, least, most, value, low, high, adjusted, *erring)
             else:
                 yield Unaware(*about, value, least, most)
-
-
-def under_error_text(value: float | None, low: float | None, high: float | None) -> str:
-    """AWRF with what label errors make of it, in one cell; "" where nothing is known of errors.
-
-    >>> under_error_text(0.93, 0.9, 0.95)
-    '0.9300 [0.9000, 0.9500]'
-    """
-    return "" if value is None else f"{value:.4f} [{low:.4f}, {high:.4f}]"
-
-
-def _under_error(exposures: Sequence[GroupShares]) -> tuple[float | None, float | None, float | None]:
-    """The means of what label errors make of each topic; None where a topic does not have them."""
-    likely = [one.likely for one in exposures if one.likely is not None]
-    if len(likely) < len(exposures):
-        return None, None, None
-    value, low, high = np.mean(likely, axis=0).tolist()
-    return value, low, high
 
 
 def _lacking(run: Run, dimension: str) -> float:
