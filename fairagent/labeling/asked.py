@@ -41,7 +41,7 @@ class GroupLetter(Reply):
 
 
 class GroupLetters(Reply):
-    """The reply of the prompt `label`."""
+    """A letter for each id once; one that was not offered is requested once more, then the document has no label."""
 
     labels: list[GroupLetter]
 

@@ -129,7 +129,7 @@ def run(scripts: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     for name in ("a", "b"):
         words.write(tmp_path, EXPERIMENT).rename(tmp_path / f"{name}.yaml")
     monkeypatch.setattr(module, "twins", lambda: {"a": ({}, ()), "b": ({}, ())})
-    monkeypatch.setattr(module, "prepare", lambda: None)
+    monkeypatch.setattr(module, "prepare", lambda needed: None)
     monkeypatch.setattr(module, "write", lambda: None)
     monkeypatch.setattr(module, "SMALL", tmp_path)
     monkeypatch.setattr(module, "RUNS", tmp_path / "runs")

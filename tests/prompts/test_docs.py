@@ -1,4 +1,4 @@
-"""docs/prompts_and_models.md says what is so: every template, variable, filter, reply and limit."""
+"""docs/prompts_and_models.md and its reference say what is so: every template, variable, filter, reply and limit."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 
 import yaml
 
-from fairagent.llm.prompts import Prompts, sandbox, template, variants
+from fairagent.llm.prompts import Prompts, sandbox, specimens, template, variants
 from fairagent.search.refine.asking import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES
 from fairagent.search.refine.llm import LlmConfig
 from fairagent.settings import Settings, validate
+from fairagent.storage.yaml_text import parse_yaml
 
-GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "prompts_and_models.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GUIDE = (DOCS / "prompts_and_models.md").read_text(encoding="utf-8")
+REFERENCE = (DOCS / "reference" / "prompts.md").read_text(encoding="utf-8")
 
 
 def section(title: str) -> str:
@@ -26,16 +29,19 @@ def test_every_template_and_variant_is_named() -> None:
 
 def test_every_variable_is_explained_and_no_other() -> None:
     prompts = Prompts()
-    rows = re.findall(r"^\| (`.*?) \|", section("What each one gets").partition("| reply |")[0], re.MULTILINE)
-    explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    assert explained == {name for id in prompts.ids for name in prompts[id].variables}
+    explained = parse_yaml(Path(specimens.__file__).with_name("variables.yaml").read_text(encoding="utf-8"))
+    of_all = explained.pop("all")
+    used = {id: set(prompts[id].variables) for id in prompts.ids}
+    assert {name for names in used.values() for name in names} - set(of_all) == set(explained["revise_template"])
+    assert all(set(names) <= used[id] for id, names in explained.items())
+    assert set(of_all) <= {name for names in used.values() for name in names}
 
 
 def test_every_reply_is_explained() -> None:
     named = {prompts[id].head.reply for prompts in map(Prompts, ("", *variants())) for id in prompts.ids}
-    rows = set(re.findall(r"^\| `(\w+)` \|", section("What each one gets").partition("| reply |")[2], re.MULTILINE))
-    of_loop = {"GroupKeywords", "GroupPassages", "GroupSentences", "Choice"}
-    assert rows == named == {*REPLIES, *of_loop, "Verdicts", "Rewrites", "Diagnoses", "Order", "GroupLetters", "text"}
+    rows = re.findall(r"^\| `(\w+)` \| `\{", REFERENCE.partition("## Forms of replies")[2], re.MULTILINE)
+    assert {*rows, "text"} == named
+    assert set(REPLIES) <= set(rows)
 
 
 def test_the_language_and_its_limits() -> None:

@@ -140,7 +140,7 @@ class Diagnosis(Reply):
 
 
 class Diagnoses(Reply):
-    """The reply of the template `diagnose_bias`."""
+    """A diagnosis for each id once, in the order of the documents; an unknown kind counts as none."""
 
     diagnoses: list[Diagnosis]
 

@@ -38,7 +38,7 @@ TITLE = "Synthesized counterfactual, not from the collection"
 
 
 class Rewrites(Reply):
-    """The reply of the template `rewrite_counterfactual`."""
+    """As many rewrites as were requested, none empty."""
 
     rewrites: Annotated[list[str], Field(min_length=1)]
 

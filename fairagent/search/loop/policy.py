@@ -29,7 +29,7 @@ ActionName = Literal["neighbors", "judge", "refine", "filter"]
 
 
 class Choice(Reply):
-    """The reply of `choose_action`."""
+    """The next action; one that was not offered is corrected once, then the rules choose, and the trace says so."""
 
     action: Literal["neighbors", "judge", "refine", "filter", "stop"]
     reason: Reason

@@ -64,7 +64,7 @@ class NumberedKeywords(Reply):
 
 
 class GroupKeywords(Reply):
-    """The reply of `group_keywords`."""
+    """Keywords for each group; those with a number of no group are ignored."""
 
     groups: list[NumberedKeywords]
 
@@ -77,7 +77,10 @@ class NumberedPassage(Reply):
 
 
 class GroupPassages(Reply):
-    """The reply of `group_passages`."""
+    """A passage for each group, of which 1,000 characters are used; one with a number of no group is ignored.
+
+    A passage without a word that the prompt lacks (an echo of the query, or of the group's name) is refused.
+    """
 
     passages: list[NumberedPassage]
 
@@ -90,7 +93,7 @@ class NumberedSentences(Reply):
 
 
 class GroupSentences(Reply):
-    """The reply of `group_sentences`."""
+    """Numbers of sentences for each group; one that was not shown is refused, one of no group ignored."""
 
     groups: list[NumberedSentences]
 

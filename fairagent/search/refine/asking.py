@@ -46,7 +46,7 @@ Proposed = Annotated[str, text_like(KEYWORD, 40)]
 
 
 class Keywords(Reply):
-    """The reply of the prompts that refine a query."""
+    """Keywords for a query; which of them are used: What becomes of keywords, in the guide."""
 
     keywords: Annotated[list[Proposed], list_within(MOST_KEYWORDS)]
 
@@ -57,7 +57,7 @@ class _Reasoned(Reply):
 
 # In this order of bases the reasoning comes first, so that a server that enforces the form makes the model think first.
 class ReasonedKeywords(Keywords, _Reasoned):
-    """Keywords after the thoughts that led to them, which are not looked at."""
+    """Keywords after the reasoning that led to them, which is ignored."""
 
 
 REPLIES: dict[str, type[Keywords]] = {kind.__name__: kind for kind in (Keywords, ReasonedKeywords)}

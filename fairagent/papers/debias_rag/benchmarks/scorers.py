@@ -168,7 +168,7 @@ FORCED_CHOICE = "forced choice, no likelihoods"
 
 
 class Order(Reply):
-    """The reply of `choose_sentence`: its letters, that of the likeliest sentence first."""
+    """The letters of all sentences as one text, each once, that of the likeliest first."""
 
     order: str
 
