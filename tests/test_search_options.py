@@ -140,6 +140,29 @@ def test_a_search_in_another_order(agent: FairAgent) -> None:
     assert by_shares.trace.targets[0] == "given"
 
 
+class Seen:
+    """A re-ranker that leaves the order and counts its calls."""
+
+    calls = 0
+
+    def rerank(self, pool: Pool) -> Ranking:
+        self.calls += 1
+        return pool.ranking.top(pool.n)
+
+
+def test_another_price_of_fairness_is_paid_by_the_last_reranker_alone(agent: FairAgent) -> None:
+    seen = Seen()
+    made = dataclasses.replace(agent, reranker=ChainReranker((seen, ExposureReranker())))
+    run = made.find(Query(QUERY), 10)
+    asked = seen.calls
+    orders = [ids(made.reorder(run, SearchOptions(fairness=fairness))) for fairness in (0, 1, 5)]
+    assert seen.calls == asked
+    assert orders[1] == ids(run.result(run.pool))
+    asked = seen.calls
+    made.reorder(run, SearchOptions(fairness=5, unknown="ignore"))
+    assert seen.calls > asked
+
+
 def pool(scores: list[float]) -> Pool:
     rows = np.array([[0.0, float(i % 2 == 0), float(i % 2 == 1)] for i in range(len(scores))])
     ranking = Ranking(tuple(f"d{i}" for i in range(len(scores))), np.array(scores))

@@ -11,6 +11,7 @@ from scripted import Clock, Engine, Proposals, agent, by_letter, ranking
 
 from fairagent.collection.groups import JoinedGroups
 from fairagent.retrieve import base as engine_clock
+from fairagent.search.hits import fair_rerank
 from fairagent.search.run import hits_of
 from fairagent.settings import lay, load_settings
 from fairagent.types import Document, Draw, Query, Usage
@@ -55,6 +56,18 @@ def test_hits_are_those_of_the_ranking() -> None:
     ]
     assert [hit.groups for hit in hits] == [{"gender": {"female": 1.0}}, {"gender": {}}]
     assert hits_of(ranking([]), found.meter, found.retriever) == ()
+
+
+def test_scores_are_the_engines_own_and_ranks_the_ranks() -> None:
+    found = agent(Library(SKEWED), None).find("q", 6)
+    result = found.result(ranking(["f1", "stranger", "m1"], [1.0, 0.5, 0.25]))
+    own = dict(zip(found.own.ids, found.own.scores.tolist(), strict=True))
+    assert [(hit.rank, hit.score) for hit in result.hits] == [(1, own["f1"]), (2, None), (3, own["m1"])]
+    assert own["f1"] < own["m1"]
+    assert [hit["score"] for hit in result.to_dict()["hits"]] == [own["f1"], None, own["m1"]]
+    # The order of hits that were re-ranked stands, though their scores rise along it.
+    again = fair_rerank([result.hits[0], result.hits[2]], {"g": {"f1": "f", "m1": "m"}}, "uniform", fairness=0)
+    assert [hit.id for hit in again.hits] == ["f1", "m1"]
 
 
 def test_without_groups_hits_have_none() -> None:

@@ -269,8 +269,8 @@ class Judge:
         dimensions = (name for name, topics in self.counted.items() if topic in topics)
         return tuple(make_target(target_of(self.target, name), name, self.collection, topic) for name in dimensions)
 
-    def hits(self, topic: str, hits: tuple[Hit, ...]) -> tuple[HitRecord, ...]:
-        """The documents with their relevance and their groups in every dimension of the experiment."""
+    def hits(self, topic: str, hits: tuple[Hit, ...], scores: FloatArray) -> tuple[HitRecord, ...]:
+        """The documents with the ranking's `scores` (n,), their relevance, and their groups in every dimension."""
         grades, ids, table = self.collection.qrels.get(topic, {}), [hit.id for hit in hits], self.collection.groups
         groups: list[dict[str, dict[str, float]]] = [{} for _ in hits]
         for dimension in self.counted:
@@ -279,8 +279,8 @@ class Judge:
                 of_label = zip(table.labels(dimension), row, strict=True)
                 of_hit[dimension] = {label: share for label, share in of_label if share > 0}
         return tuple(
-            HitRecord(hit.id, hit.title, hit.score, grades.get(hit.id, 0) > 0, of_hit, hit.snippet)
-            for hit, of_hit in zip(hits, groups, strict=True)
+            HitRecord(hit.id, hit.title, score, grades.get(hit.id, 0) > 0, of_hit, hit.snippet)
+            for hit, score, of_hit in zip(hits, scores.tolist(), groups, strict=True)
         )
 
 

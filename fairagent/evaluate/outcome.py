@@ -104,7 +104,10 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class HitRecord:
-    """One document of the final ranking, by rank; `groups`: dimension -> label -> share; `snippet`: how it begins."""
+    """One document of the final ranking, by rank, and its `score` there; `groups`: dimension -> label -> share.
+
+    `snippet` is how it begins.
+    """
 
     id: str
     title: str
@@ -116,8 +119,10 @@ class HitRecord:
     @classmethod
     def unjudged(cls, search: SearchResult | None) -> tuple[HitRecord, ...]:
         """The documents retrieved, where nobody has judged what is relevant."""
-        hits = search.hits if search else ()
-        return tuple(cls(hit.id, hit.title, hit.score, False, hit.groups, hit.snippet) for hit in hits)
+        if search is None:
+            return ()
+        scored = zip(search.hits, search.ranking.scores.tolist(), strict=True)
+        return tuple(cls(hit.id, hit.title, score, False, hit.groups, hit.snippet) for hit, score in scored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class FairHaystackRetriever:
         assert self._open is not None
         found = documents_found(self._open, query)
         documents = [
-            Document(id=hit.id, content=one.text, meta=metadata_of(hit, one), score=hit.score) for hit, one in found
+            Document(id=hit.id, content=one.text, meta=metadata_of(hit, one), score=score) for hit, one, score in found
         ]
         return {"documents": documents}
 

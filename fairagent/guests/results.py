@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairagent.extend import Document, Hit, PassageSource, Pipeline, SearchResult, TextSource, UsageError, texts_for
 
@@ -17,17 +17,26 @@ def check_texts(agent: Pipeline) -> None:
         raise UsageError(f"{type(agent.retriever).__name__} keeps no texts of its documents for a host to show")
 
 
-def documents_found(agent: Pipeline, query: str, on_result: OnResult | None = None) -> list[tuple[Hit, Document]]:
+class FoundLine(NamedTuple):
+    """A line of a search with its text, and the ranking's score, by which a host may sort: it falls with the rank."""
+
+    hit: Hit
+    document: Document
+    score: float
+
+
+def documents_found(agent: Pipeline, query: str, on_result: OnResult | None = None) -> list[FoundLine]:
     """The lines of a search in order, each with its text: of a collection in passages that which answers best."""
     # Texts are those of the index that was searched, whatever replaces it meanwhile.
     agent = agent.latest()
     result = agent.search(query)
     if on_result:
         on_result(result)
-    return list(zip(result.hits, texts_for(result.query, result.ranking.ids, agent.retriever), strict=True))
+    texts = texts_for(result.query, result.ranking.ids, agent.retriever)
+    return [FoundLine(*line) for line in zip(result.hits, texts, result.ranking.scores.tolist(), strict=True)]
 
 
 def metadata_of(hit: Hit, document: Document) -> dict[str, Any]:
-    """Title, rank, score and groups (dimension -> label -> share) of a hit, and whatever else its document has."""
+    """Title, rank, the engine's score, groups (dimension -> label -> share) and whatever else the document has."""
     groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
     return {**document.extra, "title": hit.title, "rank": hit.rank, "score": hit.score, "groups": groups}

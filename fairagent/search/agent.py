@@ -161,18 +161,22 @@ class FairAgent(Asynchronous, Summarized):
         """The candidates of a search that is done in the order of these options, over the agent's own settings.
 
         Nobody is searched or asked; `search` under the same options may come to other candidates, since the loop looks
-        at what would be served. `trace.relevance_kept` is what the order costs. The steps are measured anew.
+        at what would be served. `trace.relevance_kept` is what the order costs. The steps are measured anew where they
+        are measured otherwise.
         """
         if options and options.where:
             raise UsageError("where: what a search that is done has found is not filtered; search with it")
         agent = self.under(options or SearchOptions())
         clocks = perf_counter(), engine_seconds()
         with one_blas_thread():
-            meter = ExposureMeter.make(agent.collection, run.query.id, agent.settings, run.own)
-            meter = replace(meter, cache=run.meter.cache)
-            of_loop = meter.as_adjusted(run.first_meter, run.meter)
-            steps = tuple(measured(of_loop, step) for step in run.loop.steps)
-            loop = replace(run.loop, meter=of_loop, steps=steps, served=None, pool=None)
+            meter, loop = run.first_meter, replace(run.loop, served=None)
+            # Nothing but the re-ranker has another price: all that was measured stays.
+            if agent.settings.model_copy(update={"rerank": run.settings.rerank}) != run.settings:
+                meter = ExposureMeter.make(agent.collection, run.query.id, agent.settings, run.own)
+                meter = replace(meter, cache=run.meter.cache)
+                of_loop = meter.as_adjusted(run.first_meter, run.meter)
+                steps = tuple(measured(of_loop, step) for step in run.loop.steps)
+                loop = replace(loop, meter=of_loop, steps=steps, pool=None)
             return (done := agent._served(run.query, agent.settings.n, run.own, meter, loop, clocks)).result(done.pool)
 
     def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
@@ -218,10 +222,11 @@ class FairAgent(Asynchronous, Summarized):
         """The rest of `find`; `own` is the engine's list, `meter` what measured before the loop."""
         settings = self.settings
         # 4. Re-rank the candidates; the loop may have done so.
-        pool, ranking = result.pool, result.served
-        if pool is None or ranking is None or length > settings.n:
+        pool = result.pool
+        if pool is None or pool.n != length:
             pool = pool_of(query, result.candidates, result.meter, length, result.unit)
-            ranking = self._serve(pool)
+        ranking = self._serve(pool) if result.served is None or length > settings.n else result.served
+        result = replace(result, pool=pool)
 
         # 5. Guard: serve nothing that is worse than the engine's own list, unless settings say so.
         guarded = self._guarded(ranking, pool, own, result)

@@ -33,7 +33,7 @@ from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, hits_in, read_hit
 from fairagent.search.rerank.base import pool_of
 from fairagent.search.rerank.exposure import FAIRNESS, ExposureReranker
 from fairagent.settings import Unknown, load_settings
-from fairagent.types import Document, Exposure, FloatArray, Query, Ranking, exposure_rows
+from fairagent.types import Document, Exposure, FloatArray, Hit, Query, Ranking, exposure_rows
 from fairagent.types.common import counted
 
 Shares = Mapping[str, Mapping[str, float]]
@@ -158,10 +158,10 @@ def fair_rerank(
     each choice would mean.
 
     Scores count where all hits have one and they fall along the order; else (they are missing, or are distances, which
-    rise) the order stands for them. `fairness` is what a divergence of 1 nat costs, in units of mean relevance: 0 keeps
-    the engine's order, 10 comes as near to the target as the hits allow (`ExposureReranker` has the formula). Hits
-    without a label are a group of their own: `unknown` is what they get, share (what they have in the engine's order),
-    ignore, or a number (0 to 1).
+    rise, or the hits are those of an agent, which are re-ranked) the order stands for them. `fairness` is what a
+    divergence of 1 nat costs, in units of mean relevance: 0 keeps the engine's order, 10 comes as near to the target as
+    the hits allow (`ExposureReranker` has the formula). Hits without a label are a group of their own: `unknown` is
+    what they get, share (what they have in the engine's order), ignore, or a number (0 to 1).
 
     Returns the same objects in their new order, and the exposures before and after. Raises UsageError for what is no
     hit, for a field that no hit has, naming those there are, and for scores in no order; DataError, naming the hit, for
@@ -172,7 +172,8 @@ def fair_rerank(
         return FairHits([], (), ())
     read = [read_hit(hit, number) for number, hit in enumerate(hits, start=1)]
     places = tuple(map(str, range(len(read))))
-    ranking = Ranking(places, _scores(read))
+    ranked = all(isinstance(hit, Hit) for hit in hits)
+    ranking = Ranking(places, _scores(read, ranked))
     known, population, notes = known_groups(groups, read, separator, labels, target)
     for dimension in known.dimensions:
         if not known.memberships(dimension, places)[:, 1:].any():
@@ -190,11 +191,14 @@ def fair_rerank(
     return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair), notes)
 
 
-def _scores(read: Sequence[HitShape]) -> FloatArray:
-    """The hits' scores (n,), or where they do not say which is better, scores that fall evenly from 1."""
+def _scores(read: Sequence[HitShape], ranked: bool) -> FloatArray:
+    """The hits' scores (n,), or where they do not say which is better, scores that fall evenly from 1.
+
+    With `ranked` the order is not that of the scores, where these do not fall. Raises UsageError.
+    """
     scores = np.array([hit.score for hit in read])
     steps = np.diff(scores)
-    if not np.isfinite(scores).all() or (steps >= 0).all():
+    if not np.isfinite(scores).all() or (steps >= 0).all() or (ranked and (steps > 0).any()):
         return np.linspace(1, 0, len(read), endpoint=False)
     if (steps > 0).any():
         place = int(np.flatnonzero(steps > 0)[0]) + 2

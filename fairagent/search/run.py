@@ -75,7 +75,7 @@ class SearchRun:
                 *common.of_usage(usage),
             ),
         )
-        hits = hits_of(served, meter, self.retriever, self.query)
+        hits = hits_of(served, meter, self.retriever, self.query, steps[0].ranking if steps else None)
         return SearchResult(self.query, served, hits, trace, self.loop.candidates.ids)
 
 
@@ -95,18 +95,27 @@ def unused_refiner(settings: Settings) -> tuple[str, ...]:
 
 
 def hits_of(
-    ranking: Ranking, meter: ExposureMeter, retriever: Retriever, query: Query | None = None
+    ranking: Ranking,
+    meter: ExposureMeter,
+    retriever: Retriever,
+    query: Query | None = None,
+    own: Ranking | None = None,
 ) -> tuple[Hit, ...]:
-    """The documents with their texts and columns (where the engine keeps texts) and the known groups they belong to."""
+    """The documents with their texts and columns (where the engine keeps texts) and the known groups they belong to.
+
+    Their scores are those of the engine's `own` list; without one, of `ranking`.
+    """
+    scored = own or ranking
+    scores = dict(zip(scored.ids, scored.scores.tolist(), strict=True))
     labels = [(target.dimension, target.labels) for target in meter.targets]
     memberships = [rows[:, 1:].tolist() for rows in meter.memberships(ranking.ids)]
     documents = shown(ranking.ids, retriever, query or Query("")) if isinstance(retriever, TextSource) else None
     hits = []
-    for i, (id, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
+    for i, id in enumerate(ranking.ids):
         one = documents[i] if documents else Document(id, "")
         groups = {
             dimension: {label: share for label, share in zip(names, rows[i], strict=True) if share > 0}
             for (dimension, names), rows in zip(labels, memberships, strict=True)
         }
-        hits.append(Hit(i + 1, id, score, one.title, groups, one.snippet, one.text, one.extra))
+        hits.append(Hit(i + 1, id, scores.get(id), one.title, groups, one.snippet, one.text, one.extra))
     return tuple(hits)

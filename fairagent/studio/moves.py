@@ -44,7 +44,7 @@ def _pushed_down(result: SearchResult, engine_hits: Sequence[Hit]) -> list[Plain
             "title": hit.title,
             "was": hit.rank,
             "now": now.get(hit.id),
-            "text": f"{ordinal(hit.rank)} → {ordinal(now[hit.id]) if hit.id in now else f'not in the first {shown}'}",
+            "text": f"{ordinal(hit.rank)} → {ordinal(now[hit.id]) if hit.id in now else f'out of the first {shown}'}",
             "reason": _reason(hit, now.get(hit.id, shown + 1), found, result),
         }
         for hit in fallen

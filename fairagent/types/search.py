@@ -125,13 +125,14 @@ class Ranking(Summarized):
 class Hit:
     """One line of a result: a document, its place, and the share of each group it belongs to.
 
-    `title`, `snippet` (the beginning of its text), `text` and `columns` (the other columns of its row) are empty where
-    the engine keeps no texts.
+    `rank` is its place, 1 first; `score` is the engine's for the user's own query, None for what the engine's list for
+    it lacks: scores of a re-ranked list need not fall. `title`, `snippet` (the beginning of its text), `text` and
+    `columns` (the other columns of its row) are empty where the engine keeps no texts.
     """
 
     rank: int
     id: str
-    score: float
+    score: float | None
     title: str
     groups: Mapping[str, Mapping[str, float]]
     snippet: str = ""

@@ -42,7 +42,7 @@ def test_what_left_comes_first_and_each_has_its_reason() -> None:
     found = result(own, served, own.ids, exposure(0.0), exposure(0.4))
     moves = moves_record(found, [hit(1, "a", "male"), hit(2, "b", "male"), hit(3, "c", "male")])
     assert [(one["id"], one["was"], one["now"], one["text"]) for one in moves["pushed_down"]] == [
-        ("b", 2, None, "2nd → not in the first 3"),
+        ("b", 2, None, "2nd → out of the first 3"),
         ("a", 1, 3, "1st → 3rd"),
     ]
     reason = "its group (male) had 100% of the attention and has 60%, target 50%"

@@ -79,7 +79,7 @@ class RankingTrial:
             sampling.means(of_draws) if drawn else judge.values(id, ranking),
             trace.usage,
             search=result,
-            hits=judge.hits(id, result.hits),
+            hits=judge.hits(id, result.hits, result.ranking.scores),
             tail=tuple(zip(ranking.ids[length:], ranking.scores[length:].tolist(), strict=True)),
             exposures=mean_exposures([judge.exposures(id, one) for one in drawn or [result.ranking]]),
             recall=tuple(

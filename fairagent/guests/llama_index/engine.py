@@ -64,10 +64,11 @@ def document_of(node: BaseNode, id: str) -> Document:
     return Document(id, text, str(node.metadata.get("title") or ""), dict(node.metadata))
 
 
-def node_of(hit: Hit, document: Document) -> NodeWithScore:
+def node_of(hit: Hit, document: Document, score: float) -> NodeWithScore:
     """A line of a result with its text.
 
-    The metadata hold title, rank, score, groups and whatever else the document has; a model reads the title alone.
+    Nodes are sorted by `score`. The metadata hold title, rank, the engine's score, groups and whatever else the
+    document has; a model reads the title alone.
     """
     metadata = metadata_of(hit, document)
     hidden = [key for key in metadata if key not in SHOWN or not metadata[key]]
@@ -78,7 +79,7 @@ def node_of(hit: Hit, document: Document) -> NodeWithScore:
         excluded_llm_metadata_keys=hidden,
         excluded_embed_metadata_keys=hidden,
     )
-    return NodeWithScore(node=node, score=hit.score)
+    return NodeWithScore(node=node, score=score)
 
 
 def made_node(document: Document) -> TextNode:

@@ -178,7 +178,7 @@ class FairRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """What the pipeline's search finds, and what it raises."""
         found = documents_found(self._agent, query_bundle.query_str, self._on_result)
-        return [node_of(hit, text) for hit, text in found]
+        return [node_of(*one) for one in found]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """The same in a thread of its own: the event loop goes on meanwhile."""

@@ -183,7 +183,7 @@ class FairRagTrial:
             {"": values(drawn, self.section), **by_dimension},
             search.trace.usage + of_topic.usage,
             search=search,
-            hits=self.judge.hits(id, hits_of(shown, meter, row.system.agent.retriever)),
+            hits=self.judge.hits(id, hits_of(shown, meter, row.system.agent.retriever), shown.scores),
             exposures=stages["gap re-ranked"],
             cited=stages["gap cited"],
             oracle=row.draws.oracle or (search.trace.oracle and row.system.sees_groups),

@@ -21,6 +21,43 @@ function fill(element, about, inside) {
   return element;
 }
 
+// What is drawn anew in the place of what was drawn before: what is the same stays, since to lay out a page takes longer
+// than to make its elements. Elements with the same `data-id` are the same thing; what is unfolded stays so.
+export function renew(place, ...inside) {
+  const given = inside.flat().filter((one) => one !== null && one !== undefined);
+  const fresh = given.map((one) => (one.nodeType ? one : document.createTextNode(one)));
+  const named = new Map([...place.children].filter((one) => one.dataset.id).map((one) => [one.dataset.id, one]));
+  const wanted = new Set(fresh.map((one) => one.dataset?.id));
+  for (const [id, one] of named) if (!wanted.has(id)) one.remove();
+  let here = place.firstChild;
+  for (const one of fresh) {
+    const id = one.dataset?.id;
+    const old = id ? named.get(id) : here;
+    const like = old && old.nodeName === one.nodeName && old.dataset?.id === id;
+    if (like && old !== here) place.insertBefore(old, here);
+    if (like) changed(old, one);
+    else if (here && !here.dataset?.id) here.replaceWith(one);
+    else place.insertBefore(one, here);
+    here = (like ? old : one).nextSibling;
+  }
+  while (here) {
+    const next = here.nextSibling;
+    here.remove();
+    here = next;
+  }
+}
+
+function changed(old, one) {
+  if (old.isEqualNode(one)) return;
+  if (!old.attributes) {
+    old.data = one.data;
+    return;
+  }
+  for (const { name } of [...old.attributes]) if (!one.hasAttribute(name) && name !== "open") old.removeAttribute(name);
+  for (const { name, value } of one.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  renew(old, [...one.childNodes]);
+}
+
 export function setPalette(dimensions) {
   let number = 0;
   for (const [dimension, labels] of Object.entries(dimensions)) {

@@ -18,12 +18,12 @@ function moved(hit) {
 
 function lands(hit, shown) {
   const now = hit.agent_rank;
-  if (now === null) return make("span", { class: "move fell" }, `not in the agent's first ${shown}`);
+  if (now === null) return make("span", { class: "move fell" }, `out of the first ${shown}`);
   if (now === hit.rank) return make("span", { class: "move" }, `stays ${ordinal(now)}`);
   return make("span", { class: `move ${now < hit.rank ? "rose" : "fell"}` }, `now ${ordinal(now)}`);
 }
 
-function list(hits, move, open) {
+function list(hits, move, open, why = new Map()) {
   const rows = hits.map((hit) =>
     make(
       "li",
@@ -31,13 +31,17 @@ function list(hits, move, open) {
       make("div", { class: "head" }, make("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.title || hit.id), move(hit)),
       hit.snippet ? make("p", { class: "snippet" }, hit.snippet) : null,
       make("p", { class: "of" }, chips(hit.groups)),
+      why.has(hit.id) ? make("p", { class: "reason" }, `Why: ${why.get(hit.id)}.`) : null,
     ),
   );
   return make("ol", { class: "hits" }, rows);
 }
 
 export const agentList = (found, open) => list(found.hits, moved, open);
-export const engineList = (found, open) => list(found.engine_hits, (hit) => lands(hit, found.hits.length), open);
+export function engineList(found, open) {
+  const why = new Map(found.moves.pushed_down.filter((one) => one.now === null).map((one) => [one.id, one.reason]));
+  return list(found.engine_hits, (hit) => lands(hit, found.hits.length), open, why);
+}
 
 // Documents with the same reason stand together; the first few documents are shown, the others folded.
 export function pushedDown(found, open) {
@@ -60,7 +64,7 @@ function byReason(fallen, open) {
     make(
       "div",
       { class: "why" },
-      make("ul", {}, some.map((one) => make("li", {}, make("button", { type: "button", class: "plain", onclick: () => open(one.id) }, one.title || one.id), make("span", { class: "move" }, one.text)))),
+      make("ul", {}, some.map((one) => make("li", { "data-id": one.id }, make("button", { type: "button", class: "plain", onclick: () => open(one.id) }, one.title || one.id), make("span", { class: "move" }, one.text)))),
       make("p", {}, `${reason[0].toUpperCase()}${reason.slice(1)}.`),
     ),
   );

@@ -34,7 +34,9 @@ export function newest(ask, show, failed, clock = () => performance.now()) {
   return {
     ask(value) {
       clearTimeout(timer);
-      timer = setTimeout(send, Math.max(0, sent + Math.max(PACE, took) - clock()), value);
+      const wait = sent + Math.max(PACE, took) - clock();
+      if (wait > 0) timer = setTimeout(send, wait, value);
+      else send(value);
     },
     stop() {
       clearTimeout(timer);

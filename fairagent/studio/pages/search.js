@@ -3,7 +3,7 @@
 
 import { events, record } from "./ask.js";
 import { dial, shares } from "./dial.js";
-import { cited, make, setPalette, sources, step } from "./draw.js";
+import { cited, make, renew, setPalette, sources, step } from "./draw.js";
 import { agentList, engineList, pushedDown } from "./lists.js";
 import { newest } from "./newest.js";
 import { settings } from "./settings.js";
@@ -74,8 +74,8 @@ const orders = newest(
 function reordered() {
   const state = new URLSearchParams(location.search);
   turned.write(state);
-  history.replaceState(null, "", `?${state}`);
   orders.ask({ ...shown, ...turned.order() });
+  history.replaceState(null, "", `?${state}`);
 }
 
 const capital = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
@@ -180,9 +180,9 @@ function showOrder(found) {
   at("cost").textContent = found.moves.cost ? `${capital(found.moves.cost)}.` : "";
   shares(at("set-shares"), found, (dimension, given) => turned.share(dimension, given));
   put("alarms", [...found.alarms, ...found.notes].map((text) => make("p", { class: "notice" }, text)), found.oracle ? make("p", { class: "notice" }, "ORACLE: a target or the groups came from the relevance judgments.") : []);
-  put("pushed", pushedDown(found, visit));
-  put("engine-list", found.engine_hits.length ? engineList(found, visit) : nothing);
-  put("agent-list", found.hits.length ? agentList(found, visit) : []);
+  renew(at("pushed"), pushedDown(found, visit));
+  renew(at("engine-list"), found.engine_hits.length ? engineList(found, visit) : nothing);
+  renew(at("agent-list"), found.hits.length ? agentList(found, visit) : []);
 }
 
 function showAnswer(found) {

@@ -1,6 +1,6 @@
 // The verdict: what the search changes for the groups, a card a dimension, with bars from before to after to target.
 
-import { color, gapText, make, percent, svg } from "./draw.js";
+import { color, gapText, make, percent, renew, svg } from "./draw.js";
 
 const NO_LABEL = "no label (of all)";
 const SCALES = [0.05, 0.1, 0.2, 0.25, 0.4, 0.5, 0.75, 1];
@@ -19,7 +19,7 @@ function said(change) {
 const shown = (dimensions) => (dimensions > 2 ? 2 : dimensions > 1 ? 4 : 6);
 
 // A card. Before and target do not change while the slider moves, so neither do the rows that are chosen by them.
-function card(change, before, after, target, most, open) {
+function card(change, before, after, target, most) {
   const were = rowsOf(before);
   const rows = rowsOf(after)
     .map((row, place) => ({ ...row, was: were[place].share }))
@@ -34,12 +34,12 @@ function card(change, before, after, target, most, open) {
   const draw = (row) => bar(after.dimension, row, scale);
   return make(
     "div",
-    { class: `card${change?.worse ? " worsened" : ""}` },
+    { class: `card${change?.worse ? " worsened" : ""}`, "data-id": after.dimension },
     make("h3", {}, after.dimension, change?.worse ? make("strong", { class: "worse" }, "less fair than before") : null),
     change ? make("p", { class: "said" }, said(change)) : null,
     make("div", { class: "groups" }, first.map(draw)),
     rest.length
-      ? make("details", { class: "more", "data-dimension": after.dimension, open: open.has(after.dimension) }, make("summary", {}, `${rest.length} more ${rest.length === 1 ? "group" : "groups"}`), make("div", { class: "groups" }, rest.map(draw)))
+      ? make("details", { class: "more" }, make("summary", {}, `${rest.length} more ${rest.length === 1 ? "group" : "groups"}`), make("div", { class: "groups" }, rest.map(draw)))
       : null,
     make("p", { class: "fine" }, `gap ${gapText(before.divergence)} → ${gapText(after.divergence)}, target: ${target}`),
   );
@@ -67,13 +67,13 @@ function bar(dimension, row, scale) {
   );
 }
 
-// The cards of a found record: those dimensions first that became worse; what was unfolded in `place` stays so.
+// The cards of a found record: those dimensions first that became worse.
 export function verdict(found, place) {
   const { before, after } = found.exposure;
-  const open = new Set([...place.querySelectorAll("details[open]")].map((one) => one.dataset.dimension));
   place.classList.toggle("alone", after.length === 1);
-  place.replaceChildren(
-    ...after.map((one, number) => card(found.changes[number], before[number], one, found.targets[one.dimension], shown(after.length), open)),
+  renew(
+    place,
+    after.map((one, number) => card(found.changes[number], before[number], one, found.targets[one.dimension], shown(after.length))),
   );
 }
 
