@@ -68,7 +68,7 @@ class Case:
     by: str
     size: int
     seed: int
-    topics: int | None = None
+    topics: int | None
 
 
 def main() -> None:
@@ -235,7 +235,11 @@ def of(truth: Collection, labeled: Collection, dimension: str, topic: str, ranki
 
 
 def summary(rows: Any) -> dict[str, float | int]:
-    """The means over topics, the mean distance of a topic, and how many intervals hold the true value."""
+    """The means over topics, the mean distance of a topic, and how many intervals hold the true value.
+
+    A topic of which nothing is shown that could have a label has no interval, and is left out.
+    """
+    rows = rows[~np.isnan(rows[:, 4])]
     true, certain, made, low, high = rows[:, 1:].T
     return {
         "true": float(true.mean()),
@@ -244,6 +248,7 @@ def summary(rows: Any) -> dict[str, float | int]:
         "low": float(low.mean()),
         "high": float(high.mean()),
         "apart": float(abs(made - true).mean()),
+        "topics": len(rows),
         "held": int(((low - 1e-9 <= true) & (true <= high + 1e-9)).sum()),
     }
 
@@ -263,7 +268,7 @@ def tables(done: dict[tuple[Any, ...], Measured], figure_file: Path) -> None:
     for what, chosen in (("the rule was chosen on", True), ("that chose nothing", False)):
         own = [one for one in done.values() if (((one["aim"], one["seed"]) in CHOSEN) and was_seen(one)) == chosen]
         for system in ("engine", "agent"):
-            held, topics = sum(one[system]["held"] for one in own), sum(one["topics"] for one in own)
+            held, topics = (sum(one[system][what] for one in own) for what in ("held", "topics"))
             print(f"{what}, {system}: {held} of {topics} topics within ({held / max(topics, 1):.1%})")
     draw(done, figure_file)
 
@@ -299,7 +304,7 @@ def row_of(aim: str, by: str, size: int, own: Sequence[Measured]) -> str:
         ),
         ", ".join(f"{mean(own, system, 'apart'):.3f}" for system in ("engine", "agent")),
         ", ".join(
-            f"{sum(one[system]['held'] for one in own)} of {sum(one['topics'] for one in own)}"
+            f"{sum(one[system]['held'] for one in own)} of {sum(one[system]['topics'] for one in own)}"
             for system in ("engine", "agent")
         ),
         f"{share(own, 'made'):.1%} ({share(own, 'engine'):.1%})",
@@ -327,7 +332,7 @@ def draw(done: dict[tuple[Any, ...], Measured], file: Path) -> None:
         found = [[one for name, one in done.items() if name[:3] == (aim, "embeddings", size)] for size in sizes]
         curves = (
             [np.mean([abs(one["agent"]["made"] - one["agent"]["true"]) for one in own]) for own in found],
-            [sum(one["agent"]["held"] for one in own) / sum(one["topics"] for one in own) for own in found],
+            [sum(one["agent"]["held"] for one in own) / sum(one["agent"]["topics"] for one in own) for own in found],
             [share(own, "made") for own in found],
         )
         for axis, values in zip(axes, curves, strict=True):

@@ -1,19 +1,21 @@
 """Ten thousand requests, and what each ranking owes groups and documents in the end.
 
-    python evaluations/over_time/run.py [--requests 10000] [--seed 1] [allsides] [trec22_biographies]
+    python evaluations/over_time/run.py [--requests 10000] [--seed 1] [allsides] [wikilead]
+    python evaluations/over_time/run.py --draw                # the figure of what was simulated
 
 Topics are drawn with chances in proportion to 1 / their place in a random order, so that a few are asked for all the
 time. Each way ranks the same candidates, the engine's first 500, and its rankings go into an account of its own, by the
 same due: the candidates' relevance. Prints the debts of groups and documents and the cost in nDCG, and writes
-evaluations/over_time/debts.svg. Without the data the demo's collection stands in.
+debts.json and debts.svg. Without the data the demo's collection stands in.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,13 +24,16 @@ import numpy as np
 from fairagent import Ranking, write_demo
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.evaluate.judging import judged_topics
-from fairagent.measures import LOG2_MAX2, ndcg
-from fairagent.retrieve.base import searched
+from fairagent.measures import LOG2_MAX2, min_max, ndcg
+from fairagent.measures.amortized import deserved
+from fairagent.measures.ranking_policy import Policy, fair_policy
+from fairagent.retrieve.base import placed, searched
 from fairagent.search.account import Account, Identity
 from fairagent.search.pipeline import build, open_site, prepare, with_settings
 from fairagent.search.rerank.amortized import AmortizedReranker
 from fairagent.search.rerank.base import Pool, pool_of
 from fairagent.settings import load_settings
+from fairagent.storage.files import write_whole
 from fairagent.types import Query, Usage
 
 HERE = Path(__file__).resolve().parent
@@ -59,18 +64,24 @@ class Course:
 def main() -> None:
     """Simulate, print, and draw."""
     parser = ArgumentParser(description="Debts of groups and documents over requests, and their cost in nDCG.")
-    parser.add_argument("collections", nargs="*", default=["trec22_biographies", "allsides"])
+    parser.add_argument("collections", nargs="*", default=["trec22_biographies", "allsides", "wikilead"])
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--figure", type=Path, default=HERE / "debts.svg")
+    parser.add_argument("--file", type=Path, default=HERE / "debts.json", help="what was simulated")
+    parser.add_argument("--draw", action="store_true", help="simulate nothing")
     given = parser.parse_args()
-    found = {}
-    for name in given.collections:
+    found: dict[str, dict[str, Course]] = {}
+    if given.file.exists():
+        read = json.loads(given.file.read_text(encoding="utf-8"))
+        found = {name: {way: Course(**one) for way, one in ways.items()} for name, ways in read.items()}
+    for name in () if given.draw else given.collections:
         with TemporaryDirectory() as folder:
             place = COLLECTIONS / f"{name}.yaml" if (DATA / name).is_dir() else write_demo(Path(folder) / "demo")
             title = name if (DATA / name).is_dir() else "demo"
             found[title] = simulate(title, place, given.requests, given.seed)
-    draw(found, given.requests, given.figure)
+        kept = {title: {way: asdict(one) for way, one in ways.items()} for title, ways in found.items()}
+        write_whole(given.file, json.dumps(kept, indent=1) + "\n")
+    draw(found, given.file.with_suffix(".svg"))
 
 
 def simulate(name: str, file: Path, requests: int, seed: int) -> dict[str, Course]:
@@ -99,9 +110,17 @@ def simulate(name: str, file: Path, requests: int, seed: int) -> dict[str, Cours
     asked = [topics[i].id for i in rng.choice(len(topics), requests, p=popularity / popularity.sum())]
     print(f"{name}: {len(topics)} topics, {requests:,} requests, groups of {', '.join(collection.groups.dimensions)}")
 
+    policies = {id: policy(pool) for id, pool in pools.items()}
+    draws = np.random.default_rng(seed)
+
+    def drawn_from(id: str, payer: AmortizedReranker) -> Ranking:
+        chances = [chance for chance, _ in policies[id]]
+        return placed(pools[id].ranking.ids, policies[id][draws.choice(len(chances), p=chances)][1])
+
     payers = {
         "static list": (lambda id, payer: pools[id].ranking.top(N), 0.0, "group"),
         "default agent": (lambda id, payer: fair[id], 0.0, "group"),
+        "policy drawn": (drawn_from, 0.0, "group"),
         "groups paid": (lambda id, payer: payer.rerank(pools[id]), 0.02, "group"),
         "documents paid": (lambda id, payer: payer.rerank(pools[id]), 0.02, "individual"),
     }
@@ -113,6 +132,12 @@ def simulate(name: str, file: Path, requests: int, seed: int) -> dict[str, Cours
             courses[way] = course(rank, payer, asked, pools, meters)
         show(way, courses[way], courses["static list"], requests)
     return courses
+
+
+def policy(pool: Pool) -> Policy:
+    """Singh and Joachims (2018): what is drawn from, so that each topic's groups get their due in expectation."""
+    relevance, rows = min_max(pool.ranking.scores), np.hstack(pool.memberships)
+    return fair_policy(relevance, rows, deserved(relevance) @ rows, LOG2_MAX2(min(N, len(relevance))))
 
 
 def course(
@@ -155,20 +180,20 @@ def show(way: str, found: Course, static: Course, requests: int) -> None:
     )
 
 
-def draw(found: dict[str, dict[str, Course]], requests: int, file: Path) -> None:
+def draw(found: dict[str, dict[str, Course]], file: Path) -> None:
     """Debts of groups above, of documents below, a column a collection."""
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "fairagent"
+    matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(2, len(found), figsize=(3.6 * len(found), 5), layout="constrained", squeeze=False)
-    shown = [one for one in SHOWN if one <= requests]
     for column, (name, courses) in enumerate(found.items()):
-        for (way, one), marker, line in zip(courses.items(), "ov^s", ("-", "--", "-.", ":"), strict=True):
+        for (way, one), marker, line in zip(courses.items(), "ovD^s", ("-", "--", (0, (5, 1)), "-.", ":"), strict=True):
             for row, values in enumerate((one.groups, one.documents)):
-                axes[row, column].loglog(shown, values, marker=marker, ls=line, ms=4, lw=1.3, label=way)
+                axes[row, column].loglog(SHOWN[: len(values)], values, marker=marker, ls=line, ms=4, lw=1.3, label=way)
         axes[0, column].axhline(0.01, color="gray", lw=0.8)
         axes[0, column].set_title(name, fontsize=9)
         axes[1, column].set_xlabel("requests", fontsize=8)
@@ -178,7 +203,7 @@ def draw(found: dict[str, dict[str, Course]], requests: int, file: Path) -> None
         axis.tick_params(labelsize=7)
         axis.grid(alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
     figure.savefig(file, metadata={"Date": None})
     print(f"written: {file.name}")
 

@@ -19,7 +19,7 @@ from fairagent.types import FloatArray
 
 FOLDS = 5
 REGULARIZATION = (0.1, 1.0, 10.0, 100.0, 1000.0)
-"""The inverse strengths that are tried."""
+"""The inverse strengths that are tried, up to the first that is no better than the one before."""
 TEMPERATURES = (0.25, 8.0)
 LEAST = 1e-6
 """A chance that is smaller counts as this: nothing that was learned from examples is impossible."""
@@ -58,8 +58,10 @@ def fit(rows: FloatArray, groups: NDArray[np.intp], seed: int = 0) -> LabelClass
             model = LogisticRegression(C=strength, max_iter=2000)
             found = cross_val_predict(model, rows, groups, cv=folds, method="predict_proba")
             loss = log_loss(found, groups)
-            if best is None or loss < best[0] - 1e-9:
-                best = loss, strength, found
+            if best is not None and loss >= best[0] - 1e-9:
+                # Weaker ones overfit more, and take the longest.
+                break
+            best = loss, strength, found
         assert best
         model = LogisticRegression(C=best[1], max_iter=2000).fit(rows, groups)
     temperature = best_temperature(best[2], groups)
