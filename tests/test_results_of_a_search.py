@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from fairagent.cli.app import app
 from fairagent.errors import SettingsError, UsageError
 from fairagent.search.agent import FairAgent
 from fairagent.search.asynchronous import in_thread
+from fairagent.search.rerank.base import Pool
+from fairagent.search.sampled import Sampled
 from fairagent.settings import SearchOptions
 from fairagent.storage.cancellation import Cancelled, sleep
-from fairagent.types import SearchResult, Step
+from fairagent.types import Ranking, SearchResult, Step, Usage
 
 ROWS = [
     {
@@ -77,6 +80,36 @@ def test_many_queries_are_as_each_alone(agent: FairAgent) -> None:
     alone = [agent.search(query, n=3, where={"city": "Oslo"}) for query in queries]
     assert [one.ranking.ids for one in many] == [one.ranking.ids for one in alone]
     assert agent.search_many([]) == []
+
+
+class Meeting:
+    """A re-ranker that goes on once two searches have come to it, or, where it `keeps`, notes its threads."""
+
+    def __init__(self, keeps: bool) -> None:
+        self.keeps, self.threads, self.barrier = keeps, set[str](), threading.Barrier(2)
+
+    def rerank(self, pool: Pool) -> Ranking:
+        self.threads.add(threading.current_thread().name)
+        if not self.keeps:
+            self.barrier.wait(60)
+        return pool.ranking.top(pool.n)
+
+    def keep(self, pool: Pool, served: Pool, usage: Usage) -> tuple[str, ...]:
+        return ()
+
+
+@pytest.mark.parametrize("keeps", [False, True], ids=["at once", "with an account"])
+@pytest.mark.parametrize("drawn", [False, True], ids=["ranked", "drawn"])
+def test_many_queries_are_searched_at_once_but_with_an_account(
+    agent: FairAgent, keeps: bool, drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairagent.search.agent.cores", lambda: 2)
+    made, queries = replace(agent, loop=None, reranker=Meeting(keeps)), ["lawyer", "court", "lawyer", "number"]
+    many = (Sampled(made, 1.0) if drawn else made).search_many(queries, n=3)
+    assert [one.query.text for one in many] == queries
+    assert made.reranker.threads == {"MainThread"} if keeps else len(made.reranker.threads) == 2
+    requests = [one.trace.draw and one.trace.draw.request for one in many]
+    assert requests == ([0, 0, 1, 0] if drawn else [None] * 4)
 
 
 def test_on_an_event_loop(agent: FairAgent) -> None:

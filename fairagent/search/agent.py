@@ -16,6 +16,7 @@ from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import share_faults
 from fairagent.errors import UsageError
+from fairagent.llm.budget import in_threads
 from fairagent.retrieve.base import Retriever, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.where import Conditions, Restriction, restricted
@@ -36,6 +37,7 @@ from fairagent.search.rerank.base import (
 from fairagent.search.run import SearchRun, engine_notes
 from fairagent.search.spans import retrieval_span, search_span, step_spans, tell_retrieved
 from fairagent.settings import OptionValues, SearchOptions, Settings
+from fairagent.storage.processes import cores
 from fairagent.storage.spans import SOURCE, span
 from fairagent.storage.threads import one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic, Usage
@@ -110,10 +112,16 @@ class FairAgent(Asynchronous, Summarized):
     ) -> list[SearchResult]:
         """The results of `search` for each of the queries, in their order; the first error ends it.
 
-        What the options need is made once. One thread does it; threads of your own may share the agent, and gain.
+        What the options need is made once. As many threads as there are cores do it, and one alone where a re-ranker
+        keeps an account, in which each request depends on those before.
         """
         agent = self.under(SearchOptions.of(options))
-        return [agent.search(query) for query in queries]
+        return in_threads(agent.search, queries, agent.threads, "search")
+
+    @property
+    def threads(self) -> int:
+        """How many threads search for many queries."""
+        return 1 if getattr(self.reranker, "keeps", False) else cores()
 
     def answer(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Unpack
 
+from fairagent.llm.budget import in_threads
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.stochastic import RequestCounter, Samples, checked_alpha, draw, topic_rng
 from fairagent.search.agent import FairAgent
@@ -53,8 +54,13 @@ class Sampled(Asynchronous):
     def search_many(
         self, queries: Iterable[str | Query | Topic], **options: Unpack[OptionValues]
     ) -> list[SearchResult]:
-        """A drawn ranking for each of the queries, in their order."""
-        return [self.search(query, **options) for query in queries]
+        """A drawn ranking for each of the queries, in their order; in threads as `FairAgent.search_many`."""
+        agent, pool = self.agent.latest().under(SearchOptions.of(options)), self.settings.sampling.pool
+        if agent.threads == 1:
+            return [self.search(query, **options) for query in queries]
+        runs = in_threads(lambda query: agent.find(query, pool), queries, agent.threads, "search")
+        # Requests are numbered in the order of the queries.
+        return [agent.serve(run, *self._drawn(run)) for run in runs]
 
     def answer(
         self,
