@@ -17,7 +17,7 @@ HOMES = {
         Refinement SearchResult Step Term Topic Usage Verdict exposure_rows
     """,
     "types.clean": "LONGEST_QUERY logger printable query_shown visible",
-    "types.change": "ABOUT percent",
+    "types.change": "ABOUT ordinal percent",
     "types.common": "Check counted",
     "types.search": "as_query",
     "errors": """
@@ -129,6 +129,7 @@ HOMES = {
     "search.hit_exposure": "exposures_of",
     "search.hit_shapes": "at_path",
     "search.hits": "FairHits GroupsByPlace HitGroups Shares are_shares fair_order fair_rerank groups_alone",
+    "search.lift": "Lift lift",
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
     "search.pipeline": """
@@ -166,7 +167,9 @@ HOMES = {
     "evaluate.thresholds": "Bound",
     "evaluate.workers": "Workers",
     "report.page": "STYLES TEMPLATES",
-    "report.record": "PlainRecord answer_record exposure_record hit_record result_record step_record usage_record",
+    "report.record": """
+        PlainRecord answer_record exposure_record hit_record lift_record result_record step_record usage_record
+    """,
 }
 """Module -> the names from it. `python docs/generate.py` writes extend.pyi, which type checkers read, from this."""
 

@@ -255,6 +255,7 @@ from fairagent.report.record import PlainRecord as PlainRecord
 from fairagent.report.record import answer_record as answer_record
 from fairagent.report.record import exposure_record as exposure_record
 from fairagent.report.record import hit_record as hit_record
+from fairagent.report.record import lift_record as lift_record
 from fairagent.report.record import result_record as result_record
 from fairagent.report.record import step_record as step_record
 from fairagent.report.record import usage_record as usage_record
@@ -337,6 +338,8 @@ from fairagent.search.hits import are_shares as are_shares
 from fairagent.search.hits import fair_order as fair_order
 from fairagent.search.hits import fair_rerank as fair_rerank
 from fairagent.search.hits import groups_alone as groups_alone
+from fairagent.search.lift import Lift as Lift
+from fairagent.search.lift import lift as lift
 from fairagent.search.loop.base import Loop as Loop
 from fairagent.search.loop.base import LoopResult as LoopResult
 from fairagent.search.loop.base import Search as Search
@@ -466,6 +469,7 @@ from fairagent.types import Usage as Usage
 from fairagent.types import Verdict as Verdict
 from fairagent.types import exposure_rows as exposure_rows
 from fairagent.types.change import ABOUT as ABOUT
+from fairagent.types.change import ordinal as ordinal
 from fairagent.types.change import percent as percent
 from fairagent.types.clean import LONGEST_QUERY as LONGEST_QUERY
 from fairagent.types.clean import logger as logger

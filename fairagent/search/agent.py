@@ -174,18 +174,22 @@ class FairAgent(Asynchronous, Summarized):
         """
         if options and options.where:
             raise UsageError("where: what a search that is done has found is not filtered; search with it")
-        agent = self.under(options or SearchOptions())
+        done = self.under(options or SearchOptions()).ordered(run)
+        return done.result(done.pool)
+
+    def ordered(self, run: SearchRun) -> SearchRun:
+        """The candidates of a search that is done in this agent's order; see `reorder`."""
         clocks = perf_counter(), engine_seconds()
         with one_blas_thread():
             meter, loop = run.first_meter, replace(run.loop, served=None)
-            # Nothing but the re-ranker has another price: all that was measured stays.
-            if agent.settings.model_copy(update={"rerank": run.settings.rerank}) != run.settings:
-                meter = ExposureMeter.make(agent.collection, run.query.id, agent.settings, run.own)
+            # Where nothing but the re-ranker has another price, all that was measured stays.
+            if self.settings.model_copy(update={"rerank": run.settings.rerank}) != run.settings:
+                meter = ExposureMeter.make(self.collection, run.query.id, self.settings, run.own)
                 meter = replace(meter, cache=run.meter.cache)
                 of_loop = meter.as_adjusted(run.first_meter, run.meter)
                 steps = tuple(measured(of_loop, step) for step in run.loop.steps)
                 loop = replace(loop, meter=of_loop, steps=steps, pool=None)
-            return (done := agent._served(run.query, agent.settings.n, run.own, meter, loop, clocks)).result(done.pool)
+            return self._served(run.query, self.settings.n, run.own, meter, loop, clocks)
 
     def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
         """The algorithm: the first `length` re-ranked candidates (never fewer than `settings.n`), and their trace.

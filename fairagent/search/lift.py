@@ -16,6 +16,7 @@ from fairagent.search.agent import FairAgent
 from fairagent.search.rerank.base import Pool, Reranker, pool_of, reranked, with_fairness
 from fairagent.search.run import SearchRun
 from fairagent.types import Group, Ranking
+from fairagent.types.change import ordinal
 
 TRIED = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """The weights on fairness that are tried."""
@@ -36,6 +37,29 @@ class Lift:
     needed: int | None
     fairness: tuple[float, ...]
     groups: tuple[Group, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The same for people.
+
+        >>> for sentence in Lift("d7", None, 6, 5, (2.0, 4.0), (Group("gender", "female"),)).sentences:
+        ...     print(sentence)
+        It is not in the list; by relevance it is 6th of the candidates.
+        It would be from the 5th place by relevance.
+        It would be at a fairness of 2 or 4 (tried: 0 to 8).
+        It would be as a document of female (gender): its group, and not its text, keeps it out.
+        """
+        if self.rank is not None:
+            return (f"It is {ordinal(self.rank)} in the list; by relevance it is {ordinal(self.place)}.",)
+        where = f"It is not in the list; by relevance it is {ordinal(self.place)} of the candidates."
+        never = "It would not be even if it were the most relevant."
+        place = never if self.needed is None else f"It would be from the {ordinal(self.needed)} place by relevance."
+        tried = f"(tried: {TRIED[0]:g} to {TRIED[-1]:g})"
+        weights = " or ".join(f"{weight:g}" for weight in self.fairness)
+        fairness = f"It would be at a fairness of {weights} {tried}." if weights else f"No fairness lifts it {tried}."
+        groups = " or ".join(map(str, self.groups))
+        kept_out = f"It would be as a document of {groups}: its group, and not its text, keeps it out."
+        return (where, place, fairness, *([kept_out] if groups else []))
 
 
 def lift(agent: FairAgent, run: SearchRun, id: str) -> Lift:

@@ -24,6 +24,8 @@ LOOKED_AT = 2_000
 """Documents that words for examples are taken from."""
 BEGINNING = 1_000
 """Characters of each of them."""
+MOST_VALUES = 60
+"""Of a column, to choose from."""
 SHORTEST = 4
 COMMON = 0.1
 """Words in a larger part of the documents say nothing about any of them."""
@@ -43,8 +45,34 @@ def contents_record(collection: Collection, index: Path) -> PlainRecord:
         "exact": exact,
         "passages": collection.chunks is not None and exact,
         "dimensions": [_dimension(collection, name, count if exact else 0) for name in collection.groups.dimensions],
+        "columns": columns(collection),
         "examples": example_queries(collection),
     }
+
+
+def columns(collection: Collection) -> list[PlainRecord]:
+    """What documents can be filtered by: dimensions with their groups, columns with the values of the first documents.
+
+    The commonest come first; `values` is empty where there are more than `MOST_VALUES`, or another sort of cells.
+    """
+    groups = collection.groups
+    found = {name: list(groups.labels(name)) for name in groups.dimensions}
+    counts: dict[str, Counter[str]] = {}
+    try:
+        for document in islice(collection.source, LOOKED_AT):
+            for name, cell in document.extra.items():
+                cells = cell if isinstance(cell, list | tuple) else [cell]
+                counts.setdefault(name, Counter()).update(
+                    str(one) for one in cells if isinstance(one, str | int | float) and one != ""
+                )
+    except FairAgentError as error:
+        log.debug("the documents of %r cannot be read for their columns (%s)", collection.name, error)
+    for name, values in counts.items():
+        if not values:
+            continue
+        few = [value for value, _ in values.most_common()] if len(values) <= MOST_VALUES else []
+        found.setdefault(name, few)
+    return [{"name": name, "values": values} for name, values in found.items()]
 
 
 def document_count(collection: Collection, index: Path) -> tuple[int, bool]:

@@ -40,6 +40,8 @@ from fairagent.extend import (
     hits_of,
     ignore_step,
     indexed_documents,
+    lift,
+    lift_record,
     load_settings,
     nearest,
     open_live,
@@ -51,7 +53,15 @@ from fairagent.extend import (
     total_gap,
     with_settings,
 )
-from fairagent.studio.calls import MOST_IDS, MOST_SERVED, Choices, ExposureRequest, ListRequest, SearchRequest
+from fairagent.studio.calls import (
+    MOST_IDS,
+    MOST_SERVED,
+    Choices,
+    ExposureRequest,
+    LiftRequest,
+    ListRequest,
+    SearchRequest,
+)
 from fairagent.studio.contents import contents_record, document_count
 from fairagent.studio.controls import controls
 from fairagent.studio.finished import FinishedRuns, NotFinished
@@ -226,24 +236,35 @@ class Desk:
         """
 
         def reordered(opened: OpenedDesk) -> PlainRecord:
-            query, agent = self.query_of(request), opened.agent(request.settings)
-            if not isinstance(agent, FairAgent):
-                raise UsageError(
-                    "rankings are drawn at random here (`sampling.alpha`): there is no one order to change"
-                )
-
-            def make() -> SearchRun:
-                if not search:
-                    raise NotFinished("this search was not made, or a while ago")
-                return agent.under(kept_to).find(query, agent.settings.n)
-
-            kept_to = SearchOptions(where=request.options.where)
-            run = opened.finished.get((query, request.settings, kept_to), make)
-            ordered = agent.under(request.options.model_copy(update={"where": None}))
+            ordered, run = self._finished(request, opened, search)
             record = _search_record(ordered.reorder(run), ordered, opened.collection)
             return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
         return self._use(reordered)
+
+    def lift(self, request: LiftRequest) -> PlainRecord:
+        """What would lift a document into the list of a search, which is made where it was not; raises what it does."""
+
+        def lifted(opened: OpenedDesk) -> PlainRecord:
+            ordered, run = self._finished(request, opened)
+            return lift_record(lift(ordered, ordered.ordered(run), request.id))
+
+        return self._use(lifted)
+
+    def _finished(self, request: ListRequest, opened: OpenedDesk, search: bool = True) -> tuple[FairAgent, SearchRun]:
+        """The agent under the request's options, and the search that was made without them; see `reorder`."""
+        query, agent = self.query_of(request), opened.agent(request.settings)
+        if not isinstance(agent, FairAgent):
+            raise UsageError("rankings are drawn at random here (`sampling.alpha`): there is no one order to change")
+
+        def make() -> SearchRun:
+            if not search:
+                raise NotFinished("this search was not made, or a while ago")
+            return agent.under(kept_to).find(query, agent.settings.n)
+
+        kept_to = SearchOptions(where=request.options.where)
+        run = opened.finished.get((query, request.settings, kept_to), make)
+        return agent.under(request.options.model_copy(update={"where": None})), run
 
     def answer(self, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""

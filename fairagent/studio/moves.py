@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairagent.extend import ABOUT, Exposure, Hit, PlainRecord, SearchResult, exposure_rows, percent
+from fairagent.extend import ABOUT, Exposure, Hit, PlainRecord, SearchResult, exposure_rows, ordinal, percent
 
 Excess = tuple[float, str]
 """By how much more attention than its target a group of a document had, and that as a sentence."""
-
-
-def ordinal(rank: int) -> str:
-    """A rank in words.
-
-    >>> [ordinal(rank) for rank in (1, 2, 3, 4, 11, 12, 22, 113)]
-    ['1st', '2nd', '3rd', '4th', '11th', '12th', '22nd', '113th']
-    """
-    ending = "th" if rank % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
-    return f"{rank}{ending}"
 
 
 def moves_record(result: SearchResult, engine_hits: Sequence[Hit]) -> PlainRecord:

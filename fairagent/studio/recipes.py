@@ -46,9 +46,15 @@ def recipes(
     overrides |= {name: value for name, value in options.given.items() if name in ("n", "unknown")}
     for name, value in overrides.items():
         words += [f"--{name}", str(value)] if name in ("collection", "index") else ["--set", f"{name}={flow(value)}"]
+    kept = "".join(
+        f" --where {shlex.quote(f'{column}={value}')}"
+        for column, some in (options.where or {}).items()
+        for value in (some if isinstance(some, tuple) else [some])
+    )
+    filtered = f"# A filter belongs to a search, not to settings: fairagent {command} --settings THIS-FILE{kept}\n"
     called = f"agent = open_agent(\n{arguments})\nresult = agent.{command}({searched})\nprint({shown})\n"
     return {
         "python": f"{imported}\n\n{called}",
-        "yaml": "".join(f"{name}: {flow(value)}\n" for name, value in values.items()),
-        "command": shlex.join(words),
+        "yaml": (filtered if kept else "") + "".join(f"{name}: {flow(value)}\n" for name, value in values.items()),
+        "command": shlex.join(words) + kept,
     }

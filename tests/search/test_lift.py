@@ -46,3 +46,11 @@ def test_what_no_search_has_retrieved_cannot_be_lifted(searched: tuple[FairAgent
     plain = agent(Engine({"q": "m1 f1"}), None, reranker=lambda _: None, n=1)
     with pytest.raises(UsageError, match="re-ranker"):
         lift(plain, plain.find("q", 1), "f1")
+
+
+def test_it_is_said_in_sentences(searched: tuple[FairAgent, SearchRun]) -> None:
+    assert lift(*searched, "m1").sentences == ("It is 1st in the list; by relevance it is 1st.",)
+    said = " ".join(lift(*searched, "m3").sentences)
+    assert "No fairness lifts it" in said
+    assert "female (gender): its group, and not its text, keeps it out" in said
+    assert "even if it were the most relevant" in Lift("d", None, 9, None, (), ()).sentences[1]

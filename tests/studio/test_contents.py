@@ -11,7 +11,7 @@ import pytest
 from studio_server import COLLECTION, Studio, write_collection
 
 from fairagent import Collection, load_collection
-from fairagent.studio.contents import contents_record, example_queries, phrases
+from fairagent.studio.contents import columns, contents_record, example_queries, phrases
 from fairagent.types import Document
 
 
@@ -30,6 +30,7 @@ def test_the_shares_are_those_of_all_documents(studio: Studio) -> None:
     ]
     assert gender["unknown"] == pytest.approx(0)
     assert found["examples"] == [{"query": "lawyer", "topic": "T1"}]
+    assert found["columns"] == [{"name": "gender", "values": ["female", "male"]}]
 
 
 def test_documents_without_a_row_or_a_label_have_none(tmp_path: Path) -> None:
@@ -49,6 +50,18 @@ def test_without_an_index_it_is_about_so_many(tmp_path: Path) -> None:
     found = contents_record(load_collection(folder / "collection.yaml"), tmp_path / "nowhere")
     assert not found["exact"]
     assert found["documents"] > 0
+
+
+def test_columns_have_the_values_that_documents_have() -> None:
+    rows = [
+        {"id": n, "text": "x", "city": "Oslo" if n else "Rome", "no": n, "tags": ["a", "b"], "of": {}}
+        for n in range(99)
+    ]
+    assert columns(Collection.from_records(rows)) == [
+        {"name": "city", "values": ["Oslo", "Rome"]},
+        {"name": "no", "values": []},
+        {"name": "tags", "values": ["a", "b"]},
+    ]
 
 
 def texts(rows: Sequence[str]) -> list[Document]:

@@ -162,6 +162,35 @@ def test_a_filter_is_in_the_address_and_stays_while_the_slider_moves(page: Brows
     assert "where=gender%3Dfemale" in page.run("location.search")
 
 
+def test_a_filter_is_chosen_from_what_the_collection_has(page: Browser, studio: Studio) -> None:
+    pick = (
+        "((name, value) => { const one = document.querySelector(`.where select[aria-label=${name}]`); "
+        "one.value = value; one.dispatchEvent(new Event('change')); })"
+    )
+    page.run("document.getElementById('settings').open = true")
+    page.run("document.querySelector('.where select').focus()")
+    page.wait("document.querySelectorAll('.where select[aria-label=column] option').length === 2")
+    page.run(f"{pick}('column', 'gender')")
+    page.wait("document.querySelectorAll('.where select[aria-label=value] option').length === 3")
+    for value in ("female", "male"):
+        page.run(f"{pick}('value', '{value}')")
+    assert page.run("document.getElementById('set-where').value") == "gender=female|male"
+    page.run("document.getElementById('set-where').value = 'gender=female'")
+    page.run("document.getElementById('form').requestSubmit()")
+    page.wait(f"location.search.includes('where=gender%3Dfemale') && {DONE}")
+    page.wait("document.getElementById('as-command').textContent.includes('--where gender=female')")
+    assert page.text("#as-yaml").startswith("# A filter")
+
+
+def test_a_document_tells_what_would_lift_it(page: Browser, studio: Studio) -> None:
+    page.run(MOVE % 0)
+    page.wait("document.getElementById('cost').textContent.startsWith('Keeps 100%')")
+    page.run("document.querySelector('#agent-list .plain').click()")
+    page.wait("document.getElementById('document').open && !document.getElementById('lift').hidden")
+    page.run("document.getElementById('lift').click()")
+    page.wait("document.getElementById('document-lift').textContent.includes('It is 1st in the list')")
+
+
 def test_an_order_that_cannot_be_is_told_and_the_first_list_stays(browser: Browser, studio: Studio) -> None:
     browser.begin(studio.address)
     browser.open(f"{studio.url}/?q=lawyer&loop=none&fairness=much")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fairagent.cli.options import overrides
+from fairagent.cli.search_options import options_of
 from fairagent.settings import SearchOptions, load_settings
 from fairagent.studio.calls import Choices
 from fairagent.studio.desk import StartSettings
@@ -101,3 +102,18 @@ def test_an_order_is_in_all_three(
     assert load_settings(origin.file, overrides(sets, **named)) == expected
     called = ", ".join(f"{name}={value!r}" for name, value in options.given.items())
     assert f"agent.search({QUERY!r}, {called})" in made["python"]
+
+
+def test_a_filter_is_in_all_three(origin: StartSettings, tmp_path: Path) -> None:
+    options = SearchOptions(where={"city": ("Oslo", "it's"), "gender": ("female",)})
+    made = recipes(origin, Choices(), Query(QUERY), options=options)
+    words = shlex.split(made["command"])
+    pairs = [value for name, value in pairwise(words) if name == "--where"]
+    assert pairs == ["city=Oslo", "city=it's", "gender=female"]
+    assert options_of(None, None, None, None, pairs) == options
+    assert f"where={options.given['where']!r}" in made["python"]
+    comment = made["yaml"].splitlines()[0]
+    assert [value for name, value in pairwise(shlex.split(comment)) if name == "--where"] == pairs
+    file = tmp_path / "copied.yaml"
+    file.write_text(made["yaml"], encoding="utf-8")
+    assert load_settings(file) == origin.settings(Choices())

@@ -9,12 +9,14 @@ import { newest } from "./newest.js";
 import { settings } from "./settings.js";
 import { start } from "./start.js";
 import { sentences, verdict } from "./verdict.js";
+import { filter } from "./where.js";
 
 const at = (id) => document.getElementById(id);
 const put = (id, ...inside) => at(id).replaceChildren(...inside.flat().filter((one) => one !== null));
 const SECTIONS = ["start", "judged", "answered", "lists", "story", "again"];
 let about;
 let controls;
+let kept;
 let turned;
 let announced;
 let shown = {};
@@ -27,16 +29,9 @@ function written() {
   if (at("q").value.trim()) state.set("q", at("q").value.trim());
   if (at("topic").value) state.set("topic", at("topic").value);
   for (const [name, value] of Object.entries(controls.choices())) state.set(name, Array.isArray(value) ? value.join("\n") : value);
-  if (at("set-where").value.trim()) state.set("where", at("set-where").value.trim());
+  if (kept.text()) state.set("where", kept.text());
   turned.write(state);
   return state;
-}
-
-// "region=Asia|Africa, year=2020": columns or dimensions, each with the values of which a document must have one.
-function where() {
-  const parts = at("set-where").value.split(",").filter((part) => part.trim());
-  const pairs = parts.map((part) => part.split("=").map((word) => word.trim()));
-  return parts.length ? { where: Object.fromEntries(pairs.map(([column, values = ""]) => [column, values.split("|").map((one) => one.trim())])) } : {};
 }
 
 function read() {
@@ -44,7 +39,7 @@ function read() {
   at("q").value = state.get("q") ?? "";
   at("topic").value = state.get("topic") ?? "";
   controls.read(state);
-  at("set-where").value = state.get("where") ?? "";
+  kept.read(state.get("where") ?? "");
   turned.read(state);
   return state;
 }
@@ -88,7 +83,7 @@ async function show() {
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
-  shown = { query: at("q").value.trim(), topic: at("topic").value, settings: controls.choices(), ...where() };
+  shown = { query: at("q").value.trim(), topic: at("topic").value, settings: controls.choices(), ...kept.asked() };
   const body = shown;
   put("error");
   for (const id of SECTIONS) at(id).hidden = true;
@@ -227,7 +222,20 @@ async function openDocument(id) {
     at("document-text").textContent = error.message;
   }
   at("document-id").textContent = id;
+  put("document-lift");
+  at("lift").hidden = at("judged").hidden || at("dial").hidden;
   if (!shown.open) shown.showModal();
+}
+
+async function lift() {
+  const id = at("document-id").textContent;
+  let said;
+  try {
+    said = (await record("/api/lift", { ...shown, ...turned.order(), id }, asking.signal)).text;
+  } catch (error) {
+    said = [error.message];
+  }
+  if (at("document-id").textContent === id) put("document-lift", said.map((text) => make("li", {}, text)));
 }
 
 function closed() {
@@ -246,7 +254,7 @@ at("topical").hidden = !about.topics.length;
 at("topics").append(...about.topics.map((topic) => make("option", { value: topic.query })));
 at("topic").append(...about.topics.map((topic) => make("option", { value: topic.id }, `${topic.id}: ${topic.query}`)));
 controls = settings(about, Object.keys(about.dimensions).length ? ["n"] : [], at("controls"), at("more"));
-at("controls").append(make("label", {}, "Only documents with", make("input", { id: "set-where", placeholder: "column=value|value, column=value", autocomplete: "off", spellcheck: "false" })));
+kept = filter(at("controls"), async () => (await record("/api/contents")).columns);
 turned = dial(reordered);
 at("form").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -258,6 +266,7 @@ at("answer").addEventListener("click", () => {
   go(state);
 });
 at("document").addEventListener("close", closed);
+at("lift").addEventListener("click", lift);
 addEventListener("popstate", () => {
   if (at("document").open && !new URLSearchParams(location.search).has("doc")) at("document").close();
   else show();
