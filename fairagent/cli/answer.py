@@ -11,7 +11,7 @@ from fairagent.cli import options
 from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.options import console, echo, status
 from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
-from fairagent.cli.search_options import Fairness, Length, Shares, Unlabeled, Where, options_of
+from fairagent.cli.search_options import ListOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,25 +20,18 @@ if TYPE_CHECKING:
     from fairagent.types import AnswerResult
 
 
+@options.spread
 def answer(
     query: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
     topic: Topic = None,
-    n: Length = None,
-    fairness: Fairness = None,
-    unknown: Unlabeled = None,
-    shares: Shares = None,
-    where: Where = None,
+    *,
+    listed: ListOptions,
     dimension: Dimensions = None,
     target: Target = None,
     beside: Annotated[
         bool, typer.Option("--beside", help="Also show the documents and the answer of the engine alone, side by side.")
     ] = False,
-    collection: options.CollectionFile = None,
-    index: options.IndexFolder = None,
-    settings: options.SettingsFile = None,
-    assignments: options.Assignments = None,
-    log_prompts: options.LogPrompts = False,
-    transcript: options.TranscriptFile = None,
+    of: options.SiteOptions,
     as_json: options.AsJson = False,
 ) -> None:
     """Search fairly, and answer from its hits.
@@ -55,27 +48,22 @@ def answer(
     from fairagent.report.record import answer_record, to_json
     from fairagent.search.pipeline import build, engine_alone, open_live, served, with_settings
 
-    asked_for = options_of(n, fairness, unknown, shares, where)
-    chosen = options.settings_of(
-        settings,
-        assignments,
-        collection=collection,
-        index=index,
+    asked_for = listed.asked
+    chosen = of.chosen(
         dimensions=dimension or None,
         target=options.target_of(target),
-        model=options.logged(log_prompts),
     )
     check_query(query, topic)
     for_one_search()
     out = console()
     streams = out.is_terminal and not (beside or as_json)
-    with status(hidden=log_prompts):
+    with status(hidden=of.log_prompts):
         live = open_live(settings=chosen)
         site = live.now()
         name, question = site.collection.name, query_of(query, topic, site.collection)
     under = asked_for.over(site.settings, site.collection.groups.dimensions)
     options.announce_search(with_settings(site, under), question, answers=True)
-    with status(hidden=log_prompts) as ended, closing(live), transcript_in(transcript):
+    with status(hidden=of.log_prompts) as ended, closing(live), transcript_in(of.transcript):
 
         def write(piece: str) -> None:
             ended()

@@ -31,8 +31,10 @@ Dimension = Annotated[
 ]
 
 
+@options.spread
 def label(
     dimension: Dimension = None,
+    *,
     examples: Annotated[
         Path | None,
         typer.Option("--examples", metavar="FILE", help="Labeled examples: id and label (JSON lines, CSV, TSV)."),
@@ -56,12 +58,7 @@ def label(
     ] = False,
     count: Annotated[int, typer.Option("--count", metavar="N", min=1, help="How many --ask asks for.")] = 20,
     force: Annotated[bool, typer.Option("--force", help="Replace labels that were made before.")] = False,
-    collection: options.CollectionFile = None,
-    index: options.IndexFolder = None,
-    settings: options.SettingsFile = None,
-    assignments: options.Assignments = None,
-    log_prompts: options.LogPrompts = False,
-    transcript: options.TranscriptFile = None,
+    of: options.SiteOptions,
 ) -> None:
     """Make labels for documents that have none, from 50 to 200 that have one.
 
@@ -76,20 +73,18 @@ def label(
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.search.pipeline import open_site
 
-    chosen = options.settings_of(
-        settings, assignments, collection=collection, index=index, model=options.logged(log_prompts)
-    )
+    chosen = of.chosen()
     expect_installed("scikit-learn", "fairagent label", "labels")
     if (by == "words") != (words is not None):
         raise UsageError("--by words needs --words FILE, and nothing else does")
-    with status(hidden=log_prompts):
+    with status(hidden=of.log_prompts):
         site = open_site(settings=chosen)
         there = site.collection
         name = dimension_of(site, dimension)
     if ask:
-        asked(site, name, examples or place_of(site, name, "examples"), count, log_prompts=log_prompts)
+        asked(site, name, examples or place_of(site, name, "examples"), count, log_prompts=of.log_prompts)
         return
-    with status(hidden=log_prompts):
+    with status(hidden=of.log_prompts):
         path = out or place_of(site, name)
         errors = path.with_name(f"{path.name.removesuffix('.jsonl')}.errors.json")
         if not force and (taken := next((one for one in (path, errors) if one.exists()), None)):
@@ -98,7 +93,7 @@ def label(
         ids = unlabeled_ids(there, name, found.given)
         evidence = evidence_of(site, found, by, words, batch)
     announce(site, evidence, [*found.ids, *ids])
-    with status(hidden=log_prompts), transcript_in(transcript):
+    with status(hidden=of.log_prompts), transcript_in(of.transcript):
         made = make_labels(found, evidence, ids, confidence)
         write_labels(path, there, made)
         made.errors.write(errors)

@@ -7,6 +7,7 @@ What a command is doing, as one line on a terminal's standard error that is gone
 
 from __future__ import annotations
 
+import inspect
 import logging
 import shutil
 import sys
@@ -14,8 +15,10 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
 
@@ -84,6 +87,50 @@ LogTexts = Annotated[
     typer.Option("--log-texts", help="Messages of faults in JSON log lines, too, which may quote queries."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SiteOptions:
+    """What is opened, under which settings, and what is shown of the calls of models."""
+
+    collection: CollectionFile = None
+    index: IndexFolder = None
+    settings: SettingsFile = None
+    assignments: Assignments = None
+    log_prompts: LogPrompts = False
+    transcript: TranscriptFile = None
+
+    def chosen(self, **more: Any) -> Settings:
+        """The settings, with `more` of the command's own; see `settings_of`. Turns logs on where they are asked for."""
+        about = {"collection": self.collection, "index": self.index, "model": logged(self.log_prompts)}
+        return settings_of(self.settings, self.assignments, **about, **more)
+
+
+def spread(command: Callable[..., T]) -> Callable[..., T]:
+    """A command each of whose parameters of a class of options takes these options in its place."""
+    hints = get_type_hints(command, include_extras=True)
+    classes = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
+    parameters: list[inspect.Parameter] = []
+    for one in inspect.signature(command).parameters.values():
+        if one.name not in classes:
+            parameters.append(one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        inner = get_type_hints(classes[one.name], include_extras=True)
+        parameters += [
+            inspect.Parameter(of.name, inspect.Parameter.KEYWORD_ONLY, default=of.default, annotation=inner[of.name])
+            for of in fields(classes[one.name])
+        ]
+
+    @wraps(command)
+    def gathered(**given: Any) -> T:
+        made = {name: kind(**{of.name: given.pop(of.name) for of in fields(kind)}) for name, kind in classes.items()}
+        return command(**given, **made)
+
+    gathered.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    gathered.__annotations__ = {one.name: one.annotation for one in parameters}
+    return gathered
 
 
 def settings_file(given: Path | None) -> Path | None:

@@ -10,7 +10,7 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.options import console, echo, status
-from fairagent.cli.search_options import Fairness, Length, Shares, Unlabeled, Where, options_of
+from fairagent.cli.search_options import ListOptions
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,24 +53,17 @@ Lifted = Annotated[
 ]
 
 
+@options.spread
 def search(
     query: Annotated[str | None, typer.Argument(help="What to search for.", show_default=False)] = None,
     topic: Topic = None,
-    n: Length = None,
-    fairness: Fairness = None,
-    unknown: Unlabeled = None,
-    shares: Shares = None,
-    where: Where = None,
+    *,
+    listed: ListOptions,
     dimension: Dimensions = None,
     target: Target = None,
     stochastic: Stochastic = None,
     lift: Lifted = None,
-    collection: options.CollectionFile = None,
-    index: options.IndexFolder = None,
-    settings: options.SettingsFile = None,
-    assignments: options.Assignments = None,
-    log_prompts: options.LogPrompts = False,
-    transcript: options.TranscriptFile = None,
+    of: options.SiteOptions,
     as_json: options.AsJson = False,
 ) -> None:
     """Search fairly, and show how it came about.
@@ -85,26 +78,21 @@ def search(
     from fairagent.report.record import lift_record, result_record, to_json
     from fairagent.search.pipeline import build, open_live, served, with_settings
 
-    asked_for = options_of(n, fairness, unknown, shares, where)
-    chosen = options.settings_of(
-        settings,
-        assignments,
-        collection=collection,
-        index=index,
+    asked_for = listed.asked
+    chosen = of.chosen(
         dimensions=dimension or None,
         target=options.target_of(target),
         sampling=None if stochastic is None else {"alpha": stochastic},
-        model=options.logged(log_prompts),
     )
     check_query(query, topic)
     for_one_search()
-    with status(hidden=log_prompts):
+    with status(hidden=of.log_prompts):
         live = open_live(settings=chosen)
         site = live.now()
         asked = query_of(query, topic, site.collection)
     under = asked_for.over(site.settings, site.collection.groups.dimensions)
     options.announce_search(with_settings(site, under), asked)
-    with status(hidden=log_prompts), closing(live), transcript_in(transcript):
+    with status(hidden=of.log_prompts), closing(live), transcript_in(of.transcript):
         result, lifted = live.use(lambda site: _searched(served(build(site)), asked, asked_for, lift))
     if as_json:
         record = result_record(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +25,22 @@ Where = Annotated[
     list[str] | None,
     typer.Option("--where", metavar="COLUMN=VALUE", help=f"May be repeated: {MEANINGS['where']}"),
 ]
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """What one search asks for."""
+
+    n: Length = None
+    fairness: Fairness = None
+    unknown: Unlabeled = None
+    shares: Shares = None
+    where: Where = None
+
+    @property
+    def asked(self) -> SearchOptions:
+        """See `options_of`."""
+        return options_of(self.n, self.fairness, self.unknown, self.shares, self.where)
 
 
 def options_of(
