@@ -7,21 +7,29 @@ from numbers import Real
 from time import perf_counter
 from typing import Protocol
 
+import numpy as np
+
+from fairagent.answer.aim import Aim
 from fairagent.answer.attribution import Attributor, attribute_with, with_exposures
-from fairagent.answer.context import fit
+from fairagent.answer.citing import OnCited, support_of, telling
+from fairagent.answer.context import affordable, fit
 from fairagent.answer.filtering import Filter, filter_with
 from fairagent.answer.generators import Generator, OnText, answer_with
 from fairagent.answer.removals import filter_alarms, removed_by
 from fairagent.collection.exposure import ExposureMeter
+from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.settings.seam import PartCall
+from fairagent.settings.tree import CitationSettings
 from fairagent.storage.threads import progress
 from fairagent.types import (
     Answer,
     AnswerResult,
+    ContextExposures,
     Debiased,
     Document,
     Filtered,
+    FloatArray,
     Hit,
     Query,
     SearchResult,
@@ -72,25 +80,37 @@ def debias_with(debiaser: Debiaser, query: Query, documents: Sequence[Document])
 class Contexts:
     """Makes contexts of the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
 
-    With `debiasing`, the context is what that chooses of them and of contexts that it makes. Threads may share it.
+    With `debiasing`, the context is what that chooses of them and of contexts that it makes. Where it is `balanced`, the
+    documents are chosen from the whole ranking and put into an order of which every beginning is near the target
+    (`Aim.order`); where `tokens` do not suffice for all of them, the last are left out. Threads may share it.
     """
 
     filter: Filter | None = None
     debiasing: Debiaser | None = None
     documents: int = 10
     tokens: int = 3000
+    balanced: bool = False
 
-    def make(self, search: SearchResult, retriever: Retriever) -> Context:
-        """The context for the query of `search`; `retriever` has the texts.
+    def make(self, search: SearchResult, retriever: Retriever, meter: ExposureMeter | None = None) -> Context:
+        """The context for the query of `search`; `retriever` has the texts, `meter` the target of a balanced one.
 
         Raises UsageError where the engine keeps no texts, and what filter and debiasing raise.
         """
-        first = tuple(texts_for(search.query, search.ranking.top(self.documents).ids, retriever))
+        ids = self._ordered(search.ranking.ids, search, meter)
+        first = tuple(texts_for(search.query, ids, retriever))
         filtered = filter_with(self.filter, search.query, first) if self.filter else None
         passed = filtered.documents if filtered else first
+        if filtered and self.balanced:
+            by_id = {one.id: one for one in passed}
+            passed = tuple(by_id[id] for id in self._ordered(tuple(by_id), search, meter))
         debiased = debias_with(self.debiasing, search.query, passed) if self.debiasing else None
         chosen = debiased.documents if debiased else passed
-        documents, notes = fit(chosen, self.tokens)
+        notes: tuple[str, ...] = ()
+        if self.balanced and (fitting := affordable(chosen, self.tokens)) < len(chosen):
+            left_out = f"{len(chosen) - fitting} of {len(chosen)} documents do not fit {self.tokens:,} tokens"
+            notes, chosen = (f"{left_out}; the first {fitting} are as balanced as they can be",), chosen[:fitting]
+        documents, cut = fit(chosen, self.tokens)
+        notes += cut
         if not chosen:
             if passed:
                 why = f"debiasing left none of {len(passed)} documents"
@@ -98,6 +118,24 @@ class Contexts:
                 why = f"the filter left none of {len(first)} documents" if first else "the query retrieves nothing"
             notes = (f"{why}, so there is no context", *notes)
         return Context(first, chosen, documents, notes, filtered, debiased)
+
+    def _ordered(self, ids: tuple[str, ...], search: SearchResult, meter: ExposureMeter | None) -> tuple[str, ...]:
+        """The `documents` of these, which stand in rank order, that the context is made of."""
+        aim = Aim.of(meter, ids) if self.balanced and meter else None
+        if aim is None:
+            return ids[: self.documents]
+        return tuple(ids[number - 1] for number in aim.order(_relevance(ids, search), self.documents))
+
+
+def _relevance(ids: Sequence[str], search: SearchResult) -> FloatArray:
+    """How relevant these documents are, (n,) in [0, 1]: their scores in the last list that the search accepted.
+
+    Scores of a re-ranker may say no more than a rank. What that list does not have is as relevant as its last one.
+    """
+    accepted = [step for step in search.trace.steps if step.accepted] or search.trace.steps[:1]
+    ranking = accepted[-1].ranking
+    scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
+    return np.array([scores.get(id, 0.0) for id in ids])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +145,42 @@ class Answerer:
     generator: Generator
     contexts: Contexts = Contexts()
     attributor: Attributor | None = None
+    citations: CitationSettings = CitationSettings()
 
     def answer(
-        self, search: SearchResult, meter: ExposureMeter, retriever: Retriever, on_text: OnText | None = None
+        self,
+        search: SearchResult,
+        meter: ExposureMeter,
+        retriever: Retriever,
+        on_text: OnText | None = None,
+        on_cited: OnCited | None = None,
     ) -> AnswerResult:
         """An answer to the query of `search`, whose exposures `meter` measures; `retriever` has the texts.
 
+        The meter's target is that of the ranking, the context and the citations; `on_cited` hears what these give the
+        groups whenever the text that is being written cites one more document.
         Without any document, or where none survives the filter, the generator gets none, and the notes say so. Raises
         what `Contexts.make`, generator and attributor raise.
         """
         started = perf_counter()
         with progress("choosing what to answer from"):
-            context = self.contexts.make(search, retriever)
+            context = self.contexts.make(search, retriever, meter)
         # The user's query with the topic's words, where the engine added any; not those for a group.
         topic = [step.query for step in search.trace.steps if step.aim is None][-1]
-        with progress("writing the answer"):
-            answer = answer_with(self.generator, topic, context.documents, on_text)
         made = frozenset(context.debiased.made) if context.debiased else frozenset()
+        ids = [document.id for document in context.documents]
+        meter = replace(meter, synthetic_ids=made)
+        aim = Aim.of(meter, ids, self.citations)
+        with progress("writing the answer"):
+            hearing = telling(on_text, on_cited, aim, len(ids))
+            answer = answer_with(
+                self.generator, topic, context.documents, hearing, aim if self.citations.aim else None
+            )
         attribution = None
         if self.attributor:
             with progress("looking what the answer rests on"):
                 attribution = attribute_with(self.attributor, search.query, answer, context.documents)
-            ids = [document.id for document in context.documents]
-            attribution = with_exposures(attribution, ids, replace(meter, synthetic_ids=made))
+            attribution = with_exposures(attribution, ids, meter)
         verdicts = context.filtered.verdicts if context.filtered else ()
         removed = removed_by(verdicts, meter) if context.filtered else ()
         usage = sum((part.usage for part in (answer, context, attribution) if part), Usage())
@@ -144,6 +195,10 @@ class Answerer:
             attribution=attribution,
             seconds=search.trace.seconds + perf_counter() - started,
             debiased=context.debiased,
+            exposures=ContextExposures(aim.exposures(range(1, len(ids) + 1)), aim.exposures(answer.cited))
+            if aim
+            else ContextExposures(),
+            support=support_of(answer, context.documents),
             alarms=(*search.trace.alarms, *filter_alarms(verdicts, removed), *common.of_usage(usage)),
         )
 

@@ -82,9 +82,9 @@ def with_exposures(
     `discount` weighs both by rank. An answer that rests on nothing gives all groups 0.
     """
     places = (discount or Uniform())(len(ids))
-    return replace(
-        attribution, exposures=meter.weigh(ids, places * attribution.weights), retrieved=meter.weigh(ids, places)
-    )
+    used = np.flatnonzero(attribution.weights)
+    exposures = meter.weigh([ids[place] for place in used], (places * attribution.weights)[used])
+    return replace(attribution, exposures=exposures, retrieved=meter.weigh(ids, places))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,11 @@ from fairagent.llm.request import estimate_tokens
 from fairagent.types import Document
 from fairagent.types.clean import visible
 
-Order = Literal["rank", "reversed", "ends"]
-"""The best document first; the best last; or the best at both ends, the worst in the middle."""
+Order = Literal["balanced", "rank", "reversed", "ends"]
+"""The documents are numbered so that every beginning is balanced between the groups, and shown so; or they are numbered
+by rank, and shown with the best first, last, or at both ends (the worst in the middle)."""
+LEAST_TOKENS = 100
+"""A document of a balanced context is read to at least so many tokens, or its end, or not at all."""
 
 _PART_OF_WORD = re.compile(r"\s\S{0,40}$")
 
@@ -40,8 +43,23 @@ def fit(documents: Sequence[Document], tokens: int) -> tuple[tuple[Document, ...
     return fitting, (f"{cut} of {len(fitting)} documents {were} cut to fit {tokens:,} tokens",) if cut else ()
 
 
+def affordable(documents: Sequence[Document], tokens: int) -> int:
+    """How many of the first documents can be read to their ends, or to `LEAST_TOKENS`, together; the first always is.
+
+    >>> affordable([Document("d1", "A judge."), Document("d2", "lawyer " * 100), Document("d3", "A court.")], 103)
+    2
+    """
+    count = 0
+    for document in documents:
+        tokens -= min(LEAST_TOKENS, estimate_tokens(visible(document.text)))
+        if tokens < 0:
+            break
+        count += 1
+    return max(count, min(1, len(documents)))
+
+
 def arrange(count: int, order: Order) -> tuple[int, ...]:
-    """The numbers 1 (the best) to `count` in the `order` in which the documents are shown.
+    """The numbers 1 to `count` (the worst by rank) in the `order` in which the documents are shown.
 
     >>> arrange(5, "ends"), arrange(3, "reversed")
     ((1, 3, 5, 4, 2), (3, 2, 1))
@@ -53,7 +71,7 @@ def arrange(count: int, order: Order) -> tuple[int, ...]:
 
 
 def numbered(documents: Sequence[Document], order: Order) -> list[dict[str, object]]:
-    """What a template gets as the `documents` to answer from: in this order, under their numbers of rank order."""
+    """What a template gets as the `documents` to answer from: in this order, under their numbers."""
     return [
         {"number": number, "title": documents[number - 1].title, "text": documents[number - 1].text}
         for number in arrange(len(documents), order)

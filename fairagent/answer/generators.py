@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
+from fairagent.answer.aim import Aim
 from fairagent.answer.context import Order, numbered
 from fairagent.answer.filtering import LONGEST_TITLE
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, ReplyTruncated
@@ -44,12 +45,29 @@ class Generator(Protocol):
         """
 
 
+@runtime_checkable
+class AimingGenerator(Generator, Protocol):
+    """A generator that can look at the groups: its citations come as near to the search's target as support allows."""
+
+    def aimed(
+        self, query: str | Query, documents: Sequence[Document], aim: Aim, on_text: OnText | None = None
+    ) -> Answer:
+        """As `Generator.answer`; `aim` has what the documents give the groups, and what these should get."""
+
+
 def answer_with(
-    generator: Generator, query: Query, documents: Sequence[Document], on_text: OnText | None = None
+    generator: Generator,
+    query: Query,
+    documents: Sequence[Document],
+    on_text: OnText | None = None,
+    aim: Aim | None = None,
 ) -> Answer:
     """The generator's answer; PartError where that is none, or cites what is not in its context."""
     with PartCall("generate", generator, query) as call:
-        found = generator.answer(query, tuple(documents), call.passing(on_text))
+        if aim and isinstance(generator, AimingGenerator):
+            found = generator.aimed(query, tuple(documents), aim, call.passing(on_text))
+        else:
+            found = generator.answer(query, tuple(documents), call.passing(on_text))
     answer = call.one_of(found, Answer)
     call.one_of(answer.text, str)
     for number in call.one_of(answer.cited, tuple):
@@ -78,7 +96,7 @@ def sentences(text: str) -> list[str]:
 _SPACE = r"(?<!\s)\s*+"
 _NUMBERS = r"\d{1,9}+(?:\s*+[,;\-\u2013]\s*+\d{1,9}+)*+"
 _BRACKETS = rf"\[\s*+{_NUMBERS}\s*+\]"
-_CITATION = re.compile(rf"{_SPACE}\[\s*+({_NUMBERS})\s*+\]")
+CITATION = re.compile(rf"{_SPACE}\[\s*+({_NUMBERS})\s*+\]")
 _RUN = re.compile(rf"{_SPACE}{_BRACKETS}(?:\s*+[,;]?+\s*+{_BRACKETS})*+")
 _PART = re.compile(r"(\d+)(?:\s*[-\u2013]\s*(\d+))?")
 _UNFINISHED = re.compile(rf"{_SPACE}(?:\[[\d\s,;\-\u2013]{{0,80}}+)?\Z")
@@ -93,6 +111,18 @@ def without_citations(text: str) -> str:
     'She was a judge, then a senator.'
     """
     return _RUN.sub("", text)
+
+
+def numbers_in(text: str, most: int) -> list[int]:
+    """The numbers from 1 to `most` that the citations of a text name, each once.
+
+    >>> numbers_in("She was a judge [3, 9], then a senator [1-2].", 4)
+    [3, 1, 2]
+    """
+    reader = CitationReader(most)
+    reader.read(text)
+    reader.close()
+    return reader.cited
 
 
 @dataclass(slots=True)
@@ -149,7 +179,7 @@ class CitationReader:
 
     def _pass_on(self, length: int) -> None:
         sure, self._waiting = self._waiting[:length], self._waiting[length:]
-        checked = _CITATION.sub(self._check, sure)
+        checked = CITATION.sub(self._check, sure)
         if not self.text:
             checked = checked.lstrip()
         if checked:
@@ -204,7 +234,7 @@ class _Sentence:
 
 @dataclass(frozen=True, slots=True)
 class ExtractiveGenerator:
-    """Takes the best sentence of each document, the `most` best in all.
+    """Takes the best sentence of each document, the `most` best in all, or those nearest to the target (`aimed`).
 
     A sentence counts by the weights of the query's words and keywords that it holds, each by how rare it is among the
     context's sentences, as in BM25. Sentences that repeat one another are taken once. The answer has them in rank
@@ -222,22 +252,52 @@ class ExtractiveGenerator:
         >>> answer.text, answer.cited
         ('It has roses [1]. Ada Roe: She grew roses [2].', (1, 2))
         """
-        pool = [
+        best = self._best(query, documents)
+        return self._written({number: one for number, (one, _) in [*best.items()][: self.most]}, documents, on_text)
+
+    def aimed(
+        self, query: str | Query, documents: Sequence[Document], aim: Aim, on_text: OnText | None = None
+    ) -> Answer:
+        """See `AimingGenerator.aimed`: the sentences are those that `Aim.choose` takes, which no others beat."""
+        best = self._best(query, documents)
+        chosen, exact = aim.choose({number: score for number, (_, score) in best.items()}, self.most)
+        answer = self._written({number: best[number][0] for number in chosen}, documents, on_text)
+        note = "too many sentences and groups to compare all choices; single exchanges gain nothing"
+        return answer if exact else replace(answer, notes=(*answer.notes, note))
+
+    def strengths(self, query: str | Query, documents: Sequence[Document]) -> dict[int, float]:
+        """Document number -> the score of its best sentence, 0 where none holds a word of the query."""
+        scores = self._scores(self._pool(documents), as_query(query))
+        strengths = dict.fromkeys(range(1, len(documents) + 1), 0.0)
+        for one, score in scores.items():
+            strengths[one.number] = max(strengths[one.number], score)
+        return strengths
+
+    def _pool(self, documents: Sequence[Document]) -> list[_Sentence]:
+        return [
             _Sentence(number, place, text, frozenset(self.analyze(text)))
             for number, document in enumerate(documents, start=1)
             for place, text in enumerate(sentences(without_citations(document.text)))
         ]
-        scores = self._scores(pool, as_query(query))
-        best: dict[int, _Sentence] = {}
+
+    def _best(self, query: str | Query, documents: Sequence[Document]) -> dict[int, tuple[_Sentence, float]]:
+        """Document number -> its best sentence that repeats none before it, and its score, the best first."""
+        scores = self._scores(self._pool(documents), as_query(query))
+        best: dict[int, tuple[_Sentence, float]] = {}
         for one in sorted(scores, key=lambda one: (-scores[one], one.number, one.place)):
-            repeats = any(len(one.terms & b.terms) > MOST_ALIKE * len(one.terms | b.terms) for b in best.values())
-            if len(best) < self.most and one.number not in best and not repeats:
-                best[one.number] = one
-        numbers = tuple(sorted(best))
-        text = " ".join(best[number].cited(documents[number - 1].title) for number in numbers)
+            repeats = any(len(one.terms & b.terms) > MOST_ALIKE * len(one.terms | b.terms) for b, _ in best.values())
+            if one.number not in best and not repeats:
+                best[one.number] = one, scores[one]
+        return best
+
+    def _written(
+        self, chosen: Mapping[int, _Sentence], documents: Sequence[Document], on_text: OnText | None
+    ) -> Answer:
+        numbers = tuple(sorted(chosen))
+        text = " ".join(chosen[number].cited(documents[number - 1].title) for number in numbers)
         if on_text and text:
             on_text(text)
-        notes = () if best or not documents else ("no sentence of the context holds a word of the query",)
+        notes = () if chosen or not documents else ("no sentence of the context holds a word of the query",)
         return Answer(text, numbers, notes, source="extractive")
 
     def _scores(self, pool: Sequence[_Sentence], query: Query) -> dict[_Sentence, float]:
@@ -302,11 +362,37 @@ class LlmGenerator:
         Raises FatalModelError and BudgetExceeded, and as `on_error` says what else `Model.complete` raises, and
         ReplyInvalid where nothing is left of the answer.
         """
+        return self._asked(query, documents, on_text, self.on_error)
+
+    def aimed(
+        self, query: str | Query, documents: Sequence[Document], aim: Aim, on_text: OnText | None = None
+    ) -> Answer:
+        """See `AimingGenerator.aimed`: the model may write once more (`revised`), told which sources it has not used.
+
+        `on_text` gets the first answer.
+        """
+        first = self.answer(query, documents, on_text)
+
+        def again(unused: Sequence[int]) -> Answer:
+            return self._asked(query, documents, None, "fail", draft=first.text, unused=list(unused))
+
+        return revised(first, query, documents, aim, again)
+
+    def _asked(
+        self,
+        query: str | Query,
+        documents: Sequence[Document],
+        on_text: OnText | None,
+        on_error: Literal["keep", "fallback", "fail"],
+        **second: object,
+    ) -> Answer:
+        """The model's answer; a `second` one is told its draft, and what that has not used."""
         variables = {
             "query": query_shown(as_query(query).text),
             "documents": numbered(documents, self.order),
             "length": self.length or None,
             "language": self.language or None,
+            **second,
         }
         request = self.prompts.request(PROMPT, variables, TEMPERATURE)
         reader = CitationReader(len(documents), on_text)
@@ -326,7 +412,7 @@ class LlmGenerator:
 
         def instead(error: ModelError | BudgetExceeded) -> Answer:
             streamed = bool(on_text and reader.text)
-            if self.on_error == "fallback" and not streamed:
+            if on_error == "fallback" and not streamed:
                 extract = ExtractiveGenerator().answer(query, documents, on_text)
                 notes = (f"sentences of the documents: {error}", *extract.notes)
                 return replace(extract, notes=notes, usage=error.usage)
@@ -338,7 +424,7 @@ class LlmGenerator:
             notes = (f"the answer is cut off: {error}", *self._notes(reader, reader.text, error.usage))
             return Answer(reader.text, tuple(reader.cited), notes, error.usage, "llm", truncated=True)
 
-        return unless_failing(whole, self.on_error, instead)
+        return unless_failing(whole, on_error, instead)
 
     def _notes(self, reader: CitationReader, raw: str, usage: Usage) -> tuple[str, ...]:
         invented = ", ".join(f"[{number}]" for number in dict.fromkeys(reader.invented))
@@ -369,11 +455,15 @@ class LlmGeneratorConfig(Part):
     truncated. fallback: sentences of the documents."""
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
-        """A call for each query, with a context as long as it may be."""
+        """A call for each query, with a context as long as it may be, and where citations are aimed a second one."""
         context = case.settings.context
         text = LETTER * 4 * math.ceil(context.tokens / context.documents)
         shown = [{"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}] * context.documents
-        yield case.calls(PROMPT, documents=shown, length=self.length or None, language=self.language or None)
+        wishes = {"documents": shown, "length": self.length or None, "language": self.language or None}
+        yield case.calls(PROMPT, **wishes)
+        if case.settings.citations.aim:
+            draft = LETTER * 4 * case.prompts[PROMPT].longest_reply(case.settings.model.max_tokens)
+            yield case.calls(PROMPT, **wishes, draft=draft, unused=list(range(1, context.documents + 1)))
 
     def build(self, site: Site) -> LlmGenerator:
         """The generator."""

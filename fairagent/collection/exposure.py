@@ -226,14 +226,29 @@ class ExposureMeter:
 
     def weigh(self, ids: Sequence[str], weights: FloatArray) -> tuple[Exposure, ...]:
         """The exposure of every group in these documents, which count by `weights` (n,), 0 or more."""
+        return self.exposures(self.columns(ids), weights)
+
+    def exposures(self, columns: Sequence[FloatArray], weights: FloatArray) -> tuple[Exposure, ...]:
+        """As `weigh`, of documents whose groups `columns` has, (n, u + g) a dimension."""
         counts = self.importance or (1.0,) * len(self.targets)
         unlabeled = self.unlabeled or (None,) * len(self.targets)
         # The smallest share that the last rank can tell from none.
         least = float(weights[-1] / weights.sum()) if len(weights) and weights.sum() > 0 else 0.0
-        measured = zip(self.targets, self.columns(ids), unlabeled, counts, strict=True)
+        measured = zip(self.targets, columns, unlabeled, counts, strict=True)
         return tuple(
             replace(self._exposure(target, group_exposure(rows, weights), due, least), importance=count)
             for target, rows, due, count in measured
+        )
+
+    def due(self) -> tuple[FloatArray, ...]:
+        """What each column of `columns` should get, (u + g,) a dimension; nan for the unlabeled where they are ignored.
+
+        So one target holds for whatever is measured: a ranking, a context, citations.
+        """
+        unlabeled = self.unlabeled or (None,) * len(self.targets)
+        return tuple(
+            np.append(np.nan, target.shares) if of_none is None else of_none.with_known(target.shares, 0.0, 0.0)
+            for target, of_none in zip(self.targets, unlabeled, strict=True)
         )
 
     def _shares(self, ranking: Ranking) -> list[FloatArray]:

@@ -230,7 +230,8 @@ def build_answerer(site: Site) -> Answerer:
     from fairagent.answer.answering import Answerer
 
     settings = site.settings
-    return Answerer(settings.generate.build(site), build_contexts(site), settings.attribute.build(site))
+    parts = settings.generate.build(site), build_contexts(site), settings.attribute.build(site)
+    return Answerer(*parts, settings.citations)
 
 
 def build_contexts(site: Site) -> Contexts:
@@ -238,7 +239,8 @@ def build_contexts(site: Site) -> Contexts:
     from fairagent.answer.answering import Contexts
 
     settings, context = site.settings, site.settings.context
-    return Contexts(settings.filter.build(site), settings.debias.build(site), context.documents, context.tokens)
+    steps = settings.filter.build(site), settings.debias.build(site)
+    return Contexts(*steps, context.documents, context.tokens, context.order == "balanced")
 
 
 def served(agent: FairAgent) -> Pipeline:

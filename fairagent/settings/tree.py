@@ -82,11 +82,27 @@ class ContextSettings(Section):
     """The documents that an answer is written from."""
 
     documents: int = Field(10, ge=1)
-    """How many of the ranking's first documents; the filter may remove some of them."""
-    order: Literal["rank", "reversed", "ends"] = "rank"
-    """For `generate: llm`: best first, best last, or the best at both ends. Citation numbers follow the rank order."""
+    """How many of the ranking's documents, the first ones or, balanced, of all `n`; the filter may remove some."""
+    order: Literal["balanced", "rank", "reversed", "ends"] = "rank"
+    """balanced: what the groups still lack of the target weighs for the next document, so that every beginning of the
+    context is near it; citation numbers follow this order. Else they follow the ranks, and `generate: llm` is shown the
+    best first, last, or at both ends."""
     tokens: int = Field(3000, ge=100, le=10_000)
-    """The estimated length of all texts together, in tokens; long texts are cut, and none is left out."""
+    """The estimated length of all texts together, in tokens; long texts are cut, and none is left out. Of a balanced
+    context the last documents are left out where less than 100 tokens of each would be read."""
+
+
+class CitationSettings(Section):
+    """What the documents that an answer cites give the groups."""
+
+    aim: bool = False
+    """Whether the citations are to come near the search's target, as far as support allows: `generate: extractive`
+    chooses its sentences for that, and `generate: llm` may write its answer once more, told which sources it has not
+    used."""
+    loss: float = Field(0.1, ge=0, lt=1)
+    """`generate: extractive`: how much of the best sentences' summed scores may be given up for it, as a share."""
+    tolerance: float = Field(0.02, ge=0)
+    """`generate: llm`: the gap (in the unit of `divergence`) up to which the citations are left as they are."""
 
 
 def _target(value: Any) -> Any:
@@ -190,6 +206,7 @@ class Settings(Section):
     debias: Debias = default("debias")
     """How contexts are debiased after the filter: none, or debias-rag."""
     context: ContextSettings = ContextSettings()
+    citations: CitationSettings = CitationSettings()
     generate: Generate = default("generate")
     """Who writes the answer: extractive (the documents' sentences), or llm."""
     attribute: Attribute = default("attribute")

@@ -5,7 +5,17 @@ Ranks start at 1. Shares are fractions in [0, 1]. Scores are the engine's own; h
 
 from typing import TYPE_CHECKING, Any
 
-from fairagent.types.answer import Answer, AnswerResult, Attribution, Debiased, Filtered, Removal, Verdict
+from fairagent.types.answer import (
+    Answer,
+    AnswerResult,
+    Attribution,
+    ContextExposures,
+    Debiased,
+    Filtered,
+    Removal,
+    Revision,
+    Verdict,
+)
 from fairagent.types.change import ExposureChange
 from fairagent.types.common import Alarm, Usage
 from fairagent.types.search import (
@@ -39,6 +49,7 @@ __all__ = [
     "Answer",
     "AnswerResult",
     "Attribution",
+    "ContextExposures",
     "Debiased",
     "Document",
     "Draw",
@@ -54,6 +65,7 @@ __all__ = [
     "Ranking",
     "Refinement",
     "Removal",
+    "Revision",
     "SearchResult",
     "Step",
     "Term",

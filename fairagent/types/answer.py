@@ -90,12 +90,26 @@ class Removal:
         return self.removed / self.seen if self.seen else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The second pass of an answer whose citations missed the target: whether it was `kept`, and `why` (not).
+
+    `gap` and `support` are those of the first answer and of the second; None: it was not written.
+    """
+
+    kept: bool
+    why: str
+    gap: tuple[float, float | None]
+    support: tuple[float, float | None]
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer(Summarized):
     """A text that answers a query from a context of documents.
 
     `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` is who
-    wrote it. `truncated`: it is the beginning of an answer that was cut off.
+    wrote it. `truncated`: it is the beginning of an answer that was cut off. `revision` is what came of a second pass,
+    None where nothing asked for one.
     """
 
     text: str
@@ -104,6 +118,7 @@ class Answer(Summarized):
     usage: Usage = Usage()
     source: str = ""
     truncated: bool = False
+    revision: Revision | None = None
 
     @property
     def _summary(self) -> str:
@@ -137,11 +152,43 @@ class Attribution(Summarized):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ContextExposures(Summarized):
+    """What the documents of a context give the groups, and those of them that the answer cites, one a dimension.
+
+    All documents count alike. The targets are those of the ranking. Both are empty where there are no groups, or no
+    documents.
+    """
+
+    context: tuple[Exposure, ...] = ()
+    cited: tuple[Exposure, ...] = ()
+
+    @property
+    def context_gap(self) -> float:
+        """How far the context is from the target; infinite where nothing in it has a label."""
+        return _gap(self.context)
+
+    @property
+    def cited_gap(self) -> float:
+        """How far the citations are from the target; infinite where nothing labeled is cited."""
+        return _gap(self.cited)
+
+    @property
+    def _summary(self) -> str:
+        return f"gap of the context {self.context_gap:.4f}, of the citations {self.cited_gap:.4f}"
+
+
+def _gap(exposures: tuple[Exposure, ...]) -> float:
+    return sum(one.importance * one.divergence for one in exposures if one.importance)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class AnswerResult(Recorded):
     """An answer to a query, and everything it came from.
 
-    `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `removed` is what
-    each group lost to the filter. `seconds` is the whole time, the search's included; so are `alarms` the search's.
+    `context` are the documents it was written from: citation [k] is the k-th of them. `removed` is what each group lost
+    to the filter. `exposures` are those of the context and the citations, with their target and gap. `support` is the
+    share of the answer's words that the documents hold which it cites for them, sentence by sentence, in [0, 1].
+    `seconds` is the whole time, the search's included; so are `alarms` the search's.
     """
 
     query: Query
@@ -155,6 +202,13 @@ class AnswerResult(Recorded):
     seconds: float = 0.0
     debiased: Debiased | None = None
     alarms: tuple[Alarm, ...] = ()
+    exposures: ContextExposures = ContextExposures()
+    support: float = 0.0
+
+    @property
+    def revised(self) -> bool:
+        """Whether the answer is that of a second pass, whose citations are nearer to the target."""
+        return self.answer.revision is not None and self.answer.revision.kept
 
     @property
     def cited(self) -> tuple[Hit, ...]:

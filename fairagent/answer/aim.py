@@ -1,0 +1,152 @@
+"""`Aim`: the search's own target, for the documents of a context and those that an answer cites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from fairagent.collection.exposure import ExposureMeter, finite_gap
+from fairagent.settings.tree import CitationSettings
+from fairagent.types import Exposure, FloatArray
+
+SHARE_OF_MEDIAN = 0.5
+"""How relevant a document has to be, of the median of those that it competes with, to be used for its groups' sake."""
+MOST_COUNTS = 100_000
+"""Numbers of documents by type that are looked through; beyond them the choice is a local optimum."""
+MOST_MEASURED = 5_000
+"""Choices that are measured."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aim:
+    """What each of a context's documents gives the groups, and what these should get: `due` is `ExposureMeter.due`.
+
+    Documents are named by their numbers in the context, from 1. `columns` are theirs, (k, u + g) a dimension. Every
+    document counts alike, as in an answer's attribution. `settings` say what may be given up for the target.
+    """
+
+    meter: ExposureMeter
+    columns: tuple[FloatArray, ...]
+    due: tuple[FloatArray, ...]
+    settings: CitationSettings = CitationSettings()
+
+    @classmethod
+    def of(
+        cls, meter: ExposureMeter, ids: Sequence[str], settings: CitationSettings = CitationSettings()
+    ) -> Aim | None:
+        """The aim of these documents; None where there is no group, or no document, to be fair to."""
+        return cls(meter, meter.columns(ids), meter.due(), settings) if meter.targets and ids else None
+
+    def exposures(self, numbers: Collection[int]) -> tuple[Exposure, ...]:
+        """What these documents give the groups."""
+        places = np.array(sorted(set(numbers)), dtype=np.intp) - 1
+        return self.meter.exposures([one[places] for one in self.columns], np.ones(len(places)))
+
+    def gap(self, numbers: Collection[int]) -> float:
+        """How far that is from the target, finite also where nothing labeled is cited."""
+        return finite_gap(self.exposures(numbers))
+
+    def order(self, relevance: FloatArray, most: int) -> list[int]:
+        """At most `most` documents in an order of which every beginning is balanced.
+
+        As in the search's loop, what the groups lack becomes weight: after k documents, group g of target t_g that has
+        e_g of them lacks max(0, (k + 1) t_g - e_g), and the next document is the one with the largest product of
+        `relevance` (k,), 0 or more, and the sum of what its groups lack. Ties go to the first. A document whose label is
+        unknown is of the group of these where they count, else it is shared out as the target is. Documents behind the
+        first `most` come in only if they are half as relevant as the median of those.
+
+        >>> import numpy as np
+        >>> from fairagent.collection.targets import Target
+        >>> target = Target("gender", ("female", "male"), np.array([0.5, 0.5]), "given")
+        >>> rows = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 1], [0, 1, 0], [0, 1, 0.0]])
+        >>> Aim(None, (rows,), (np.append(np.nan, target.shares),)).order(np.ones(5), 4)  # no meter is needed for it
+        [1, 4, 2, 5]
+        """
+        least = SHARE_OF_MEDIAN * float(np.median(relevance[:most])) if len(relevance) else 0.0
+        left = [place for place, value in enumerate(relevance.tolist()) if place < most or value >= least]
+        counts = (self.meter and self.meter.importance) or (1.0,) * len(self.due)
+        parts = [_known(rows, due) for rows, due in zip(self.columns, self.due, strict=True)]
+        has = [np.zeros(len(due)) for _, due in parts]
+        chosen: list[int] = []
+        while left and len(chosen) < most:
+            lack = np.zeros(len(relevance))
+            for (rows, due), of_groups, count in zip(parts, has, counts, strict=True):
+                lack += count * (rows @ np.maximum(0.0, (len(chosen) + 1) * due - of_groups))
+            # Where no group that is left lacks anything, relevance alone decides.
+            values = (relevance * lack).round(12)
+            best = max(left, key=lambda place: (values[place], relevance[place], -place))
+            left.remove(best)
+            chosen.append(best + 1)
+            for (rows, _), of_groups in zip(parts, has, strict=True):
+                of_groups += rows[best]
+        return chosen
+
+    def choose(self, scores: dict[int, float], most: int) -> tuple[list[int], bool]:
+        """The at most `most` documents that come nearest to the target, and whether that is exact.
+
+        `scores` has what each document would add to the answer. Of all choices whose scores add up to 1 - `loss` of
+        those of the `most` best or more, it is the one with the smallest gap, then with the largest scores. Documents
+        with the same groups differ in their scores alone, so that for each number of documents of each type only the
+        best have to be looked at. Where even these are too many, single documents are taken out, added and exchanged
+        until nothing gains.
+        """
+        plain = sorted(scores, key=lambda number: (-scores[number], number))[:most]
+        least = (1 - self.settings.loss) * sum(scores[number] for number in plain) - ROUNDING
+        types: dict[bytes, list[int]] = {}
+        for number in sorted(scores, key=lambda number: (-scores[number], number)):
+            row = np.concatenate([one[number - 1] for one in self.columns])
+            types.setdefault(row.tobytes(), []).append(number)
+
+        def value(numbers: Collection[int]) -> tuple[float, float]:
+            return round(self.gap(numbers), 9), -round(sum(scores[number] for number in numbers), 9)
+
+        queues = list(types.values())
+        if not plain:
+            return [], True
+        if np.prod([len(queue) + 1.0 for queue in queues]) <= MOST_COUNTS:
+            sums = [[0.0, *np.cumsum([scores[number] for number in queue]).tolist()] for queue in queues]
+            counts = [
+                count
+                for count in product(*(range(len(queue) + 1) for queue in queues))
+                if 0 < sum(count) <= most and sum(map(list.__getitem__, sums, count)) >= least
+            ]
+            if len(counts) <= MOST_MEASURED:
+                choices = ([n for queue, k in zip(queues, count, strict=True) for n in queue[:k]] for count in counts)
+                return sorted(min(choices, key=value)), True
+        return sorted(_improved(plain, list(scores), most, lambda numbers: _score(scores, numbers) >= least, value)), False
+
+
+def _known(rows: FloatArray, due: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The columns that have a target: documents that are ignored are shared out as it says."""
+    if not np.isnan(due[0]):
+        return rows, due
+    first = len(rows[0]) - len(due) + 1 if len(rows) else 1
+    ignored = rows[:, :first].sum(axis=1)
+    return rows[:, first:] + np.outer(ignored, due[1:]), due[1:]
+
+
+def _score(scores: dict[int, float], numbers: Collection[int]) -> float:
+    return sum(scores[number] for number in numbers)
+
+
+def _improved(
+    start: list[int],
+    all: list[int],
+    most: int,
+    allowed: Callable[[Collection[int]], bool],
+    value: Callable[[Collection[int]], tuple[float, float]],
+) -> list[int]:
+    """`start` after the best single change, again and again, until none makes `value` smaller."""
+    best, reached = frozenset(start), value(start)
+    while True:
+        out = [best - {one} for one in sorted(best)] if len(best) > 1 else []
+        added = [best | {one} for one in all if one not in best] if len(best) < most else []
+        swapped = [best - {one} | {other} for one in sorted(best) for other in all if other not in best]
+        found = min((one for one in (*out, *added, *swapped) if allowed(one)), key=value, default=best)
+        if value(found) >= reached:
+            return list(best)
+        best, reached = found, value(found)
