@@ -118,12 +118,14 @@ HOMES = {
     "retrieve.vectors": "check_vectors encoder open_vectors prepare_vectors",
     "answer.answering": "Answerer Contexts debias_with",
     "answer.attribution": "Attributor attribute_with no_attribution statement",
+    "answer.citations": "OnText without_citations",
+    "answer.citing": "CitedSoFar OnCited",
     "answer.context": "Order arrange fit numbered shortened",
     "answer.filtering": """
         Filter LONGEST_TITLE Page Verdicts as_data ask_verdicts batches call_ids check_ids filter_with page_of
         reason_text
     """,
-    "answer.generators": "ExtractiveGenerator Generator OnText answer_with without_citations",
+    "answer.generators": "ExtractiveGenerator Generator answer_with",
     "answer.removals": "filter_alarms",
     "search.agent": "FairAgent",
     "search.hit_exposure": "exposures_of",

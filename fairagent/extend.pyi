@@ -6,6 +6,10 @@ from fairagent.answer.attribution import Attributor as Attributor
 from fairagent.answer.attribution import attribute_with as attribute_with
 from fairagent.answer.attribution import no_attribution as no_attribution
 from fairagent.answer.attribution import statement as statement
+from fairagent.answer.citations import OnText as OnText
+from fairagent.answer.citations import without_citations as without_citations
+from fairagent.answer.citing import CitedSoFar as CitedSoFar
+from fairagent.answer.citing import OnCited as OnCited
 from fairagent.answer.context import Order as Order
 from fairagent.answer.context import arrange as arrange
 from fairagent.answer.context import fit as fit
@@ -25,9 +29,7 @@ from fairagent.answer.filtering import page_of as page_of
 from fairagent.answer.filtering import reason_text as reason_text
 from fairagent.answer.generators import ExtractiveGenerator as ExtractiveGenerator
 from fairagent.answer.generators import Generator as Generator
-from fairagent.answer.generators import OnText as OnText
 from fairagent.answer.generators import answer_with as answer_with
-from fairagent.answer.generators import without_citations as without_citations
 from fairagent.answer.removals import filter_alarms as filter_alarms
 from fairagent.collection import Collection as Collection
 from fairagent.collection import GroupTable as GroupTable

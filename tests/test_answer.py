@@ -7,13 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scripted import Engine, Proposals, agent, by_letter, collection, refinement
 
 from fairagent.answer.answering import Answerer, Contexts
 from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
+from fairagent.answer.citations import OnText
 from fairagent.answer.filtering import FairFilter
-from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator, OnText
+from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
 from fairagent.errors import BackendUnavailable, FatalModelError, PartError, ReplyInvalid, SettingsError, UsageError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
@@ -27,7 +29,8 @@ from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build_answerer
 from fairagent.search.sampled import Sampled
 from fairagent.settings import Settings
-from fairagent.types import Answer, Debiased, Document, Filtered, Group, Query, Removal, Usage, Verdict
+from fairagent.settings.tree import CitationSettings
+from fairagent.types import Answer, Debiased, Document, Filtered, Group, Query, Removal, Revision, Usage, Verdict
 
 SKEWED = {"q": "m1 m2 m3 f1 f2"}
 NOTHING = Usage()
@@ -325,3 +328,101 @@ def test_a_model_that_is_not_named_or_has_no_key() -> None:
     asking = site(generate="llm", cache="", model={"base_url": "http://127.0.0.1:1/v1"})
     with pytest.raises(SettingsError, match="no language model is named"):
         build_answerer(replace(asking, models=Models.of(asking.settings)))
+
+
+# --- one target for the ranking, the context and the citations ----------------------------------------------------
+
+
+def aiming(generator: Any, engine: Engine | None = None, n: int = 8, **context: Any) -> FairAgent:
+    """The agent whose context and citations aim at half and half."""
+    # So many more that the scores of the first are close.
+    more = " ".join(f"u{i}" for i in range(40))
+    made = agent(engine or Library({"q": f"m1 m2 m3 m4 f1 f2 m5 f3 {more}"}), None, n=n)
+    contexts = Contexts(balanced=True, **context)
+    answerer = Answerer(generator, contexts, CitationAttributor(), CitationSettings(aim=True, loss=0.5))
+    return replace(made, answerer=lambda: answerer)
+
+
+def test_a_balanced_context_is_numbered_in_its_own_order_and_any_beginning_is_balanced() -> None:
+    writer = Writer(1, 2)
+    result = aiming(writer, documents=4).answer("q")
+    assert [hit.id for hit in result.context] == ["m1", "f1", "m2", "f2"]
+    assert [document.id for document in writer.given[0][1]] == ["m1", "f1", "m2", "f2"]
+    assert [hit.id for hit in result.cited] == ["m1", "f1"]
+    assert (result.exposures.context_gap, result.exposures.cited_gap) == (pytest.approx(0), pytest.approx(0))
+    assert [one.target.tolist() for one in result.exposures.cited] == [[0.5, 0.5]]
+
+
+def test_what_a_filter_leaves_is_balanced_anew() -> None:
+    result = aiming(Writer(), documents=6, filter=Without("f1")).answer("q")
+    assert [hit.id for hit in result.context] == ["m1", "f2", "m2", "f3", "m3"]
+
+
+def test_where_the_budget_cuts_the_context_its_beginning_stays() -> None:
+    class Long(Library):
+        def document(self, id: str) -> Document:
+            return Document(id, f"This is {id}. " + "lawyer " * 200)
+
+    result = aiming(Writer(), Long({"q": "m1 m2 m3 m4 f1 f2"}), documents=6, tokens=250).answer("q")
+    assert [hit.id for hit in result.context] == ["m1", "f1"]
+    assert any("4 of 6 documents do not fit 250 tokens" in note for note in result.notes)
+    short = aiming(Writer(), Long({"q": "m1 m2"}), documents=2, tokens=20).answer("q")
+    assert [hit.id for hit in short.context] == ["m1"]
+
+
+def test_a_users_shares_are_the_target_of_all_three() -> None:
+    result = aiming(Writer(1), documents=4).answer("q", shares={"gender": {"female": 0.25, "male": 0.75}})
+    assert [hit.id for hit in result.context] == ["m1", "m2", "f1", "m3"]
+    for exposures in (result.search.trace.exposures, result.exposures.context, result.exposures.cited):
+        assert [one.target.tolist() for one in exposures] == [[0.25, 0.75]]
+
+
+def test_what_is_cited_is_heard_while_the_answer_is_written() -> None:
+    class Slow(Writer):
+        def answer(self, query: Any, documents: Any, on_text: Any = None) -> Answer:
+            for piece in ("One [1", "], two [1]", " and [2]", ", none [9], three [3]."):
+                on_text(piece)
+            return Answer("One [1], two [1] and [2], three [3].", (1, 2, 3))
+
+    heard: list[Any] = []
+    text: list[str] = []
+    result = aiming(Slow(), documents=4).answer("q", text.append, on_cited=heard.append)
+    assert "".join(text).startswith("One [1], two")
+    assert [one.cited for one in heard] == [(1,), (1, 2), (1, 2, 3)]
+    assert [one.gap for one in heard] == pytest.approx([np.log(2), 0, heard[-1].gap], abs=1e-4)
+    assert heard[-1].gap == pytest.approx(result.exposures.cited_gap)
+    assert shares(heard[1].exposures) == [[0.5, 0.5]]
+
+
+def test_without_groups_nothing_is_aimed_at() -> None:
+    rows = [{"text": "She grew roses."}, {"text": "A town without any."}]
+    made = FairAgent.from_records(rows, context={"order": "balanced"}, citations={"aim": True})
+    result = made.answer("roses")
+    assert result.answer.cited == (1,)
+    assert (result.exposures.context, result.exposures.cited) == ((), ())
+    assert answer_record(result)["citations"]["exposure"] == {"context": [], "cited": []}
+
+
+def test_all_without_a_label_are_answered_from_in_rank_order() -> None:
+    made = aiming(Writer(1), Library({"q": "u1 u2 u3"}), documents=2)
+    result = made.answer("q")
+    assert [hit.id for hit in result.context] == ["u1", "u2"]
+    assert result.exposures.cited_gap == float("inf")
+    assert to_json(answer_record(result))
+
+
+def test_the_story_and_the_record_have_the_citations_and_a_second_pass() -> None:
+    revision = Revision(False, "its sources hold it up less", (0.5, 0.1), (1.0, 0.5))
+
+    class Reviser(Writer):
+        def answer(self, query: Any, documents: Any, on_text: Any = None) -> Answer:
+            return Answer("This is m1 [1].", (1,), revision=revision)
+
+    result = aiming(Reviser(), documents=4).answer("q")
+    told = " ".join(answer_text(result).split())
+    assert "not revised: its sources hold it up less" in told
+    assert "in the ranking, 0.0000 in the context, 0.6931 in the citations" in told
+    record = answer_record(result)["citations"]
+    assert record["revision"] == {"kept": False, "why": revision.why, "gap": (0.5, 0.1), "support": (1.0, 0.5)}
+    assert (record["revised"], record["support"], result.revised) == (False, 1.0, False)
+    assert record["gap"]["cited"] == pytest.approx(0.6931, abs=1e-4)

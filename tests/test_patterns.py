@@ -20,8 +20,8 @@ import pytest
 from lacking import needs
 from test_layers import ROOT, SOURCES, dotted
 
+from fairagent.answer.citations import CitationReader, sentences, without_citations
 from fairagent.answer.filtering import parse_verdict
-from fairagent.answer.generators import CitationReader, sentences, without_citations
 from fairagent.collection.trec_fair.corpus import html_to_text, wikitext_to_text
 from fairagent.evaluate.ranking import recall
 from fairagent.measures.parse import parse_measure

@@ -23,8 +23,8 @@ from typing import Any
 
 from exchanges import Enough, Exchanges, Recorder, WatchedModels
 
+from fairagent.answer.citations import sentences
 from fairagent.answer.filtering import ask_verdicts, page_of
-from fairagent.answer.generators import sentences
 from fairagent.collection.demo import write_demo
 from fairagent.errors import ModelError
 from fairagent.evaluate.check import check_experiment

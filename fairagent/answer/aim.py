@@ -19,6 +19,8 @@ MOST_COUNTS = 100_000
 MOST_MEASURED = 5_000
 """Choices that are measured."""
 ROUNDING = 1e-9
+AS_SET = CitationSettings()
+"""The default settings."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,12 +34,10 @@ class Aim:
     meter: ExposureMeter
     columns: tuple[FloatArray, ...]
     due: tuple[FloatArray, ...]
-    settings: CitationSettings = CitationSettings()
+    settings: CitationSettings = AS_SET
 
     @classmethod
-    def of(
-        cls, meter: ExposureMeter, ids: Sequence[str], settings: CitationSettings = CitationSettings()
-    ) -> Aim | None:
+    def of(cls, meter: ExposureMeter, ids: Sequence[str], settings: CitationSettings = AS_SET) -> Aim | None:
         """The aim of these documents; None where there is no group, or no document, to be fair to."""
         return cls(meter, meter.columns(ids), meter.due(), settings) if meter.targets and ids else None
 
@@ -55,9 +55,9 @@ class Aim:
 
         As in the search's loop, what the groups lack becomes weight: after k documents, group g of target t_g that has
         e_g of them lacks max(0, (k + 1) t_g - e_g), and the next document is the one with the largest product of
-        `relevance` (k,), 0 or more, and the sum of what its groups lack. Ties go to the first. A document whose label is
-        unknown is of the group of these where they count, else it is shared out as the target is. Documents behind the
-        first `most` come in only if they are half as relevant as the median of those.
+        `relevance` (k,), 0 or more, and the sum of what its groups lack. Ties go to the first. A document whose label
+        is unknown is of the group of these where they count, else it is shared out as the target is. Documents behind
+        the first `most` come in only if they are half as relevant as the median of those.
 
         >>> import numpy as np
         >>> from fairagent.collection.targets import Target
@@ -94,15 +94,20 @@ class Aim:
         best have to be looked at. Where even these are too many, single documents are taken out, added and exchanged
         until nothing gains.
         """
-        plain = sorted(scores, key=lambda number: (-scores[number], number))[:most]
-        least = (1 - self.settings.loss) * sum(scores[number] for number in plain) - ROUNDING
+
+        def summed(numbers: Collection[int]) -> float:
+            return sum(scores[number] for number in numbers)
+
+        best_first = sorted(scores, key=lambda number: (-scores[number], number))
+        plain = best_first[:most]
+        least = (1 - self.settings.loss) * summed(plain) - ROUNDING
         types: dict[bytes, list[int]] = {}
-        for number in sorted(scores, key=lambda number: (-scores[number], number)):
+        for number in best_first:
             row = np.concatenate([one[number - 1] for one in self.columns])
             types.setdefault(row.tobytes(), []).append(number)
 
         def value(numbers: Collection[int]) -> tuple[float, float]:
-            return round(self.gap(numbers), 9), -round(sum(scores[number] for number in numbers), 9)
+            return round(self.gap(numbers), 9), -round(summed(numbers), 9)
 
         queues = list(types.values())
         if not plain:
@@ -115,9 +120,11 @@ class Aim:
                 if 0 < sum(count) <= most and sum(map(list.__getitem__, sums, count)) >= least
             ]
             if len(counts) <= MOST_MEASURED:
-                choices = ([n for queue, k in zip(queues, count, strict=True) for n in queue[:k]] for count in counts)
-                return sorted(min(choices, key=value)), True
-        return sorted(_improved(plain, list(scores), most, lambda numbers: _score(scores, numbers) >= least, value)), False
+                choices = [[n for queue, k in zip(queues, count, strict=True) for n in queue[:k]] for count in counts]
+                _, chosen = min((value(numbers), numbers) for numbers in choices)
+                return sorted(chosen), True
+        best = _improved(plain, list(scores), most, lambda numbers: summed(numbers) >= least, value)
+        return sorted(best), False
 
 
 def _known(rows: FloatArray, due: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -127,10 +134,6 @@ def _known(rows: FloatArray, due: FloatArray) -> tuple[FloatArray, FloatArray]:
     first = len(rows[0]) - len(due) + 1 if len(rows) else 1
     ignored = rows[:, :first].sum(axis=1)
     return rows[:, first:] + np.outer(ignored, due[1:]), due[1:]
-
-
-def _score(scores: dict[int, float], numbers: Collection[int]) -> float:
-    return sum(scores[number] for number in numbers)
 
 
 def _improved(

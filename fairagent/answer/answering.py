@@ -9,12 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from fairagent.answer.aim import Aim
+from fairagent.answer.aim import AS_SET, Aim
 from fairagent.answer.attribution import Attributor, attribute_with, with_exposures
+from fairagent.answer.citations import OnText
 from fairagent.answer.citing import OnCited, support_of, telling
 from fairagent.answer.context import affordable, fit
 from fairagent.answer.filtering import Filter, filter_with
-from fairagent.answer.generators import Generator, OnText, answer_with
+from fairagent.answer.generators import Generator, answer_with
 from fairagent.answer.removals import filter_alarms, removed_by
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.measures import min_max
@@ -80,8 +81,8 @@ def debias_with(debiaser: Debiaser, query: Query, documents: Sequence[Document])
 class Contexts:
     """Makes contexts of the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
 
-    With `debiasing`, the context is what that chooses of them and of contexts that it makes. Where it is `balanced`, the
-    documents are chosen from the whole ranking and put into an order of which every beginning is near the target
+    With `debiasing`, the context is what that chooses of them and of contexts that it makes. Where it is `balanced`,
+    the documents are chosen from the whole ranking and put into an order of which every beginning is near the target
     (`Aim.order`); where `tokens` do not suffice for all of them, the last are left out. Threads may share it.
     """
 
@@ -145,7 +146,7 @@ class Answerer:
     generator: Generator
     contexts: Contexts = Contexts()
     attributor: Attributor | None = None
-    citations: CitationSettings = CitationSettings()
+    citations: CitationSettings = AS_SET
 
     def answer(
         self,
@@ -173,9 +174,7 @@ class Answerer:
         aim = Aim.of(meter, ids, self.citations)
         with progress("writing the answer"):
             hearing = telling(on_text, on_cited, aim, len(ids))
-            answer = answer_with(
-                self.generator, topic, context.documents, hearing, aim if self.citations.aim else None
-            )
+            answer = answer_with(self.generator, topic, context.documents, hearing, aim if self.citations.aim else None)
         attribution = None
         if self.attributor:
             with progress("looking what the answer rests on"):

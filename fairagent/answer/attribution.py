@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, Protocol
 import numpy as np
 from pydantic import Field
 
+from fairagent.answer.citations import sentences, without_citations
 from fairagent.answer.filtering import (
     Page,
     ask_verdicts,
@@ -18,7 +19,6 @@ from fairagent.answer.filtering import (
     longest_calls,
     page_of,
 )
-from fairagent.answer.generators import sentences, without_citations
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import BudgetExceeded, ModelError, UsageError
 from fairagent.llm import Model
@@ -82,7 +82,7 @@ def with_exposures(
     `discount` weighs both by rank. An answer that rests on nothing gives all groups 0.
     """
     places = (discount or Uniform())(len(ids))
-    used = np.flatnonzero(attribution.weights)
+    used = np.flatnonzero(attribution.weights).tolist()
     exposures = meter.weigh([ids[place] for place in used], (places * attribution.weights)[used])
     return replace(attribution, exposures=exposures, retrieved=meter.weigh(ids, places))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fairagent.answer.aim import Aim
-from fairagent.answer.generators import CITATION, CitationReader, OnText, numbers_in, sentences, without_citations, words
+from fairagent.answer.citations import CITATION, CitationReader, OnText, numbers_in, sentences, without_citations, words
 from fairagent.measures.answers import citation_support
 from fairagent.types import Answer, Document, Exposure
 from fairagent.types.clean import visible

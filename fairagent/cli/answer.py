@@ -84,7 +84,11 @@ def answer(
     elif beside:
         out.print(comparison_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
     else:
-        print_answer(results[0], out, written=streams and bool(results[0].answer.text))
+        # A second pass is not heard while it is written: what stands there then is the first answer.
+        written = streams and bool(results[0].answer.text) and not results[0].revised
+        if streams and results[0].revised:
+            out.print("\n\nRevised, since its citations missed the target:")
+        print_answer(results[0], out, written)
     if any(result.answer.truncated for result in results):
         raise typer.Exit(PARTIAL)
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairagent.report.story import StoryLine, story, usage_text
-from fairagent.report.text import compared_table, groups_text, one_line, plain
+from fairagent.report.text import compared_table, gap_text, groups_text, one_line, plain
 from fairagent.types import UNKNOWN, AnswerResult, Attribution, Debiased, Exposure, Removal, exposure_rows
 from fairagent.types.change import percent
 from fairagent.types.common import counted
@@ -103,6 +103,14 @@ def _lines(result: AnswerResult) -> Iterator[StoryLine]:
     yield "answer", Text(f"{writer}, citing {len(answer.cited)} of {count}; {usage_text(answer.usage)}")
     for note in answer.notes:
         yield "", Text(note, "red")
+    if result.exposures.context:
+        gaps = result.search.trace.gap, result.exposures.context_gap, result.exposures.cited_gap
+        ranking, context, cited = map(gap_text, gaps)
+        parts = f"gap {ranking} in the ranking, {context} in the context, {cited} in the citations"
+        yield "target", Text(f"{parts}; the cited sources hold {percent(result.support)} of the answer's words")
+    if answer.revision:
+        kept = "revised" if answer.revision.kept else "not revised"
+        yield "", Text(f"{kept}: {answer.revision.why}")
     if result.attribution:
         yield from _attribution(result.attribution)
     yield "all", Text(f"{result.seconds:.2f} s, {usage_text(result.usage)}")

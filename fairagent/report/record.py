@@ -78,6 +78,7 @@ def answer_record(result: AnswerResult) -> PlainRecord:
             "retrieved": [exposure_record(exposure) for exposure in attribution.retrieved],
             "attributed": [exposure_record(exposure) for exposure in attribution.exposures],
         },
+        "citations": _citations(result),
         "verdicts": filtered and [asdict(verdict) for verdict in filtered.verdicts],
         "removed": [
             {"dimension": one.group.dimension, "label": one.group.label, "seen": one.seen, "share": one.share}
@@ -89,6 +90,22 @@ def answer_record(result: AnswerResult) -> PlainRecord:
         "usage": usage_record(result.usage),
         "seconds": result.seconds,
         "search": result_record(result.search),
+    }
+
+
+def _citations(result: AnswerResult) -> PlainRecord:
+    """The exposure of the context and the citations, with the gap of each and of the ranking, and a second pass."""
+    exposures, revision = result.exposures, result.answer.revision
+    gaps = {"context": exposures.context_gap, "cited": exposures.cited_gap} if exposures.context else {}
+    return {
+        "exposure": {
+            "context": [exposure_record(one) for one in exposures.context],
+            "cited": [exposure_record(one) for one in exposures.cited],
+        },
+        "gap": {"ranking": result.search.trace.gap, **gaps},
+        "support": result.support,
+        "revised": result.revised,
+        "revision": revision and asdict(revision),
     }
 
 

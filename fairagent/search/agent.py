@@ -46,6 +46,7 @@ from fairagent.types.search import as_query
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
+    from fairagent.answer.citing import OnCited
     from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
@@ -128,13 +129,16 @@ class FairAgent(Asynchronous, Summarized):
         query: str | Query | Topic,
         on_text: Callable[[str], None] | None = None,
         on_step: OnStep = ignore_step,
+        on_cited: OnCited | None = None,
         **options: Unpack[OptionValues],
     ) -> AnswerResult:
         """An answer from the first documents of a fair ranking, with its citations and all that it came from.
 
         `on_text` gets the answer piece by piece while it is being written, e.g. `queue.put` or `sys.stdout.write`; what
-        it raises ends the answer. `on_step` and `options` are as in `search`. Raises what `search` does, UsageError for
-        an agent without an answerer, and what the filter, the generator and the attribution raise.
+        it raises ends the answer. A second pass over it is not heard: where `result.revised`, the answer is another.
+        `on_cited` gets what the documents that are cited so far give the groups, whenever one is added. `on_step` and
+        `options` are as in `search`. Raises what `search` does, UsageError for an agent without an answerer, and what
+        the filter, the generator and the attribution raise.
         """
         agent = self.under(SearchOptions.of(options))
         # Before the search, which may be paid for: whatever is missing is reported now.
@@ -142,7 +146,7 @@ class FairAgent(Asynchronous, Summarized):
         run = agent.find(query, agent.settings.n, on_step)
         served = agent.serve(run, run.pool)
         with span("answer", {SOURCE: agent.collection.name, "fairagent.generate": agent.settings.generate.kind}):
-            return answerer.answer(served, run.meter, agent.retriever, on_text)
+            return answerer.answer(served, run.meter, agent.retriever, on_text, on_cited)
 
     def under(self, options: SearchOptions) -> FairAgent:
         """The agent under these options, with the parts of this one: nothing is opened or built.

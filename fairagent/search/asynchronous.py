@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
-from typing import Any, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
 
 from fairagent.search.loop.base import OnStep, ignore_step
 from fairagent.settings import OptionValues
 from fairagent.storage.cancellation import Cancellation, cancelled_by
 from fairagent.types import AnswerResult, Query, SearchResult, Step, Topic
+
+if TYPE_CHECKING:
+    from fairagent.answer.citing import CitedSoFar, OnCited
 
 T = TypeVar("T")
 AnyQuery = str | Query | Topic
@@ -23,6 +26,7 @@ class _Searching(Protocol):
         query: AnyQuery,
         on_text: Callable[[str], None] | None = ...,
         on_step: OnStep = ...,
+        on_cited: OnCited | None = ...,
         **options: Unpack[OptionValues],
     ) -> AnswerResult: ...
 
@@ -43,10 +47,11 @@ class Asynchronous:
         query: AnyQuery,
         on_text: Callable[[str], None] | None = None,
         on_step: OnStep = ignore_step,
+        on_cited: OnCited | None = None,
         **options: Unpack[OptionValues],
     ) -> AnswerResult:
-        """As `answer`; `on_text` and `on_step` are called in the thread."""
-        return await in_thread(lambda: self.answer(query, on_text, on_step, **options))
+        """As `answer`; `on_text`, `on_step` and `on_cited` are called in the thread."""
+        return await in_thread(lambda: self.answer(query, on_text, on_step, on_cited, **options))
 
     async def stream_search(
         self: _Searching, query: AnyQuery, **options: Unpack[OptionValues]
@@ -57,9 +62,9 @@ class Asynchronous:
 
     async def stream_answer(
         self: _Searching, query: AnyQuery, **options: Unpack[OptionValues]
-    ) -> AsyncIterator[Step | str | AnswerResult]:
-        """Each step, each piece of the answer's text while it is being written, and at last the result."""
-        async for one in _stream(lambda say: self.answer(query, say, say, **options)):
+    ) -> AsyncIterator[Step | str | CitedSoFar | AnswerResult]:
+        """Each step, each piece of the answer as it is written, what it cites so far, and at last the result."""
+        async for one in _stream(lambda say: self.answer(query, say, say, say, **options)):
             yield one
 
 

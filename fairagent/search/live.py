@@ -31,6 +31,7 @@ from fairagent.types import AnswerResult, Query, SearchResult, Topic, Usage
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
+    from fairagent.answer.citing import OnCited
 
 T = TypeVar("T")
 
@@ -210,10 +211,11 @@ class LiveAgent(FairAgent):
         query: str | Query | Topic,
         on_text: Callable[[str], None] | None = None,
         on_step: OnStep = ignore_step,
+        on_cited: OnCited | None = None,
         **options: Unpack[OptionValues],
     ) -> AnswerResult:
         """As `FairAgent.answer`."""
-        return self._live.use(lambda site: self._agent(site).answer(query, on_text, on_step, **options))
+        return self._live.use(lambda site: self._agent(site).answer(query, on_text, on_step, on_cited, **options))
 
     def under(self, options: SearchOptions) -> FairAgent:
         """As `FairAgent.under`, of what is open now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from fairagent.llm.budget import in_threads
 from fairagent.retrieve.base import Retriever
@@ -15,6 +15,9 @@ from fairagent.search.loop.base import OnStep, ignore_step
 from fairagent.search.run import SearchRun
 from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Topic
+
+if TYPE_CHECKING:
+    from fairagent.answer.citing import OnCited
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +70,15 @@ class Sampled(Asynchronous):
         query: str | Query | Topic,
         on_text: Callable[[str], None] | None = None,
         on_step: OnStep = ignore_step,
+        on_cited: OnCited | None = None,
         **options: Unpack[OptionValues],
     ) -> AnswerResult:
         """An answer from a ranking that was drawn for this request; otherwise as `FairAgent.answer`."""
         agent = self.agent.latest().under(SearchOptions.of(options))
         answerer = agent.open_answerer()
         run = agent.find(query, self.settings.sampling.pool, on_step)
-        return answerer.answer(agent.serve(run, *self._drawn(run)), run.meter, agent.retriever, on_text)
+        served = agent.serve(run, *self._drawn(run))
+        return answerer.answer(served, run.meter, agent.retriever, on_text, on_cited)
 
     def latest(self) -> Sampled:
         """The same with what the agent has open at this moment; requests are counted on."""

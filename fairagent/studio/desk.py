@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from fairagent.extend import (
+    CitedSoFar,
     Collection,
     DataError,
     ExposureMeter,
@@ -270,9 +271,14 @@ class Desk:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
         pieces = None if listen is ignore_event else lambda piece: listen("text", {"text": printable(piece)})
 
+        def cited(so_far: CitedSoFar) -> None:
+            exposure = [exposure_record(one) for one in so_far.exposures]
+            listen("cited", {"cited": list(so_far.cited), "exposure": exposure, "gap": so_far.gap})
+
         def answered(opened: OpenedDesk) -> PlainRecord:
             query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
-            result = agent.answer(query, pieces, _steps(listen), **options.given)
+            heard = None if listen is ignore_event else cited
+            result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
             under = (agent if isinstance(agent, FairAgent) else agent.agent).under(options)
             return {**answer_record(result), "search": _search_record(result.search, under, opened.collection)}
 

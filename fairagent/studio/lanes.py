@@ -43,7 +43,7 @@ AS_IT_IS = {"id", "template"}
 log = logger(__name__)
 
 Listener = Callable[[str, PlainRecord], None]
-"""Receives events while they happen: ("step", the step) or ("text", a piece of the answer)."""
+"""Receives events while they happen: ("step", the step), ("text", a piece of the answer), ("cited", its citations)."""
 Work = Callable[[Listener], PlainRecord]
 """What a lane does; it sends events, and returns the whole record."""
 

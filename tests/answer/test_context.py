@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.answer.context import LONGEST_TITLE, arrange, fit
+from fairagent.answer.context import LONGEST_TITLE, affordable, arrange, fit
 from fairagent.llm.request import estimate_tokens
 from fairagent.types import Document
 
@@ -55,8 +55,22 @@ def test_the_budget_is_kept_and_no_document_goes(texts: list[str], tokens: int) 
 
 @pytest.mark.parametrize(
     ("order", "expected"),
-    [("rank", (1, 2, 3, 4, 5)), ("reversed", (5, 4, 3, 2, 1)), ("ends", (1, 3, 5, 4, 2))],
+    [
+        ("balanced", (1, 2, 3, 4, 5)),
+        ("rank", (1, 2, 3, 4, 5)),
+        ("reversed", (5, 4, 3, 2, 1)),
+        ("ends", (1, 3, 5, 4, 2)),
+    ],
 )
 def test_orders(order: str, expected: tuple[int, ...]) -> None:
     assert arrange(5, order) == expected  # type: ignore[arg-type]
     assert arrange(0, order) == ()  # type: ignore[arg-type]
+
+
+def test_a_balanced_context_reads_each_document_far_enough_or_not_at_all() -> None:
+    long = documents("lawyer " * 1000, "judges " * 1000, "A court.")
+    assert affordable(long, 3000) == 3
+    assert affordable(long, 250) == 3  # 100, 100 and 2
+    assert affordable(long, 201) == 2
+    assert affordable(long, 50) == 1  # less than one document: the first, cut
+    assert affordable([], 100) == 0

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.answer.generators import CitationReader, ExtractiveGenerator, LlmGenerator, sentences, without_citations
+from fairagent.answer.citations import CitationReader, sentences, without_citations
+from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
 from fairagent.errors import (
     FatalModelError,
     ModelError,

@@ -18,7 +18,7 @@ from fuzz import targets, worker
 from fuzz.mutate import BOMBS
 
 from fairagent import DataError, SettingsError, load_collection
-from fairagent.answer.generators import CitationReader, without_citations
+from fairagent.answer.citations import CitationReader, without_citations
 from fairagent.collection.records import LONGEST_LINE, Faults, json_records
 from fairagent.settings import load_settings
 from fairagent.storage.arrays import read_array

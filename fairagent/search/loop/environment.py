@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairagent.answer.generators import sentences
+from fairagent.answer.citations import sentences
 from fairagent.collection.exposure import ExposureMeter, finite_gap
 from fairagent.errors import BackendUnavailable, DataError
 from fairagent.retrieve.base import FusedEngine, scored, texts_for
