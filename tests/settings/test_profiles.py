@@ -25,6 +25,7 @@ NAMES = (
     "agent",
     "debias-rag",
     "engine",
+    "fair-answers",
     "fair-filter",
     "fair-qr",
     "fair-qr-deep",
