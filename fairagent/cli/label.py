@@ -68,7 +68,14 @@ def label(
     """
     from fairagent.cli.label_ask import ask as asked
     from fairagent.labeling.examples import examples_of
-    from fairagent.labeling.labeler import awrf_of_lists, engine_lists, known_documents_of, make_labels, unlabeled_ids
+    from fairagent.labeling.labeler import (
+        awrf_of_lists,
+        engine_lists,
+        known_documents_of,
+        labels_file,
+        make_labels,
+        unlabeled_ids,
+    )
     from fairagent.labeling.made import write_labels
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.search.pipeline import open_site
@@ -82,10 +89,10 @@ def label(
         there = site.collection
         name = dimension_of(site, dimension)
     if ask:
-        asked(site, name, examples or place_of(site, name, "examples"), count, log_prompts=of.log_prompts)
+        asked(site, name, examples or labels_file(site, name, "examples"), count, log_prompts=of.log_prompts)
         return
     with status(hidden=of.log_prompts):
-        path = out or place_of(site, name)
+        path = out or labels_file(site, name)
         errors = path.with_name(f"{path.name.removesuffix('.jsonl')}.errors.json")
         if not force and (taken := next((one for one in (path, errors) if one.exists()), None)):
             raise UsageError(f"{taken} is there already; --force replaces it, --out names another file")
@@ -111,15 +118,6 @@ def dimension_of(site: Site, given: str | None) -> str:
     if given is None and len(there) != 1:
         raise UsageError(f"which dimension? --dimension NAME; there are: {', '.join(there) or 'none yet'}")
     return given or there[0]
-
-
-def place_of(site: Site, dimension: str, what: str = "labels") -> Path:
-    """Where labels, or examples, are written unless the call says so: beside the collection's file."""
-    from fairagent.storage.files import file_name
-
-    name = file_name(f"{site.collection.name}.{dimension}.{what}.jsonl")
-    origin = site.collection.origin
-    return origin.file.with_name(name) if origin else Path(name)
 
 
 def announce(site: Site, evidence: Evidence, ids: Sequence[str]) -> None:

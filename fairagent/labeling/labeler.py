@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from fairagent.labeling.examples import FEWEST, Examples
 from fairagent.labeling.made import MadeLabels, errors_of, with_labels
 from fairagent.retrieve.known import indexed_documents
 from fairagent.retrieve.site import Site
+from fairagent.storage.files import file_name
 from fairagent.types import Ranking
 from fairagent.types.common import counted
 
@@ -27,6 +29,13 @@ def known_documents_of(site: Site) -> KnownIds:
     if (known := indexed_documents(site.collection, site.index)) is None:
         raise UsageError(f"collection {site.collection.name!r} has no documents to label")
     return known
+
+
+def labels_file(site: Site, dimension: str, what: str = "labels") -> Path:
+    """Where labels, or examples, are written unless the call says so: beside the collection's file."""
+    name = file_name(f"{site.collection.name}.{dimension}.{what}.jsonl")
+    origin = site.collection.origin
+    return origin.file.with_name(name) if origin else Path(name)
 
 
 def unlabeled_ids(collection: Collection, dimension: str, given: frozenset[str]) -> list[str]:
