@@ -69,6 +69,10 @@ def test_an_answer_is_told_in_pieces_and_then_whole(studio: Studio) -> None:
     pieces = "".join(said["text"] for kind, said in told if kind == "text")
     assert pieces == found["answer"]
     assert found["cited"]
+    cited = [said for kind, said in told if kind == "cited"]
+    assert cited[-1]["cited"] == found["cited"]
+    assert cited[-1]["exposure"] == found["citations"]["exposure"]["cited"]
+    assert cited[-1]["gap"] == pytest.approx(found["citations"]["gap"]["cited"])
     whole = post(studio, "/api/answer", {"query": "lawyer"})
     assert whole["answer"] == found["answer"]
     result = open_agent(settings=None, **studio.desk.settings.given).answer("lawyer")

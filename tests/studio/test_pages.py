@@ -144,6 +144,14 @@ def test_an_answer_with_its_sources(page: Browser, studio: Studio) -> None:
     links = page.run("[...document.querySelectorAll('#answer-text a')].map((link) => link.hash)")
     assert links == [f"#source-{number}" for number in found["cited"]]
     assert page.run("document.querySelectorAll('#sources li').length") == len(found["context"])
+    heads = page.run(
+        "[...document.querySelectorAll('#carried thead tr')].map((row) => row.innerText.split('\\t').join(' '))"
+    )
+    assert heads[0] == "group ranking context cited target"
+    cited = page.run("[...document.querySelectorAll('#carried tbody tr')].map((row) => row.children[3].innerText)")
+    groups = [group for one in found["citations"]["exposure"]["cited"] for group in one["groups"]]
+    assert f"{100 * groups[0]['share']:.0f}%" == cited[0]
+    assert f"{found['citations']['gap']['cited']:.4f} (cited)" in page.text("#carried")
     assert "agent.answer('lawyer', n=5)" in page.text("#as-python")
 
 

@@ -149,6 +149,32 @@ export function cited(text, sources) {
   });
 }
 
+// What the groups get of the ranking, the context and the citations (those that are known), a table a dimension.
+export function carried(lists, gaps) {
+  const names = Object.keys(lists).filter((name) => lists[name].length);
+  const first = lists[names[0]] ?? [];
+  const gap = names.filter((name) => gaps[name] !== undefined).map((name) => `${gapText(gaps[name])} (${name})`).join(", ");
+  const row = (one, place, label, pick) => {
+    const shares = names.map((name) => make("td", { class: "number" }, percent(pick(lists[name][place])[0])));
+    const due = pick(one)[1];
+    return make("tr", {}, make("th", { scope: "row" }, label), shares, make("td", { class: "number" }, due === null ? "–" : percent(due)));
+  };
+  return first.map((one, place) =>
+    make(
+      "table",
+      { class: "carried" },
+      make("caption", {}, place ? one.dimension : `${one.dimension}; gap ${gap}`),
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "group"), [...names, "target"].map((name) => make("th", { scope: "col", class: "number" }, name)))),
+      make(
+        "tbody",
+        {},
+        one.groups.map((group, at) => row(one, place, group.label, (of) => [of.groups[at].share, of.groups[at].target])),
+        one.unknown || one.unknown_target ? row(one, place, "no label (of all)", (of) => [of.unknown, of.unknown_target]) : null,
+      ),
+    ),
+  );
+}
+
 export function sources(answer, open) {
   const items = answer.context.map((hit) =>
     make(

@@ -3,7 +3,7 @@
 
 import { events, record } from "./ask.js";
 import { dial, shares } from "./dial.js";
-import { cited, make, renew, setPalette, sources, step } from "./draw.js";
+import { carried, cited, make, renew, setPalette, sources, step } from "./draw.js";
 import { agentList, engineList, pushedDown } from "./lists.js";
 import { newest } from "./newest.js";
 import { settings } from "./settings.js";
@@ -99,6 +99,7 @@ async function show() {
   at("state").textContent = answers ? "Searching, then answering …" : "Searching …";
   put("steps");
   put("answer-text");
+  put("carried");
   put("sources");
   const started = performance.now();
   let first = null;
@@ -107,6 +108,8 @@ async function show() {
       first ??= said.gap;
       at("story").hidden = false;
       at("steps").append(step(said, first));
+    } else if (kind === "cited") {
+      put("carried", carried({ cited: said.exposure }, { cited: said.gap }));
     } else {
       at("answered").hidden = false;
       at("answer-text").append(said.text);
@@ -183,6 +186,12 @@ function showOrder(found) {
 function showAnswer(found) {
   at("answered").hidden = false;
   put("answer-text", found.answer ? cited(found.answer, found.context.length) : "No answer.", found.truncated ? make("b", { class: "down" }, " [cut off here]") : []);
+  const { exposure, gap, revision } = found.citations;
+  put(
+    "carried",
+    carried({ ranking: found.search.exposure.after, context: exposure.context, cited: exposure.cited }, gap),
+    revision ? make("p", { class: "hint" }, `${revision.kept ? "Revised" : "Not revised"}: ${revision.why}.`) : null,
+  );
   put("sources", sources(found, visit));
 }
 
