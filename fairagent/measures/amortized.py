@@ -23,6 +23,9 @@ CLOSE = 1e-4
 """Prices that differ by so little of themselves are one."""
 PRICES = 48
 """How many prices `pay_groups` tries."""
+GREEDY = 12
+PAID = 0.02
+"""Debts of all groups together, in attention of one request, that need no further search."""
 ROUNDING = 1e-9
 
 
@@ -138,10 +141,11 @@ def pay_groups(
     these were owed before this request, `due` (g,) what this request owes them. The candidates are ordered by
     relevance + price * sum_g rows_ig (debts_g + due_g - what they get in the best order), and of some 50 prices that
     one is taken after which sum_g |debts_g| is least, among the orders whose `quality` is 1 - `tolerance` or more;
-    of equal ones the most relevant. (An order by relevance and a price on a group's error is FairCo's: Morik, Singh,
-    Hong, Joachims, SIGIR 2020.) It is a HEURISTIC: the best order of this family, and not of all; tests hold by how
-    much the sum exceeds the least one. Ties go to the earlier candidate. Raises UsageError for a tolerance outside 0 to
-    1, DataError for shapes that do not fit.
+    of equal ones the most relevant. Where that leaves more than PAID, orders that are made rank by rank are tried, too:
+    one price moves documents of equal score together. (An order by relevance and a price on a group's error is
+    FairCo's: Morik, Singh, Hong, Joachims, SIGIR 2020.) It is a HEURISTIC: the best order of these families, and not of
+    all; tests hold by how much the sum exceeds the least one. Ties go to the earlier candidate. Raises UsageError for a
+    tolerance outside 0 to 1, DataError for shapes that do not fit.
 
     >>> rows = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> pay_groups(np.array([-0.3, 0.3]), rows, np.array([0.5, 0.5]), np.array([1.0, 0.9]), np.array([1.0, 0.5]), 0.1)
@@ -162,7 +166,26 @@ def pay_groups(
             remains = inequity(owed - shares @ rows[order])
             if remains < left - ROUNDING:
                 found, left = order, remains
+    if left <= PAID:
+        return found
+    for price in np.geomspace(1e-1, 1e3, GREEDY):
+        order = _greedy(relevance, rows, owed, shares, float(price))
+        if float(weights @ relevance[order]) >= least:
+            remains = inequity(owed - shares @ rows[order])
+            if remains < left - ROUNDING:
+                found, left = order, remains
     return found
+
+
+def _greedy(relevance: FloatArray, rows: FloatArray, owed: FloatArray, shares: FloatArray, price: float) -> list[int]:
+    """Rank by rank the best by relevance and a price on what its groups are owed after the ranks above."""
+    left, values, order = owed.copy(), relevance.copy(), list[int]()
+    for share in shares:
+        best = int((values + price * (rows @ left)).argmax())
+        order.append(best)
+        values[best] = -np.inf
+        left -= share * rows[best]
+    return order
 
 
 def _priced(relevance: FloatArray, worths: tuple[FloatArray, ...], n: int) -> Iterator[list[int]]:

@@ -166,3 +166,14 @@ def test_over_requests_equal_documents_get_equal_attention() -> None:
         debts += deserved(relevance)
         debts[order] -= attention(weights)
     assert np.abs(debts).max() / 400 < 0.002
+
+
+def test_groups_whose_documents_score_alike_take_turns() -> None:
+    """Four men of relevance 1, four women of 0: one price moves all women or none, and all would cost everything."""
+    relevance, rows = np.repeat([1.0, 0.0], 4), np.repeat(np.eye(2), 4, axis=0)
+    weights, due = np.array([1.0, 0.7, 0.5, 0.4]), np.array([0.5, 0.5])
+    order = pay_groups(np.zeros(2), rows, due, relevance, weights, tolerance=0.6)
+    assert quality(order, relevance, weights) >= 0.4
+    # 1 + .4 of 2.6 beside .7 + .5.
+    assert order == [0, 4, 5, 1]
+    assert pay_groups(np.zeros(2), rows, due, relevance, weights, tolerance=0.1) == [0, 1, 2, 3]
