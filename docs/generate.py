@@ -42,6 +42,7 @@ from fairagent.settings import Settings
 from fairagent.settings.described import Key, describe, flow
 from fairagent.settings.parts import SLOTS, part_class, shipped
 from fairagent.settings.tree import FOLDER, profiles
+from fairagent.storage.yaml_text import parse_yaml
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 STUB = Path(extend.__file__).with_suffix(".pyi")
@@ -55,6 +56,9 @@ other parts may be: [Parts](parts.md)."""
 PARTS = """\
 A part is named by its kind (`rerank: mmr`), or by its kind and keys (`rerank: {kind: mmr, relevance: 0.7}`). Parts of
 your own stand beside these: [Extending](../extending.md)."""
+CASES = """\
+Each case has a test of its number (`pytest tests/faults -k test_36`). What a retry, a correction and a fatal error are,
+and what is checked when: [What happens when something goes wrong](../reliability.md)."""
 PROMPTS = """\
 Texts have no control, zero-width and bidirectional characters. A variable that need not be used may be none."""
 REPLY_FORMS = """\
@@ -168,6 +172,15 @@ def prompts_page() -> Iterator[str]:
     yield from table(("reply", "its form", "what is checked"), forms)
 
 
+def cases_page() -> Iterator[str]:
+    """The cases of tests/faults, by subject."""
+    yield f"# What can go wrong\n\n{CASES}\n"
+    sections = parse_yaml((Path(__file__).parents[1] / "tests" / "faults" / "cases.yaml").read_text(encoding="utf-8"))
+    for title, cases in sections.items():
+        yield f"## {title}\n"
+        yield from table(("", "case", "what happens"), ((str(number), *case) for number, case in cases.items()))
+
+
 def form(reply: type[Reply]) -> str:
     """The keys of a reply, with those of the items of its lists."""
     keys = []
@@ -268,6 +281,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
         file_page, "FairFT file", FairFTFile, "See [FairFT](../../fairagent/papers/fairft/README.md)."
     ),
     "prompts.md": prompts_page,
+    "cases.md": cases_page,
     "commands.md": commands_page,
     **{f"extend-{section}.md": partial(extend_page, section) for section in EXTEND},
 }

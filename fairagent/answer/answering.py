@@ -69,8 +69,8 @@ class Debiaser(Protocol):
 def debias_with(debiaser: Debiaser, query: Query, documents: Sequence[Document]) -> Debiased:
     """What debiasing makes of the documents; PartError where that is no context."""
     with PartCall("debias", debiaser, query) as call:
-        found = debiaser.apply(query.text, tuple(documents))
-    chosen = call.one_of(found, Debiased)
+        debiased = debiaser.apply(query.text, tuple(documents))
+    chosen = call.one_of(debiased, Debiased)
     call.documents(chosen.documents, [call.one_of(one, Document).id for one in call.one_of(chosen.documents, tuple)])
     if not all(isinstance(one, Real) and math.isfinite(one) for one in call.one_of(chosen.scores, tuple)):
         raise call.fault("a score that is no finite number")

@@ -48,8 +48,8 @@ class Attributor(Protocol):
 def attribute_with(attributor: Attributor, query: Query, answer: Answer, documents: Sequence[Document]) -> Attribution:
     """The attributor's weights of the documents; PartError where one is not from 0 to 1."""
     with PartCall("attribute", attributor, query) as call:
-        found = attributor.attribute(query.text, answer, tuple(documents))
-    attribution = call.one_of(found, Attribution)
+        attribution = attributor.attribute(query.text, answer, tuple(documents))
+    attribution = call.one_of(attribution, Attribution)
     weights = call.numbers(attribution.weights, len(documents))
     if len(weights) and not 0 <= weights.min() <= weights.max() <= 1:
         raise call.fault(f"weights from {weights.min():.6g} to {weights.max():.6g}, expected 0 to 1")

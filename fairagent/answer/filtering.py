@@ -191,8 +191,8 @@ def filter_with(
 ) -> Filtered:
     """What the filter makes of the documents; PartError where it adds, moves or forgets one. `part` describes it."""
     with PartCall("filter", filter, query, part) as call:
-        found = filter.filter(query if isinstance(query, str) else query.text, list(documents))
-    given = call.one_of(found, Filtered)
+        filtered = filter.filter(query if isinstance(query, str) else query.text, list(documents))
+    given = call.one_of(filtered, Filtered)
     verdicts = [call.one_of(one, Verdict) for one in call.one_of(given.verdicts, tuple)]
     if [one.id for one in verdicts] != [one.id for one in documents]:
         raise call.fault(f"{len(verdicts):,} verdicts, expected one for each of {len(documents):,} documents")

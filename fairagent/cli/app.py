@@ -89,8 +89,8 @@ def _told(act: Callable[[], T]) -> T:
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt as ended:
         number = getattr(ended, "signal", signal.SIGINT)
-        said = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
-        _complain("; ".join((said, *getattr(ended, "__notes__", ()))))
+        how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+        _complain("; ".join((how, *getattr(ended, "__notes__", ()))))
         raise typer.Exit(BY_SIGNAL + number) from None
     except OSError as error:
         if error.errno in UNUSABLE and error.filename:

@@ -50,7 +50,7 @@ def audit(
 
     with status(), progress(f"auditing {log}"):
         if is_account(log):
-            found = audit_account(open_account(log))
+            audit = audit_account(open_account(log))
         else:
             given = {"collection": collection and str(collection), "index": index and str(index)}
             overrides = options.overrides(assignments, **given)
@@ -59,10 +59,10 @@ def audit(
                 raise UsageError("whose documents are these? Name the collection's settings file (--collection FILE)")
             loaded = load_collection(Path(chosen.collection), chosen.index)
             known = indexed_documents(loaded, index_folder(loaded, chosen))
-            found = audit_requests(read_log(log), loaded, chosen, known, log)
-        write_audit(found, to)
+            audit = audit_requests(read_log(log), loaded, chosen, known, log)
+        write_audit(audit, to)
     if as_json:
-        echo(to_json(audit_record(found)))
+        echo(to_json(audit_record(audit)))
         return
-    print_page(audit_text(found))
+    print_page(audit_text(audit))
     console().print(f"the page: {to}", soft_wrap=True)

@@ -78,8 +78,8 @@ def init(
         ready = prepare(file, format, encoding, topics, qrels, Path(passing), output)
         look = look_at(ready.documents, format, id, text or (), title, group or ())
         look = mended(ready, look)
-        if kept := next((name for name, path in ready.copies.items() if path == ready.documents), None):
-            look = replace(look, path=output.parent / kept)
+        if copy := next((name for name, path in ready.copies.items() if path == ready.documents), None):
+            look = replace(look, path=output.parent / copy)
         _print(look)
         for note in ready.notes:
             console().print(f"note: {in_line(note)}", soft_wrap=True)

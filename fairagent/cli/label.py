@@ -162,12 +162,12 @@ def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
     most = made.chances.argmax(axis=1) if len(made.ids) else []
     table = Table("group", *("examples", "right", "made"), *errors.labels, box=None, title_justify="left")
     for place, label in enumerate(errors.labels):
-        own = sum(1 for told, best in zip(made.told.tolist(), most, strict=True) if told and best == place)
+        own = sum(1 for told, best in zip(made.labeled.tolist(), most, strict=True) if told and best == place)
         confused = [f"{row[place]:.2f}" for row in errors.confusion]
         table.add_row(label, f"{errors.examples[place]:,}", f"{errors.right[place]:.2f}", f"{own:,}", *confused)
     out.print(table)
     echo("right: of held-out examples; then the mean chances of the group's examples; made: by the likeliest label")
-    abstained = len(made.ids) - int(made.told.sum())
+    abstained = len(made.ids) - int(made.labeled.sum())
     echo(
         f"{made.source}: {errors.accuracy:.3f} right, calibration error {errors.calibration:.3f}; "
         f"{plural(len(made.ids) - abstained, 'label')} made, {abstained:,} abstained"

@@ -114,17 +114,17 @@ def optimize(
         task = bar.add_task(f"optimizing {id}", total=candidates)
 
         def tell(what: str, number: int, score: float) -> None:
-            said = {"start": f"the start scores {score:.4f}", "refused": f"wording {number} was no template"}
-            error_console().print(said.get(what, f"wording {number} scores {score:.4f}"), soft_wrap=True)
+            texts = {"start": f"the start scores {score:.4f}", "refused": f"wording {number} was no template"}
+            error_console().print(texts.get(what, f"wording {number} scores {score:.4f}"), soft_wrap=True)
             bar.update(task, completed=number)
 
-        found = carry_out(plan, folder, new, tell)
-    saved = _save(found, target) if target else None
+        optimized = carry_out(plan, folder, new, tell)
+    saved = _save(optimized, target) if target else None
     if as_json:
-        echo(to_json({"template": id, "folder": str(folder), **_record(found, id), "saved": saved and str(saved)}))
+        echo(to_json({"template": id, "folder": str(folder), **_record(optimized, id), "saved": saved and str(saved)}))
         return
-    _print(found, plan, folder, saved)
-    print_account(found.usage)
+    _print(optimized, plan, folder, saved)
+    print_account(optimized.usage)
 
 
 def _print_plan(plan: OptimizePlan) -> None:
@@ -166,47 +166,47 @@ def _target(id: str, prompts: str) -> Path:
     return path
 
 
-def _save(found: OptimizedTemplate, path: Path) -> Path | None:
+def _save(optimized: OptimizedTemplate, path: Path) -> Path | None:
     """Write the winner, if it is better on the other half, too; its path."""
     from fairagent.storage.files import explained, write_whole
 
-    if not found.better:
+    if not optimized.better:
         return None
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, found.winner)
+        write_whole(path, optimized.winner)
     return path
 
 
-def _record(found: OptimizedTemplate, id: str) -> dict[str, Any]:
-    usage = found.usage.whole
+def _record(optimized: OptimizedTemplate, id: str) -> dict[str, Any]:
+    usage = optimized.usage.whole
     return {
-        "better": found.better,
-        "scores": {"start": found.scores[0], "winner": found.scores[1]},
-        "wordings": {"asked": found.candidates, "refused": found.refused},
-        "ended": found.ended,
-        "test": found.test and asdict(found.test),
-        "diff": found.diff(id) if found.winner else [],
-        "winner": found.winner or None,
+        "better": optimized.better,
+        "scores": {"start": optimized.scores[0], "winner": optimized.scores[1]},
+        "wordings": {"asked": optimized.candidates, "refused": optimized.refused},
+        "ended": optimized.ended,
+        "test": optimized.test and asdict(optimized.test),
+        "diff": optimized.diff(id) if optimized.winner else [],
+        "winner": optimized.winner or None,
         "usage": {name: getattr(usage, name) for name in ("calls", "input_tokens", "output_tokens", "cost")},
     }
 
 
-def _print(found: OptimizedTemplate, plan: OptimizePlan, folder: Path, saved: Path | None) -> None:
+def _print(optimized: OptimizedTemplate, plan: OptimizePlan, folder: Path, saved: Path | None) -> None:
     from fairagent.measures.parse import label_of
 
-    out, test = console(), found.test
-    refused = f", {found.refused} of them no template" if found.refused else ""
-    out.print(f"{plural(found.candidates, 'wording')} asked for{refused}: {found.ended}", soft_wrap=True)
+    out, test = console(), optimized.test
+    refused = f", {optimized.refused} of them no template" if optimized.refused else ""
+    out.print(f"{plural(optimized.candidates, 'wording')} asked for{refused}: {optimized.ended}", soft_wrap=True)
     if test is None:
         out.print(
-            f"No wording is better than the start, which scores {found.scores[0]:.4f} on the tuning half. "
+            f"No wording is better than the start, which scores {optimized.scores[0]:.4f} on the tuning half. "
             "Nothing is saved.",
             soft_wrap=True,
         )
         return
-    echo("\n".join(found.diff(plan.id)))
-    out.print(f"tuning half: {found.scores[0]:.4f} -> {found.scores[1]:.4f}")
+    echo("\n".join(optimized.diff(plan.id)))
+    out.print(f"tuning half: {optimized.scores[0]:.4f} -> {optimized.scores[1]:.4f}")
     for measure, (before, after) in test.means.items():
         out.print(f"other half, {label_of(measure)}: {before:.4f} -> {after:.4f}", soft_wrap=True)
     p = "none, of one topic" if test.p is None else f"{test.p:.3f}"
@@ -216,7 +216,7 @@ def _print(found: OptimizedTemplate, plan: OptimizePlan, folder: Path, saved: Pa
         f"{test.wins} better, {test.ties} the same, {test.losses} worse",
         soft_wrap=True,
     )
-    if not found.better:
+    if not optimized.better:
         out.print("On the other half it is no better than the start. Nothing is saved.")
         return
     if test.p is None or test.p >= 0.05:

@@ -236,8 +236,8 @@ def check(
     ]
     files = {file for check in checks for file in check.files}
     # The shipped ones are checked with every source.
-    found = dict.fromkeys(fault for check in checks for fault in check.faults)
-    faults = sorted(found, key=lambda fault: (str(fault.path), fault.line or 0))
+    distinct = dict.fromkeys(fault for check in checks for fault in check.faults)
+    faults = sorted(distinct, key=lambda fault: (str(fault.path), fault.line or 0))
     if as_json:
         records = [{"file": str(fault.path), "line": fault.line, "message": fault.message} for fault in faults]
         echo(to_json({"templates": len(files), "faults": records}))

@@ -58,7 +58,7 @@ def bounded(given: Iterable[T], what: str, bounds: Bounds, of: object = None) ->
         most = max(bounds.rows, len(of)) if isinstance(of, Sized) else bounds.rows
         given = iter(given)
     except Exception as error:
-        raise DataError(f"the {what}s cannot be read: {said(error)}") from None
+        raise DataError(f"the {what}s cannot be read: {error_text(error)}") from None
     started, number = bounds.clock(), 0
     while True:
         try:
@@ -70,7 +70,7 @@ def bounded(given: Iterable[T], what: str, bounds: Bounds, of: object = None) ->
         except Malformed as error:
             raise DataError(f"{what} {number + 1}: {error}") from None
         except Exception as error:
-            raise DataError(f"{what} {number + 1} cannot be read: {said(error)}") from None
+            raise DataError(f"{what} {number + 1} cannot be read: {error_text(error)}") from None
         number += 1
         if number > most:
             raise DataError(f"more than {most:,} {what}s (bound `rows`), and no end of them is in sight")
@@ -82,10 +82,10 @@ def bounded(given: Iterable[T], what: str, bounds: Bounds, of: object = None) ->
         yield number, one
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """An error of somebody else's code in a message of ours.
 
-    >>> said(ZeroDivisionError("division by zero"))
+    >>> error_text(ZeroDivisionError("division by zero"))
     "it raises ZeroDivisionError('division by zero')"
     """
     return f"it raises {shown(error, 120)}"
@@ -100,7 +100,7 @@ def plain_record(row: Mapping[Any, Any]) -> dict[str, Any]:
         try:
             key = str(name)
         except Exception as error:
-            raise Malformed(f"the name of column {len(record) + 1} cannot be read: {said(error)}") from None
+            raise Malformed(f"the name of column {len(record) + 1} cannot be read: {error_text(error)}") from None
         try:
             record[key] = plain(value)
         except Malformed as error:
@@ -128,7 +128,9 @@ def plain(value: Any) -> Any:
     except RecursionError:
         raise Malformed(f"more than {DEEPEST} lists and mappings within each other") from None
     except Exception as error:
-        raise Malformed(f"the cell, of type {shown(type(value).__name__)}, cannot be read: {said(error)}") from None
+        raise Malformed(
+            f"the cell, of type {shown(type(value).__name__)}, cannot be read: {error_text(error)}"
+        ) from None
 
 
 class _Cell:

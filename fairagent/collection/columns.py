@@ -66,14 +66,14 @@ def _longest_texts(dictionaries: Any, group: int) -> dict[str, int]:
     about = dictionaries.metadata.row_group(group)
     columns = [about.column(place) for place in range(about.num_columns)]
     names = [one.path_in_schema for one in columns if one.has_dictionary_page and one.physical_type == "BYTE_ARRAY"]
-    found = dict[str, int]()
+    longest = dict[str, int]()
     for column in columns:
         _expect_within(column, column.total_uncompressed_size)
     for name in names:
         for batch in dictionaries.iter_batches(1, row_groups=[group], columns=[name]):
-            found[name] = max((_longest(column) for column in batch.columns), default=0)
+            longest[name] = max((_longest(column) for column in batch.columns), default=0)
             break
-    return found
+    return longest
 
 
 def _expect_within(column: Any, size: int) -> None:

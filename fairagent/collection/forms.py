@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fairagent.collection.bounds import Bounds, bounded, plain_record, said
+from fairagent.collection.bounds import Bounds, bounded, error_text, plain_record
 from fairagent.collection.columns import BATCH, check_dataset, dataset_rows, parquet_rows, table_rows
 from fairagent.collection.config import RecordsFile
 from fairagent.collection.records import Faults, Record, csv_records, json_records, lines, shown, tsv_records
@@ -104,7 +104,7 @@ def rows_of(source: Any, bounds: Bounds) -> Iterator[tuple[int, Record]]:
         except Malformed as error:
             raise DataError(f"row {number}: {error}") from None
         except Exception as error:
-            raise DataError(f"row {number} cannot be read: {said(error)}") from None
+            raise DataError(f"row {number} cannot be read: {error_text(error)}") from None
         yield number, record
 
 
@@ -122,7 +122,7 @@ def _table_rows(source: Any) -> Iterable[Any]:
         if isinstance(source, Iterable):
             return source
     except Exception as error:
-        raise DataError(f"a {type(source).__name__} cannot be read: {said(error)}") from None
+        raise DataError(f"a {type(source).__name__} cannot be read: {error_text(error)}") from None
     name = type(source).__name__
     raise UsageError(f"a {name} holds no rows; expected a table of pandas, polars or pyarrow, a list of dicts ...")
 

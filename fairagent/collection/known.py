@@ -112,9 +112,9 @@ def _hint(missing: Sequence[str], known: KnownIds) -> str:
     for name, change in _spellings(known):
         changed = [change(id) for id in missing]
         different = [new for new, old in zip(changed, missing, strict=True) if new and new != old]
-        found = sum(map(bool, known.has(different))) if different else 0
-        if found > best:
-            best, words = found, name
+        count = sum(map(bool, known.has(different))) if different else 0
+        if count > best:
+            best, words = count, name
     if 2 * best < len(missing):
         return ""
     why = ": they went through numbers with fractions" if ".0" in words else ""
@@ -137,15 +137,15 @@ def known_documents(collection: Collection) -> KnownIds | None:
                 return KnownIds.of(where, (document.id for document in source))
         except (OSError, FairAgentError) as error:
             log.debug("the documents of %s cannot be read for their ids (%s)", where, error)
-    found = _tables(collection.groups)
+    tables = _tables(collection.groups)
     judged = dict.fromkeys(id for grades in collection.qrels.values() for id in grades)
-    if not found and not judged:
+    if not tables and not judged:
         return None
-    some = tuple(id for table in found for id in table.some(NAMED))[:NAMED] or tuple(judged)[:NAMED]
+    some = tuple(id for table in tables for id in table.some(NAMED))[:NAMED] or tuple(judged)[:NAMED]
 
     def has(ids: Sequence[str]) -> Sequence[bool]:
         there = np.array([id in judged for id in ids], np.bool_)
-        for table in found:
+        for table in tables:
             there |= table.has(ids)
         return there.tolist()  # type: ignore[no-any-return]
 

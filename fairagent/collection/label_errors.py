@@ -119,9 +119,9 @@ def under_error(
     if relevant:
         share = 0.5 if kind == "trec" and world else 1.0
         fixed = np.array([(world or {}).get(label, 0.0) for label in target.labels]) if share < 1 else fixed
-    told = collection.label_errors.get(dimension)
+    errors = collection.label_errors.get(dimension)
     # Without a word on errors, as after a thousand examples of each group.
-    examples = told.counts(target.labels) if told else np.full(len(target.labels), 1000.0)
+    examples = errors.counts(target.labels) if errors else np.full(len(target.labels), 1000.0)
     given = chances[own], weights[own], counts[own], fixed, share
     likely, safe = (
         awrf_under_error(*given, spread, seeded(0, "label errors", topic, dimension), base)

@@ -90,8 +90,8 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     for file in paths:
         check_form(file, form_of(file, settings.documents.format if settings.documents else None))
     # Before any of them is read: what changes meanwhile is noticed.
-    told = _told_errors(root, settings)
-    states.update(states_of([*paths, *(root / block.path for block in settings.groups), *told.values()]))
+    error_files = _told_errors(root, settings)
+    states.update(states_of([*paths, *(root / block.path for block in settings.groups), *error_files.values()]))
     source: Source = NoDocuments(settings.name)
     if settings.documents:
         source = drawn(Documents(settings.name, paths, settings.documents), settings.share)
@@ -108,14 +108,14 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         qrels = read_qrels(root / settings.qrels.path, settings.qrels, topics, faults)
     elif topics:
         qrels.notes.append("there are no judgments: exposure can be measured, relevance cannot")
-    kept = state.tables if state else None
-    tables = _tables(root, settings, index, faults) if kept is None else [*kept]
+    cached = state.tables if state else None
+    tables = _tables(root, settings, index, faults) if cached is None else [*cached]
     # Which dimensions a saved table has is not known where it cannot be read.
     if not faults or all(block.dimensions for block in settings.groups):
         there = [name for block in settings.blocks for name in block.dimensions]
         there += [name for table in tables for name in table.dimensions if name not in there]
         check_intersections(wanted, there, path, faults)
-    label_errors = _label_errors(told, faults)
+    label_errors = _label_errors(error_files, faults)
     faults.check(what)
 
     notes = qrels.notes
@@ -166,15 +166,15 @@ def _told_errors(root: Path, settings: CollectionFile) -> dict[str, Path]:
 
 def _label_errors(files: Mapping[str, Path], faults: Faults) -> dict[str, LabelErrors]:
     """Those of each dimension; what is wrong with a file is added to `faults`."""
-    found: dict[str, LabelErrors] = {}
+    errors: dict[str, LabelErrors] = {}
     for dimension, path in files.items():
         try:
-            found[dimension] = read_label_errors(path)
-            if found[dimension].dimension != dimension:
-                faults.add(path, None, f"the errors of {found[dimension].dimension!r}, not of {dimension!r}")
+            errors[dimension] = read_label_errors(path)
+            if errors[dimension].dimension != dimension:
+                faults.add(path, None, f"the errors of {errors[dimension].dimension!r}, not of {dimension!r}")
         except FairAgentError as error:
             faults.add(path, None, str(error).removeprefix(f"{path}: "))
-    return found
+    return errors
 
 
 def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Faults) -> list[GroupTable]:

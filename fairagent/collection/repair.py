@@ -48,16 +48,16 @@ def mend_ids(path: Path, format: str | None, id: str, to: Path) -> list[MendedId
     The first record with an id keeps it; no new one is that of another record. Raises DataError for faults of the file.
     """
     fields, faults = validate(RecordsFile, {"format": format}, "init"), Faults()
-    taken = {found for _, record in records(path, fields, faults) if _valid(found := id_of(record, id))}
+    taken = {one for _, record in records(path, fields, faults) if _valid(one := id_of(record, id))}
     faults.check(str(path))
-    kept, mended = set[str](), list[MendedId]()
+    used, mended = set[str](), list[MendedId]()
     with to.open("w", encoding="utf-8") as file:
         for row, (place, record) in enumerate(records(path, fields, faults), start=1):
             was = now = id_of(record, id)
-            if not _valid(was) or was in kept:
+            if not _valid(was) or was in used:
                 now = _free(was, row, taken)
                 mended.append(MendedId(row, place, was, now))
-            kept.add(now)
+            used.add(now)
             taken.add(now)
             file.write(json.dumps({**record, id: now}, ensure_ascii=False, default=str) + "\n")
     faults.check(str(path))

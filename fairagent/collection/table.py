@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.collection.bounds import Bounds, bounded, said
+from fairagent.collection.bounds import Bounds, bounded, error_text
 from fairagent.collection.records import Faults, checked_id
 from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn, Labels, TableBuffer, keys
 from fairagent.errors import DataError, FairAgentError, UsageError
@@ -116,7 +116,7 @@ class GroupTable:
             except ValueError as error:
                 faults.add(source, number, str(error))
             except Exception as error:
-                faults.add(source, number, f"the row cannot be read: {said(error)}")
+                faults.add(source, number, f"the row cannot be read: {error_text(error)}")
         buffer.check(source, faults)
         faults.check("groups")
         return cls(*buffer.finish())

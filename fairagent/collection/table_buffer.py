@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.collection.bounds import said
+from fairagent.collection.bounds import error_text
 from fairagent.collection.records import Faults, listed, shown
 from fairagent.errors import UsageError
 from fairagent.types import UNKNOWN, FloatArray
@@ -217,7 +217,7 @@ class TableBuffer:
             except ValueError as error:
                 messages.append(f"{name}: {error}")
             except Exception as error:
-                messages.append(f"{name}: the labels cannot be read: {said(error)}")
+                messages.append(f"{name}: the labels cannot be read: {error_text(error)}")
             if column.types is not None:
                 column.types.append(name in types)
         encoded = id.encode("utf-8", "surrogatepass")

@@ -330,13 +330,13 @@ def _worst(log: _Log, of: _Shares) -> tuple[WorstQuery, ...]:
     places: dict[str, list[int]] = {}
     for place, query in enumerate(log.queries):
         places.setdefault(query, []).append(place)
-    found = []
+    worst = []
     for query, some in places.items():
         lacks = (of.due[some] - of.received[some]).mean(axis=0)
         lacking = int(np.argmax(lacks[1:])) if len(of.labels) else 0
-        found.append(WorstQuery(query, len(some), float(np.abs(lacks).sum()) / 2, of.labels[lacking]))
+        worst.append(WorstQuery(query, len(some), float(np.abs(lacks).sum()) / 2, of.labels[lacking]))
     # Of equally bad ones the one that is asked more often.
-    return tuple(sorted(found, key=lambda one: (-round(one.distance, 6), -one.requests, one.query))[:WORST])
+    return tuple(sorted(worst, key=lambda one: (-round(one.distance, 6), -one.requests, one.query))[:WORST])
 
 
 def _windows(times: Sequence[float | None]) -> tuple[dict[str, list[int]], bool]:
@@ -346,12 +346,12 @@ def _windows(times: Sequence[float | None]) -> tuple[dict[str, list[int]], bool]
         days = [datetime.fromtimestamp(one, UTC).date() for one in known]
         if len(set(days)) > 1:
             weekly = (max(days) - min(days)).days >= MOST_DAYS
-            found: dict[str, list[int]] = {}
+            periods: dict[str, list[int]] = {}
             for place in np.argsort(known, kind="stable").tolist():
                 day: date = days[place]
                 first = day - timedelta(days=day.weekday()) if weekly else day
-                found.setdefault(f"{'week of ' * weekly}{first.isoformat()}", []).append(place)
-            return found, True
+                periods.setdefault(f"{'week of ' * weekly}{first.isoformat()}", []).append(place)
+            return periods, True
     parts = np.array_split(np.arange(len(times)), max(1, min(EQUAL_WINDOWS, len(times) // 5)))
     named = {f"{int(one[0]) + 1:,} to {int(one[-1]) + 1:,}": one.tolist() for one in parts}
     return named, len(known) == len(times)
@@ -382,13 +382,13 @@ def _drifts(log: _Log, seed: int) -> tuple[tuple[Drift, ...], tuple[int, int]]:
     values = np.column_stack(list(moving.values()))
     p_values = window_p_values(values[first], values[last], seeded(seed, "audit", "drift"))
     corrected = holm(p_values.tolist())
-    found = []
+    drifts = []
     for (what, moved), p, sure in zip(moving.items(), p_values.tolist(), corrected, strict=True):
         before, after = float(moved[first].mean()), float(moved[last].mean())
         adjusted = 1.0 if sure is None else sure
         alarm = adjusted < SIGNIFICANT and abs(after - before) >= SMALLEST_CHANGE
-        found.append(Drift(what, before, after, p, adjusted, alarm))
-    return tuple(found), (size, size)
+        drifts.append(Drift(what, before, after, p, adjusted, alarm))
+    return tuple(drifts), (size, size)
 
 
 def _day(moment: float) -> str:

@@ -135,14 +135,14 @@ def under_label_error(run: Run, dimension: str) -> dict[str, tuple[float, float,
             if one.dimension == dimension:
                 of_system[outcome.system][outcome.topic] = one.likely
     topics = [topic for topic in of_system[run.baseline] if all(topic in own for own in of_system.values())]
-    found = {}
+    intervals = {}
     for system, own in of_system.items():
         likely = [ends for topic in topics if (ends := own[topic]) is not None]
         # A mean over other topics than those of its neighbors would mislead.
         if likely and len(likely) == len(topics):
             value, low, high = np.mean(likely, axis=0).tolist()
-            found[system] = value, low, high
-    return found
+            intervals[system] = value, low, high
+    return intervals
 
 
 def label_error_text(likely: Sequence[float | None] | None, digits: int = 4) -> str:

@@ -243,7 +243,7 @@ def overridden(kind: ExperimentKind, environ: Mapping[str, str]) -> dict[str, tu
 
     Its own keys stand above both, and are left out.
     """
-    found = {}
+    thresholds = {}
     for name, values in kind.systems.items():
         if "profile" not in values:
             continue
@@ -252,12 +252,12 @@ def overridden(kind: ExperimentKind, environ: Mapping[str, str]) -> dict[str, tu
             before, now = (load_settings(None, lay(kind.settings, own), environ) for own in (plain, values))
         except SettingsError:
             continue
-        found[name] = tuple(
+        thresholds[name] = tuple(
             f"{place}: {theirs}, not {shared}"
             for key, value in kind.settings.items()
             for place, shared, theirs in _differing(key, value, getattr(before, key), getattr(now, key))
         )
-    return {name: lines for name, lines in found.items() if lines}
+    return {name: lines for name, lines in thresholds.items() if lines}
 
 
 def _differing(key: str, value: Any, shared: Any, theirs: Any) -> Iterator[tuple[str, Any, Any]]:

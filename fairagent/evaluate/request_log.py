@@ -65,17 +65,17 @@ def read_log(path: Path) -> list[LoggedRequest]:
     faults = Faults()
     first = next((text for _, text in lines(path, Faults())), "")
     if first.lstrip().startswith("{"):
-        found = list(_of_json(path, faults))
+        requests = list(_of_json(path, faults))
     elif _named(first):
-        found = list(_of_table(path, faults))
+        requests = list(_of_table(path, faults))
     else:
-        found = list(_of_run(path, faults))
-    if not found and not faults:
+        requests = list(_of_run(path, faults))
+    if not requests and not faults:
         faults.add(path, None, "there are no requests")
     faults.check("log of requests")
-    if all(one.time is not None for one in found):
-        found.sort(key=lambda one: one.time or 0.0)
-    return found
+    if all(one.time is not None for one in requests):
+        requests.sort(key=lambda one: one.time or 0.0)
+    return requests
 
 
 def _cells(line: str) -> list[str]:
@@ -118,8 +118,8 @@ def _of_table(path: Path, faults: Faults) -> Iterator[LoggedRequest]:
     for number, record in csv_records(path, faults):
         if names is None:
             there = {name.strip().lower(): name for name in record}
-            found = {what: next((there[one] for one in some if one in there), "") for what, some in NAMES.items()}
-            names = {what: name for what, name in found.items() if name}
+            columns = {what: next((there[one] for one in some if one in there), "") for what, some in NAMES.items()}
+            names = {what: name for what, name in columns.items() if name}
         try:
             query, document = (read_text(record, names[what]) for what in ("query", "document"))
             rank = read_text(record, names["rank"]) if "rank" in names else ""

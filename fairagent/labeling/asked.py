@@ -82,14 +82,14 @@ class Asked:
 
         Raises FatalModelError and BudgetExceeded: what was paid for is cached.
         """
-        asked = in_threads(self._chances, self._batches(ids), self.workers, "label")
-        found = [one for some in asked for one in some]
-        told = np.array([one is not None for one in found], np.bool_)
+        replies = in_threads(self._chances, self._batches(ids), self.workers, "label")
+        chances_of = [one for some in replies for one in some]
+        usable = np.array([one is not None for one in chances_of], np.bool_)
         rows = np.zeros((len(ids), len(self.groups)))
-        for place, chances in enumerate(found):
+        for place, chances in enumerate(chances_of):
             if chances is not None:
                 rows[place] = np.log(np.maximum(chances, LEAST))
-        return rows, told
+        return rows, usable
 
     def calls(self, case: Case, ids: Sequence[str]) -> Calls:
         """At most so many calls as labeling these documents takes, corrections aside."""
@@ -117,7 +117,7 @@ class Asked:
             if strange := next((one.letter for one in reply.labels if one.letter not in tuple(letters)), None):
                 raise ReplyInvalid(f"{strange[:20]!r} is no letter of a group; there are: {', '.join(letters)}")
 
-        def asked() -> list[FloatArray | None]:
+        def ask_model() -> list[FloatArray | None]:
             schema = one_for_each(GroupLetter, "id", ids, letter=one_of(tuple(letters)))
             variables = self._variables(ids, pages)
             request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"labels": schema})
@@ -133,7 +133,7 @@ class Asked:
                 return [one for page in pages for one in self._chances([page])]
             return [None] * len(pages)
 
-        return unless_failing(asked, "keep", otherwise)
+        return unless_failing(ask_model, "keep", otherwise)
 
     def _by_letter(self, letter: str) -> FloatArray | None:
         place = self.letters.index(letter)

@@ -43,8 +43,8 @@ class Embedded:
 
     def rows(self, ids: Sequence[str]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """See `Evidence.rows`; a document without any known word has zeros, and says nothing."""
-        found = [self._engine.vectors(ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
-        rows = np.concatenate(found).astype(np.float64) if found else np.zeros((0, 1))
+        blocks = [self._engine.vectors(ids[start : start + BATCH]) for start in range(0, len(ids), BATCH)]
+        rows = np.concatenate(blocks).astype(np.float64) if blocks else np.zeros((0, 1))
         return rows, np.abs(rows).sum(axis=1) > 0
 
 
@@ -74,12 +74,12 @@ class WordLists:
         >>> WordLists({"female": ["she", "her"], "male": ["he", "his"]}, {}).counts("She and her son; he").tolist()
         [2.0, 1.0]
         """
-        words, found = plain_words(text), np.zeros(len(self.labels))
+        words, weights = plain_words(text), np.zeros(len(self.labels))
         for length in self._lengths:
             for start in range(len(words) - length + 1):
                 for place, weight in self._weights.get(tuple(words[start : start + length]), ()):
-                    found[place] += weight
-        return found
+                    weights[place] += weight
+        return weights
 
     def rows(self, ids: Sequence[str]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """See `Evidence.rows`; a document without any of the words says nothing."""
@@ -92,11 +92,11 @@ def read_word_lists(path: Path) -> dict[str, list[str]]:
 
     DataError where there are fewer than two labels, or one has no term; SettingsError for what is no YAML mapping.
     """
-    found: dict[str, list[str]] = {}
+    lists: dict[str, list[str]] = {}
     for label, terms in read_yaml(path).items():
         if not isinstance(terms, list) or not terms or not all(isinstance(term, str) for term in terms):
             raise DataError(f"{path}: {shown(label)} has {shown(terms)}, expected a list of words")
-        found[str(label)] = terms
-    if len(found) < 2:
-        raise DataError(f"{path}: {counted(len(found), 'label')} with words, and two or more are needed")
-    return found
+        lists[str(label)] = terms
+    if len(lists) < 2:
+        raise DataError(f"{path}: {counted(len(lists), 'label')} with words, and two or more are needed")
+    return lists

@@ -88,8 +88,10 @@ def examples_of(
         of_document = {id: of_document[id] for id, there in zip(every, documents.has(every), strict=True) if there}
     sizes = Counter(of_document.values())
     if len(of_document) < FEWEST and not few:
-        found = f"{counted(len(of_document), 'labeled example')} of {dimension!r}"
-        raise DataError(f"{found}, and {FEWEST} are needed, better 50 to 200; give more (--examples FILE, or --ask)")
+        few_examples = f"{counted(len(of_document), 'labeled example')} of {dimension!r}"
+        raise DataError(
+            f"{few_examples}, and {FEWEST} are needed, better 50 to 200; give more (--examples FILE, or --ask)"
+        )
     rare = [label for label, size in sizes.items() if size < FEWEST_OF_GROUP]
     known = sorted(label for label in sizes if label not in rare)
     if len(known) < 2 and not few:

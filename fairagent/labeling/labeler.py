@@ -57,11 +57,11 @@ def make_labels(
     DataError where the evidence says nothing of most examples, BackendUnavailable without scikit-learn, and what the
     evidence raises.
     """
-    rows, told = evidence.rows(examples.ids)
-    if told.sum() < FEWEST or len(set(examples.groups[told].tolist())) < len(examples.labels):
+    rows, usable = evidence.rows(examples.ids)
+    if usable.sum() < FEWEST or len(set(examples.groups[usable].tolist())) < len(examples.labels):
         raise DataError(
-            f"{evidence.source} says something of {counted(int(told.sum()), 'example')} of {len(told):,}, too few to "
-            "learn from; every group needs some, and all together ten"
+            f"{evidence.source} says something of {counted(int(usable.sum()), 'example')} of {len(usable):,}, too few "
+            "to learn from; every group needs some, and all together ten"
         )
     # Those that it says nothing of are learned from as well: nothing is evidence, too.
     classifier = fit(rows, examples.groups, seed)
@@ -98,15 +98,15 @@ def awrf_of_lists(
     topics = tuple(topic for topic in topics if topic in lists and len(lists[topic]))
     measures = {str(one): one for one in standard_measures(n)[1:2]}
     judge = Judge(labeled, measures, {dimension: frozenset(topics)}, target, False, n)
-    found = []
+    estimates = []
     for topic in topics:
         (exposure,) = map(GroupShares.of, judge.exposures(topic, lists[topic]))
         values = judge.values(topic, lists[topic])
         if exposure.likely is not None and dimension in values:
-            found.append((*values[dimension].values(), *exposure.likely))
-    if not found:
+            estimates.append((*values[dimension].values(), *exposure.likely))
+    if not estimates:
         return None
-    return AwrfUnderError(len(found), *np.mean(found, axis=0).tolist())
+    return AwrfUnderError(len(estimates), *np.mean(estimates, axis=0).tolist())
 
 
 def engine_lists(site: Site, n: int) -> dict[str, Ranking]:

@@ -29,14 +29,14 @@ GIVEN = "given"
 class MadeLabels:
     """The labels of one dimension: `chances` (m, g) over the examples' labels for the documents `ids`, which have none.
 
-    `told` (m,) is False where the labeler abstains. `source` says what made them, `bins` how far chances were right.
+    `labeled` (m,) is False where the labeler abstains. `source` says what made them, `bins` how far chances were right.
     """
 
     examples: Examples
     source: str
     ids: tuple[str, ...]
     chances: FloatArray
-    told: NDArray[np.bool_]
+    labeled: NDArray[np.bool_]
     errors: LabelErrors
     bins: tuple[Bin, ...]
 
@@ -83,8 +83,8 @@ def rows_of(collection: Collection, made: MadeLabels) -> Iterator[tuple[str, Lab
                     yield id, next(iter(shares)) if whole else _rounded(shares), GIVEN
     for id, label in own.items():
         yield id, label, GIVEN
-    for id, row, told in zip(made.ids, made.chances, made.told.tolist(), strict=True):
-        yield id, made.labels(id, row) if told else None, made.source if told else f"{made.source}: abstained"
+    for id, row, labeled in zip(made.ids, made.chances, made.labeled.tolist(), strict=True):
+        yield id, made.labels(id, row) if labeled else None, made.source if labeled else f"{made.source}: abstained"
 
 
 def _rounded(shares: Mapping[str, float]) -> dict[str, float]:
@@ -111,5 +111,5 @@ def with_labels(collection: Collection, made: MadeLabels) -> Collection:
     buffer = TableBuffer({dimension: labels}, predicted=[dimension], typed=[] if of_type is None else [dimension])
     for number, (id, label) in enumerate(rows, start=1):
         buffer.add(id, {dimension: label}, number, [dimension] if of_type is not None and of_type[number - 1] else [])
-    told = {**collection.label_errors, dimension: made.errors}
-    return replace(collection, groups=GroupTable(*buffer.finish()), label_errors=told)
+    label_errors = {**collection.label_errors, dimension: made.errors}
+    return replace(collection, groups=GroupTable(*buffer.finish()), label_errors=label_errors)

@@ -95,9 +95,9 @@ class CachingModel:
 
         shown = tuple((role, self.model.hide(text)) for role, text in request.messages)
         try:
-            with progress("asking the model"), call_span("chat", self._name) as told:
+            with progress("asking the model"), call_span("chat", self._name) as span:
                 reply = charged(replace(request, messages=shown), answer, self._name)
-                tell_reply(told, shown, reply)
+                tell_reply(span, shown, reply)
         except (ModelError, BudgetExceeded) as error:
             self._ledger.add(error.usage)
             raise

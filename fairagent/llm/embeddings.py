@@ -184,9 +184,9 @@ class EmbeddingModel(ServerModel):
     def _request(self, batch: Mapping[str, str]) -> dict[str, Vectors]:
         call, texts = Call(*self._times()), list(batch.values())
         try:
-            with call_span("embeddings", self.name) as told:
+            with call_span("embeddings", self.name) as span:
                 vectors, last = self._repeat(lambda: self._post(texts, call), "embeddings", call)
-                tell_usage(told, self._total(call, last))
+                tell_usage(span, self._total(call, last))
         except (ModelError, BudgetExceeded) as error:
             error.usage = replace(self._total(call, error.usage), unusable=call.sent)
             self._count(error.usage)

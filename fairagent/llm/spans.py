@@ -14,10 +14,10 @@ def call_span(operation: str, model: str) -> Span:
     return span(f"{operation} {model}", {OPERATION: operation, "gen_ai.request.model": model})
 
 
-def tell_usage(told: Span, usage: Usage, cached: bool = False) -> None:
+def tell_usage(span: Span, usage: Usage, cached: bool = False) -> None:
     """What a call took; from the cache: what it would have taken."""
-    if told is not NO_SPAN:
-        told.tell(
+    if span is not NO_SPAN:
+        span.tell(
             {
                 "gen_ai.usage.input_tokens": usage.input_tokens,
                 "gen_ai.usage.output_tokens": usage.output_tokens,
@@ -28,14 +28,14 @@ def tell_usage(told: Span, usage: Usage, cached: bool = False) -> None:
         )
 
 
-def tell_reply(told: Span, messages: tuple[Message, ...], reply: ModelReply) -> None:
+def tell_reply(span: Span, messages: tuple[Message, ...], reply: ModelReply) -> None:
     """What came of a call."""
-    if told is NO_SPAN:
+    if span is NO_SPAN:
         return
-    tell_usage(told, reply.usage.whole, reply.cached)
-    told.tell({"gen_ai.response.model": reply.model or None, "gen_ai.response.finish_reasons": (reply.finish,)})
-    if told.texts:
-        told.tell(
+    tell_usage(span, reply.usage.whole, reply.cached)
+    span.tell({"gen_ai.response.model": reply.model or None, "gen_ai.response.finish_reasons": (reply.finish,)})
+    if span.texts:
+        span.tell(
             {
                 "gen_ai.input.messages": json.dumps([_message(role, text) for role, text in messages]),
                 "gen_ai.output.messages": json.dumps([_message("assistant", reply.text)]),

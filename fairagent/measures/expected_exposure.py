@@ -177,14 +177,14 @@ def missing_judgments(
         raise DataError(f"exposure, useful and judged have shapes {values.shape}, {mask.shape} and {known.shape}")
     unjudged = np.flatnonzero(~known)
     by_exposure = unjudged[np.argsort(-values[unjudged], kind="stable")]
-    found = []
+    points = []
     for number in range(len(unjudged) + 1):
         for chosen in {tuple(by_exposure[:number]), tuple(by_exposure[len(unjudged) - number :])}:
             possible = mask & known
             possible[list(chosen)] = True
             measured = expected_exposure(values, possible, k)
-            found.append((measured.relevance.normalized, measured.difference.normalized))
-    relevance, difference = zip(*found, strict=True)
+            points.append((measured.relevance.normalized, measured.difference.normalized))
+    relevance, difference = zip(*points, strict=True)
     return JudgmentBounds(min(relevance), max(relevance)), JudgmentBounds(min(difference), max(difference))
 
 

@@ -63,8 +63,8 @@ class JoinedRun:
 
     def rows(self, systems: Sequence[str]) -> dict[str, list[Comparison | None]]:
         """What came out for each system in each of `places`; None where it was not measured."""
-        found = {(row.system, row.dimension, row.measure): row for row in self.run.comparisons}
-        return {system: [found.get((system, *place)) for place in self.places] for system in systems}
+        by_place = {(row.system, row.dimension, row.measure): row for row in self.run.comparisons}
+        return {system: [by_place.get((system, *place)) for place in self.places] for system in systems}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,11 @@ class JoinedRuns:
         rows, of_runs = [], [(one.run, one.rows(self.systems)) for one in self.runs]
         best = [
             best_mean(run, [row for row in column if row])
-            for run, found in of_runs
-            for column in zip(*found.values(), strict=True)
+            for run, values in of_runs
+            for column in zip(*values.values(), strict=True)
         ]
         for system in self.systems:
-            own = [(run, row) for run, found in of_runs for row in found[system]]
+            own = [(run, row) for run, values in of_runs for row in values[system]]
             cells = [
                 row and Cell(row.mean, mark(run, row), row.mean == top)
                 for (run, row), top in zip(own, best, strict=True)
@@ -151,8 +151,8 @@ class JoinedRuns:
                     "folder": str(one.folder),
                     "columns": [{"dimension": dimension, "measure": measure} for dimension, measure in one.places],
                     "means": {
-                        system: [row and row.mean for row in found]
-                        for system, found in one.rows(one.run.systems).items()
+                        system: [row and row.mean for row in values]
+                        for system, values in one.rows(one.run.systems).items()
                     },
                 }
                 for one in self.runs

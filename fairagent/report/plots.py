@@ -299,10 +299,10 @@ def course_plot(windows: Sequence[str], groups: Mapping[str, Sequence[Spread]], 
             chart.mark(
                 place, mean, system, f"{label}, {windows[place]}\n{number(mean)} [{number(low)}, {number(high)}]", 0.9
             )
-    said = "; ".join(
+    words = "; ".join(
         f"{label}: " + ", ".join(number(mean) for mean, _, _ in course) for label, course in groups.items()
     )
-    return chart.svg(f"shares of attention over time. {said}")
+    return chart.svg(f"shares of attention over time. {words}")
 
 
 def number(value: float) -> str:

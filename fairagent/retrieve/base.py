@@ -118,8 +118,8 @@ def full_text(document: Document) -> str:
 def searched(engine: Retriever, query: Query, n: int, part: Part | None = None) -> Ranking:
     """The engine's list of at most `n` documents, or a PartError: any object may be an engine; `part` describes it."""
     with PartCall("engine", engine, query, part) as call:
-        found = engine.search(query, n)
-    return call.ranking(found, n)
+        ranking = engine.search(query, n)
+    return call.ranking(ranking, n)
 
 
 def scored(engine: Retriever, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -132,8 +132,8 @@ def scored(engine: Retriever, query: Query, ids: Sequence[str]) -> FloatArray:
 def shown(ids: Sequence[str], engine: TextSource, query: Query) -> list[Document]:
     """These documents, found for `query`, at once where the engine can; a PartError where it gives others or none."""
     with PartCall("engine", engine, query) as call:
-        found = engine.documents(ids) if isinstance(engine, ManyTexts) else [engine.document(id) for id in ids]
-    return call.documents(found, ids)
+        documents = engine.documents(ids) if isinstance(engine, ManyTexts) else [engine.document(id) for id in ids]
+    return call.documents(documents, ids)
 
 
 def texts_for(query: Query, ids: Sequence[str], engine: Retriever) -> list[Document]:
@@ -143,8 +143,8 @@ def texts_for(query: Query, ids: Sequence[str], engine: Retriever) -> list[Docum
     """
     if isinstance(engine, PassageSource):
         with PartCall("engine", engine, query) as call:
-            found = engine.passages(query, ids)
-        return call.documents(found, ids)
+            passages = engine.passages(query, ids)
+        return call.documents(passages, ids)
     if isinstance(engine, TextSource):
         return shown(ids, engine, query)
     raise UsageError(f"{type(engine).__name__} keeps no texts of its documents to answer from")

@@ -128,16 +128,20 @@ def as_indexed(
         documents = source.fingerprint()
         if indexed_fingerprint(documents, chunks) == manifest.fingerprint:
             return IndexedState(IndexedSource(source, documents, current=True))
-        kept = CollectionManifest.read_checked(_kept(place), None)
+        manifest_there = CollectionManifest.read_checked(_kept(place), None)
         # Passages of another length are no change of the documents.
-        if (kept.collection, kept.fingerprint, kept.chunks) != (name, manifest.fingerprint, _plain(chunks)):
+        if (manifest_there.collection, manifest_there.fingerprint, manifest_there.chunks) != (
+            name,
+            manifest.fingerprint,
+            _plain(chunks),
+        ):
             return None
-        tables = tuple(GroupTable.load(_kept(place) / str(number)) for number in range(kept.tables))
+        tables = tuple(GroupTable.load(_kept(place) / str(number)) for number in range(manifest_there.tables))
     except (BackendUnavailable, IndexMismatch, DataError):
         # Whoever opens it says what is wrong with it.
         return None
     return IndexedState(
-        IndexedSource(source, kept.documents, current=False),
+        IndexedSource(source, manifest_there.documents, current=False),
         tables,
         behind(place, states),
     )

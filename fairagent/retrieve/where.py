@@ -144,16 +144,16 @@ class AskedDeeper:
         check_length(n)
         depth = min(2 * n, DEEPEST)
         while True:
-            found = searched(self._engine, query, depth)
-            columns = columns_of(self._engine, found.ids, query)
-            met = self._conditions.met(found.ids, columns)
-            if met.sum() >= n or len(found) < depth or depth >= DEEPEST:
+            ranking = searched(self._engine, query, depth)
+            columns = columns_of(self._engine, ranking.ids, query)
+            met = self._conditions.met(ranking.ids, columns)
+            if met.sum() >= n or len(ranking) < depth or depth >= DEEPEST:
                 break
             depth = min(4 * depth, DEEPEST)
         if not met.any():
             self._conditions.expect_possible(columns)
         places = np.flatnonzero(met)[:n]
-        return Ranking(tuple(found.ids[place] for place in places.tolist()), found.scores[places])
+        return Ranking(tuple(ranking.ids[place] for place in places.tolist()), ranking.scores[places])
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The engine's scores."""

@@ -270,8 +270,8 @@ class Account:
     def basis(self) -> Mapping[str, str]:
         """What it was kept by: `due`, `discount`."""
         with self._reading():
-            found: Mapping[str, str] = parse_json(self._about()["basis"])
-        return found
+            basis: Mapping[str, str] = parse_json(self._about()["basis"])
+        return basis
 
     def requests(self) -> Iterator[KeptRequest]:
         """The single requests that are kept, the first one first."""
@@ -344,8 +344,8 @@ class Account:
             f"INSERT INTO days VALUES (?, ?, ?, ?, ?) {ADDED}",
             [(day, *column, *both) for column, both in (*entry.groups.items(), (WHOLE, (1.0, 1.0)))],
         )
-        kept = "SELECT DISTINCT day FROM days ORDER BY day DESC LIMIT ?"
-        self._connection.execute(f"DELETE FROM days WHERE day NOT IN ({kept})", (self.bounds.days,))
+        latest = "SELECT DISTINCT day FROM days ORDER BY day DESC LIMIT ?"
+        self._connection.execute(f"DELETE FROM days WHERE day NOT IN ({latest})", (self.bounds.days,))
 
     def _fold(self, about: Mapping[str, str]) -> None:
         """Let the documents with the smallest debts go where there are too many; their groups have counted them."""
@@ -357,13 +357,13 @@ class Account:
             self._note(folded=str(int(about.get("folded", 0)) + gone))
 
     def _documents(self, ids: Sequence[str]) -> dict[str, tuple[float, float, int]]:
-        found: dict[str, tuple[float, float, int]] = {}
+        entries: dict[str, tuple[float, float, int]] = {}
         for start in range(0, len(ids), AT_ONCE):
             some = ids[start : start + AT_ONCE]
             marks = ", ".join("?" * len(some))
             for id, *row in self._connection.execute(f"SELECT * FROM documents WHERE id IN ({marks})", some):
-                found[id] = (row[0], row[1], row[2])
-        return found
+                entries[id] = (row[0], row[1], row[2])
+        return entries
 
     def _groups(self) -> dict[Column, tuple[float, float, int]]:
         rows = self._connection.execute("SELECT * FROM groups")

@@ -27,7 +27,7 @@ from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unla
 from fairagent.search.rerank.base import (
     Pool,
     Reranker,
-    kept,
+    account_notes,
     pool_of,
     relevance_kept,
     reranked,
@@ -203,8 +203,8 @@ class FairAgent(Asynchronous, Summarized):
         """
         clocks = perf_counter(), engine_seconds()
         query, length = as_query(query), max(length, self.settings.n)
-        with search_span(self.collection, self.settings) as told, one_blas_thread(), progress("searching"):
-            on_step = step_spans(told, on_step)
+        with search_span(self.collection, self.settings) as span, one_blas_thread(), progress("searching"):
+            on_step = step_spans(span, on_step)
             # 1. Retrieve: by the user's words, then by the words of the topic.
             lists = self._retrieve_first(query)
             own = lists[-1].ranking
@@ -260,8 +260,8 @@ class FairAgent(Asynchronous, Summarized):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)
         alarms = guarded.alarms + unlabeled_off(exposures)
         costs = partial(relevance_kept, self.reranker, pool, discount=result.meter.discount)
-        found = guarded.ranking, own, meter, result, self.retriever, settings, notes, alarms, costs
-        return SearchRun(query, *found, *clocks)
+        parts = guarded.ranking, own, meter, result, self.retriever, settings, notes, alarms, costs
+        return SearchRun(query, *parts, *clocks)
 
     def serve(self, run: SearchRun, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
         """What the user gets of a search: the first `settings.n` documents of `ranking`, counted in an account, if any.
@@ -274,7 +274,7 @@ class FairAgent(Asynchronous, Summarized):
             candidates = pool_of(run.query, run.loop.candidates, meter, n, run.loop.unit)
             return candidates, pool_of(run.query, ranking.top(n), meter, n)
 
-        notes = kept(self.reranker, pools, run.query, sum((step.usage for step in run.loop.steps), Usage()))
+        notes = account_notes(self.reranker, pools, run.query, sum((step.usage for step in run.loop.steps), Usage()))
         return run.result(ranking, draw, notes)
 
     def _retrieve_first(self, query: Query) -> list[Step]:
@@ -290,10 +290,10 @@ class FairAgent(Asynchronous, Summarized):
         return lists
 
     def _retrieve(self, query: Query) -> Ranking:
-        with retrieval_span(self.collection) as told:
-            found = searched(self.retriever, query, max(self.settings.depth, self.settings.n), self.settings.engine)
-            tell_retrieved(told, query, found)
-        return found
+        with retrieval_span(self.collection) as span:
+            ranking = searched(self.retriever, query, max(self.settings.depth, self.settings.n), self.settings.engine)
+            tell_retrieved(span, query, ranking)
+        return ranking
 
     def _serve(self, pool: Pool) -> Ranking:
         if not self.reranker:

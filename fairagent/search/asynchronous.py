@@ -93,16 +93,16 @@ async def _stream(work: Callable[[Callable[[Any], None]], T]) -> AsyncIterator[A
     """What `work` says, then what it returns; raises what it raises. Whoever leaves early ends it."""
     import asyncio
 
-    loop, said = asyncio.get_running_loop(), asyncio.Queue[Any]()
+    loop, queue = asyncio.get_running_loop(), asyncio.Queue[Any]()
 
     def say(one: Any) -> None:
-        loop.call_soon_threadsafe(said.put_nowait, one)
+        loop.call_soon_threadsafe(queue.put_nowait, one)
 
     task = asyncio.ensure_future(in_thread(lambda: work(say)))
     end = object()
-    task.add_done_callback(lambda done: said.put_nowait(end))
+    task.add_done_callback(lambda done: queue.put_nowait(end))
     try:
-        while (one := await said.get()) is not end:
+        while (one := await queue.get()) is not end:
             yield one
         yield await task
     finally:

@@ -23,7 +23,7 @@ from fairagent.types import Exposure, Ranking
 
 
 def exposures_of(
-    found: Mapping[str, Any],
+    answers: Mapping[str, Any],
     groups: HitGroups,
     target: str | Mapping[str, Any] | None = None,
     n: int = 20,
@@ -47,7 +47,7 @@ def exposures_of(
     """
     known: dict[str, tuple[Groups, int]] = {}
     population: Mapping[str, Mapping[str, float]] = {}
-    for query, answer in found.items():
+    for query, answer in answers.items():
         with _of(query):
             read = [read_hit(hit, number) for number, hit in enumerate(hits_in(answer), start=1)]
             if read:
@@ -66,7 +66,7 @@ def exposures_of(
         if not every[name]:
             raise DataError(f"no hit has a label of {name!r}, so there is no exposure")
     settings = load_settings(overrides={"n": n, "target": targets, "unknown": "ignore"}, environ={})
-    measured: dict[str, tuple[Exposure, ...]] = dict.fromkeys(found, ())
+    measured: dict[str, tuple[Exposure, ...]] = dict.fromkeys(answers, ())
     for query, (table, count) in known.items():
         with _of(query):
             if isinstance(table, GroupTable):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from numbers import Integral
 from typing import Any
 
-from fairagent.collection.bounds import Bounds, bounded, plain, said
+from fairagent.collection.bounds import Bounds, bounded, error_text, plain
 from fairagent.collection.records import listed, shown
 from fairagent.errors import DataError, FairAgentError, UsageError
 
@@ -86,30 +86,32 @@ def _fields(one: Any) -> Mapping[str, Any]:
     return attributes(one) if own and not isinstance(one, str | bytes | Integral | Sequence) else {}
 
 
-def hits_in(found: Any) -> list[Any]:
+def hits_in(answer: Any) -> list[Any]:
     """The hits of an engine's answer, or a list of them, as they are; columns (Chroma's) become a dict for each hit.
 
     Raises UsageError for what holds no hits, naming where they were looked for, and for answers to several queries.
     """
-    if isinstance(found, Mapping) and "ids" in found and found.keys() & {"metadatas", "distances", "documents"}:
-        return _rows(found)
-    if isinstance(found, Iterator):
-        return [one for _, one in bounded(found, "hit", Bounds())]
-    if isinstance(found, Sequence) and not isinstance(found, str | bytes | memoryview):
-        return _of_one_query([list(one) for one in found]) if _nested(found) else list(found)
-    own = found if isinstance(found, Mapping) else {name: getattr(found, name, None) for name in LISTS}
+    if isinstance(answer, Mapping) and "ids" in answer and answer.keys() & {"metadatas", "distances", "documents"}:
+        return _rows(answer)
+    if isinstance(answer, Iterator):
+        return [one for _, one in bounded(answer, "hit", Bounds())]
+    if isinstance(answer, Sequence) and not isinstance(answer, str | bytes | memoryview):
+        return _of_one_query([list(one) for one in answer]) if _nested(answer) else list(answer)
+    own = answer if isinstance(answer, Mapping) else {name: getattr(answer, name, None) for name in LISTS}
     inner = next((own[name] for name in LISTS if isinstance(own.get(name), list | tuple | Mapping)), None)
     if inner is None:
         raise UsageError(
-            f"{shown(found)} ({type(found).__name__}) is no list of hits, and holds none in {', '.join(LISTS)}; pass "
+            f"{shown(answer)} ({type(answer).__name__}) is no list of hits, and holds none in {', '.join(LISTS)}; pass "
             "the list, the best hit first"
         )
     return hits_in(inner)
 
 
-def _nested(found: Sequence[Any]) -> bool:
+def _nested(answer: Sequence[Any]) -> bool:
     """Whether these are lists of hits, one for each query (Milvus); a list may also be a pair with a score."""
-    return bool(found) and all(isinstance(one, list) and all(isinstance(hit, Mapping) for hit in one) for one in found)
+    return bool(answer) and all(
+        isinstance(one, list) and all(isinstance(hit, Mapping) for hit in one) for one in answer
+    )
 
 
 def _rows(columns: Mapping[str, Any]) -> list[Any]:
@@ -146,7 +148,7 @@ def read_hit(hit: Any, number: int) -> HitShape:
     except FairAgentError:
         raise
     except Exception as error:
-        raise DataError(f"hit {number} cannot be read: {said(error)}") from None
+        raise DataError(f"hit {number} cannot be read: {error_text(error)}") from None
 
 
 def _read(hit: Any, number: int) -> HitShape:
@@ -180,7 +182,7 @@ def _id(value: Any, name: str, number: int) -> str:
     try:
         return "" if value is None else str(plain(value))
     except Exception as error:
-        raise DataError(f"hit {number}, field {name!r}: the id cannot be read: {said(error)}") from None
+        raise DataError(f"hit {number}, field {name!r}: the id cannot be read: {error_text(error)}") from None
 
 
 def _number(score: Any, number: int) -> float:

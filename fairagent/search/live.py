@@ -203,8 +203,8 @@ class LiveAgent(FairAgent):
         self, queries: Iterable[str | Query | Topic], **options: Unpack[OptionValues]
     ) -> list[SearchResult]:
         """As `FairAgent.search_many`; all of them in one index."""
-        asked = list(queries)
-        return self._live.use(lambda site: self._agent(site).search_many(asked, **options))
+        texts = list(queries)
+        return self._live.use(lambda site: self._agent(site).search_many(texts, **options))
 
     def answer(
         self,

@@ -32,20 +32,20 @@ def retrieval_span(collection: Collection) -> Span:
     return span(f"retrieval {collection.name}", {OPERATION: "retrieval", SOURCE: collection.name})
 
 
-def tell_retrieved(told: Span, query: Query, ranking: Ranking) -> None:
+def tell_retrieved(span: Span, query: Query, ranking: Ranking) -> None:
     """What an engine has found; the query where texts may be told."""
-    if told is not NO_SPAN:
-        told.tell(
+    if span is not NO_SPAN:
+        span.tell(
             {
                 "fairagent.documents": len(ranking),
-                "gen_ai.retrieval.query.text": query.text if told.texts else None,
+                "gen_ai.retrieval.query.text": query.text if span.texts else None,
             }
         )
 
 
-def step_spans(told: Span, on_step: OnStep) -> OnStep:
+def step_spans(span: Span, on_step: OnStep) -> OnStep:
     """`on_step`, and a span for each step, from the end of the one before, or the beginning of the search."""
-    if told is NO_SPAN:
+    if span is NO_SPAN:
         return on_step
     since = time.time_ns()
 
@@ -57,7 +57,7 @@ def step_spans(told: Span, on_step: OnStep) -> OnStep:
             "fairagent.step.accepted": step.accepted,
             "fairagent.step.documents": len(step.ranking),
         }
-        since = told.part("step", since, about)
+        since = span.part("step", since, about)
         on_step(step)
 
     return both

@@ -60,7 +60,7 @@ class PartCall:
             return
         modules = self._theirs or [module for module in _modules(trace) if _entries([module], self._slot.group, "")]
         if modules:
-            failed = PartError(f"{self._named(modules)} failed {self._where}: {told(error)}")
+            failed = PartError(f"{self._named(modules)} failed {self._where}: {error_line(error)}")
             raise failed from (error if log.isEnabledFor(logging.DEBUG) else None)
 
     def passing(self, callback: Callable[..., T] | None) -> Callable[..., T] | None:
@@ -145,12 +145,12 @@ class PartCall:
 
     def documents(self, given: Any, ids: Sequence[str]) -> list[Document]:
         """The documents of these ids, in their order."""
-        found = list(given) if isinstance(given, list | tuple) else []
-        if len(found) != len(ids) or not all(isinstance(one, Document) for one in found):
+        documents = list(given) if isinstance(given, list | tuple) else []
+        if len(documents) != len(ids) or not all(isinstance(one, Document) for one in documents):
             raise self.fault(f"{_kind(given)} in the place of {len(ids):,} documents")
-        if odd := next((id for id, one in zip(ids, found, strict=True) if one.id != id), None):
+        if odd := next((id for id, one in zip(ids, documents, strict=True) if one.id != id), None):
             raise self.fault(f"another document than {_quoted(odd)}")
-        return found
+        return documents
 
     def _level(self, scores: FloatArray, ids: Sequence[str]) -> FloatArray:
         place = int(np.argmax(np.diff(scores)))
@@ -185,13 +185,13 @@ class PartCall:
         return f"{self._slot.what} {in_line(named)}"
 
 
-def told(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error as one printable line, with its type, cut to `LONGEST` characters; whatever it does when it is asked."""
     try:
-        said = str(error)
+        message = str(error)
     except Exception:
-        said = "(it cannot say what)"
-    return in_line(f"{type(error).__name__}: {said}" if said else type(error).__name__)[:LONGEST]
+        message = "(it cannot say what)"
+    return in_line(f"{type(error).__name__}: {message}" if message else type(error).__name__)[:LONGEST]
 
 
 def _modules(trace: TracebackType | None) -> Iterator[str]:
@@ -207,8 +207,8 @@ def _entries(modules: Iterable[str], group: str, kind: str) -> list[EntryPoint]:
     for module in modules:
         package = [one for one in there if one.module.partition(".")[0] == module.partition(".")[0]]
         named = [one for one in package if one.name == kind]
-        if found := named or [one for one in package if one.module == module] or package:
-            return found
+        if matching := named or [one for one in package if one.module == module] or package:
+            return matching
     return []
 
 

@@ -52,15 +52,15 @@ def whole_file(path: Path, within: Path | None = None, private: bool = False) ->
     with explained(path):
         (within or path.parent).mkdir(parents=True, exist_ok=True)
     with explained(path), folder_to_write(path.parent, within) as at:
-        kept = rights(path, at, private)
+        own_rights = rights(path, at, private)
         _tidy(path.name, at)
-        new, descriptor = _begun(path.name, new_rights(at, private) if kept is None else OWNER, at)
+        new, descriptor = _begun(path.name, new_rights(at, private) if own_rights is None else OWNER, at)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 yield file
                 file.flush()
-                if kept is not None:
-                    os.fchmod(file.fileno(), kept)
+                if own_rights is not None:
+                    os.fchmod(file.fileno(), own_rights)
                 os.fsync(file.fileno())
                 os.replace(new, path.name, src_dir_fd=at, dst_dir_fd=at)
         except BaseException:

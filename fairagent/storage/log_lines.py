@@ -58,21 +58,21 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
     def _traceback(self, error: BaseException) -> str:
-        told = traceback.TracebackException.from_exception(error)
+        trace = traceback.TracebackException.from_exception(error)
         if not self._texts:
-            _without_messages(told, set())
-        return "".join(told.format())
+            _without_messages(trace, set())
+        return "".join(trace.format())
 
 
-def _without_messages(told: traceback.TracebackException, seen: set[int]) -> None:
+def _without_messages(trace: traceback.TracebackException, seen: set[int]) -> None:
     """Take the messages of an exception, and of those that it came from or is a group of, out of a traceback."""
-    if id(told) in seen:
+    if id(trace) in seen:
         return
-    seen.add(id(told))
-    told._str = ""  # type: ignore[attr-defined]
-    if hasattr(told, "__notes__"):
-        told.__notes__ = None
-    for other in (told.__cause__, told.__context__, *(told.exceptions or ())):
+    seen.add(id(trace))
+    trace._str = ""  # type: ignore[attr-defined]
+    if hasattr(trace, "__notes__"):
+        trace.__notes__ = None
+    for other in (trace.__cause__, trace.__context__, *(trace.exceptions or ())):
         if other is not None:
             _without_messages(other, seen)
 

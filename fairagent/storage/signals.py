@@ -95,11 +95,11 @@ def silenced() -> bool:
 
 def _importing(frame: FrameType | None, end: FrameType) -> FrameType | None:
     """The outermost import that `frame` stands in, down to `end`; None where it stands in none."""
-    found = None
+    outermost = None
     while frame is not None and frame is not end:
-        found = frame if frame.f_code.co_filename == _IMPORTING else found
+        outermost = frame if frame.f_code.co_filename == _IMPORTING else outermost
         frame = frame.f_back
-    return found
+    return outermost
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:

@@ -45,7 +45,7 @@ class RequestLog:
         given = Headers(scope=scope).get(ID, "")
         number = given if 0 < len(given) <= 64 and GIVEN.issuperset(given) else secrets.token_hex(8)
 
-        async def told(message: Message) -> None:
+        async def watched(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -54,7 +54,7 @@ class RequestLog:
 
         with about_request(request=number):
             try:
-                await self._app(scope, receive, told)
+                await self._app(scope, receive, watched)
             except BaseException:
                 status = 500 if status == CLOSED else status
                 raise

@@ -47,7 +47,7 @@ def search_examples(desk: Desk) -> dict[str, CallExample]:
     def query(**more: Any) -> dict[str, Any]:
         return {"query": example_query(desk), **more}
 
-    def found() -> list[str]:
+    def ids() -> list[str]:
         request = ListRequest(query=example_query(desk), settings=Choices(profile="engine", n=5))
         hits = desk.search(request)["hits"]
         if not hits:
@@ -62,8 +62,8 @@ def search_examples(desk: Desk) -> dict[str, CallExample]:
         "POST /api/reorder": CallExample(lambda: query(n=5, fairness=0.5), asking("search")),
         "POST /api/lift": CallExample(lambda: query(id=found()[-1]), asking("search")),
         "POST /api/answer": CallExample(lambda: query(settings={"n": 5}), asking("answer")),
-        "POST /api/exposure": CallExample(lambda: query(ids=found())),
-        "GET /api/document": CallExample(lambda: {"id": found()[0]}),
+        "POST /api/exposure": CallExample(lambda: query(ids=ids())),
+        "GET /api/document": CallExample(lambda: {"id": ids()[0]}),
         "POST /api/recipes": CallExample(lambda: query(settings={"n": 5, "loop": "none"})),
     }
 
@@ -104,14 +104,14 @@ def _request(
         given = dict(own.values()) if own else _needed(call, schema, query)
     except FairAgentError as error:
         return record | {"effect": "", "lacking": str(error)}
-    asked = {}
+    in_address = {}
     for parameter in call.get("parameters", []):
         name = parameter["name"]
         if name in given and parameter["in"] == "path":
             record["address"] = record["address"].replace(f"{{{name}}}", quote(str(given.pop(name)), safe=""))
         elif name in given and parameter["in"] == "query":
-            asked[name] = given.pop(name)
-    record["address"] += f"?{urlencode(asked)}" if asked else ""
+            in_address[name] = given.pop(name)
+    record["address"] += f"?{urlencode(in_address)}" if in_address else ""
     if "requestBody" in call:
         record["body"] = given
     elif given:
@@ -149,8 +149,8 @@ def _calls(schema: Schema) -> Iterator[tuple[str, str, Schema]]:
 def _resolved(form: Schema, schema: Schema) -> Schema:
     if "$ref" not in form:
         return form
-    found: Schema = schema["components"]["schemas"][form["$ref"].rpartition("/")[2]]
-    return found
+    resolved: Schema = schema["components"]["schemas"][form["$ref"].rpartition("/")[2]]
+    return resolved
 
 
 def _model(call: Schema, schema: Schema) -> Schema | None:

@@ -160,8 +160,8 @@ class Desk:
             self._documents = document_count(site.collection, site.index)[0]
             return OpenedDesk(site, lru_cache(maxsize=AGENTS_OPEN)(agent), FinishedRuns())
 
-        found: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)
-        return found
+        desk: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)
+        return desk
 
     def _agent(self, choices: Choices) -> Pipeline:
         return self._opened(self.site).agent(choices)
@@ -207,8 +207,8 @@ class Desk:
 
         def counted(opened: OpenedDesk) -> PlainRecord:
             site = opened.site
-            found: PlainRecord = site.memo.get("contents", lambda: contents_record(site.collection, site.index))
-            return found
+            contents: PlainRecord = site.memo.get("contents", lambda: contents_record(site.collection, site.index))
+            return contents
 
         return self._use(counted)
 
@@ -218,8 +218,8 @@ class Desk:
         def searched(opened: OpenedDesk) -> PlainRecord:
             query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
             if not isinstance(agent, FairAgent):
-                found = agent.search(query, _steps(listen), **options.given)
-                return _search_record(found, agent.agent.under(options), opened.collection)
+                result = agent.search(query, _steps(listen), **options.given)
+                return _search_record(result, agent.agent.under(options), opened.collection)
             agent = agent.under(options)
             run = agent.find(query, agent.settings.n, _steps(listen))
             if set(options.given) <= {"where"}:

@@ -81,12 +81,12 @@ class JournalTally:
 
     def _add(self, line: bytes) -> None:
         try:
-            told = parse_json(line.decode())
-            key = told["topic"], told["system"]
-            tokens = int(told["input_tokens"]), int(told["output_tokens"])
-            failed = told["failed"] is not None
-            cost = None if told["cost"] is None else float(told["cost"])
-            outcome = TalliedOutcome(told["values"], failed, int(told["calls"]), tokens, cost, bool(told["oracle"]))
+            entry = parse_json(line.decode())
+            key = entry["topic"], entry["system"]
+            tokens = int(entry["input_tokens"]), int(entry["output_tokens"])
+            failed = entry["failed"] is not None
+            cost = None if entry["cost"] is None else float(entry["cost"])
+            outcome = TalliedOutcome(entry["values"], failed, int(entry["calls"]), tokens, cost, bool(entry["oracle"]))
         except (ValueError, KeyError, TypeError, RecursionError):
             return  # the run's own page names it
         before = self.outcomes.get(key)

@@ -75,9 +75,9 @@ def hosts_of(address: str, port: int, names: Collection[str] = ()) -> frozenset[
     ['10.0.0.5:80', '127.0.0.1:80', 'localhost:80']
     """
     hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-    found = ipaddress.ip_address(address)
-    if not found.is_unspecified:
-        hosts.add(f"[{found}]:{port}" if found.version == 6 else f"{found}:{port}")
+    parsed = ipaddress.ip_address(address)
+    if not parsed.is_unspecified:
+        hosts.add(f"[{parsed}]:{port}" if parsed.version == 6 else f"{parsed}:{port}")
     for name in names:
         lower = name.lower()
         if not _NAME.fullmatch(lower):

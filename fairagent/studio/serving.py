@@ -51,13 +51,13 @@ class Serving:
     def check(self) -> None:
         """Raise UsageError for what makes no sense, or is not safe."""
         try:
-            found = ipaddress.ip_address(self.address)
+            parsed = ipaddress.ip_address(self.address)
         except ValueError:
             raise UsageError(
                 f"--host {self.address}: expected an address of this machine, e.g. 0.0.0.0 for all of them; names go "
                 "to --allow-host"
             ) from None
-        if not self.needs_token and not (found.is_loopback and not self.names):
+        if not self.needs_token and not (parsed.is_loopback and not self.names):
             raise UsageError(
                 "--no-token is for this machine alone: with --host or --allow-host whoever reaches the server could "
                 "search and spend. For readers without a token put a proxy before it that adds one"

@@ -134,7 +134,7 @@ def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
     ids = unlabeled_ids(collection, "color", examples.given)
     assert ids == ["r-new", "b-new", "q-new"]
     made = make_labels(examples, Spelled(), ids)
-    assert made.told.tolist() == [True, True, False]
+    assert made.labeled.tolist() == [True, True, False]
     assert made.chances.argmax(axis=1)[:2].tolist() == [1, 0]
     assert made.errors.accuracy == 1.0
     assert made.errors.right == (1.0, 1.0)
@@ -166,7 +166,7 @@ def test_it_abstains_below_the_confidence() -> None:
 
     examples = found(rows())
     made = make_labels(examples, Spelled(), ["r-new", "g-new"], confidence=0.9)
-    assert made.told.tolist() == [True, False]
+    assert made.labeled.tolist() == [True, False]
 
 
 def test_evidence_that_says_nothing_of_the_examples() -> None:

@@ -188,13 +188,13 @@ class RankingKind(JudgedKind):
     def on(self, collection: Collection) -> Self:
         """With the measures that need no judgments, where there are none and the file names no measures."""
         kind = super().on(collection)
-        told = {
+        matrices = {
             name: tuple(map(tuple, errors.matrix(collection.groups.labels(name)).tolist()))
             for name, errors in collection.label_errors.items()
             if name not in kind.confusion
         }
-        if told:
-            kind = kind.model_copy(update={"confusion": {**kind.confusion, **told}})
+        if matrices:
+            kind = kind.model_copy(update={"confusion": {**kind.confusion, **matrices}})
         if "measures" not in self.model_fields_set and self.unjudged(collection):
             return kind.model_copy(update={"measures": UNJUDGED})
         return kind

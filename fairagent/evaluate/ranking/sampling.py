@@ -61,10 +61,10 @@ def _spreads(run: Run) -> Iterator[tuple[str, str, str, str, int, float, float]]
 
 def tables(run: Run) -> list[Table]:
     """A line for each drawn system and measure; none where nothing was drawn."""
-    if not (found := list(_spreads(run))):
+    if not (spreads := list(_spreads(run))):
         return []
     by_row: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
-    for _, system, dimension, name, _, mean, deviation in found:
+    for _, system, dimension, name, _, mean, deviation in spreads:
         by_row.setdefault((system, dimension, name), []).append((mean, deviation))
     lines = [
         (system, dimension or run.kind.overall, label_of(name), len(values), *np.mean(values, axis=0).tolist())
@@ -72,7 +72,7 @@ def tables(run: Run) -> list[Table]:
     ]
     columns: list[str | Column] = ["system", "in", "measure", Column("topics", "d"), "mean", "spread"]
     note = "spread: the standard deviation of a topic's value over its draws, as a mean over the topics"
-    return [Table.of(columns, lines, f"drawn rankings ({counted(found[0][4], 'draw')} a topic)", [note])]
+    return [Table.of(columns, lines, f"drawn rankings ({counted(spreads[0][4], 'draw')} a topic)", [note])]
 
 
 def files(run: Run) -> Mapping[str, Table]:

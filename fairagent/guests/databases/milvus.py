@@ -115,11 +115,11 @@ class MilvusEntities:
         try:
             return call()
         except MilvusException as error:
-            said = " ".join(str(error.message).split())[:200]
-            fault = BackendUnavailable(f"Milvus at {self.host} refused ({error.code}): {said}")
-            if error.code == 2 or "connect" in said.lower():
+            message = " ".join(str(error.message).split())[:200]
+            fault = BackendUnavailable(f"Milvus at {self.host} refused ({error.code}): {message}")
+            if error.code == 2 or "connect" in message.lower():
                 fault = BackendUnavailable(f"no connection to Milvus at {self.host}; is it running there?")
-            elif "auth" in said.lower():
+            elif "auth" in message.lower():
                 fault = BackendUnavailable(
                     f"Milvus at {self.host} does not let this user in; check what the environment variable of "
                     "engine.token_env holds"
@@ -194,7 +194,7 @@ class MilvusEntities:
 
     def near(self, vector: Embeddings, n: int) -> list[tuple[str, float]]:
         """The nearest entities."""
-        found = self._ask(
+        answer = self._ask(
             "search",
             data=[[float(number) for number in vector]],
             anns_field=self._columns.vector,
@@ -202,7 +202,7 @@ class MilvusEntities:
             output_fields=[self._columns.id],
         )
         return [
-            (str(hit["entity"].get(self._columns.id, hit.get(self._columns.id))), hit["distance"]) for hit in found[0]
+            (str(hit["entity"].get(self._columns.id, hit.get(self._columns.id))), hit["distance"]) for hit in answer[0]
         ]
 
     def rows(self, ids: Sequence[str], columns: Sequence[str]) -> dict[str, Row]:
@@ -213,9 +213,9 @@ class MilvusEntities:
             listed = ", ".join(filter(None, some))
             if not listed:
                 continue
-            found = self._ask("query", filter=f"{id} in [{listed}]", output_fields=[id, *filter(None, columns)])
-            check_once(self, [str(row[id]) for row in found])
-            rows |= {str(row[id]): row for row in found}
+            entities = self._ask("query", filter=f"{id} in [{listed}]", output_fields=[id, *filter(None, columns)])
+            check_once(self, [str(row[id]) for row in entities])
+            rows |= {str(row[id]): row for row in entities}
         return rows
 
     def every(self, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:

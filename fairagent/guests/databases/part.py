@@ -101,8 +101,8 @@ class DatabaseConfig(Part):
     def _groups(self, site: Site, store: Store) -> Check:
         if self.groups:
             table = self.group_table(site)
-            said = (f"{one}: {len(table.labels(one))} labels, {table.missing(one):.0%} without" for one in self.groups)
-            return Check("groups in columns", "ok", "; ".join(said))
+            words = (f"{one}: {len(table.labels(one))} labels, {table.missing(one):.0%} without" for one in self.groups)
+            return Check("groups in columns", "ok", "; ".join(words))
         groups = site.collection.groups
         if not isinstance(groups, GroupTable):
             return Check("groups in columns", "ok", "none; the collection's are used")

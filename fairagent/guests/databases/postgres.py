@@ -71,21 +71,21 @@ class PostgresConfig(DatabaseConfig):
         """The table; BackendUnavailable without psycopg, SettingsError for an address that is none."""
         psycopg = installed("psycopg", "engine: pgvector")
         try:
-            found: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(self.url)
+            signing_in: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(self.url)
         except psycopg.Error:
             # Not with the client's words, which hold the address.
-            found = {}
-        host = f"{found.get('host', 'localhost')}:{found.get('port', 5432)}"
-        if not found:
+            signing_in = {}
+        host = f"{signing_in.get('host', 'localhost')}:{signing_in.get('port', 5432)}"
+        if not signing_in:
             raise SettingsError("engine.url is no address of a database; expected e.g. postgresql://me@host:5432/data")
-        if "password" in found or "sslpassword" in found:
+        if "password" in signing_in or "sslpassword" in signing_in:
             raise SettingsError(
                 f"engine.url of {host} has a password in it, which settings and runs would keep; name the environment "
                 "variable that holds it: engine.password_env"
             )
         signed = {"user": secret(self.user_env, environ, host), "password": secret(self.password_env, environ, host)}
-        found |= {name: value for name, value in signed.items() if value}
-        return PostgresTable(found, host, self.table, self.columns, self.language, self.timeout)
+        signing_in |= {name: value for name, value in signed.items() if value}
+        return PostgresTable(signing_in, host, self.table, self.columns, self.language, self.timeout)
 
     def build(self, site: Site) -> Any:
         """The engine; SettingsError in an experiment whose collection does not have the groups."""
@@ -151,8 +151,8 @@ class PostgresWords(StoredTexts):
     def _weights(self, query: Query) -> dict[str, float]:
         """What the server is asked for -> its weight."""
         weights = term_weights(query, lambda text: [text] if text.strip() else [])
-        asked: dict[str, float] = {}
+        of_lexemes: dict[str, float] = {}
         for one, weight in zip(self._table.tsqueries(list(weights)), weights.values(), strict=True):
-            asked[one] = asked.get(one, 0.0) + weight
-        asked.pop("", None)
-        return asked
+            of_lexemes[one] = of_lexemes.get(one, 0.0) + weight
+        of_lexemes.pop("", None)
+        return of_lexemes

@@ -130,7 +130,7 @@ class PostgresTable:
         return self._connection
 
     def _fault(self, error: Any) -> Exception:
-        state, said = error.sqlstate or "", str(error.diag.message_primary or "")[:LONGEST_QUOTE]
+        state, message = error.sqlstate or "", str(error.diag.message_primary or "")[:LONGEST_QUOTE]
         if not state:
             if "authentication failed" in str(error) or "no password supplied" in str(error):
                 remedy = "check what the environment variables of engine.user_env and engine.password_env hold"
@@ -142,10 +142,10 @@ class PostgresTable:
         if state == "57014":
             return self._late()
         if state == "42501":
-            return BackendUnavailable(f"who signed in at {self.host} may not read {self.name}: {said}")
+            return BackendUnavailable(f"who signed in at {self.host} may not read {self.name}: {message}")
         if state.startswith("22"):
-            return DataError(f"{self.host} cannot read what it was asked for ({state}): {said}")
-        return BackendUnavailable(f"{self.host} refused a query ({type(error).__name__}, {state}): {said}")
+            return DataError(f"{self.host} cannot read what it was asked for ({state}): {message}")
+        return BackendUnavailable(f"{self.host} refused a query ({type(error).__name__}, {state}): {message}")
 
     @property
     def _id(self) -> Any:
@@ -236,21 +236,21 @@ class PostgresTable:
     def rows(self, ids: Sequence[str], columns: Sequence[str]) -> dict[str, Row]:
         """The rows that there are of these ids."""
         ids = [id for id in ids if "\0" not in id]
-        found = self.ask(
+        rows = self.ask(
             "SELECT {id}::text AS {key}{more} FROM {table} WHERE {id} = ANY(CAST(%(ids)s AS {type}[]))",
             {"ids": self._castable(ids)},
             key=self._sql.Identifier(KEY),
             type=self._sql.SQL(self._id_type),
             more=self._also(columns),
         )
-        check_once(self, [row[KEY] for row in found])
-        return {row[KEY]: self._read(row) for row in found}
+        check_once(self, [row[KEY] for row in rows])
+        return {row[KEY]: self._read(row) for row in rows}
 
     def every(self, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:
         """All rows, in the order of their ids, many at a time."""
         after: Any = None
         while True:
-            found = self.ask(
+            rows = self.ask(
                 "SELECT {id}::text AS {key}{more} FROM {table} WHERE {id} IS NOT NULL AND (%(after)s::text IS NULL OR "
                 "{id} > CAST(%(after)s::text AS {type})) ORDER BY {id} LIMIT %(n)s",
                 {"after": after, "n": ROWS_AT_ONCE},
@@ -258,11 +258,11 @@ class PostgresTable:
                 type=self._sql.SQL(self._id_type),
                 more=self._also(columns),
             )
-            for row in found:
+            for row in rows:
                 yield row[KEY], self._read(row)
-            if len(found) < ROWS_AT_ONCE:
+            if len(rows) < ROWS_AT_ONCE:
                 return
-            after = found[-1][KEY]
+            after = rows[-1][KEY]
 
     def _also(self, columns: Sequence[str]) -> Any:
         """The further columns of a statement; embeddings as text, which needs no adapter."""
@@ -296,8 +296,8 @@ class PostgresTable:
         """What each text asks for, as the server reads it: any of its words; "" where it has none."""
         for text in texts:
             check_text(text)
-        found = self._queries.all(texts, self._tsqueries, QUERIES_AT_ONCE)
-        return [found[text] for text in texts]
+        by_text = self._queries.all(texts, self._tsqueries, QUERIES_AT_ONCE)
+        return [by_text[text] for text in texts]
 
     def _tsqueries(self, texts: list[str]) -> dict[str, str]:
         # Between words of a text the server writes " & ", and within quotes never.
@@ -346,14 +346,14 @@ class PostgresTable:
                     query=self._sql.Placeholder(f"query{number}"),
                 )
             )
-        found: list[dict[str, Any]] = self.ask(
+        rows: list[dict[str, Any]] = self.ask(
             statement,
             given,
             score=self._sql.SQL(" + ").join(terms),
             words=self._searched,
             type=self._sql.SQL(self._id_type),
         )
-        return found
+        return rows
 
     def frequency(self, word: str) -> int:
         """How many rows hold a word of `words_of`."""

@@ -155,9 +155,9 @@ class DatabaseVectors(ServerVectors):
         return len(self._texts)
 
     def _neighbors(self, vector: Embeddings, n: int, about: str) -> list[tuple[str, float]]:
-        found = self._store.near(vector, n)
-        check_once(self._store, [id for id, _ in found])
-        return found
+        nearest = self._store.near(vector, n)
+        check_once(self._store, [id for id, _ in nearest])
+        return nearest
 
     def _stored(self, ids: list[str]) -> dict[str, Any]:
         return {id: row.get(self._column) for id, row in fetched(self._store, ids, (self._column,)).items()}

@@ -58,8 +58,8 @@ class CrossEncoderScorer:
         pairs = [(query, text) for text in texts]
         # Fast tokenizers change their padding settings in place, which other threads would see.
         with self._lock:
-            found = self._model.predict(pairs, batch_size=BATCH, activation_fn=self._identity, show_progress_bar=False)
-        return np.asarray(found, dtype=np.float64)
+            scores = self._model.predict(pairs, batch_size=BATCH, activation_fn=self._identity, show_progress_bar=False)
+        return np.asarray(scores, dtype=np.float64)
 
 
 class MonoT5Scorer:
@@ -146,10 +146,10 @@ def _check_head(config: Any, name: str) -> None:
 
 
 def _only_token(tokenizer: Any, word: str, name: str) -> int:
-    found = tokenizer(word, add_special_tokens=False).input_ids
-    if len(found) != 1 or found[0] == tokenizer.unk_token_id:
+    tokens = tokenizer(word, add_special_tokens=False).input_ids
+    if len(tokens) != 1 or tokens[0] == tokenizer.unk_token_id:
         raise BackendUnavailable(f"the model {name!r} is no MonoT5: its vocabulary does not have {word!r} as one token")
-    return int(found[0])
+    return int(tokens[0])
 
 
 @dataclass(frozen=True, slots=True)

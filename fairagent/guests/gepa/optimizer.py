@@ -112,7 +112,7 @@ class TemplateAdapter:
     def __init__(self, trials: TemplateTrials, model: Model, on_candidate: OnCandidate) -> None:
         self.trials = trials
         self.error: Exception | None = None
-        self.asked = 0
+        self.requested = 0
         self.refused = 0
         self.scored: dict[str, float] = {}
         self._model = model
@@ -127,7 +127,7 @@ class TemplateAdapter:
         scores = [one.score for one in tried]
         if len(set(batch)) == len(plan.tune) and candidate[plan.id] not in self.scored:
             self.scored[candidate[plan.id]] = fmean(scores)
-            self._tell("start" if len(self.scored) == 1 else "scored", self.asked, fmean(scores))
+            self._tell("start" if len(self.scored) == 1 else "scored", self.requested, fmean(scores))
         batch_of = installed("gepa", "prompts optimize").EvaluationBatch
         return batch_of(outputs=[None] * len(tried), scores=scores, trajectories=tried if capture_traces else None)
 
@@ -150,11 +150,11 @@ class TemplateAdapter:
             if self.error:
                 raise self.error
             plan = self.trials.plan
-            self.asked += 1
+            self.requested += 1
             body = self._wording(candidate[plan.id], reflective_dataset[plan.id])
         if body is None:
             self.refused += 1
-            self._tell("refused", self.asked, 0.0)
+            self._tell("refused", self.requested, 0.0)
         return {plan.id: body} if body is not None and body not in self.scored else {}
 
     def _wording(self, body: str, topics: Sequence[Mapping[str, Any]]) -> str | None:
@@ -165,7 +165,7 @@ class TemplateAdapter:
         current = request
         for attempt in range(1 + CORRECTIONS):
             # Each request is one of its own by its seed: the cache would give the same wording again.
-            current = replace(current, seed=(plan.seed + self.asked) * (1 + CORRECTIONS) + attempt)
+            current = replace(current, seed=(plan.seed + self.requested) * (1 + CORRECTIONS) + attempt)
             text, problem = self._reply(current)
             sections = sections_of(text)
             faults = [problem] if problem else plan.start.faults(sections, plan.source)
@@ -179,14 +179,14 @@ class TemplateAdapter:
     def _reply(self, request: ModelRequest) -> tuple[str, str]:
         """The model's text, paid for once, and why it is of no use ("": it may be)."""
         key = hashlib.sha256(json.dumps([request.seed, request.messages]).encode()).hexdigest()
-        kept = self.trials.reply(key)
-        if kept is None:
+        stored = self.trials.reply(key)
+        if stored is None:
             try:
-                kept = json.dumps([self._model.complete(request).text, ""])
+                stored = json.dumps([self._model.complete(request).text, ""])
             except ReplyError as error:
-                kept = json.dumps(["", str(error)])
-            self.trials.keep_reply(key, kept)
-        text, problem = parse_json(kept)
+                stored = json.dumps(["", str(error)])
+            self.trials.keep_reply(key, stored)
+        text, problem = parse_json(stored)
         return text, problem
 
     @contextmanager
@@ -243,7 +243,7 @@ def optimize(
         start=plan.start.whole(plan.start.body),
         winner=plan.start.whole(best) if won else "",
         scores=(start, adapter.scored[best]),
-        candidates=adapter.asked,
+        candidates=adapter.requested,
         refused=adapter.refused,
         ended=ended,
         test=test,

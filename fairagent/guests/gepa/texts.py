@@ -41,8 +41,8 @@ class TemplateText:
     def faults(self, body: str, source: str) -> tuple[str, ...]:
         """All that is wrong with these sections, with line and text, as `fairagent prompts check` finds it."""
         text = self.whole(body)
-        found = check_prompts(source, {self.id: text}).faults
-        return tuple(_in_words(fault, text.split("\n"), self.before) for fault in found)
+        faults = check_prompts(source, {self.id: text}).faults
+        return tuple(_in_words(fault, text.split("\n"), self.before) for fault in faults)
 
     def write(self, body: str, folder: Path, source: str) -> Path:
         """Make `folder` one of templates that differs from `source` in this one; returns its path."""

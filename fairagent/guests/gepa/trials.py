@@ -82,8 +82,8 @@ class TemplateTrials:
         """What the wording comes to on the topics, in their order."""
         subject = self.plan.checked.subject.topics
         if faults := self.plan.start.faults(body, self.plan.source):
-            said = f"This is no template: {'; '.join(faults)}"
-            return [Tried(topic, subject[topic].query, 0.0, said, {}) for topic in topics]
+            text = f"This is no template: {'; '.join(faults)}"
+            return [Tried(topic, subject[topic].query, 0.0, text, {}) for topic in topics]
         name = key_of_text(body)
         self._prepare(name, body)
 
@@ -92,8 +92,8 @@ class TemplateTrials:
             used = alone if outcome.failed is not None else outcome
             if outcome.failed is not None:
                 outcome = replace(alone, failed=outcome.failed, steps=(), stopped="")
-            said = feedback(outcome, alone, self.plan.measure)
-            return Tried(topic, subject[topic].query, self._score(used), said, _means(used))
+            text = feedback(outcome, alone, self.plan.measure)
+            return Tried(topic, subject[topic].query, self._score(used), text, _means(used))
 
         # GEPA fills up its last batch with topics that it has already.
         distinct = list(dict.fromkeys(topics))
@@ -159,8 +159,8 @@ class TemplateTrials:
 
 def _means(outcome: Outcome) -> dict[str, float]:
     """Measure -> its mean over the dimensions that the topic counts for."""
-    found: dict[str, list[float]] = {}
+    values_of: dict[str, list[float]] = {}
     for values in outcome.values.values():
         for name, value in values.items():
-            found.setdefault(name, []).append(value)
-    return {name: fmean(values) for name, values in found.items()}
+            values_of.setdefault(name, []).append(value)
+    return {name: fmean(values) for name, values in values_of.items()}

@@ -45,8 +45,8 @@ class AttentionReader:
         writing = slice(ends[-2] - 1, ends[-1] - 1)
         attention = torch.stack([layer[0, :, writing].float().mean(dim=(0, 1)) for layer in layers]).mean(dim=0)
         weights = attention.cpu().numpy().astype(np.float64)
-        found = np.array([weights[first:last].mean() for first, last in pairwise(ends[: len(passages) + 1])])
-        shares: FloatArray = found / found.sum()
+        weights_of = np.array([weights[first:last].mean() for first, last in pairwise(ends[: len(passages) + 1])])
+        shares: FloatArray = weights_of / weights_of.sum()
         return shares
 
     def reply(self, before: str, passages: Sequence[str], after: str, tokens: int) -> str:

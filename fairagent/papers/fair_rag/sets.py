@@ -55,14 +55,14 @@ def additivity(drawn: TopicDraws) -> Additivity | None:
     That is where the utilities, or what would foretell them, are the same for all sets.
     """
     n, odd = len(drawn.useful), np.arange(len(drawn.rankings)) % 2 == 1
-    told = worth_in_sets(drawn.rankings[~odd], drawn.utilities[~odd], n)
+    worth = worth_in_sets(drawn.rankings[~odd], drawn.utilities[~odd], n)
     sets, utilities = drawn.rankings[odd], drawn.utilities[odd]
-    by = [drawn.useful[sets].sum(axis=1).astype(float), told[sets].sum(axis=1)]
+    by = [drawn.useful[sets].sum(axis=1).astype(float), worth[sets].sum(axis=1)]
     if any(np.ptp(side) == 0 for side in (utilities, *by) if side.size) or not utilities.size:
         return None
     alone, in_sets = (float(np.corrcoef(side, utilities)[0, 1]) for side in by)
     shown = np.isin(np.arange(n), drawn.rankings)
-    useful, others = told[shown & drawn.useful], told[shown & ~drawn.useful]
+    useful, others = worth[shown & drawn.useful], worth[shown & ~drawn.useful]
     return Additivity(alone, in_sets, _share(useful <= 0), _share(others > 0))
 
 

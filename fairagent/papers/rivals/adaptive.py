@@ -242,13 +242,13 @@ class SimilarityScorer:
         """The products, (n,)."""
         if not texts:
             return np.zeros(0)
-        found = {text: self._kept.get(text) for text in texts}
-        missing = [text for text, vector in found.items() if vector is None]
+        vectors_of = {text: self._kept.get(text) for text in texts}
+        missing = [text for text, vector in vectors_of.items() if vector is None]
         made = dict(zip(missing, self.encoder.documents(missing), strict=True)) if missing else {}
         if len(self._kept) + len(made) > KEPT:
             self._kept.clear()
         self._kept.update(made)
-        vectors = np.array([made[text] if found[text] is None else found[text] for text in texts])
+        vectors = np.array([made[text] if vectors_of[text] is None else vectors_of[text] for text in texts])
         return np.asarray(vectors @ self.encoder.queries([query])[0], dtype=np.float64)
 
 

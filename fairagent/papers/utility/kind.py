@@ -104,8 +104,8 @@ class UtilityKind(ExperimentKind):
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
         """The template of the answers; before there are rows, those of all."""
-        asked = (Display.model_validate(system.row).compat,) if system.row else self.utility.compat
-        return tuple(TEMPLATES[one] for one in asked) if system.settings.generate.templates else ()
+        variants = (Display.model_validate(system.row).compat,) if system.row else self.utility.compat
+        return tuple(TEMPLATES[one] for one in variants) if system.settings.generate.templates else ()
 
     def check(self, checking: Checking) -> None:
         """Add what is wrong with the section, and systems that cannot be compared by it."""

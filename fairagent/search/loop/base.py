@@ -80,8 +80,8 @@ class Loop(Protocol):
 def looped(loop: Loop, search: Search, part: Part | None = None) -> LoopResult:
     """What the loop came to; PartError where that is none. `part` describes it."""
     with PartCall("loop", loop, search.query, part) as call:
-        found = loop.run(replace(search, on_step=call.passing(search.on_step) or ignore_step))
-    result = call.one_of(found, LoopResult)
+        result = loop.run(replace(search, on_step=call.passing(search.on_step) or ignore_step))
+    result = call.one_of(result, LoopResult)
     candidates = call.ranking(result.candidates, sys.maxsize)
     if not len(candidates) and len(search.steps[-1].ranking) and not result.removed:
         raise call.fault("no candidates")

@@ -253,8 +253,8 @@ class ControllerConfig(GuardedConfig):
         grounded = "grounded" in self.evidence
         source = None if isinstance(site.engine, VectorEngine) and not grounded else words_of(site)
         asks = self.model_evidence and self.steps
-        told = self.on_error, self.passages, self.weighting
-        sources = Sources(self.model_evidence, site.model, site.prompts, *told) if asks else None
+        options = self.on_error, self.passages, self.weighting
+        sources = Sources(self.model_evidence, site.model, site.prompts, *options) if asks else None
         return Controller(
             self._actions(site, graph),
             ModelPolicy(site.model, site.prompts, self.on_error) if self.policy == "model" else Rules(),

@@ -258,6 +258,6 @@ class Environment:
             ids = [state.candidates.ids[row] for row in state.learned[place].places.tolist()]
             documents = texts_for(self.search.query, ids, self.search.engine) if ids else []
             by_turns = zip_longest(*(sentences(document.text or document.title) for document in documents))
-            found = (one[:LONGEST_SENTENCE] for turn in by_turns for one in turn if one)
-            shown[place] = list(islice(dict.fromkeys(found), SHOWN_SENTENCES))
+            firsts = (one[:LONGEST_SENTENCE] for turn in by_turns for one in turn if one)
+            shown[place] = list(islice(dict.fromkeys(firsts), SHOWN_SENTENCES))
         return shown

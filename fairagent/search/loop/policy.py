@@ -104,15 +104,15 @@ class ModelPolicy:
     def _choice(self, request: ModelRequest, offered: Sequence[str]) -> Choice:
         """What the model chooses of what is offered; ReplyInvalid where it chooses something else twice."""
         names = ", ".join([*offered, STOP])
-        asked = request
+        current = request
         for _ in range(2):
-            choice, _ = ask(self.model, asked, Choice)
+            choice, _ = ask(self.model, current, Choice)
             if choice.action in {*offered, STOP}:
                 return choice
             fault = f"{choice.action} is not offered, only {names}"
             note = f"Your previous choice cannot be taken: {fault}.\nChoose again."
             mark_unusable(fault, note)
-            asked = with_note(request, note)
+            current = with_note(request, note)
         raise ReplyInvalid(f"twice what cannot be taken: {fault}")
 
     def _request(

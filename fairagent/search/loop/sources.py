@@ -138,13 +138,13 @@ class ModelEvidence:
 class _Call:
     """What one call asks: about `lacks`, of whose documents it shows `shown`.
 
-    `told` are the words of the prompt, `keys` those of the keys in it.
+    `prompt_words` are the words of the prompt, `keys` those of the keys in it.
     """
 
     query: str
     lacks: Sequence[Lack]
     shown: Sequence[Sequence[str]]
-    told: frozenset[str] = frozenset()
+    prompt_words: frozenset[str] = frozenset()
     keys: frozenset[str] = frozenset()
 
 
@@ -214,8 +214,8 @@ class Sources:
         if sample:
             request = replace(request, temperature=SAMPLED, seed=sample)
         reply, _ = ask(self.model, request, form.reply)
-        told = words_of(" ".join(text for _, text in request.messages))
-        call = replace(call, told=told, keys=prompt_keys(replace(request, reply=form.reply)))
+        prompt_words = words_of(" ".join(text for _, text in request.messages))
+        call = replace(call, prompt_words=prompt_words, keys=prompt_keys(replace(request, reply=form.reply)))
         return [form.read(one, call) for one in getattr(reply, form.items)]
 
 
@@ -227,8 +227,8 @@ def _keywords(one: NumberedKeywords, call: _Call) -> _GroupReply:
     sifted = sift(one.keywords, call.query, (), call.keys | words_of(" ".join(names)))
     text = f"{call.query} {', '.join(sifted.usable)}" if sifted.usable else ""
     refused = (*sifted.refused, *(f"{word}: the query's own words" for word in sifted.repeated))
-    found = GroupText(text, as_terms(sifted.usable))
-    return _GroupReply(one.number, found, len(one.keywords), len(sifted.usable), refused)
+    evidence = GroupText(text, as_terms(sifted.usable))
+    return _GroupReply(one.number, evidence, len(one.keywords), len(sifted.usable), refused)
 
 
 def _passage(one: NumberedPassage, call: _Call) -> _GroupReply:
@@ -237,7 +237,7 @@ def _passage(one: NumberedPassage, call: _Call) -> _GroupReply:
     if not words:
         return _GroupReply(one.number, GroupText(), 0, 0)
     # What only repeats the query, the name of the group or what was asked is no evidence of a group.
-    if words <= call.told | STOP_WORDS:
+    if words <= call.prompt_words | STOP_WORDS:
         return _GroupReply(one.number, GroupText(), 1, 0, (f"{text}: {ECHO}",))
     return _GroupReply(one.number, _of_text(text), 1, 1)
 
@@ -245,9 +245,9 @@ def _passage(one: NumberedPassage, call: _Call) -> _GroupReply:
 def _sentences(one: NumberedSentences, call: _Call) -> _GroupReply:
     texts = call.shown[one.number - 1] if 1 <= one.number <= len(call.shown) else ()
     chosen = [number for number in dict.fromkeys(one.sentences) if 1 <= number <= len(texts)][:MOST_SENTENCES]
-    found = _of_text(" ".join(texts[number - 1] for number in chosen))
+    evidence = _of_text(" ".join(texts[number - 1] for number in chosen))
     refused = tuple(f"{number}: no sentence that was shown" for number in one.sentences if number not in chosen)
-    return _GroupReply(one.number, found, len(one.sentences), len(chosen), refused)
+    return _GroupReply(one.number, evidence, len(one.sentences), len(chosen), refused)
 
 
 def _of_text(text: str) -> GroupText:

@@ -53,8 +53,8 @@ def refined(refiner: Refiner, state: RefineState, part: Part | None = None) -> R
     """What the refiner proposes; PartError where that are no keywords. `part` describes it."""
     with PartCall("refine", refiner, state.query, part) as call:
         memberships = {dimension: call.frozen(rows) for dimension, rows in state.memberships.items()}
-        found = refiner.refine(replace(state, ranking=call.frozen_ranking(state.ranking), memberships=memberships))
-    proposed = call.one_of(found, Refinement)
+        refinement = refiner.refine(replace(state, ranking=call.frozen_ranking(state.ranking), memberships=memberships))
+    proposed = call.one_of(refinement, Refinement)
     for term in call.one_of(proposed.terms, tuple):
         weight = call.one_of(term, Term).weight
         if not (isinstance(term.text, str) and term.text.strip()):

@@ -117,7 +117,7 @@ class Keeper(Reranker, Protocol):
         ...
 
 
-def kept(
+def account_notes(
     reranker: Reranker | None, pools: Callable[[], tuple[Pool, Pool]], query: Query, usage: Usage
 ) -> tuple[str, ...]:
     """Let the re-ranker count what is served, where it keeps an account; `pools` makes what its `keep` takes."""
@@ -157,8 +157,8 @@ def reranked(reranker: Reranker, pool: Pool, part: Part | None = None) -> Rankin
             unlabeled=tuple(one and one.changed(frozen) for one in pool.unlabeled),
         )
         object.__setattr__(given, "ordered_by", pool.ordered_by)
-        found = reranker.rerank(given)
-    return call.ranking(found, pool.n, None if getattr(reranker, "widens", False) else pool.ranking.ids)
+        ranking = reranker.rerank(given)
+    return call.ranking(ranking, pool.n, None if getattr(reranker, "widens", False) else pool.ranking.ids)
 
 
 def stricter(reranker: Reranker | None, query: Query) -> Reranker | None:

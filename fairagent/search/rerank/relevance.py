@@ -11,7 +11,7 @@ from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, placed, scored
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
-from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, WithFairness, kept, ordered, reranked
+from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, WithFairness, account_notes, ordered, reranked
 from fairagent.settings.parts import Part, Rerank
 from fairagent.types import Ranking, Usage
 from fairagent.types.common import Compat
@@ -89,7 +89,7 @@ class ChainReranker:
 
     def keep(self, pool: Pool, served: Pool, usage: Usage) -> tuple[str, ...]:
         """Let those that keep an account count what was served."""
-        notes = (kept(one, lambda: (pool, served), pool.query, usage) for one in self.rerankers)
+        notes = (account_notes(one, lambda: (pool, served), pool.query, usage) for one in self.rerankers)
         return tuple(note for some in notes for note in some)
 
     def rerank(self, pool: Pool) -> Ranking:
@@ -102,10 +102,10 @@ class ChainReranker:
         before = self.rerankers[: max(place, 0)]
         known, key = pool.ordered_by, tuple(map(id, before))
         if key not in known:
-            found = pool
+            known_pool = pool
             for reranker in before:
-                found = found.of(reranked(reranker, replace(found, n=len(found.ranking))))
-            known[key] = found
+                known_pool = known_pool.of(reranked(reranker, replace(known_pool, n=len(known_pool.ranking))))
+            known[key] = known_pool
         return replace(known[key], n=pool.n)
 
     def stricter(self) -> Reranker | None:
