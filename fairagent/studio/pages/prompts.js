@@ -297,8 +297,9 @@ async function change() {
 [about, all] = await Promise.all([record("/api/about"), record("/api/prompts")]);
 setPalette(about.dimensions);
 const used = all.used === "shipped" ? "the shipped templates" : all.used;
-const kept = all.used === all.folder ? "its next start uses what you save there" : `what you save goes to ${all.folder}, for --set prompts=${all.folder}`;
-at("about").textContent = `Searches of this studio ask with ${used}; ${kept}.`;
+const option = make("code", { class: "whole" }, `--set prompts=${all.folder}`);
+const kept = all.used === all.folder ? ["its next start uses what you save there"] : [`what you save goes to ${all.folder}, for `, option];
+at("about").replaceChildren(`Searches of this studio ask with ${used}; `, ...kept, ".");
 at("topics").append(...about.topics.map((topic) => make("option", { value: topic.query })));
 at("topic").append(...about.topics.map((topic) => make("option", { value: topic.id }, `${topic.id}: ${topic.query}`)));
 const labels = Object.values(about.dimensions).flat();
