@@ -201,6 +201,7 @@ def draw(found: dict[str, dict[str, Course]], file: Path) -> None:
     axes[1, 0].set_ylabel("attention that documents\ngot in others' place", fontsize=8)
     for axis in axes.flat:
         axis.tick_params(labelsize=7)
+        axis.minorticks_off()
         axis.grid(alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)

@@ -9,6 +9,7 @@ import numpy as np
 
 from fairagent.measures import LOG2_MAX2
 from fairagent.types import FloatArray, Ranking
+from fairagent.types.common import counted
 
 DEPTH = 100
 """Of the engine's list for each topic: what a re-ranker may bring up."""
@@ -30,7 +31,7 @@ class Helpful:
     @property
     def why(self) -> str:
         """In words."""
-        seen = f"in the lists of {self.lists:,} topics" if self.lists else "like many others"
+        seen = f"in the lists of {counted(self.lists, 'topic')}" if self.lists else "like many others"
         return f"uncertainty {self.uncertainty:.2f}, {seen}"
 
 

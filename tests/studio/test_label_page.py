@@ -52,7 +52,7 @@ def test_it_asks_for_the_20_that_help_most_and_writes_what_label_ask_writes(labe
     assert (found["dimension"], found["labels"], found["answers"]) == ("gender", ["female", "male"], 0)
     assert found["file"] == str(file_of(labeling))
     assert not file_of(labeling).exists()
-    assert "in the lists of 1 topics" in found["documents"][0]["why"]
+    assert "in the lists of 1 topic" in found["documents"][0]["why"]
 
     assert answered(labeling, id=ids[0], label="female")["answers"] == 1
     assert answered(labeling, id=ids[1], label=" nonbinary ", dimension="gender")["answers"] == 2
