@@ -192,8 +192,10 @@ def draw(found: dict[str, dict[str, Course]], file: Path) -> None:
     figure, axes = pyplot.subplots(2, len(found), figsize=(3.6 * len(found), 5), layout="constrained", squeeze=False)
     for column, (name, courses) in enumerate(found.items()):
         for (way, one), marker, line in zip(courses.items(), "ovD^s", ("-", "--", (0, (5, 1)), "-.", ":"), strict=True):
-            for row, values in enumerate((one.groups, one.documents)):
-                axes[row, column].loglog(SHOWN[: len(values)], values, marker=marker, ls=line, ms=4, lw=1.3, label=way)
+            for axis, values in zip(axes[:, column], (one.groups, one.documents), strict=True):
+                axis.semilogx(SHOWN[: len(values)], values, marker=marker, ls=line, ms=4, lw=1.3, label=way)
+        axes[0, column].set_yscale("log")
+        axes[1, column].set_ylim(0, 1)
         axes[0, column].axhline(0.01, color="gray", lw=0.8)
         axes[0, column].set_title(name, fontsize=9)
         axes[1, column].set_xlabel("requests", fontsize=8)
