@@ -265,18 +265,20 @@ def tables(done: dict[tuple[Any, ...], Measured], figure_file: Path) -> None:
     for aim, by, size in sorted(rows, key=lambda one: (one[1], AIMS.index(one[0]), one[2])):
         own = [one for name, one in done.items() if name[:3] == (aim, by, size)]
         print(row_of(aim, by, size, own))
-    for what, chosen in (("the rule was chosen on", True), ("that chose nothing", False)):
-        own = [one for one in done.values() if (((one["aim"], one["seed"]) in CHOSEN) and was_seen(one)) == chosen]
-        for system in ("engine", "agent"):
-            held, topics = (sum(one[system][what] for one in own) for what in ("held", "topics"))
-            print(f"{what}, {system}: {held} of {topics} topics within ({held / max(topics, 1):.1%})")
+    print("\nof topics on which the interval's rule was not chosen, those whose interval holds: engine, agent")
+    for by, size in dict.fromkeys((found["by"], found["size"]) for found in done.values()):
+        own = [one for one in done.values() if (one["by"], one["size"]) == (by, size) and not was_seen(one)]
+        held = {
+            name: [sum(one[name][key] for one in own) for key in ("held", "topics")] for name in ("engine", "agent")
+        }
+        print(by, size, *(f"{hit} of {topics} ({hit / max(topics, 1):.1%})" for hit, topics in held.values()))
     draw(done, figure_file)
 
 
 def was_seen(found: Measured) -> bool:
-    """Whether the rule of the interval was looked at with so many labels."""
-    seen = found["size"] == 200 or found["aim"].startswith("trec22")
-    return found["by"] == "embeddings" and seen
+    """Whether the rule of the interval was chosen on this: with 200 labels, of trec22 with all."""
+    chosen = (found["aim"], found["seed"]) in CHOSEN and found["by"] == "embeddings"
+    return chosen and (found["size"] == 200 or found["aim"].startswith("trec22"))
 
 
 def mean(own: Sequence[Measured], *path: str) -> float:
