@@ -29,8 +29,11 @@ from fairagent.storage.files import file_name
 from fairagent.storage.threads import Memo
 from fairagent.types import Ranking
 
-SHIPPED = {"ranking": "fairagent.evaluate.ranking.kind:RankingKind"}
-"""The kind that needs no add-on -> `module:Class`, as text: nothing is imported before it is named."""
+SHIPPED = {
+    "ranking": "fairagent.evaluate.ranking.kind:RankingKind",
+    "answers": "fairagent.evaluate.answers:AnswersKind",
+}
+"""The kinds that need no add-on -> `module:Class`, as text: nothing is imported before it is named."""
 GROUP = "fairagent.kinds"
 """The entry points of add-ons, fairagent's own and those of other packages."""
 DEFAULT = "ranking"

@@ -22,7 +22,9 @@ def said(file: Path) -> str:
 
 
 def test_the_kinds_that_there_are() -> None:
-    assert " ".join(kinds()) == "ranking accuracy agreement bold crows-pairs fair-rag lamp seat stereoset utility"
+    assert (
+        " ".join(kinds()) == "ranking answers accuracy agreement bold crows-pairs fair-rag lamp seat stereoset utility"
+    )
 
 
 def test_a_kind_of_another_package_and_its_keys_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
