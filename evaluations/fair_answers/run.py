@@ -93,7 +93,8 @@ def answers(
     name: str, file: Path, lengths: Sequence[int], model: bool, most: int | None
 ) -> dict[int, dict[str, Measured]]:
     """Every way on one collection, by the number of sentences."""
-    site = open_site(file)
+    # Also where a model writes: the rankings are those of the default agent, without one.
+    site = open_site(file, profile="offline")
     prepare(site, lambda what, done: None)
     fair = build(site)
     plain = build(with_settings(site, load_settings(overrides={"profile": "engine", "target": site.settings.target})))
@@ -113,7 +114,8 @@ def answers(
                 writer = {"sentences": 2 * length}
             answerer = build_answerer(
                 replace(
-                    with_settings(site, load_settings(overrides={**given, "generate": writer})), engine=fair.retriever
+                    with_settings(site, load_settings(overrides={"profile": "offline", **given, "generate": writer})),
+                    engine=fair.retriever,
                 )
             )
             if way.startswith("dull: citations"):
