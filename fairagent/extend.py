@@ -168,7 +168,7 @@ HOMES = {
     "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table",
     "evaluate.thresholds": "Bound",
     "evaluate.workers": "Workers",
-    "labeling.asking": "Asking LabelGiven LabelQuestion",
+    "labeling.asking": "LabelAsking LabelGiven LabelQuestion",
     "labeling.labeler": "labels_file",
     "report.page": "STYLES TEMPLATES",
     "report.record": """

@@ -159,7 +159,7 @@ from fairagent.evaluate.tables import SIGNIFICANT as SIGNIFICANT
 from fairagent.evaluate.tables import Table as Table
 from fairagent.evaluate.thresholds import Bound as Bound
 from fairagent.evaluate.workers import Workers as Workers
-from fairagent.labeling.asking import Asking as Asking
+from fairagent.labeling.asking import LabelAsking as LabelAsking
 from fairagent.labeling.asking import LabelGiven as LabelGiven
 from fairagent.labeling.asking import LabelQuestion as LabelQuestion
 from fairagent.labeling.labeler import labels_file as labels_file

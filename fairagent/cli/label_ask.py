@@ -30,9 +30,9 @@ def ask(
     Ctrl-C, the end of the input and "q" end it; what was answered stays. A number is one of the labels that there are,
     other text a new one.
     """
-    from fairagent.labeling.asking import Asking
+    from fairagent.labeling.asking import LabelAsking
 
-    asking, done = Asking(site, dimension, file), 0
+    asking, done = LabelAsking(site, dimension, file), 0
     with status(hidden=log_prompts):
         labels, wanted = asking.questions(count)
     if not wanted:

@@ -35,7 +35,7 @@ class LabelQuestion:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asking:
+class LabelAsking:
     """Asks for labels of `dimension`, and adds each answer to `file` (JSON lines) as it is given.
 
     Raises UsageError for a file of another form, and what `examples_of` does.

@@ -11,7 +11,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from fairagent.extend import (
-    Asking,
+    LabelAsking,
     LabelGiven,
     LabelQuestion,
     PlainRecord,
@@ -80,7 +80,7 @@ class LabelDesk:
         self._lock = threading.Lock()
 
     def questions(self, dimension: str, count: int = COUNT) -> PlainRecord:
-        """The labels that there are, and the documents to be asked about; raises what `Asking` does."""
+        """The labels that there are, and the documents to be asked about; raises what `LabelAsking` does."""
         if not 1 <= count <= MOST:
             raise UsageError(f"count: {count}, expected 1 to {MOST}")
         asking = self._asking(dimension)
@@ -112,7 +112,7 @@ class LabelDesk:
         label = next(iter(found["labels"]), "a label")
         return {"id": found["documents"][0]["id"], "label": label, "dimension": found["dimension"]}
 
-    def _asking(self, dimension: str) -> Asking:
+    def _asking(self, dimension: str) -> LabelAsking:
         site: Site = self._desk.site
         there = site.collection.groups.dimensions
         if not dimension and not there:
@@ -120,7 +120,7 @@ class LabelDesk:
         name = dimension or there[0]
         if not name.isprintable() or not name.strip():
             raise UsageError(f"dimension: expected a name; there are: {listed(there) or 'none yet'}")
-        return Asking(site, name, labels_file(site, name, "examples"))
+        return LabelAsking(site, name, labels_file(site, name, "examples"))
 
 
 def _record(one: LabelQuestion) -> PlainRecord:
