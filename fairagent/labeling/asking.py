@@ -67,9 +67,11 @@ class LabelAsking:
         """
         site, there, examples = self.site, self.site.collection, self.examples()
         ids = unlabeled_ids(there, self.dimension, examples.given)
-        chances = make_labels(examples, Embedded(site), ids).chances if examples.enough else None
-        lists = site.memo.get(("engine lists", DEPTH), lambda: engine_lists(site, DEPTH)) if there.topics else {}
-        vectors = None if lists else np.asarray(Embedded(site).rows(ids)[0])
+        chances = make_labels(examples, Embedded(site), ids).chances if ids and examples.enough else None
+        lists = (
+            site.memo.get(("engine lists", DEPTH), lambda: engine_lists(site, DEPTH)) if ids and there.topics else {}
+        )
+        vectors = None if lists or not ids else np.asarray(Embedded(site).rows(ids)[0])
         wanted = most_helpful(ids, chances, lists, vectors, count)
         named = {one.id for one in wanted}
         texts = {document.id: document for document in there.source if document.id in named}

@@ -31,6 +31,8 @@ COUNT, MOST = 20, 100
 SHOWN = 600
 """Characters of a document."""
 WAITING = 50
+OTHER = "example"
+"""A dimension that no document has a label of."""
 
 Dimension = Annotated[str, Field(max_length=100, description="The dimension; the collection's first without it.")]
 
@@ -105,10 +107,9 @@ class LabelDesk:
             raise FileChanged(str(error)) from None
 
     def example(self) -> PlainRecord:
-        """A document to be asked about, and a label."""
-        found = self.questions("", 1)
-        if not found["documents"]:
-            raise UsageError(f"no document lacks a label of {found['dimension']!r}")
+        """A document to be asked about, and a label; of another dimension where none lacks one of the first."""
+        there = self._desk.collection.groups.dimensions
+        found = next(found for name in (*there[:1], OTHER) if (found := self.questions(name, 1))["documents"])
         label = next(iter(found["labels"]), "a label")
         return {"id": found["documents"][0]["id"], "label": label, "dimension": found["dimension"]}
 
