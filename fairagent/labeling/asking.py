@@ -60,6 +60,17 @@ class LabelAsking:
         known = known_documents_of(self.site)
         return examples_of(self.site.collection, self.dimension, known, file, few=True)
 
+    def unlabeled(self) -> list[str]:
+        """The ids of the documents that could be asked about."""
+        return list(unlabeled_ids(self.site.collection, self.dimension, self.examples().given))
+
+    def labels(self) -> list[str]:
+        """The labels that there are: of the documents, of a target by the world's shares, of the answers."""
+        there, examples = self.site.collection, self.examples()
+        known = there.groups.labels(self.dimension) if self.dimension in there.groups.dimensions else ()
+        world = there.population.get(self.dimension, {})
+        return list(dict.fromkeys((*known, *world, *examples.labels, *examples.own.values())))
+
     def questions(self, count: int) -> tuple[list[str], list[LabelQuestion]]:
         """The labels that there are, and the `count` documents whose labels would help most.
 
@@ -75,11 +86,7 @@ class LabelAsking:
         wanted = most_helpful(ids, chances, lists, vectors, count)
         named = {one.id for one in wanted}
         texts = {document.id: document for document in there.source if document.id in named}
-        groups = there.groups
-        known = groups.labels(self.dimension) if self.dimension in groups.dimensions else ()
-        world = there.population.get(self.dimension, {})
-        labels = list(dict.fromkeys((*known, *world, *examples.labels, *examples.own.values())))
-        return labels, [LabelQuestion(texts[one.id], one) for one in wanted]
+        return self.labels(), [LabelQuestion(texts[one.id], one) for one in wanted]
 
     def answer(self, id: str, label: str) -> int:
         """Add a label, and say how many answers the file has; `LabelGiven` for a document that has one already.

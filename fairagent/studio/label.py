@@ -109,9 +109,9 @@ class LabelDesk:
     def example(self) -> PlainRecord:
         """A document to be asked about, and a label; of another dimension where none lacks one of the first."""
         there = self._desk.collection.groups.dimensions
-        found = next(found for name in (*there[:1], OTHER) if (found := self.questions(name, 1))["documents"])
-        label = next(iter(found["labels"]), "a label")
-        return {"id": found["documents"][0]["id"], "label": label, "dimension": found["dimension"]}
+        askings = (self._asking(name) for name in (*there[:1], OTHER))
+        asking, ids = next((one, ids) for one in askings if (ids := one.unlabeled()))
+        return {"id": ids[0], "label": next(iter(asking.labels()), "a label"), "dimension": asking.dimension}
 
     def _asking(self, dimension: str) -> LabelAsking:
         site: Site = self._desk.site
