@@ -24,7 +24,7 @@ help:
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make papers   set up, and fill a cell of every table of evaluations/papers with the smallest models, an hour at a time"
 	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
-	@echo "make night   a failure at every point of the commands, and experiments in 1,000 simulated worlds; make test has 50"
+	@echo "make night   a failure at every point of the commands, and experiments in 1,000 simulated worlds; make test has 20"
 	@echo "make check   set up and run the linter, the formatter's check, the type checker, the rooms' imports and the reference"
 	@echo "make notebooks   set up and execute the notebooks of examples/notebooks"
 	@echo "make dist    set up, build the wheel and the source archive in dist, install the wheel elsewhere and try it"

@@ -94,6 +94,7 @@ def test_a_search_with_bm25_loads_neither_models_nor_statistics(tmp_path: Path) 
     assert "fairagent.retrieve.bm25.search" in modules
 
 
+@pytest.mark.slow
 def test_the_main_job_needs_no_extra(tmp_path: Path) -> None:
     """With every package of an extra out of reach: demo, index, search, answer, an experiment and its report."""
     experiment = "{name: e, collection: fairagent-demo/collection.yaml, systems: {agent: {}, plain: {profile: engine}}}"

@@ -26,7 +26,7 @@ from fairagent.collection.trec_fair.corpus import html_to_text, wikitext_to_text
 from fairagent.evaluate.ranking import recall
 from fairagent.measures.parse import parse_measure
 from fairagent.papers.debias_rag.benchmarks.items import filled_word
-from fairagent.papers.debias_rag.lexicon import load_lexicon
+from fairagent.papers.debias_rag.lexicon import Lexicon
 from fairagent.papers.fair_rag.lamp import candidates
 from fairagent.retrieve.bm25.words import split_words
 
@@ -74,12 +74,14 @@ def tolerated(function: Callable[[str], object]) -> Use:
     return use
 
 
+LEXICON = Lexicon("", {"man": "woman", "king of men": "queen of women", "he": "she"}, {}, ())
+"""Of the shipped lexicon's form; with its 417 words each text takes a second."""
 MADE: dict[str, Use] = {
     "evaluate/ranking/recall.py: f\"({'|'.join(DEFINITIONS)})@([1-9][0-9]*)\"": tolerated(
         lambda text: re.fullmatch(rf"({'|'.join(recall.DEFINITIONS)})@([1-9][0-9]*)", text.strip())
     ),
     "papers/debias_rag/benchmarks/items.py: pattern": tolerated(lambda text: filled_word("The BLANK is BLANK.", text)),
-    "papers/debias_rag/lexicon.py: f'(?<!\\\\w)(?<!\\\\w-)(?:{parts})(?!\\\\w|-\\\\w)'": load_lexicon().swap,
+    "papers/debias_rag/lexicon.py: f'(?<!\\\\w)(?<!\\\\w-)(?:{parts})(?!\\\\w|-\\\\w)'": LEXICON.swap,
     "retrieve/bm25/words.py: '[' + _members('HEBREW', LAST_OF_BMP) + ']'": split_words,
     "retrieve/bm25/words.py: '|'.join(alternatives)": split_words,
 }

@@ -89,7 +89,7 @@ def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
     refine, answer = Path("mine/refine_query.j2"), Path("mine/answer.j2")
     lines = refine.read_text(encoding="utf-8").count("\n")
     refine.write_text(refine.read_text(encoding="utf-8") + "{{ qeury }}{{ 7 * 7 }}\n", encoding="utf-8")
-    answer.write_text(answer.read_text(encoding="utf-8").replace("version: 2", "verison: 1"), encoding="utf-8")
+    answer.write_text(answer.read_text(encoding="utf-8").replace("\nversion:", "\nverison:"), encoding="utf-8")
     for arguments in (["--prompts", "mine"], ["--set", "prompts=mine"]):
         result = call("prompts", "check", *arguments)
         assert result.exit_code == 4

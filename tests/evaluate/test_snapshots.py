@@ -28,6 +28,7 @@ TOPICS = {
     "fair_rag/wikilead": 2,
     "fair_rag/grepbiasir": 4,
 }
+LONG = ("fair_qr/wikilead", "fair_qr/reuters21578")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,14 @@ def test_the_demo(folder: Path, monkeypatch: pytest.MonkeyPatch, no_variables: N
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", [name for name in TOPICS if not name.endswith("demo")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
+        for name in TOPICS
+        if not name.endswith("demo")
+    ],
+)
 def test_real_collections(
     shared: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, no_variables: None, name: str
 ) -> None:

@@ -25,7 +25,7 @@ from .simulated import Log, Seed
 from .test_every_point import EVALUATE, EXPERIMENT, INDEX, content, tables
 from .watched import Ended, Watched, watched_in_memory
 
-SEEDS = int(os.environ.get("FAULT_SEEDS", 50))
+SEEDS = int(os.environ.get("FAULT_SEEDS", 20))
 ONE = int(os.environ.get("FAULT_SEED", 0))
 MOST_ATTEMPTS = 8
 SIMULATED = EXPERIMENT.replace("refine: llm", "refine: {kind: llm, on_error: fail}")

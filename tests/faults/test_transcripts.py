@@ -84,6 +84,7 @@ def test_155_every_call_is_kept_with_its_topic_and_system(file: Path, server: Lo
     assert Counter((one.topic, one.system) for one in kept(tmp_path / "run")) == calls
 
 
+@pytest.mark.slow
 def test_155_killed_again_and_again_no_answered_call_is_missing(
     file: Path, server: LoopbackServer, tmp_path: Path
 ) -> None:

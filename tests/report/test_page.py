@@ -221,7 +221,9 @@ def test_what_a_model_costs_stands_against_fairness(text):
     assert "front" not in rows[4][5]
 
 
-@pytest.mark.parametrize(("topics", "systems", "megabytes"), [(60, 26, 3), (2000, 3, 8)])
+@pytest.mark.parametrize(
+    ("topics", "systems", "megabytes"), [(60, 26, 3), pytest.param(2000, 3, 8, marks=pytest.mark.slow)]
+)
 def test_a_page_of_many_rankings_stays_a_page(topics, systems, megabytes):
     assert megabytes / 2 < len(page(wide_run(topics, systems)).encode()) / 1e6 < megabytes
 

@@ -209,7 +209,7 @@ def test_few_documents_are_embedded_here(model: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_share")
-@pytest.mark.parametrize("documents", [1, 1000])
+@pytest.mark.parametrize("documents", [1, pytest.param(1000, marks=pytest.mark.slow)])
 def test_what_keeps_the_model_from_opening_is_said(tmp_path: Path, documents: int) -> None:
     with (
         pytest.raises(BackendUnavailable, match=r"no embedding model .*nowhere"),
