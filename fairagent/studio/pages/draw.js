@@ -159,11 +159,11 @@ export function carried(lists, gaps) {
     const due = pick(one)[1];
     return make("tr", {}, make("th", { scope: "row" }, label), shares, make("td", { class: "number" }, due === null ? "–" : percent(due)));
   };
-  return first.map((one, place) =>
+  const tables = first.map((one, place) =>
     make(
       "table",
       { class: "carried" },
-      make("caption", {}, place ? one.dimension : `${one.dimension}; gap ${gap}`),
+      make("caption", {}, one.dimension),
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "group"), [...names, "target"].map((name) => make("th", { scope: "col", class: "number" }, name)))),
       make(
         "tbody",
@@ -173,6 +173,7 @@ export function carried(lists, gaps) {
       ),
     ),
   );
+  return tables.length && gap ? [make("p", { class: "soft" }, `Gap to the target: ${gap}`), ...tables] : tables;
 }
 
 export function sources(answer, open) {
