@@ -114,7 +114,8 @@ class FairAgent(Asynchronous, Summarized):
         """The results of `search` for each of the queries, in their order; the first error ends it.
 
         What the options need is made once. As many threads as there are cores do it, and one alone where a re-ranker
-        keeps an account, in which each request depends on those before.
+        keeps an account, in which each request depends on those before. That gains time where a model or a search
+        server is waited for; the engines in this process take as long as in one thread.
         """
         agent = self.under(SearchOptions.of(options))
         return in_threads(agent.search, queries, agent.threads, "search")
