@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from fairagent.answer.aim import SHARE_OF_MEDIAN, Aim
+from fairagent.answer.aim import ROUNDING, SHARE_OF_MEDIAN, Aim
 from fairagent.answer.citations import sentences, words
 from fairagent.answer.citing import support_of
 from fairagent.errors import BudgetExceeded, ModelError, PromptError
 from fairagent.types import Answer, Document, Query, Revision
 from fairagent.types.search import as_query
-
-ROUNDING = 1e-9
 
 
 def revised(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -39,29 +38,22 @@ class ListOptions:
 
     @property
     def asked(self) -> SearchOptions:
-        """See `options_of`."""
-        return options_of(self.n, self.fairness, self.unknown, self.shares, self.where)
+        """The options of a call; SettingsError for what cannot be, UsageError for a --where that is no COLUMN=VALUE.
 
-
-def options_of(
-    n: int | None, fairness: float | None, unknown: str | None, shares: str | None, where: Sequence[str] | None
-) -> SearchOptions:
-    """The options of a call; SettingsError for what cannot be, UsageError for a --where that is no COLUMN=VALUE.
-
-    >>> options_of(5, None, "0.1", None, ["city=Oslo", "city=Rome"]).given
-    {'n': 5, 'unknown': 0.1, 'where': {'city': ('Oslo', 'Rome')}}
-    """
-    wanted: dict[str, list[str]] = {}
-    for one in where or ():
-        column, equals, value = one.partition("=")
-        if not equals or not column.strip():
-            raise UsageError(f"--where {one}: expected COLUMN=VALUE, e.g. --where city=Oslo")
-        wanted.setdefault(column.strip(), []).append(value)
-    values: dict[str, Any] = {
-        "n": n,
-        "fairness": fairness,
-        "unknown": None if unknown is None else parse_yaml(unknown, "--unknown"),
-        "shares": None if shares is None else parse_yaml(shares, "--shares"),
-        "where": wanted or None,
-    }
-    return SearchOptions.of(values)
+        >>> ListOptions(n=5, unknown="0.1", where=["city=Oslo", "city=Rome"]).asked.given
+        {'n': 5, 'unknown': 0.1, 'where': {'city': ('Oslo', 'Rome')}}
+        """
+        wanted: dict[str, list[str]] = {}
+        for one in self.where or ():
+            column, equals, value = one.partition("=")
+            if not equals or not column.strip():
+                raise UsageError(f"--where {one}: expected COLUMN=VALUE, e.g. --where city=Oslo")
+            wanted.setdefault(column.strip(), []).append(value)
+        values: dict[str, Any] = {
+            "n": self.n,
+            "fairness": self.fairness,
+            "unknown": None if self.unknown is None else parse_yaml(self.unknown, "--unknown"),
+            "shares": None if self.shares is None else parse_yaml(self.shares, "--shares"),
+            "where": wanted or None,
+        }
+        return SearchOptions.of(values)

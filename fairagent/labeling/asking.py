@@ -60,13 +60,13 @@ class LabelAsking:
         known = known_documents_of(self.site)
         return examples_of(self.site.collection, self.dimension, known, file, few=True)
 
-    def unlabeled(self) -> list[str]:
-        """The ids of the documents that could be asked about."""
-        return list(unlabeled_ids(self.site.collection, self.dimension, self.examples().given))
+    def unlabeled(self, examples: Examples) -> list[str]:
+        """The ids of the documents that could be asked about, when this is known."""
+        return unlabeled_ids(self.site.collection, self.dimension, examples.given)
 
-    def labels(self) -> list[str]:
+    def labels(self, examples: Examples) -> list[str]:
         """The labels that there are: of the documents, of a target by the world's shares, of the answers."""
-        there, examples = self.site.collection, self.examples()
+        there = self.site.collection
         known = there.groups.labels(self.dimension) if self.dimension in there.groups.dimensions else ()
         world = there.population.get(self.dimension, {})
         return list(dict.fromkeys((*known, *world, *examples.labels, *examples.own.values())))
@@ -77,7 +77,7 @@ class LabelAsking:
         A classifier is made from what is known so far, where that is enough; else what readers see counts alone.
         """
         site, there, examples = self.site, self.site.collection, self.examples()
-        ids = unlabeled_ids(there, self.dimension, examples.given)
+        ids = self.unlabeled(examples)
         chances = make_labels(examples, Embedded(site), ids).chances if ids and examples.enough else None
         lists = (
             site.memo.get(("engine lists", DEPTH), lambda: engine_lists(site, DEPTH)) if ids and there.topics else {}
@@ -86,7 +86,7 @@ class LabelAsking:
         wanted = most_helpful(ids, chances, lists, vectors, count)
         named = {one.id for one in wanted}
         texts = {document.id: document for document in there.source if document.id in named}
-        return self.labels(), [LabelQuestion(texts[one.id], one) for one in wanted]
+        return self.labels(examples), [LabelQuestion(texts[one.id], one) for one in wanted]
 
     def answer(self, id: str, label: str) -> int:
         """Add a label, and say how many answers the file has; `LabelGiven` for a document that has one already.

@@ -110,8 +110,9 @@ class LabelDesk:
         """A document to be asked about, and a label; of another dimension where none lacks one of the first."""
         there = self._desk.collection.groups.dimensions
         askings = (self._asking(name) for name in (*there[:1], OTHER))
-        asking, ids = next((one, ids) for one in askings if (ids := one.unlabeled()))
-        return {"id": ids[0], "label": next(iter(asking.labels()), "a label"), "dimension": asking.dimension}
+        known = ((one, one.examples()) for one in askings)
+        asking, examples, ids = next((one, has, ids) for one, has in known if (ids := one.unlabeled(has)))
+        return {"id": ids[0], "label": next(iter(asking.labels(examples)), "a label"), "dimension": asking.dimension}
 
     def _asking(self, dimension: str) -> LabelAsking:
         site: Site = self._desk.site

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairagent.cli.options import overrides
-from fairagent.cli.search_options import options_of
+from fairagent.cli.search_options import ListOptions
 from fairagent.settings import SearchOptions, load_settings
 from fairagent.studio.calls import Choices
 from fairagent.studio.desk import StartSettings
@@ -110,7 +110,7 @@ def test_a_filter_is_in_all_three(origin: StartSettings, tmp_path: Path) -> None
     words = shlex.split(made["command"])
     pairs = [value for name, value in pairwise(words) if name == "--where"]
     assert pairs == ["city=Oslo", "city=it's", "gender=female"]
-    assert options_of(None, None, None, None, pairs) == options
+    assert ListOptions(where=pairs).asked == options
     assert f"where={options.given['where']!r}" in made["python"]
     comment = made["yaml"].splitlines()[0]
     assert [value for name, value in pairwise(shlex.split(comment)) if name == "--where"] == pairs
