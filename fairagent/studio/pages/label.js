@@ -2,11 +2,12 @@
 
 import { record } from "./ask.js";
 import { make } from "./draw.js";
+import { many } from "./exchange.js";
 
 const at = (id) => document.getElementById(id);
 let shown = { dimension: "", labels: [] };
 
-const answers = (found) => `${found.answers.toLocaleString("en")} answer${found.answers === 1 ? "" : "s"} in ${found.file}`;
+const answers = (found) => `${many(found.answers, "answer")} in ${found.file}`;
 const failed = (error) => at("error").replaceChildren(make("p", { class: "notice" }, error.message));
 
 function card(one) {
