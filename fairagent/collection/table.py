@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from glob import escape
@@ -28,7 +27,7 @@ from fairagent.collection.table_buffer import AnyArray, IntArray, LabelColumn, L
 from fairagent.errors import DataError, FairAgentError, UsageError
 from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.digests import RECORD, differences, file_digest
-from fairagent.storage.files import one_at_a_time, write_whole
+from fairagent.storage.files import one_at_a_time, remove_folder, write_whole
 from fairagent.storage.folders import is_there, workshop
 from fairagent.storage.readers import file_text, parse_json
 from fairagent.types import FloatArray
@@ -266,7 +265,7 @@ def cached_table(place: Path, origin: Callable[[], Mapping[str, object]], make: 
             # Whoever has an older table mapped can go on reading it.
             tables = [path.parent for path in place.parent.glob(f"{escape(place.name)}-*/{HEAD}")]
             for old in sorted(tables, key=lambda path: path.stat().st_mtime)[:-LATEST]:
-                shutil.rmtree(old, ignore_errors=True)
+                remove_folder(old)
     return made
 
 

@@ -29,7 +29,7 @@ from fairagent.collection.table import GroupTable
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.retrieve.manifest import MANIFEST, IndexManifest, Manifest
 from fairagent.storage.digests import RECORD
-from fairagent.storage.files import write_whole
+from fairagent.storage.files import remove_folder, write_whole
 from fairagent.storage.folders import Workshop, is_there, workshop
 
 EARLIER, COLLECTION, BUSY = ".earlier", "-collection", "serving"
@@ -237,7 +237,7 @@ def _remove(earlier: Path, shop: Workshop) -> None:
 
 def _remove_beside(earlier: Path) -> None:
     for path in _beside(earlier):
-        shutil.rmtree(path, ignore_errors=True)
+        remove_folder(path)
 
 
 def _beside(folder: Path) -> list[Path]:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from shutil import rmtree
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -25,6 +24,7 @@ from fairagent.search.live import LiveAgent, LiveSite
 from fairagent.search.sampled import Sampled
 from fairagent.settings import Part, Settings, lay, load_settings
 from fairagent.settings.parts import Progress
+from fairagent.storage.files import remove_folder
 from fairagent.storage.threads import progress
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def open_in_memory(
     `open_agent` does.
     """
     folder = Path(mkdtemp(prefix="fairagent-"))
-    finalize(collection.source, rmtree, folder, ignore_errors=True)
+    finalize(collection.source, remove_folder, folder)
     # Nothing can be fair where there are no groups.
     profile = {} if collection.groups.dimensions else {"profile": "engine"}
     site = open_site(collection, folder / collection.name, settings, **{**profile, **overrides})

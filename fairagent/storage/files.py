@@ -1,8 +1,9 @@
-"""Atomic writes, files of JSON lines that grow, locks, and file names."""
+"""Atomic writes, removed folders, locks, and file names."""
 
 import json
 import os
 import re
+import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -107,6 +108,19 @@ def force(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_folder(path: Path | str, ignore_errors: bool = True) -> None:
+    """Remove a folder with all that is in it, as `shutil.rmtree` does; Ctrl-C comes out as such.
+
+    Interrupted after it has closed a folder, `rmtree` closes it once more, and raises the OSError of that instead.
+    """
+    try:
+        shutil.rmtree(path, ignore_errors)
+    except OSError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
+        raise
 
 
 @contextmanager

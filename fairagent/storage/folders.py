@@ -23,7 +23,7 @@ from pathlib import Path
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.storage.digests import RECORD, record_files
-from fairagent.storage.files import LOCK, cannot_write, force, locked
+from fairagent.storage.files import LOCK, cannot_write, force, locked, remove_folder
 from fairagent.storage.regular import open_to_write
 
 MARKER = ".fairagent"
@@ -85,14 +85,14 @@ class Workshop:
         for part in (self.old, self.new):
             if part.exists():
                 self._remove(part)
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_folder(self.path)
 
     def _remove(self, part: Path) -> None:
         """Remove a part so that it goes at once: half of it, if this ends early, would pass for the whole."""
         gone = self.path / "gone"
-        shutil.rmtree(gone, ignore_errors=True)
+        remove_folder(gone)
         part.rename(gone)
-        shutil.rmtree(gone, ignore_errors=True)
+        remove_folder(gone)
 
     def _move_new(self) -> None:
         self.new.rename(self.folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from fairagent.retrieve.bm25.matrix import PARTS, TEXTS, Sparse, TermMatrix
 from fairagent.retrieve.catalog import ArrayWriter, Strings, mapped, write_lists
 from fairagent.storage.arrays import write_array
 from fairagent.storage.digests import record_files
-from fairagent.storage.files import force
+from fairagent.storage.files import force, remove_folder
 
 COUNT = np.uint16
 MOST = int(np.iinfo(COUNT).max)
@@ -67,7 +66,7 @@ class Block:
     def save(self, place: Path, lines: Sequence[str]) -> None:
         """Write the block with the stored documents, so that it is there as a whole or not at all."""
         new = place.with_name(f"{place.name}.new")
-        shutil.rmtree(new, ignore_errors=True)
+        remove_folder(new)
         new.mkdir()
         Strings.save(new, "terms", self.terms)
         for part in PARTS:

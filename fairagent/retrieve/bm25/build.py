@@ -9,7 +9,6 @@ the size of a block and not from that of the collection (but for its vocabulary 
 from __future__ import annotations
 
 import json
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -30,7 +29,7 @@ from fairagent.retrieve.catalog import DIGESTS, Catalog, IdTable, Strings, diges
 from fairagent.retrieve.forecast import FirstBlock
 from fairagent.retrieve.manifest import Indexable, Manifest
 from fairagent.storage.digests import RECORD, differences
-from fairagent.storage.files import write_whole
+from fairagent.storage.files import remove_folder, write_whole
 from fairagent.storage.folders import Workshop, workshop
 from fairagent.storage.processes import Crew, cores
 from fairagent.storage.readers import file_text, parse_json
@@ -193,7 +192,7 @@ class _Build:
         self._join(firsts)
         # First what says that there are blocks to go on from: some of them would pass for all.
         (new / STATE).unlink()
-        shutil.rmtree(new / BLOCKS)
+        remove_folder(new / BLOCKS, ignore_errors=False)
         manifest = Manifest(self._collection.name, self._fingerprint, len(catalog), self._analyzer)
         manifest.save(new)
         self._shop.put()
@@ -256,7 +255,7 @@ class _Build:
         if self._first is not None:
             self._tell_first(self._first)
             self._first = None
-        shutil.rmtree(place, ignore_errors=True)
+        remove_folder(place)
         fresh = np.flatnonzero(rows < 0)
         contents = [full_text(documents[number]) for number in fresh.tolist()]
 
