@@ -163,7 +163,8 @@ HOMES = {
     "evaluate.plan": "Plan System SystemPlan build_systems site_of",
     "evaluate.results": "PAGE",
     "evaluate.run": """
-        HEAD JOURNAL Run TRANSCRIPT answers differences load_run lower_is_better read_head read_outcomes side_by_side
+        HEAD JOURNAL Run TRANSCRIPT answers differences load_run lower_is_better plan_in read_head read_outcomes
+        side_by_side
     """,
     "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table",
     "evaluate.thresholds": "Bound",

@@ -145,6 +145,7 @@ from fairagent.evaluate.run import answers as answers
 from fairagent.evaluate.run import differences as differences
 from fairagent.evaluate.run import load_run as load_run
 from fairagent.evaluate.run import lower_is_better as lower_is_better
+from fairagent.evaluate.run import plan_in as plan_in
 from fairagent.evaluate.run import read_head as read_head
 from fairagent.evaluate.run import read_outcomes as read_outcomes
 from fairagent.evaluate.run import side_by_side as side_by_side

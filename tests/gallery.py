@@ -34,9 +34,11 @@ SENT = """(() => {
   if (!document.getElementById("state").textContent.startsWith("Open a call")) return false;
   const call = document.querySelector('[data-call="POST /api/search"]');
   call.open = true;
+  const send = call.querySelector("form button.main");
+  if (send && !call.querySelector(".said").textContent) send.click();
   return call.querySelector(".said.up") !== null;
 })()"""
-"""The example of a search on the API page, opened and answered."""
+"""The example of a search on the API page, opened, sent and answered."""
 
 
 @dataclass(frozen=True)

@@ -77,8 +77,9 @@ class _Provenance(BaseModel):
 
 
 class _Head(BaseModel):
-    """What run.json has to hold beside the plan."""
+    """What run.json has to hold; what the plan has to, `plan_in` sees."""
 
+    plan: dict[str, Any]
     excluded: dict[str, str]
     provenance: _Provenance
     fingerprint: dict[str, Any]
@@ -104,15 +105,27 @@ def read_head(folder: Path) -> dict[str, Any]:
     try:
         _Head.model_validate(head)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise DataError(f"{path}: is damaged ({place}: {fault['msg']}); start over with --new") from None
+        raise _damaged(path, error) from None
     if head.pop(SEAL, None) != _seal(head):
         raise DataError(
             f"{path}: damaged, its checksum is not that of what it says; put it back from a copy, or start over with "
             "--new: cached replies are not paid for again"
         )
     return head
+
+
+def plan_in(head: Mapping[str, Any], folder: Path) -> Plan:
+    """The plan that the run.json of `folder` holds; raises DataError where it is none."""
+    try:
+        return Plan.model_validate(head["plan"])
+    except ValidationError as error:
+        raise _damaged(folder / HEAD, error, "plan") from None
+
+
+def _damaged(path: Path, error: ValidationError, *above: str) -> DataError:
+    fault = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, (*above, *fault["loc"])))
+    return DataError(f"{path}: is damaged ({place}: {fault['msg']}); start over with --new")
 
 
 def write_head(folder: Path, head: Mapping[str, Any]) -> None:
@@ -301,10 +314,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     """
     folder = Path(folder)
     head = read_head(folder)
-    try:
-        plan = Plan.model_validate(head["plan"])
-    except (KeyError, TypeError, ValidationError) as error:
-        raise DataError(f"{folder / HEAD}: holds no plan ({error}); start over with --new") from None
+    plan = plan_in(head, folder)
     kind, topics = plan.experiment, plan.topics
     systems = list(plan.systems)
     if baseline:

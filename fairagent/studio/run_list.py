@@ -15,13 +15,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pydantic import ValidationError
-
 from fairagent.extend import (
     HEAD,
     JOURNAL,
     PAGE,
-    DataError,
     FairAgentError,
     PlainRecord,
     Plan,
@@ -31,6 +28,7 @@ from fairagent.extend import (
     lower_is_better,
     open_to_read,
     parse_json,
+    plan_in,
     read_head,
     short_labels,
 )
@@ -223,7 +221,4 @@ def _begun(folder: Path) -> float:
 def _plan(folder: Path, begun: float) -> tuple[Plan, dict[str, Any]]:
     """The plan of a run and the topics that it excludes; `begun` only tells one run.json from another."""
     head = read_head(folder)
-    try:
-        return Plan.model_validate(head["plan"]), head["excluded"]
-    except (KeyError, TypeError, ValidationError) as error:
-        raise DataError(f"{folder / HEAD}: holds no plan ({error}); start over with --new") from None
+    return plan_in(head, folder), head["excluded"]
