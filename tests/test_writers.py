@@ -12,13 +12,14 @@ WRITING = {
     *("savetxt", "save_npz", "write_index", "save_pretrained", "save_file", "savefig", "to_csv", "to_parquet"),
     *("mkstemp", "NamedTemporaryFile", "TemporaryFile", "FileHandler", "RotatingFileHandler"),
     *("shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move", "os.open", "os.link"),
+    "shutil.rmtree",
 }
-"""Names of functions and methods, with their module where the name alone is common."""
+"""Names of functions and methods that write, or remove a folder, with their module where the name alone is common."""
 EXCEPTIONS = {
     # Here files are opened, without following links.
     "storage/regular.py": {"os.open"},
-    # The temporary file of a whole write, O_EXCL; a folder to be forced.
-    "storage/files.py": {"os.open"},
+    # The temporary file of a whole write, O_EXCL; a folder to be forced; here folders are removed.
+    "storage/files.py": {"os.open", "shutil.rmtree"},
     # The writers of other packages, each in a workshop, which is refused where a link is in it.
     "guests/dense/ann.py": {"write_index"},
     "guests/dense/splade.py": {"save_npz"},

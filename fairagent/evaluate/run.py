@@ -120,6 +120,8 @@ def plan_in(head: Mapping[str, Any], folder: Path) -> Plan:
         return Plan.model_validate(head["plan"])
     except ValidationError as error:
         raise _damaged(folder / HEAD, error, "plan") from None
+    except (KeyError, TypeError) as error:  # of a check of a kind of experiment
+        raise DataError(f"{folder / HEAD}: is damaged (plan: {error}); start over with --new") from None
 
 
 def _damaged(path: Path, error: ValidationError, *above: str) -> DataError:

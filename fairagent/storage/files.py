@@ -110,7 +110,7 @@ def force(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove_folder(path: Path | str, ignore_errors: bool = True) -> None:
+def remove_folder(path: Path, ignore_errors: bool = True) -> None:
     """Remove a folder with all that is in it, as `shutil.rmtree` does; Ctrl-C comes out as such.
 
     Interrupted after it has closed a folder, `rmtree` closes it once more, and raises the OSError of that instead.

@@ -6,7 +6,6 @@ documents with a weight for it.
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +49,7 @@ from fairagent.extend import (
     mapped,
     open_index,
     prepare_index,
+    remove_folder,
     without_progress,
     write_array,
 )
@@ -232,7 +232,7 @@ class _WeightsBuild(EncodedBuild[SpladeManifest, csr_array]):
             # At once: some of the parts would pass for all of them.
             parts.rename(done)
         (folder / TAKEN_OVER).unlink(missing_ok=True)
-        shutil.rmtree(done, ignore_errors=True)
+        remove_folder(done)
 
     @staticmethod
     def _write(path: Path, weights: csr_array) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -38,6 +37,7 @@ from fairagent.extend import (
     paired_randomization,
     parse_json,
     query_shown,
+    remove_folder,
     seeded,
     wins_ties_losses,
     with_note,
@@ -328,7 +328,7 @@ def _take_up(plan: OptimizePlan, folder: Path, new: bool) -> dict[str, Any]:
     if new:
         for name in (HEAD, JOURNAL):
             (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(folder / "candidates", ignore_errors=True)
+        remove_folder(folder / "candidates")
     elif path.is_file():
         try:
             before = parse_json(file_text(path, LARGEST_HEAD, within=folder))

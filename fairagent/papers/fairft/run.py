@@ -3,7 +3,6 @@
 import hashlib
 import importlib
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -29,6 +28,7 @@ from fairagent.extend import (
     read_text,
     read_yaml,
     refuse_overlap,
+    remove_folder,
     source_relative_to,
     validate,
     write_whole,
@@ -182,7 +182,7 @@ def run_training(
             for name in (CHECKPOINT, RECORD):
                 (folder / name).unlink(missing_ok=True)
             forget_vectors(folder)
-            shutil.rmtree(folder / MODEL, ignore_errors=True)
+            remove_folder(folder / MODEL)
         settings = checked.file.training
         tower = open_tower(checked)
         key = _key(checked, signals, tower)
