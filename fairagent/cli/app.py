@@ -17,6 +17,7 @@ from typer.models import CommandInfo, TyperInfo
 
 from fairagent.cli.options import echo, error_console
 from fairagent.errors import FairAgentError, UsageError
+from fairagent.settings.gone import gone
 from fairagent.storage.log_lines import logs_as_json
 from fairagent.storage.signals import BY_SIGNAL, SIGNALS, silenced
 from fairagent.types.clean import in_line, logger, printable
@@ -50,6 +51,7 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name; None where there is none."""
+        _expect_there(cmd_name)
         return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def get_params(self, ctx: Any) -> Any:
@@ -62,6 +64,21 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that `ctx` (typer's context) names."""
         return _told(lambda: super(Commands, self).invoke(ctx))
+
+
+class Subcommands(TyperGroup):
+    """The commands of a group such as `prompts`."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name; None where there is none."""
+        _expect_there(f"{self.name} {cmd_name}")
+        return super().get_command(ctx, cmd_name)
+
+
+def _expect_there(name: str) -> None:
+    """Raise UsageError, with what to use instead, for a command that is gone."""
+    if message := gone(name):
+        raise UsageError(f"fairagent {message}")
 
 
 _WrongUsage: Any = typer.BadParameter.__bases__[0]
@@ -124,7 +141,7 @@ def _command(name: str) -> Any:
     function = command(name)
     plain: dict[str, Any] = {"pretty_exceptions_short": False, "rich_markup_mode": None}
     if isinstance(function, typer.Typer):
-        return get_group_from_info(TyperInfo(function, name=name), suggest_commands=True, **plain)
+        return get_group_from_info(TyperInfo(function, name=name, cls=Subcommands), suggest_commands=True, **plain)
     return get_command_from_info(CommandInfo(name=name, callback=function), **plain)
 
 

@@ -23,6 +23,7 @@ from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, index_folder, parts_of, resolved, searching_parts
 from fairagent.settings import BudgetSettings, Part, Price, Section, Settings, lay, load_settings, plugins, validate
+from fairagent.settings.gone import gone
 from fairagent.settings.parts import SLOTS
 from fairagent.settings.section import keys_of, nearest
 from fairagent.storage.files import file_name
@@ -59,7 +60,7 @@ def kind_class(name: object) -> type[ExperimentKind]:
         lacking = isinstance(error.__cause__, ImportError)
         raise (BackendUnavailable if lacking else SettingsError)(f"kind: {error}") from error
     if loaded is None:
-        raise SettingsError(f"kind: no {what} {name!r}; {nearest(name, kinds())}")
+        raise SettingsError(f"kind: {gone(name) or f'no {what} {name!r}; {nearest(name, kinds())}'}")
     return loaded
 
 

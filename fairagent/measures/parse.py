@@ -11,6 +11,7 @@ from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.measures.base import Measure, Product
 from fairagent.measures.discounts import parse_discount
 from fairagent.settings import plugins
+from fairagent.settings.gone import gone
 
 GROUP = "fairagent.measures"
 """The entry points of other packages' measures."""
@@ -163,6 +164,8 @@ def _families() -> Iterator[MeasureFamily]:
 
 def _unknown(name: str, text: str) -> str:
     """What to say of a name that no measure has."""
+    if message := gone(name):
+        return f"{text!r}: {message}"
     others = plugins.plugins(GROUP)
     message = f"{text!r} is no measure; the accepted forms are: {FORMS}" + "".join(f", {other}@20" for other in others)
     if name in ELSEWHERE:

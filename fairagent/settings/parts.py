@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, Wi
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent.settings import plugins
+from fairagent.settings.gone import gone
 from fairagent.settings.section import UNKNOWN_KEY, Section, nearest
 from fairagent.types.common import Check
 
@@ -288,7 +289,7 @@ def part_class(slot: str, kind: str) -> type[Part]:
     what = SLOTS[slot].what
     part: type[Part] | None = plugins.load(what, kind, BUILT_IN[slot], SLOTS[slot].group, Part, "fairagent.extend.Part")
     if part is None:
-        raise ValueError(f"no {what} of kind {kind!r}; {nearest(kind, kinds(slot))}")
+        raise ValueError(gone(kind) or f"no {what} of kind {kind!r}; {nearest(kind, kinds(slot))}")
     return part
 
 
@@ -343,7 +344,8 @@ def _fault(slot: str, kind: str, loaded: type[Part], fault: Any) -> InitErrorDet
         known = [name for name in loaded.model_fields if name != "kind"]
         hint = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
         hint = hint or (nearest(key, known) if known else "it has none")
-        message, type_ = f"unknown key of {SLOTS[slot].what} {kind!r}; {hint}", UNKNOWN_KEY
+        message = gone(key) or f"unknown key of {SLOTS[slot].what} {kind!r}; {hint}"
+        type_ = UNKNOWN_KEY
     elif fault["type"] == UNKNOWN_KEY:
         type_ = UNKNOWN_KEY
     return InitErrorDetails(type=PydanticCustomError(type_, message), loc=loc, input=fault["input"])

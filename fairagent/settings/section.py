@@ -20,6 +20,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from fairagent.errors import SettingsError
+from fairagent.settings.gone import gone
 from fairagent.storage import yaml_text
 from fairagent.storage.readers import Malformed, file_text
 from fairagent.types.clean import in_line
@@ -151,11 +152,13 @@ def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at what was meant: the nearest of the `known` names, or all of them.
+    """A hint at what was meant: what took the place of a name that is gone, or the nearest of the `known`, or all.
 
     >>> nearest("mrr", ["exposure", "mmr"]), nearest("x", ["exposure", "mmr"])
     ("did you mean 'mmr'?", 'there are: exposure, mmr')
     """
+    if message := gone(name):
+        return message
     names = list(known)
     near = difflib.get_close_matches(name[:LONGEST_VALUE], names, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
@@ -166,8 +169,9 @@ def _explain(model: type[BaseModel], fault: Any) -> str:
     place = "".join([str(first), *(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)])
     place = place if len(place) <= LONGEST_VALUE else f"{place[:LONGEST_VALUE]} ..."
     if fault["type"] == "extra_forbidden":
-        hint = nearest(str(fault["loc"][-1]), _field_names(model, fault["loc"][:-1]))
-        return f"  {place}: unknown key; {hint.replace('there are', 'known here')}"
+        key = str(fault["loc"][-1])
+        hint = nearest(key, _field_names(model, fault["loc"][:-1])).replace("there are", "known here")
+        return f"  {place}: {gone(key) or f'unknown key; {hint}'}"
     given = "" if fault["type"] == UNKNOWN_KEY or isinstance(fault["input"], Mapping) else _given(fault["input"])
     got = f" (got {given[:LONGEST_VALUE]}{' ...' * (len(given) > LONGEST_VALUE)})" if given else ""
     return f"  {place}: {fault['msg'].removeprefix('Value error, ')}{got}"
