@@ -9,6 +9,8 @@ import pytest
 
 from fairagent import fair_rerank
 from fairagent.errors import DataError, UsageError
+from fairagent.search.hit_shapes import read_hit
+from fairagent.search.hits import _scores
 
 HALF = {"f": 0.5, "m": 0.5}
 
@@ -67,6 +69,12 @@ def test_what_is_enough(hits: Any, groups: Any) -> None:
         pytest.param([{"id": 1, "gender": object()}], DataError, "hit:1: gender: .* is no label", id="no label"),
         pytest.param([{"id": 1, "score": "high", "gender": "f"}], UsageError, "score of hit 1 is 'high'", id="score"),
         pytest.param(
+            [{"id": id, "score": score, "gender": "f"} for id, score in zip("abcd", (3, 1, 2, 0), strict=True)],
+            UsageError,
+            "hit 3 has the score 2 and the one before it 1;",
+            id="order",
+        ),
+        pytest.param(
             SimpleNamespace(items=[{"id": 1}]), UsageError, "holds none in body, hits, points", id="a new list"
         ),
     ],
@@ -74,6 +82,11 @@ def test_what_is_enough(hits: Any, groups: Any) -> None:
 def test_what_is_not_is_one_clear_error(hits: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         fair_rerank(hits, "gender", HALF)
+
+
+def test_hits_without_scores_fall_evenly_in_their_order() -> None:
+    read = [read_hit({"id": id}, number) for number, id in enumerate("abcd", start=1)]
+    assert _scores(read, ranked=False).tolist() == [1.0, 0.75, 0.5, 0.25]
 
 
 def test_a_slotted_object_of_which_nothing_is_known_names_what_it_has() -> None:

@@ -61,7 +61,6 @@ def numbers_in(text: str, most: int) -> list[int]:
     """
     reader = CitationReader(most)
     reader.read(text)
-    reader.close()
     return reader.cited
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from loop_engine import LAWYERS, Dense, Texts, Words, agent
+from loop_engine import LAWYERS, VOCABULARY, Dense, Texts, Words, agent
+from numpy.typing import NDArray
 from scripted import by_letter
 
 from fairagent import BM25Retriever, Collection, build_index, open_agent
 from fairagent.errors import BackendUnavailable
+from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.search.loop.actions import RefineAction
 from fairagent.search.loop.candidates import Mixer
@@ -87,6 +89,35 @@ def test_the_words_of_a_group_count_by_its_weight() -> None:
         return {term.text: term.weight for term in queries[1].terms}["woman"]
 
     assert weight(0.9) > weight(0.6)
+
+
+class NearAmong(Near):
+    """Searches among some documents, too; `wanted` are their ids, how many were wanted, and the vector."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        super().__init__(texts)
+        names = np.array(sorted(texts), dtype=np.bytes_)
+        self.ids = IdTable(names, np.arange(len(names), dtype=np.uint32))
+        self.wanted: list[tuple[set[str], int, Embeddings]] = []
+
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        return super().nearest(vector, min(n, 1))
+
+    def nearest_among(self, vector: Embeddings, n: int, numbers: NDArray[np.intp]) -> Ranking:
+        members = [id for id in self.ids.texts() if id in {self.ids.texts()[number] for number in numbers.tolist()}]
+        self.wanted.append((set(members), n, vector))
+        return Near({id: self.texts[id] for id in members}).nearest(vector, n)
+
+
+def test_vectors_of_a_group_with_too_few_candidates_are_searched_for_among_its_own() -> None:
+    """The list holds six men and a woman: toward her, one other woman is looked for among all women."""
+    engine = NearAmong(PAGES)
+    result = searched(engine, depth=7)
+    ((members, lacking, toward),) = engine.wanted
+    assert members == {id for id in PAGES if id.startswith("f")}
+    assert lacking == 2
+    assert toward[VOCABULARY.index("woman")] > toward[VOCABULARY.index("man")] == 0
+    assert first(result).entered == 1
 
 
 def test_an_engine_that_fails_keeps_its_first_list_and_says_so() -> None:

@@ -14,6 +14,7 @@ from fairagent.measures import (
     item_exposure,
     target_exposure,
 )
+from fairagent.measures.expected_exposure import Bounded
 
 from .laws import law
 
@@ -40,6 +41,13 @@ def test_a_case_by_hand() -> None:
     assert found.disparity.normalized == 0.5
     assert found.relevance.normalized == 0.75
     assert found.difference.normalized == 0.125
+
+
+@pytest.mark.parametrize(
+    ("raw", "normalized"), [(2.5, 0.5), (1.0, 0.0), (1.0 - 1e-12, 0.0), (4.0 + 1e-12, 1.0), (5.5, 1.5), (-0.5, -0.5)]
+)
+def test_only_what_rounding_put_outside_the_bounds_is_put_on_them(raw: float, normalized: float) -> None:
+    assert Bounded(raw, 1.0, 4.0, 0.0).normalized == normalized
 
 
 @law
