@@ -107,10 +107,10 @@ def in_threads(count: int, dtype: str, texts: Sequence[str]) -> Rate:
 
 def in_processes(count: int, dtype: str, texts: Sequence[str]) -> Rate:
     """Without what it takes to start them."""
-    with embedding(BUNDLED, count, dtype=dtype) as embed:
-        embed.ready(1_000_000)
-        embed(texts[: 64 * count])
-        return rate(embed, texts)
+    with embedding(BUNDLED, count, dtype=dtype) as work:
+        work.ready(1_000_000)
+        work.encode(texts[: 64 * count])
+        return rate(work.encode, texts)
 
 
 def compare(what: str, other: Rate, ours: Rate) -> None:

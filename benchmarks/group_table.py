@@ -33,7 +33,8 @@ LABELS = {
     "subject": tuple(f"region {number}" for number in range(20)),
     "source": tuple(f"region {number}" for number in range(20)),
 }
-SAMPLE = 200_000
+SAMPLE = int(os.environ.get("SAMPLE", "200000"))
+"""Documents that are compared with dictionaries; each part is a process, which the environment reaches."""
 COLLECTION = """\
 name: made-up
 documents: {path: docs.jsonl}

@@ -16,7 +16,7 @@ name: made-up
 documents: {path: docs.jsonl, title: title}
 topics: {path: topics.jsonl}
 groups: {path: groups.tsv, dimensions: {gender: {}, region: {separator: "|"}}}
-population: {gender: {female: 0.5, male: 0.5}}
+target: {gender: {female: 0.5, male: 0.5}, region: uniform}
 """
 VOCABULARY = 50_000
 TOPICS = 150

@@ -155,12 +155,13 @@ def compare(draws: int, n: int, k: int, folder: Path, seconds: float, quoted: fl
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.5, help="how long each way is repeated")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--sizes", type=int, default=len(SIZES), help="so many of the sizes, the smallest first")
+    asked = parser.parse_args()
     print("ms: ours and theirs (written anew) measured here, theirs quoted from another machine; x is theirs / ours")
     print(f"{'':34} {'ours':>9} {'theirs':>9} {'ratio':>9} {'quoted':>9} {'ratio':>9}")
     with tempfile.TemporaryDirectory() as folder:
-        for draws, n, k, quoted, sampler in SIZES:
-            compare(draws, n, k, Path(folder), seconds, quoted, sampler)
+        for draws, n, k, quoted, sampler in SIZES[: asked.sizes]:
+            compare(draws, n, k, Path(folder), asked.seconds, quoted, sampler)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from made_up import write_made_up
 from timing import Cost, cost
 
 PROGRAM = "from fairagent.cli import main\nif __name__ == '__main__':\n    main()\n"
-FREE = "from contextlib import nullcontext\nfrom fairagent import threads\n"
+FREE = "from contextlib import nullcontext\nfrom fairagent.storage import threads\n"
 FREE += "threads.one_blas_thread = threads.one_blas_thread_in_a_run = nullcontext\n"
 WAYS = {
     "1 worker": ("program.py", "--workers", "1"),
