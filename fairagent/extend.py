@@ -52,7 +52,7 @@ HOMES = {
     "settings.section": "meanings nearest",
     "measures": """
         AWRF DIVERGENCES Discount JudgedRanking LOG2_MAX2 Log2Plus1 Measure NDCG Product Uniform expected_exposure
-        group_exposure item_exposure jensen_shannon joint_memberships known_part min_max missing_judgments
+        group_exposure item_exposure jensen_shannon known_part min_max missing_judgments
         most_underexposed normalized_expected_utility parse_discount
     """,
     "measures.answers": """

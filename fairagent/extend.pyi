@@ -228,7 +228,6 @@ from fairagent.measures import expected_exposure as expected_exposure
 from fairagent.measures import group_exposure as group_exposure
 from fairagent.measures import item_exposure as item_exposure
 from fairagent.measures import jensen_shannon as jensen_shannon
-from fairagent.measures import joint_memberships as joint_memberships
 from fairagent.measures import known_part as known_part
 from fairagent.measures import min_max as min_max
 from fairagent.measures import missing_judgments as missing_judgments

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-GONE: dict[str, str] = {}
+GONE: dict[str, str] = {
+    "xquad": "use rerank: {kind: mmr, by: groups}",
+    "pm2": "use rerank: representative, whose ranks go to groups by their target shares",
+    "det-greedy": "use rerank: exposure",
+    "fgr": "use rerank: exposure",
+    "faro": "use rerank: exposure",
+    "balanced": "use rerank: exposure with target: uniform",
+}
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""
 

@@ -51,12 +51,6 @@ systems:
   exposure: {profile: engine, rerank: exposure}
   adaptive: {profile: engine, engine: fused, rerank: adaptive}
   adaptive, BM25: {profile: engine, rerank: {kind: adaptive, encoder: minilm, scorer: "similarity:minilm", budget: 9}}
-  xQuAD: {profile: engine, rerank: xquad}
-  PM-2: {profile: engine, rerank: pm2}
-  DetCons: {profile: engine, rerank: {kind: det-greedy, rule: cons}}
-  FGR: {profile: engine, rerank: fgr}
-  FARO: {profile: engine, rerank: faro}
-  balanced: {profile: engine, rerank: balanced}
   amortized: {profile: engine, rerank: amortized}
   FAIR-QR: {loop: fair-qr, rerank: {kind: exposure, fairness: 0.5, unlabeled: 1}}
   agent: {}
@@ -145,7 +139,7 @@ def test_baselines_do_what_they_are_called(run: Run) -> None:
     plain = ids(run, "BM25")
     assert ids(run, "BM25 again") == plain == ids(run, "MMR, relevance alone")
     others = ["RM3", "dense", "MMR", "Plackett-Luce", "DLF", "agent", "fused", "exposure", "adaptive", "FAIR-QR"]
-    rivals = ("adaptive, BM25", "xQuAD", "PM-2", "DetCons", "FGR", "FARO", "balanced")
+    rivals = ("adaptive, BM25",)
     for other in (*others, *rivals, "MMR, groups", "FA*IR, RM3"):
         assert ids(run, other) != plain, other
     assert ids(run, "dense") != ids(run, "agent, dense")

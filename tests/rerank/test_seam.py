@@ -11,14 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairagent.papers.rivals.balanced import BalancedReranker
-from fairagent.papers.rivals.det_greedy import DetGreedyReranker
 from fairagent.papers.rivals.fa_star_ir import FAStarIRReranker
-from fairagent.papers.rivals.faro import FAROReranker
-from fairagent.papers.rivals.fgr import FGRReranker
-from fairagent.papers.rivals.pm2 import PM2Reranker
 from fairagent.papers.rivals.representative import RepresentativeReranker
-from fairagent.papers.rivals.xquad import XQuADReranker
 from fairagent.search.rerank.base import Pool, Reranker, reranked, stricter
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker, PlackettLuceReranker
@@ -47,14 +41,6 @@ SHIPPED: dict[str, Reranker] = {
     "exposure": ExposureReranker(),
     "exposure, dear": ExposureReranker(50),
     "mmr": MMRReranker(by_groups),
-    "xquad": XQuADReranker(),
-    "pm2": PM2Reranker(),
-    "greedy": DetGreedyReranker("greedy"),
-    "cons": DetGreedyReranker("cons"),
-    "relaxed": DetGreedyReranker("relaxed"),
-    "fgr": FGRReranker(),
-    "faro": FAROReranker(),
-    "balanced": BalancedReranker(),
     "fa-star-ir": FAStarIRReranker(),
     "representative": RepresentativeReranker(),
     "chain": ChainReranker((FusedReranker(Engine()), ExposureReranker())),

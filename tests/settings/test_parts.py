@@ -166,7 +166,7 @@ def test_only_rerankers_make_chains() -> None:
         ({"rerank": ["mmr", "mrr"]}, "rerank.parts[1]: no re-ranker of kind 'mrr'; did you mean 'mmr'?"),
         (
             {"rerank": ["mmr", {"kind": "mmr", "fairness": 1}]},
-            "rerank.parts[1].fairness: unknown key of re-ranker 'mmr'; exposure, faro have it",
+            "rerank.parts[1].fairness: unknown key of re-ranker 'mmr'; exposure has it",
         ),
         (
             {"rerank": {"kind": "mmr", "relevance": 3}},
@@ -203,7 +203,7 @@ def test_all_that_is_wrong_at_once() -> None:
     assert set(found) == {
         "rerank.by: Input should be 'text', 'groups' or 'embeddings' (got 'taste')",
         "rerank.relevance: Input should be less than or equal to 1 (got 3)",
-        "rerank.fairness: unknown key of re-ranker 'mmr'; exposure, faro have it",
+        "rerank.fairness: unknown key of re-ranker 'mmr'; exposure has it",
         "engine.terms: Input should be greater than or equal to 1 (got 0)",
         "engine.engine.b: Input should be less than or equal to 1 (got 2)",
         "refine: no refiner of kind 'gtp'; there are: feedback, llm, grounded, none",
@@ -243,7 +243,6 @@ def test_a_part_prints_as_its_kind(value: Any, name: str) -> None:
         ("rerank", "original", False),
         ("rerank", "graph", False),
         ("rerank", "representative", True),
-        ("rerank", "det-greedy", True),
         ("rerank", {"kind": "adaptive", "policy": "none"}, False),
         ("loop", "controller", True),
         ("loop", "fair-qr", True),

@@ -207,9 +207,7 @@ def test_keys_over_a_chain_are_those_of_the_part_that_has_them(below: Any, keys:
 def test_a_key_that_no_part_of_a_chain_has(model: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match=r"rerank\.parts\[1\]\.fairnes: unknown key .* did you mean 'fairness'"):
         load_settings(overrides={"model": model, "rerank": {"fairnes": 2}}, environ={})
-    with pytest.raises(
-        SettingsError, match=r"rerank\.fairness: unknown key of re-ranker 'chain'; exposure, faro have it"
-    ):
+    with pytest.raises(SettingsError, match=r"rerank\.fairness: unknown key of re-ranker 'chain'; exposure has it"):
         load_settings(overrides=lay({"rerank": []}, {"rerank": {"fairness": 2}}), environ={})
     for broken in (5, {"kind": "chain", "parts": 5}, [5], [{"kind": "mrr"}]):
         with pytest.raises(SettingsError, match="rerank"):

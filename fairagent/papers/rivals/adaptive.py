@@ -56,8 +56,10 @@ from fairagent.extend import (
     prepare_graphs,
     texts_for,
 )
-from fairagent.papers.rivals.aspects import DECIMALS
 from fairagent.papers.rivals.representative import counting_one, with_unknown
+
+DECIMALS = 12
+"""What lies below this decimal of a share or a value is rounding."""
 
 GroupPolicy = Literal["none", "budget", "exposure"]
 Where = Literal["both", "frontier"]
