@@ -24,8 +24,6 @@ from fairagent.measures.divergence import (
     jensen_shannon,
     kl,
     kl_reverse,
-    normalized_match_distance,
-    order_aware_divergence,
     total_variation,
 )
 from fairagent.measures.expected_exposure import (
@@ -39,19 +37,14 @@ from fairagent.measures.expected_exposure import (
     target_exposure,
 )
 from fairagent.measures.exposure import Unlabeled, blend, gaps, group_exposure, known_part, min_max, most_underexposed
-from fairagent.measures.finite_pool import PoolTest, pool_test
-from fairagent.measures.gfr import GFR, group_fairness, stopping
 from fairagent.measures.label_error import awrf_under_error, calibration_error, drawn_labels, odds_spread, reliability
 from fairagent.measures.ndcg import NDCG, ndcg
-from fairagent.measures.parity import ExposureRatio, exposure_ratio
 from fairagent.measures.parse import parse_measure
 from fairagent.measures.skew import NDKL, MaxSkew, MinSkew, ndkl, skew
 from fairagent.measures.unawareness import (
-    FairnessEstimate,
     Interval,
     Prevalence,
     awrf_bounds,
-    awrf_estimate,
     confusion_matrix,
     exposure_bounds,
     prevalence,
@@ -60,7 +53,6 @@ from fairagent.measures.unawareness import (
 __all__ = [
     "AWRF",
     "DIVERGENCES",
-    "GFR",
     "LOG2_MAX2",
     "NDCG",
     "NDKL",
@@ -68,8 +60,6 @@ __all__ = [
     "Divergence",
     "Ends",
     "ExpectedExposure",
-    "ExposureRatio",
-    "FairnessEstimate",
     "Geometric",
     "Given",
     "Interval",
@@ -79,7 +69,6 @@ __all__ = [
     "MaxSkew",
     "Measure",
     "MinSkew",
-    "PoolTest",
     "Prevalence",
     "Product",
     "StepDiscount",
@@ -87,7 +76,6 @@ __all__ = [
     "Unlabeled",
     "awrf",
     "awrf_bounds",
-    "awrf_estimate",
     "awrf_under_error",
     "blend",
     "calibration_error",
@@ -96,11 +84,9 @@ __all__ = [
     "expected_exposure",
     "expected_utility",
     "exposure_bounds",
-    "exposure_ratio",
     "gaps",
     "group_expected_exposure",
     "group_exposure",
-    "group_fairness",
     "item_exposure",
     "jensen_shannon",
     "joint_memberships",
@@ -113,16 +99,12 @@ __all__ = [
     "ndcg",
     "ndkl",
     "normalized_expected_utility",
-    "normalized_match_distance",
     "odds_spread",
-    "order_aware_divergence",
     "parse_discount",
     "parse_measure",
-    "pool_test",
     "prevalence",
     "reliability",
     "skew",
-    "stopping",
     "target_exposure",
     "total_variation",
 ]

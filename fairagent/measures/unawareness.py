@@ -20,10 +20,8 @@ from fairagent.measures.base import (
     as_distribution,
     as_memberships,
     as_vector,
-    check_cutoff,
     check_nonnegative,
 )
-from fairagent.measures.discounts import LOG2_MAX2, Discount
 from fairagent.measures.divergence import jensen_shannon, jensen_shannon_terms
 from fairagent.types import FloatArray
 
@@ -111,7 +109,6 @@ def as_posteriors(values: FloatArray, name: str, each: str = "row") -> FloatArra
     return normalized
 
 
-RESAMPLES = 1000
 LEVEL = 0.95
 ROUNDING = 1e-12
 """By how much shares that fit below a distribution may add up to more than 1."""
@@ -124,15 +121,6 @@ class Interval:
     value: float
     low: float
     high: float
-
-
-@dataclass(frozen=True, slots=True)
-class FairnessEstimate:
-    """AWRF and each group's exposure as estimated, with bootstrap intervals; `adjusted` as in `Prevalence`."""
-
-    awrf: Interval
-    exposure: tuple[Interval, ...]
-    adjusted: bool
 
 
 def exposure_bounds(exposure: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -240,85 +228,6 @@ def _filled(unknown: float, known: FloatArray, target: FloatArray) -> FloatArray
     filled = np.maximum(known, level * target)
     closest: FloatArray = filled / filled.sum()
     return closest
-
-
-def awrf_estimate(
-    memberships: FloatArray,
-    predicted: FloatArray,
-    target: FloatArray,
-    n: int,
-    rng: np.random.Generator,
-    confusion: FloatArray | None = None,
-    discount: Discount = LOG2_MAX2,
-    base: float = math.e,
-    resamples: int = RESAMPLES,
-) -> FairnessEstimate:
-    """AWRF and group exposure of the first `n` ranks, the unlabeled documents' groups estimated by a classifier.
-
-    `memberships` (m, 1 + g) has what is known, column 0 `UNKNOWN`; `predicted` (m, g) the classifier's calibrated
-    probabilities, used as far as a document is unknown (rows of known documents are not looked at); `target` (g,) is
-    over the known groups. The unlabeled exposure goes to the groups by `prevalence` of the mean probabilities, weighted
-    by attention; `confusion` adjusts it (PACC). Intervals (95 %, percentile) are from `resamples` draws, with
-    replacement, of documents with their weights: how much hangs on which documents are shown. They say nothing of
-    errors in the probabilities or the confusion matrix. AWRF's can lie below a value close to 1: nearly all draws are
-    further from the target.
-
-    Raises DataError for rows of unlabeled documents that do not add up to 1, shapes that do not fit, and a ranking
-    without any mass.
-
-    >>> import numpy as np
-    >>> labels, scores = np.array([[0, 1, 0], [1, 0, 0], [1, 0, 0]]), np.array([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
-    >>> estimate = awrf_estimate(labels, scores, np.array([0.5, 0.5]), 20, np.random.default_rng(0))
-    >>> round(estimate.awrf.value, 6), [round(one.value, 6) for one in estimate.exposure]
-    (0.998642, [0.552038, 0.447962])
-    """
-    check_cutoff(n)
-    rows, due = as_memberships(memberships)[:n], as_distribution(target, "target")
-    scores = as_memberships(predicted)[:n]
-    check_nonnegative(rows, "memberships")
-    if rows.shape[1] != due.size + 1 or scores.shape != (len(rows), due.size):
-        raise DataError(
-            f"memberships have shape {rows.shape}, predicted {scores.shape} and target {due.shape}, "
-            "expected (m, 1 + g), (m, g) and (g,)"
-        )
-    unknown = rows[:, 0] > 0.0
-    spread = np.zeros_like(scores)
-    spread[unknown] = as_posteriors(scores[unknown], "predicted labels") if unknown.any() else 0.0
-    parts = np.hstack([rows[:, 1:], rows[:, :1] * spread])
-    weights = discount(len(rows))
-    shares, adjusted = _completed(weights.dot(parts), confusion)
-    if not shares.any():
-        raise DataError("the ranking has no mass on any group, so there is nothing to estimate")
-    counts = rng.multinomial(len(rows), np.full(len(rows), 1.0 / len(rows)), size=resamples)
-    draws = (_completed(mass, confusion)[0] for mass in (counts * weights).dot(parts))
-    drawn = [draw for draw in draws if draw.any()]
-
-    def fairness(of: FloatArray) -> float:
-        return 1.0 - jensen_shannon(of, due, base=base)
-
-    return FairnessEstimate(
-        _interval(fairness(shares), np.array([fairness(one) for one in drawn])),
-        tuple(
-            _interval(float(share), np.array(of)) for share, of in zip(shares, zip(*drawn, strict=True), strict=True)
-        ),
-        adjusted,
-    )
-
-
-def _completed(mass: FloatArray, confusion: FloatArray | None) -> tuple[FloatArray, bool]:
-    """The exposure (g,) from known mass and mass by probabilities, (2 g,), and whether the latter was adjusted."""
-    known, guessed = np.split(mass, 2)
-    unlabeled, adjusted = float(guessed.sum()), False
-    if unlabeled > 0.0:
-        shares = prevalence(guessed / unlabeled, confusion)
-        known, adjusted = known + unlabeled * shares.shares, shares.adjusted
-    total = float(known.sum())
-    return (known / total if total > 0.0 else known), adjusted
-
-
-def _interval(value: float, drawn: FloatArray) -> Interval:
-    low, high = np.quantile(drawn, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]).tolist()
-    return Interval(value, low, high)
 
 
 def _exposure(values: FloatArray) -> FloatArray:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 GONE: dict[str, str] = {
+    "GFR": "use AWRF, or nDCG and AWRF as a product",
+    "ExposureRatio": "use AWRF, and the exposure table for each group's share of its target",
+    "PoolTest": "use NDKL, or fail_probability of fairagent.papers.rivals.fa_star_ir for FA*IR's test",
     "xquad": "use rerank: {kind: mmr, by: groups}",
     "pm2": "use rerank: representative, whose ranks go to groups by their target shares",
     "det-greedy": "use rerank: exposure",

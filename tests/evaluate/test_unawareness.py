@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.findings import under_label_error
 from fairagent.evaluate.outcome import from_line, to_line
@@ -26,7 +25,7 @@ from fairagent.evaluate.ranking.unawareness import (
     unawareness,
 )
 from fairagent.evaluate.run import Run
-from fairagent.measures import group_fairness, jensen_shannon, parse_measure, stopping
+from fairagent.measures import jensen_shannon, parse_measure
 from fairagent.report.page import page
 
 from . import words
@@ -317,27 +316,6 @@ def test_an_experiment_with_predicted_labels(tmp_path: Path) -> None:
         assert float(rows["plain"]["low"]) < float(rows["plain"]["estimate"]) < float(rows["plain"]["high"])
         text = (tmp_path / name / "run" / "results.txt").read_text(encoding="utf-8")
         assert ("adjusted by its confusion matrix (PACC)" in text) == adjusted
-
-
-def test_gfr_in_an_experiment(tmp_path: Path) -> None:
-    """A measure of groups and of relevance: the value is that of the function, from the ranking that was served."""
-    texts = ["GFR(divergence=nmd)@10", "GFR(divergence=rnod, relevance=none, unknown=uniform)@10"]
-    measures = f"measures: {json.dumps([*texts, 'nDCG@10*GFR@10'])}\n"
-    run = words.run(words.write(tmp_path, words.EXPERIMENT + measures), tmp_path / "run")
-    collection = load_collection(tmp_path / "collection.yaml")
-    compared = 0
-    for shown in run.answered:
-        ids, grades = [hit.id for hit in shown.hits], collection.qrels[shown.topic]
-        for dimension in shown.values.keys() - {""}:
-            rows = collection.groups.memberships(dimension, ids, shown.topic)
-            (shares,) = (one for one in shown.exposures if one.dimension == dimension)
-            stop = stopping([float(grades.get(id, 0) > 0) for id in ids])
-            fairness = group_fairness(rows, np.array([0.0, *shares.target]), stop, "rnod", "uniform")
-            values = shown.values[dimension]
-            assert values["GFR(divergence=rnod, relevance=none, unknown=uniform)@10"] == pytest.approx(fairness)
-            assert 0 < values["GFR(divergence=nmd, relevance=err, unknown=ignore)@10"] < 1
-            compared += 1
-    assert compared > 50
 
 
 @pytest.mark.parametrize(

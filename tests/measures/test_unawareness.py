@@ -14,10 +14,8 @@ from scipy.optimize import minimize
 from fairagent.errors import DataError
 from fairagent.measures import (
     LOG2_MAX2,
-    Uniform,
     awrf,
     awrf_bounds,
-    awrf_estimate,
     exposure_bounds,
     group_exposure,
     jensen_shannon,
@@ -26,6 +24,8 @@ from fairagent.measures import (
 from fairagent.types import FloatArray
 
 from .laws import AMOUNTS, law, rankings
+
+EVEN = np.array([0.5, 0.5])
 
 
 def divergence(p: list[float], q: list[float]) -> float:
@@ -261,101 +261,3 @@ def test_the_bounds_over_both_by_hand() -> None:
 def test_a_known_part_that_is_none(known: list[float], match: str) -> None:
     with pytest.raises(DataError, match=match):
         awrf_bounds(np.array([0.5, 0.25, 0.25]), EVEN, target_known=np.array(known))
-
-
-# --- the estimate -------------------------------------------------------------------------------------------------
-
-LABELS = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-SCORES = np.array([[9.0, 9.0], [0.25, 0.75], [np.inf, 0.0], [0.5, 0.5]])  # only rows 1 and 3 are looked at
-EVEN = np.array([0.5, 0.5])
-
-
-def rng() -> np.random.Generator:
-    return np.random.default_rng(7)
-
-
-def test_probabilities_stand_in_for_labels() -> None:
-    """Four ranks alike: (1 + .25 + 0 + .5) / 4 = 7/16 for the first group."""
-    scores = np.where(np.isfinite(SCORES), SCORES, 9.0)
-    found = awrf_estimate(LABELS, scores, EVEN, 20, rng(), discount=Uniform())
-    assert [one.value for one in found.exposure] == pytest.approx([7 / 16, 9 / 16])
-    assert found.awrf.value == pytest.approx(1 - divergence([7 / 16, 9 / 16], [0.5, 0.5]))
-    assert not found.adjusted
-
-
-def test_the_adjustment_is_of_the_unlabeled_alone() -> None:
-    """Unlabeled mean .375, .625; with the matrix .75 .25 / .25 .75: p = (.375 - .25) / .5 = .25."""
-    scores = np.where(np.isfinite(SCORES), SCORES, 9.0)
-    confusion = np.array([[0.75, 0.25], [0.25, 0.75]])
-    found = awrf_estimate(LABELS, scores, EVEN, 20, rng(), confusion, Uniform())
-    assert [one.value for one in found.exposure] == pytest.approx([(1 + 2 * 0.25) / 4, (1 + 2 * 0.75) / 4])
-    assert found.adjusted
-
-
-def test_a_singular_matrix_leaves_the_probabilities_as_they_are() -> None:
-    found = awrf_estimate(LABELS, LABELS[:, 1:] + 0.5 * LABELS[:, :1], EVEN, 20, rng(), np.full((2, 2), 0.5))
-    plain = awrf_estimate(LABELS, LABELS[:, 1:] + 0.5 * LABELS[:, :1], EVEN, 20, rng())
-    assert found == plain
-    assert not found.adjusted
-
-
-@law
-@given(rankings(), st.integers(0, 2**32 - 1), st.booleans())
-def test_a_perfect_classifier_gives_the_truth(ranking: tuple[FloatArray, FloatArray], seed: int, adjust: bool) -> None:
-    """And the truth lies within the bounds of what is left when labels are hidden."""
-    truth, target = ranking
-    generator = np.random.default_rng(seed)
-    hidden = generator.random(len(truth)) < 0.5
-    rows = np.hstack([np.zeros((len(truth), 1)), truth])
-    rows[hidden] = np.eye(1, rows.shape[1])
-    scores = np.where(hidden[:, None], truth, np.nan_to_num(np.inf))
-    confusion = np.eye(target.size) if adjust else None
-    found = awrf_estimate(rows, scores, target, len(rows), generator, confusion, resamples=5)
-    whole = np.hstack([np.zeros((len(truth), 1)), truth])
-    exposure = group_exposure(whole, LOG2_MAX2(len(whole)))[1:]
-    assert [one.value for one in found.exposure] == pytest.approx(exposure.tolist(), abs=1e-9)
-    expected = awrf(whole, np.concatenate(([0.0], target)), len(whole), unknown="ignore")
-    assert found.awrf.value == pytest.approx(expected, abs=1e-9)
-    low, high = awrf_bounds(group_exposure(rows, LOG2_MAX2(len(rows))), target)
-    assert low - 1e-9 <= found.awrf.value <= high + 1e-9
-
-
-def test_the_interval_comes_from_the_seed_and_narrows_with_documents() -> None:
-    def width(n: int) -> float:
-        rows = np.tile(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), (n // 2, 1))
-        found = awrf_estimate(rows, rows[:, 1:], EVEN, n, rng(), discount=Uniform())
-        first = found.exposure[0]
-        assert first.low <= first.value <= first.high
-        assert found.exposure[1].low == pytest.approx(1 - first.high)
-        assert found == awrf_estimate(rows, rows[:, 1:], EVEN, n, rng(), discount=Uniform())
-        return first.high - first.low
-
-    # A share of 1/2 among n draws: 2 * 1.96 * sqrt(1 / (4 n)).
-    assert width(100) == pytest.approx(2 * 1.96 * 0.5 / 10, abs=0.03)
-    assert width(400) == pytest.approx(2 * 1.96 * 0.5 / 20, abs=0.015)
-
-
-def test_a_ranking_of_one_document_has_no_spread() -> None:
-    found = awrf_estimate(LABELS[1:2], np.array([[0.25, 0.75]]), EVEN, 20, rng())
-    assert (found.exposure[0].low, found.exposure[0].value, found.exposure[0].high) == (0.25, 0.25, 0.25)
-
-
-@pytest.mark.parametrize(
-    ("predicted", "match"),
-    [
-        (np.array([[0.5, 0.5], [0.5, 0.6], [0.0, 0.0], [0.5, 0.5]]), r"predicted labels: row 0 adds up to 1\.1"),
-        (np.array([[0.5, 0.5], [1.5, -0.5], [0.0, 0.0], [0.5, 0.5]]), r"predicted labels\[0, 1\] is -0\.5"),
-        (np.full((4, 3), 1 / 3), r"predicted \(4, 3\)"),
-        (np.full((3, 2), 0.5), r"predicted \(3, 2\)"),
-    ],
-)
-def test_bad_predictions(predicted: FloatArray, match: str) -> None:
-    with pytest.raises(DataError, match=match):
-        awrf_estimate(LABELS, predicted, EVEN, 20, rng())
-
-
-def test_nothing_to_estimate_from() -> None:
-    with pytest.raises(DataError, match="no mass on any group"):
-        awrf_estimate(np.zeros((0, 3)), np.zeros((0, 2)), EVEN, 20, rng())
-    with pytest.raises(DataError, match="the cut-off is 0"):
-        awrf_estimate(LABELS, LABELS[:, 1:], EVEN, 0, rng())
