@@ -70,7 +70,7 @@ RERANKERS: dict[str, dict[str, Any]] = {
     "fgr": {},
     "faro": {},
     "balanced": {},
-    "amortized": {"tolerance": 0, "queries": "none"},
+    "amortized": {"tolerance": 0},
     "chain": {"parts": [{"kind": "cross-encoder", "scorer": "shortest"}, "exposure"]},
     "none": {},
 }

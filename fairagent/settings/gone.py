@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-GONE: dict[str, str] = {}
+GONE: dict[str, str] = {
+    "days": "use nothing instead; an account of exposure holds sums alone",
+    "half_life": "use nothing instead; debts do not fade",
+}
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""
 
