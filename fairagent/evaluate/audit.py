@@ -174,7 +174,8 @@ def audit_requests(
         log.name,
         collection.name,
         int(counts.sum()),
-        *map(_minute, moments or (None, None)),
+        _minute(moments[0]) if moments else "",
+        _minute(moments[1]) if moments else "",
         settings.n,
         settings.discount,
         tuple(_dimension(one, labels(one), sums[one], counts, targets[one], seed) for one in names),
@@ -357,7 +358,5 @@ def _seconds(value: Any) -> float | None:
     return seconds
 
 
-def _minute(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
+def _minute(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
