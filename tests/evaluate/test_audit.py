@@ -86,19 +86,19 @@ def test_intervals_resample_queries_and_not_requests() -> None:
 
 
 def test_intervals_hold_the_share_of_a_log(collection: Collection) -> None:
-    """500 queries, each of a chance of its own to show women, asked for 1 to 5 times: 95 % of 60 logs, or nearly."""
+    """100 queries, each of a chance of its own to show women, asked for 1 to 5 times: 95 % of 40 logs, or nearly."""
     held = 0
-    for seed in range(60):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         log = []
-        for query, (chance, times) in enumerate(zip(rng.random(200), rng.integers(1, 6, 200), strict=True)):
+        for query, (chance, times) in enumerate(zip(rng.random(100), rng.integers(1, 6, 100), strict=True)):
             letters = rng.choice(["f", "m"], (times, 2), p=[chance, 1 - chance])
             log += [LoggedRequest(f"q{query}", (f"{a}1", f"{b}2")) for a, b in letters]
         group = audited(collection, log).dimensions[0].groups[0]
         assert group.low is not None
         assert group.high is not None
         held += group.low <= 0.5 <= group.high
-    assert 53 <= held <= 60
+    assert 35 <= held <= 40
 
 
 def test_one_pass_in_memory_that_does_not_grow(collection: Collection) -> None:
@@ -112,7 +112,7 @@ def test_one_pass_in_memory_that_does_not_grow(collection: Collection) -> None:
         return most
 
     peak(100)
-    assert peak(12_000) < 1.3 * peak(3_000)
+    assert peak(6_000) < 1.3 * peak(2_000)
 
 
 def test_an_account_has_its_own_dues(tmp_path: Path) -> None:

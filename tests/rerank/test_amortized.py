@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,14 +149,6 @@ def test_a_chain_counts_once(account: Account) -> None:
     )
     chain.search("q")
     assert account.requests == 1
-
-
-def test_many_threads_share_one_account(account: Account) -> None:
-    payer = paying(account)
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda _: payer.search("q"), range(40)))
-    assert account.requests == 40
-    assert np.abs(np.subtract(*account.shares(COLUMNS))).max() < 0.05
 
 
 def test_an_account_that_is_locked_costs_nobody_the_ranking(
