@@ -169,8 +169,6 @@ HOMES = {
     "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table",
     "evaluate.thresholds": "Bound",
     "evaluate.workers": "Workers",
-    "labeling.asking": "LabelAsking LabelGiven LabelQuestion",
-    "labeling.labeler": "labels_file",
     "report.page": "STYLES TEMPLATES",
     "report.record": """
         PlainRecord answer_record exposure_record hit_record lift_record result_record step_record usage_record

@@ -160,10 +160,6 @@ from fairagent.evaluate.tables import SIGNIFICANT as SIGNIFICANT
 from fairagent.evaluate.tables import Table as Table
 from fairagent.evaluate.thresholds import Bound as Bound
 from fairagent.evaluate.workers import Workers as Workers
-from fairagent.labeling.asking import LabelAsking as LabelAsking
-from fairagent.labeling.asking import LabelGiven as LabelGiven
-from fairagent.labeling.asking import LabelQuestion as LabelQuestion
-from fairagent.labeling.labeler import labels_file as labels_file
 from fairagent.llm import Message as Message
 from fairagent.llm import Model as Model
 from fairagent.llm import ModelReply as ModelReply

@@ -64,7 +64,7 @@ RERANKERS: dict[str, dict[str, Any]] = {
     "dlf": {"alpha": 0.7},
     "cross-encoder": {"scorer": "shortest"},
     "plackett-luce": {"alpha": 2},
-    "amortized": {"tolerance": 0, "queries": "none"},
+    "amortized": {"tolerance": 0},
     "chain": {"parts": [{"kind": "cross-encoder", "scorer": "shortest"}, "exposure"]},
     "none": {},
 }

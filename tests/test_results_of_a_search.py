@@ -22,7 +22,7 @@ from fairagent.search.rerank.base import Pool
 from fairagent.search.sampled import Sampled
 from fairagent.settings import SearchOptions
 from fairagent.storage.cancellation import Cancelled, sleep
-from fairagent.types import Ranking, SearchResult, Step, Usage
+from fairagent.types import Ranking, SearchResult, Step
 
 ROWS = [
     {
@@ -94,7 +94,7 @@ class Meeting:
             self.barrier.wait(60)
         return pool.ranking.top(pool.n)
 
-    def keep(self, pool: Pool, served: Pool, usage: Usage) -> tuple[str, ...]:
+    def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
         return ()
 
 

@@ -25,16 +25,16 @@ from fairagent import Ranking, write_demo
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.evaluate.judging import judged_topics
 from fairagent.measures import LOG2_MAX2, min_max, ndcg
-from fairagent.measures.amortized import deserved
+from fairagent.measures.amortized import deserved, quality
 from fairagent.measures.ranking_policy import Policy, fair_policy
 from fairagent.retrieve.base import placed, searched
-from fairagent.search.account import Account, Identity
+from fairagent.search.account import Account
 from fairagent.search.pipeline import build, open_site, prepare, with_settings
 from fairagent.search.rerank.amortized import AmortizedReranker
 from fairagent.search.rerank.base import Pool, pool_of
 from fairagent.settings import load_settings
 from fairagent.storage.files import write_whole
-from fairagent.types import Query, Usage
+from fairagent.types import Query
 
 HERE = Path(__file__).resolve().parent
 COLLECTIONS = HERE.parent / "collections"
@@ -127,7 +127,7 @@ def simulate(name: str, file: Path, requests: int, seed: int) -> dict[str, Cours
     courses = {}
     for way, (rank, tolerance, unit) in payers.items():
         with TemporaryDirectory() as folder:
-            account = Account(Path(folder) / "account.sqlite", Identity(name, "", {}), queries="none")
+            account = Account(Path(folder) / "account.sqlite", name)
             payer = AmortizedReranker(account, columns, unit, "relevance", tolerance, LOG2_MAX2)
             courses[way] = course(rank, payer, asked, pools, meters)
         show(way, courses[way], courses["static list"], requests)
@@ -153,10 +153,12 @@ def course(
         pool = pools[topic]
         began = time.perf_counter()
         ranking = rank(topic, payer)
-        entry = payer.entry(pool, pool_of(pool.query, ranking, meters[topic], N), Usage())
-        account.add(entry)
+        account.add(payer.entry(pool, pool_of(pool.query, ranking, meters[topic], N)))
         seconds += time.perf_counter() - began
-        qualities.append(entry.quality)
+        place = {id: number for number, id in enumerate(pool.ranking.ids)}
+        # What the default agent's loop has found may be none of the candidates; in their list it counts as the last.
+        order = [place.get(id, len(place) - 1) for id in ranking.ids]
+        qualities.append(quality(order, min_max(pool.ranking.scores), LOG2_MAX2(len(order))))
         grades = meters[topic].collection.qrels[topic]
         relevant = np.array([grades.get(id, 0) > 0 for id in ranking.ids])
         gains.append(ndcg(relevant, sum(grade > 0 for grade in grades.values()), N))

@@ -55,7 +55,7 @@ def ask(
                 continue
             label = labels[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(labels) else said
             try:
-                asking.answer(document.id, label)
+                asking.answer(document, label)
             except UsageError as error:
                 echo(f"not written: {error}")
                 continue

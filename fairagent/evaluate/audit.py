@@ -1,51 +1,80 @@
-"""An audit of a log of requests: what the groups got of the attention, over time, against what they were due.
+"""An audit of a log of requests, in one pass: what the groups got of the attention against what they were due.
+
+| log | what a request is |
+|---|---|
+| JSON lines, as of `fairagent search --json` or `/api/search` | a line: `query`, `hits` or `ids`, maybe `time` |
+| CSV or TSV with a first line of names | rows with the same `request`, else the same query, that stand together |
+| the account of `rerank: amortized` | nothing is left of single requests: sums alone, without intervals |
 
 Everything is a share of all attention of a request: the discounts of its ranks over their sum. The due of a known group
 is its target's share of what documents with a label got, so that nobody is blamed for labels that are missing; in an
-account it is what the account counted as due. What missing labels may hide is said by bounds instead.
+account it is what the account counted as due. What missing labels may hide is said by bounds.
+
+Requests for the same query resemble each other, so the intervals resample queries and not requests. What is kept of
+them does not grow with the log: each query belongs to one of `CLUSTERS`, by a checksum of its text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from fairagent.collection import Collection
 from fairagent.collection.exposure import dimensions_of
 from fairagent.collection.known import KnownIds, compare_ids
+from fairagent.collection.records import Faults, checked_id, csv_records, json_records, lines, listed, read_text, shown
 from fairagent.collection.target_choice import target_choice
 from fairagent.collection.targets import make_target
 from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.comparison import holm
-from fairagent.evaluate.request_log import LoggedRequest
 from fairagent.measures import exposure_bounds, group_exposure, parse_discount
 from fairagent.measures.amortized import attention
 from fairagent.measures.base import seeded
-from fairagent.measures.drift import window_p_values
 from fairagent.search.account import Account
 from fairagent.settings import Settings
+from fairagent.storage.regular import open_to_read
 from fairagent.types import UNKNOWN, FloatArray
 from fairagent.types.common import counted
 
 RESAMPLES = 1_000
-WORST = 10
-"""Queries that are named."""
-EQUAL_WINDOWS = 10
-MOST_DAYS = 31
-"""Days that are shown singly; of a longer log weeks are."""
-LEAST_WINDOW = 30
-"""Requests of a window that is tested."""
-LARGEST_WINDOW = 2_000
-LAST = 0.2
-"""The share of the requests that is the reference window, and the last one."""
-SMALLEST_CHANGE = 0.02
-"""A change of a share by less is no alarm, however sure it is."""
-SIGNIFICANT = 0.05
-ROUNDING = 1e-9
+CLUSTERS = 1_024
+"""Into so many the queries are dealt, each whole; what is resampled."""
+FEW = 30
+"""Of fewer clusters the intervals say little."""
+AT_ONCE = 1_000
+"""Requests whose documents are looked up together."""
+NAMED = 1_000
+"""Unknown ids that are kept, to say what is wrong with them."""
+LONGEST = 100_000
+"""Documents of one request."""
+SQLITE = b"SQLite format 3\0"
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "query": ("query", "query_id", "q", "topic", "qid", "search"),
+    "document": ("document", "doc", "doc_id", "docid", "document_id", "id", "item", "result"),
+    "rank": ("rank", "position", "place"),
+    "time": ("time", "timestamp", "date", "datetime"),
+    "request": ("request", "request_id", "session", "search_id", "impression"),
+}
+"""What the columns of a table may be called."""
+MILLISECONDS = 1e11
+"""Numbers above are no seconds since 1970, but milliseconds."""
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """One request: its query, the documents best first, and seconds since 1970 (None: not known)."""
+
+    query: str
+    ids: tuple[str, ...]
+    time: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,33 +83,11 @@ class AuditedGroup:
 
     label: str
     share: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     due: float
     least: float
     most: float
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A time, and the shares of the groups in it (g,) with their intervals."""
-
-    name: str
-    requests: int
-    shares: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    unlabeled: float
-
-
-@dataclass(frozen=True, slots=True)
-class WorstQuery:
-    """A query, how often it was asked, how much attention went to others than it was due to, and who lacked most."""
-
-    query: str
-    requests: int
-    distance: float
-    lacking: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,75 +98,25 @@ class AuditedDimension:
     target: str
     groups: tuple[AuditedGroup, ...]
     unlabeled: float
-    windows: tuple[Window, ...]
-    worst: tuple[WorstQuery, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """What a series came to in the reference window and in the last one; `alarm`: sure after Holm, and large enough."""
-
-    what: str
-    before: float
-    after: float
-    p: float
-    holm: float
-    alarm: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found."""
+    """What an audit found; `n` is 0, and `begins` and `ends` are empty, where nothing is known of them."""
 
     log: str
-    form: str
     collection: str
     requests: int
-    queries: int
     begins: str
     ends: str
     n: int
     discount: str
     dimensions: tuple[AuditedDimension, ...]
-    drifts: tuple[Drift, ...]
-    tested: tuple[int, int]
-    quality: float | None
-    calls: int
-    unusable: int
-    unknown_ids: str
     notes: tuple[str, ...]
-
-    @property
-    def alarms(self) -> list[Drift]:
-        """The series that changed."""
-        return [one for one in self.drifts if one.alarm]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Shares:
-    """A dimension's shares in each request, (r, 1 + g), with the unlabeled first, and what was due."""
-
-    name: str
-    labels: tuple[str, ...]
-    target: str
-    received: FloatArray
-    due: FloatArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Log:
-    """What every form of log comes to."""
-
-    queries: Sequence[str]
-    times: Sequence[float | None]
-    shares: Sequence[_Shares]
-    calls: FloatArray
-    unusable: FloatArray
-    quality: FloatArray | None
 
 
 def audit_requests(
-    requests: Sequence[LoggedRequest],
+    requests: Iterable[LoggedRequest],
     collection: Collection,
     settings: Settings,
     known: KnownIds | None,
@@ -171,73 +128,104 @@ def audit_requests(
     `known` are its documents (None: nobody knows). Raises DataError where it has none of the ids, or no request shows
     anything; UsageError where a dimension has no target that holds for every query.
     """
-    shown = [one for one in requests if one.ids]
-    if not shown:
+    discount, names = parse_discount(settings.discount), dimensions_of(collection, settings)
+    targets = {one: _target(one, collection, settings) for one in names}
+    counts = np.zeros(CLUSTERS)
+    sums = {one: np.zeros((CLUSTERS, 1 + len(collection.groups.labels(one)))) for one in names}
+    moments: list[float] = []
+    empty = timeless = documents = unknown = 0
+    strange: dict[str, None] = {}
+    ordered = iter(requests)
+    while some := list(islice(ordered, AT_ONCE)):
+        tops = [one.ids[: settings.n] for one in some]
+        ids = [id for top in tops for id in top]
+        missing = [id for id, there in zip(ids, known.has(ids), strict=True) if not there] if known else []
+        documents, unknown = documents + len(ids), unknown + len(missing)
+        strange |= dict.fromkeys(missing[: NAMED - len(strange)])
+        rows = {one: collection.groups.memberships(one, ids, "") for one in names}
+        place = 0
+        for request, top in zip(some, tops, strict=True):
+            if request.time is not None:
+                moments = [min([*moments, request.time]), max([*moments, request.time])]
+            timeless += request.time is None
+            if not top:
+                empty += 1
+                continue
+            cluster = crc32(request.query.encode("utf-8", "surrogatepass")) % CLUSTERS
+            weights, its = attention(discount(len(top))), slice(place, place + len(top))
+            counts[cluster] += 1
+            for one in names:
+                sums[one][cluster] += group_exposure(rows[one][its], weights)
+            place += len(top)
+    if not counts.any():
         raise DataError(f"{log}: no request shows a document")
-    tops = [one.ids[: settings.n] for one in shown]
-    ids = list(dict.fromkeys(id for top in tops for id in top))
-    unknown = compare_ids(f"documents of {log.name}", ids, known) if known else ""
-    discount = parse_discount(settings.discount)
-    weights = [attention(discount(len(top))) for top in tops]
-    place = {id: number for number, id in enumerate(ids)}
-    places = [[place[id] for id in top] for top in tops]
-    shares = []
-    for dimension in dimensions_of(collection, settings):
-        rows = np.vstack(
-            [
-                collection.groups.memberships(dimension, ids[start : start + 10_000], "")
-                for start in range(0, len(ids), 10_000)
-            ]
-        )
-        received = np.array([group_exposure(rows[some], one) for some, one in zip(places, weights, strict=True)])
-        target, source = _target(dimension, collection, settings)
-        due = np.column_stack([received[:, 0], (1 - received[:, :1]) * target[None, :]])
-        shares.append(_Shares(dimension, collection.groups.labels(dimension), source, received, due))
-    read = _Log(
-        [one.query for one in shown],
-        [one.time for one in shown],
-        shares,
-        np.array([one.calls for one in shown], dtype=np.float64),
-        np.array([one.unusable for one in shown], dtype=np.float64),
-        None,
+    if unknown == documents and known:
+        compare_ids(f"documents of {log.name}", strange, known)
+    clusters, labels = int((counts > 0).sum()), collection.groups.labels
+    notes = {
+        f"{counted(empty, 'request')} showed nothing": bool(empty),
+        f"{unknown:,} of {documents:,} documents shown are not in {known.where if known else ''}, and count as without "
+        f"a label: {listed([shown(id) for id in strange], 5)}": bool(unknown),
+        "nothing tells which documents the collection has: ids that it lacks count as without a label": known is None,
+        f"{timeless:,} requests have no time": timeless > 0 and bool(moments),
+        f"the requests are for few queries ({clusters}): the intervals say little": clusters < FEW,
+    }
+    return Audit(
+        log.name,
+        collection.name,
+        int(counts.sum()),
+        _minute(moments[0]) if moments else "",
+        _minute(moments[1]) if moments else "",
+        settings.n,
+        settings.discount,
+        tuple(_dimension(one, labels(one), sums[one], counts, targets[one], seed) for one in names),
+        tuple(note for note, said in notes.items() if said),
     )
-    notes = [f"{counted(len(requests) - len(shown), 'request')} showed nothing"] if len(shown) < len(requests) else []
-    if known is None:
-        notes.append("nothing tells which documents the collection has, so ids that it lacks count as without a label")
-    about = (log.name, "a log of ids", collection.name, settings.n, settings.discount, unknown)
-    return _audit(read, about, notes, seed)
 
 
-def audit_account(account: Account, seed: int = 0) -> Audit:
-    """An audit of the single requests that an account holds; DataError where there are none."""
-    rows = list(account.requests())
-    if not rows:
+def _dimension(
+    name: str, labels: Sequence[str], sums: FloatArray, counts: FloatArray, target: tuple[FloatArray, str], seed: int
+) -> AuditedDimension:
+    mean = sums.sum(axis=0) / counts.sum()
+    low, high = intervals(sums, counts, seeded(seed, "audit", name))
+    due = (1 - mean[0]) * target[0]
+    ends = exposure_bounds(mean / mean.sum())
+    columns = (one.tolist() for one in (mean[1:], low[1:], high[1:], due, *ends))
+    groups = tuple(AuditedGroup(*one) for one in zip(labels, *columns, strict=True))
+    return AuditedDimension(name, target[1], groups, float(mean[0]))
+
+
+def intervals(sums: FloatArray, counts: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Low and high ends (s,) of the 95 % intervals of means over requests, whose queries are of clusters.
+
+    `sums` (c, s) are those of each cluster's requests, `counts` (c,) how many these are. Clusters are resampled as a
+    whole (percentile bootstrap), and a mean is the ratio of both sums.
+    """
+    there = counts > 0
+    sums, counts, clusters = sums[there], counts[there], int(there.sum())
+    drawn = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=RESAMPLES)
+    low, high = np.quantile(drawn @ sums / (drawn @ counts)[:, None], [0.025, 0.975], axis=0)
+    return low, high
+
+
+def audit_account(account: Account) -> Audit:
+    """What an account comes to: shares and dues as they were counted. DataError where there are none."""
+    if not account.requests:
         raise DataError(f"{account.path}: there are no requests yet")
-    columns = dict.fromkeys(column for row in rows for column in row.groups)
-    dimensions = dict.fromkeys(dimension for dimension, _ in columns)
-    basis = account.basis
-    source = "its documents' share of the candidates' relevance" if basis.get("due") == "relevance" else "the target"
-    shares = []
-    for dimension in dimensions:
-        labels = tuple(label for one, label in columns if one == dimension and label != UNKNOWN)
-        both = np.array(
-            [[row.groups.get((dimension, label), (0.0, 0.0)) for label in (UNKNOWN, *labels)] for row in rows]
+    source = "relevance of the candidates" if account.basis.get("due") == "relevance" else "the target"
+    dimensions = []
+    for name in dict.fromkeys(dimension for dimension, _ in account.columns):
+        labels = [label for dimension, label in account.columns if dimension == name and label != UNKNOWN]
+        received, deserved = account.shares([(name, label) for label in (UNKNOWN, *labels)])
+        got, owed = received.tolist(), deserved.tolist()
+        groups = tuple(
+            AuditedGroup(label, got[g], None, None, owed[g], got[g], got[g] + got[0])
+            for g, label in enumerate(labels, 1)
         )
-        shares.append(_Shares(dimension, labels, source, both[:, :, 0], both[:, :, 1]))
-    read = _Log(
-        [row.query for row in rows],
-        [row.time for row in rows],
-        shares,
-        np.array([row.calls for row in rows], dtype=np.float64),
-        np.array([row.unusable for row in rows], dtype=np.float64),
-        np.array([row.quality for row in rows]),
-    )
-    size = account.size()
-    notes = [str(size)]
-    if account.queries == "none":
-        notes.append("the account holds nothing of the queries, so none is named")
-    about = (account.path.name, "an account of exposure", size.collection, 0, basis.get("discount", ""), "")
-    return _audit(read, about, notes, seed)
+        dimensions.append(AuditedDimension(name, source, groups, got[0]))
+    discount = account.basis.get("discount", "")
+    about = (account.path.name, account.collection, account.requests, "", "", 0, discount)
+    return Audit(*about, tuple(dimensions), (f"{account}; it keeps no single request, so there are no intervals",))
 
 
 def _target(dimension: str, collection: Collection, settings: Settings) -> tuple[FloatArray, str]:
@@ -256,140 +244,119 @@ def _target(dimension: str, collection: Collection, settings: Settings) -> tuple
     return made.shares, made.source
 
 
-def _audit(log: _Log, about: tuple[str, str, str, int, str, str], notes: Sequence[str], seed: int) -> Audit:
-    name, form, collection, n, discount, unknown = about
-    windows, ordered = _windows(log.times)
-    dimensions = tuple(_dimension(log, one, windows, seed) for one in log.shares)
-    drifts, tested = _drifts(log, seed)
-    notes = list(notes)
-    if not ordered:
-        notes.append("not every request has a time: windows are equal numbers of requests, in the order of the log")
-    if not drifts:
-        notes.append(f"fewer than {2 * LEAST_WINDOW} requests: nothing can be said about changes")
-    moments = [one for one in log.times if one is not None]
-    begins, ends = (_day(ends(moments)) if ordered else "" for ends in (min, max))
-    return Audit(
-        name,
-        form,
-        collection,
-        len(log.queries),
-        len(set(log.queries)),
-        begins,
-        ends,
-        n,
-        discount,
-        dimensions,
-        drifts,
-        tested,
-        float(log.quality.mean()) if log.quality is not None else None,
-        int(log.calls.sum()),
-        int(log.unusable.sum()),
-        unknown,
-        tuple(notes),
-    )
+# --- logs -----------------------------------------------------------------------------------------------------------
 
 
-def _dimension(log: _Log, of: _Shares, windows: Mapping[str, Sequence[int]], seed: int) -> AuditedDimension:
-    mean, due = of.received.mean(axis=0), of.due.mean(axis=0)
-    least, most = exposure_bounds(mean / mean.sum())
-    low, high = intervals(of.received, seeded(seed, "audit", of.name))
-    groups = tuple(
-        AuditedGroup(
-            label,
-            share=float(mean[g]),
-            low=float(low[g]),
-            high=float(high[g]),
-            due=float(due[g]),
-            least=float(least[g - 1]),
-            most=float(most[g - 1]),
-        )
-        for g, label in enumerate(of.labels, start=1)
-    )
-    shown = []
-    for window, places in windows.items():
-        received = of.received[list(places)]
-        low, high = intervals(received, seeded(seed, "audit", of.name, window))
-        means = received.mean(axis=0)
-        shares, lows, highs = (tuple(one[1:].tolist()) for one in (means, low, high))
-        shown.append(Window(window, len(places), shares, lows, highs, float(means[0])))
-    return AuditedDimension(of.name, of.target, groups, float(mean[0]), tuple(shown), _worst(log, of))
+def is_account(path: Path) -> bool:
+    """Whether the file is an SQLite file."""
+    try:
+        with open_to_read(path) as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def intervals(values: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Low and high ends (s,) of the 95 % percentile bootstrap intervals of means over requests, `values` (r, s)."""
-    count = len(values)
-    weights = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
-    low, high = np.quantile(weights @ values, [0.025, 0.975], axis=0)
-    return low, high
+def read_log(path: Path) -> Iterator[LoggedRequest]:
+    """The requests of a log in their order, one after the other; at its end DataError with every fault, or for none."""
+    faults, any_there = Faults(), False
+    first = next((text for _, text in lines(path, Faults())), "")
+    for request in (_of_json if first.lstrip().startswith("{") else _of_table)(path, faults):
+        any_there = True
+        yield request
+    if not any_there and not faults:
+        faults.add(path, None, "there are no requests")
+    faults.check("log of requests")
 
 
-def _worst(log: _Log, of: _Shares) -> tuple[WorstQuery, ...]:
-    """The queries whose attention is furthest from what was due, by half the sum of the differences."""
-    if not any(log.queries):
-        return ()
-    places: dict[str, list[int]] = {}
-    for place, query in enumerate(log.queries):
-        places.setdefault(query, []).append(place)
-    worst = []
-    for query, some in places.items():
-        lacks = (of.due[some] - of.received[some]).mean(axis=0)
-        lacking = int(np.argmax(lacks[1:])) if len(of.labels) else 0
-        worst.append(WorstQuery(query, len(some), float(np.abs(lacks).sum()) / 2, of.labels[lacking]))
-    # Of equally bad ones the one that is asked more often.
-    return tuple(sorted(worst, key=lambda one: (-round(one.distance, 6), -one.requests, one.query))[:WORST])
+def _of_json(path: Path, faults: Faults) -> Iterator[LoggedRequest]:
+    for number, record in json_records(path, faults):
+        try:
+            query = record.get("query")
+            if isinstance(query, Mapping):
+                query = query.get("text", query.get("id"))
+            if not isinstance(query, str):
+                raise ValueError(f"`query` is {shown(query)}, expected a text")
+            given = record.get("ids", record.get("hits"))
+            if not isinstance(given, list):
+                raise ValueError(f"no list `ids` or `hits`; there are: {listed(list(record)) or 'none'}")
+            ids = [read_text(one if isinstance(one, Mapping) else {"id": one}, "id") for one in given]
+            yield LoggedRequest(query, tuple(dict.fromkeys(ids)), _seconds(record.get("time")))
+        except ValueError as error:
+            faults.add(path, number, str(error))
 
 
-def _windows(times: Sequence[float | None]) -> tuple[dict[str, list[int]], bool]:
-    """Name -> places of the requests: days, weeks, or equal numbers; and whether all have a time."""
-    known = [one for one in times if one is not None]
-    if len(known) == len(times):
-        days = [datetime.fromtimestamp(one, UTC).date() for one in known]
-        if len(set(days)) > 1:
-            weekly = (max(days) - min(days)).days >= MOST_DAYS
-            periods: dict[str, list[int]] = {}
-            for place in np.argsort(known, kind="stable").tolist():
-                day: date = days[place]
-                first = day - timedelta(days=day.weekday()) if weekly else day
-                periods.setdefault(f"{'week of ' * weekly}{first.isoformat()}", []).append(place)
-            return periods, True
-    parts = np.array_split(np.arange(len(times)), max(1, min(EQUAL_WINDOWS, len(times) // 5)))
-    named = {f"{int(one[0]) + 1:,} to {int(one[-1]) + 1:,}": one.tolist() for one in parts}
-    return named, len(known) == len(times)
+def _of_table(path: Path, faults: Faults) -> Iterator[LoggedRequest]:
+    """Without a `request`, a rank that is not above the one before and a document that is there begin another one."""
+    columns: dict[str, str] = {}
+    ranks: dict[str, float] = {}
+    open_key: tuple[str, str, float | None] | None = None
+    moment: float | None = None
+
+    def request() -> LoggedRequest:
+        assert open_key
+        return LoggedRequest(open_key[1], tuple(sorted(ranks, key=ranks.__getitem__)), moment)
+
+    for number, record in csv_records(path, faults):
+        if not columns:
+            columns = _columns(record)
+            if not {"query", "document"} <= columns.keys():
+                names = " and ".join(f"one of {', '.join(NAMES[what])}" for what in ("query", "document"))
+                faults.add(path, 1, f"expected JSON lines, or columns for query and document ({names}); "
+                                    f"there are: {listed(list(record))}")  # fmt: skip
+                return
+        try:
+            query, document = (read_text(record, columns[what]) for what in ("query", "document"))
+            checked_id(document, "document")
+            rank = _rank(record[columns["rank"]]) if "rank" in columns else None
+            time = _seconds(record[columns["time"]]) if "time" in columns else None
+            named = record[columns["request"]] if "request" in columns else ""
+            if len(ranks) >= LONGEST:
+                raise ValueError(f"more than {LONGEST:,} documents of one request")
+        except ValueError as error:
+            faults.add(path, number, str(error))
+            continue
+        key = (named, query, None if named else time)
+        last = next(reversed(ranks.values()), None)
+        again = not named and (document in ranks or (rank is not None and last is not None and rank <= last))
+        if open_key is not None and (key != open_key or again):
+            yield request()
+            ranks = {}
+        if not ranks:
+            open_key, moment = key, time
+        ranks.setdefault(document, float(len(ranks)) if rank is None else rank)
+    if ranks:
+        yield request()
 
 
-def _drifts(log: _Log, seed: int) -> tuple[tuple[Drift, ...], tuple[int, int]]:
-    """Every series in the first window and in the last one; none where there are too few requests."""
-    total = len(log.queries)
-    size = min(LARGEST_WINDOW, max(LEAST_WINDOW, round(LAST * total)))
-    if total < 2 * LEAST_WINDOW:
-        return (), (0, 0)
-    series: dict[str, FloatArray] = {}
-    for one in log.shares:
-        series[f"{one.name}: share without a label"] = one.received[:, 0]
-        for g, label in enumerate(one.labels, start=1):
-            series[f"{one.name}: share of {label}"] = one.received[:, g]
-            # Of documents with a label, since their number moves it as well.
-            labeled = one.due[:, 1:].sum(axis=1)
-            series[f"{one.name}: due of {label}"] = one.due[:, g] / np.where(labeled > 0, labeled, 1)
-    if log.quality is not None:
-        series["estimated nDCG"] = log.quality
-    if log.calls.any():
-        series["replies of models that could not be used"] = log.unusable / np.maximum(log.calls, 1)
-    first, last = slice(0, size), slice(total - size, total)
-    moving = {what: values for what, values in series.items() if np.ptp(values) > ROUNDING}
-    if not moving:
-        return (), (size, size)
-    values = np.column_stack(list(moving.values()))
-    p_values = window_p_values(values[first], values[last], seeded(seed, "audit", "drift"))
-    corrected = holm(p_values.tolist())
-    drifts = []
-    for (what, moved), p, sure in zip(moving.items(), p_values.tolist(), corrected, strict=True):
-        before, after = float(moved[first].mean()), float(moved[last].mean())
-        adjusted = 1.0 if sure is None else sure
-        alarm = adjusted < SIGNIFICANT and abs(after - before) >= SMALLEST_CHANGE
-        drifts.append(Drift(what, before, after, p, adjusted, alarm))
-    return tuple(drifts), (size, size)
+def _columns(record: Mapping[str, Any]) -> dict[str, str]:
+    there = {name.strip().lower(): name for name in record}
+    found = {what: next((there[one] for one in names if one in there), "") for what, names in NAMES.items()}
+    return {what: name for what, name in found.items() if name}
 
 
-def _day(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
+def _rank(text: str) -> float | None:
+    if text and not _NUMBER.fullmatch(text.strip()):
+        raise ValueError(f"the rank {shown(text)} is no number")
+    return float(text) if text else None
+
+
+def _seconds(value: Any) -> float | None:
+    """Seconds since 1970 of a number of seconds or milliseconds, or of a date of ISO 8601 (UTC where it says none)."""
+    if value is None or value == "":
+        return None
+    text = str(value).strip()
+    try:
+        if _NUMBER.fullmatch(text):
+            seconds = float(text) / (1000 if abs(float(text)) > MILLISECONDS else 1)
+        else:
+            moment = datetime.fromisoformat(text)
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        _minute(seconds)
+    except (ValueError, OverflowError, OSError):
+        said = "neither seconds since 1970 nor a date (2026-01-31T12:00) of the years 1 to 9999"
+        raise ValueError(f"the time {shown(text)} is {said}") from None
+    return seconds
+
+
+def _minute(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="minutes").replace("+00:00", "Z")

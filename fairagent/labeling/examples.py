@@ -11,20 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection import Collection
-from fairagent.collection.config import RecordsFile
-from fairagent.collection.forms import records
 from fairagent.collection.groups import tables_of
 from fairagent.collection.known import KnownIds, compare_ids
 from fairagent.collection.records import Faults, checked_id, field_reader, listed, shown
 from fairagent.errors import DataError, UsageError
+from fairagent.labeling.tools import LABEL, records_of, told_by_a_tool
 from fairagent.types.common import counted
 
 FEWEST = 10
 """Examples in all; with fewer nothing can be said of errors."""
 FEWEST_OF_GROUP = 3
 """Examples of a group, one a fold of the cross-validation; with fewer it is not predicted."""
-LABEL = "label"
-"""The field of a file of examples that holds the label, where none is named like the dimension."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,23 +128,26 @@ def _in_collection(collection: Collection, dimension: str) -> tuple[tuple[str, .
 def read_examples(file: Path, dimension: str) -> dict[str, str]:
     """Id -> label of a file of examples in any form of records; rows without a label are passed over.
 
-    The label is in the field that is named like the dimension, else in `label`. DataError with all that is wrong.
+    The label is in the field that is named like the dimension, else in `label`; exports of Label Studio and Argilla are
+    read as well (`fairagent.labeling.tools`). DataError with all that is wrong.
     """
     faults, read_id, labels = Faults(), field_reader("id"), dict[str, str]()
-    for number, record in records(file, RecordsFile(), faults):
+    for number, record in records_of(file, faults):
         try:
-            id = checked_id(read_id(record), "document")
-            field = dimension if dimension in record else LABEL
-            if field not in record:
-                raise ValueError(f"no field {dimension!r} or {LABEL!r}; there are: {listed(list(record))}")
-            value = record[field]
-            if value is None or value == "":
-                continue
-            if not isinstance(value, str):
-                raise ValueError(f"{field}: {shown(value)} is no label; expected a text")
-            label = value.strip()
-            if labels.setdefault(id, label) != label:
-                raise ValueError(f"{shown(id)} is {shown(label)} here and {shown(labels[id])} above")
+            if (told := told_by_a_tool(record, dimension)) is None:
+                field = dimension if dimension in record else LABEL
+                if field not in record:
+                    raise ValueError(f"no field {dimension!r} or {LABEL!r}; there are: {listed(list(record))}")
+                told = read_id(record), [record[field]]
+            id = checked_id(told[0], "document")
+            for value in told[1]:
+                if value is None or value == "":
+                    continue
+                if not isinstance(value, str):
+                    raise ValueError(f"{shown(value)} is no label; expected a text")
+                label = value.strip()
+                if labels.setdefault(id, label) != label:
+                    raise ValueError(f"{shown(id)} is {shown(label)} here and {shown(labels[id])} above")
         except ValueError as error:
             faults.add(file, number, str(error))
     faults.check(f"examples {file}")

@@ -35,7 +35,6 @@ from fairagent.report.topics import Exchanges, GroupBar, Palette, TopicView
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
 from fairagent.storage.files import write_whole
-from fairagent.types.change import percent
 from fairagent.types.clean import printable
 from fairagent.types.common import counted
 
@@ -150,7 +149,6 @@ def templates() -> Environment:
         "money": text.money,
         "counted": counted,
         "listed": text.listed,
-        "percent": percent,
         "gap": text.gap_text,
         "value": "{:.3f}".format,
     }

@@ -279,32 +279,6 @@ def line_plot(plot: LinePlot) -> Markup:
     return chart.svg(f"{plot.axes[1]} against {plot.axes[0]}. {label}")
 
 
-Spread = tuple[float, float, float]
-"""A mean, and the low and the high end of its interval."""
-
-
-def course_plot(windows: Sequence[str], groups: Mapping[str, Sequence[Spread]], dues: Sequence[float]) -> Markup:
-    """A line a group over windows of requests, with the interval at each, and what each group is due, dotted."""
-    ends = [(low, high) for course in groups.values() for _, low, high in course]
-    y = _limits([*ends, *((due, due) for due in dues)])
-    chart = Chart(260, (0, max(len(windows) - 1, 1)), y, left=46, bottom=44)
-    chart.grid_y(ticks(y))
-    chart.name_axes(f"{windows[0]} … {windows[-1]}" if len(windows) > 1 else windows[0], "share of attention")
-    for system, ((label, course), due) in enumerate(zip(groups.items(), dues, strict=True)):
-        color = f"s{color_number(system)}"
-        chart.line([(0, due), (max(len(windows) - 1, 1), due)], color, 1, 0.7, dash=DOTTED)
-        chart.line([(place, mean) for place, (mean, _, _) in enumerate(course)], color, 2, 0.6)
-        for place, (mean, low, high) in enumerate(course):
-            chart.line([(place, low), (place, high)], color, 1.4, 0.5)
-            chart.mark(
-                place, mean, system, f"{label}, {windows[place]}\n{number(mean)} [{number(low)}, {number(high)}]", 0.9
-            )
-    words = "; ".join(
-        f"{label}: " + ", ".join(number(mean) for mean, _, _ in course) for label, course in groups.items()
-    )
-    return chart.svg(f"shares of attention over time. {words}")
-
-
 def number(value: float) -> str:
     """A value of a measure, or a cost.
 

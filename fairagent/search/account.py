@@ -1,30 +1,28 @@
 """`Account`: what documents and groups have got of the readers' attention over requests, and what they deserve.
 
-One SQLite file for one collection, which only its owner can read. Many threads and processes may write it: a request is
-one transaction, which is there as a whole or not at all (WAL), and another writer waits for it. A process that is
-killed loses nothing that it had written; a power cut may lose the last requests, and damages nothing. It has to be on
-a disk of this machine: on network drives SQLite's shared memory does not work.
+One SQLite file for one collection, which only its owner can read, with one table of sums: a row for each document that
+was a candidate and for each group. Nothing of a query, of a single request or of its time is in it. Many threads and
+processes may write: a request is one transaction, which is there as a whole or not at all (WAL), and another writer
+waits for it. A process that is killed loses nothing that it had written; a power cut may lose the last requests. It has
+to be on a disk of this machine: on network drives SQLite's shared memory does not work.
 
-What is in it is bounded: documents (those with the smallest debts leave; their groups keep what they had), single
-requests (the last ones), and days. No text of a query is in it unless that is asked for. Requests are numbered, so that
-a clock which goes back changes no order; a request then stands under the time of the one before it.
+It is read strictly. Each row has a checksum, each number is finite and not negative, and the rows of a dimension add up
+to what its requests handed out; what is not so is a DataError that names the row.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import os
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 from weakref import finalize
+from zlib import crc32
 
 import numpy as np
 
@@ -36,359 +34,205 @@ from fairagent.types import FloatArray
 from fairagent.types.clean import in_line
 from fairagent.types.common import counted
 
-FORMAT = "1"
+FORMAT = "2"
 LONGEST_WAIT = 5.0
 """Seconds that another writer may take."""
-FOLDED_EVERY = 100
-"""Requests after which it is looked whether there are too many documents."""
-KEPT = 0.9
-"""The share of the bound on documents that stays then."""
-AT_ONCE = 500
-"""Ids in one question to SQLite."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS documents (
-  id TEXT PRIMARY KEY, received REAL NOT NULL, deserved REAL NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS groups (dimension TEXT NOT NULL, label TEXT NOT NULL, received REAL NOT NULL,
-  deserved REAL NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (dimension, label)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS days (day TEXT NOT NULL, dimension TEXT NOT NULL, label TEXT NOT NULL,
-  received REAL NOT NULL, deserved REAL NOT NULL, PRIMARY KEY (day, dimension, label)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS requests (number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, query TEXT NOT NULL,
-  quality REAL NOT NULL, calls INTEGER NOT NULL, unusable INTEGER NOT NULL, shares TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS sums (dimension TEXT NOT NULL, label TEXT NOT NULL, received REAL NOT NULL,
+  deserved REAL NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (dimension, label)) WITHOUT ROWID;
 """
-ADDED = "ON CONFLICT DO UPDATE SET received = received + excluded.received, deserved = deserved + excluded.deserved"
-WHOLE = ("", "")
-"""The row of `groups` and `days` that counts the requests themselves."""
+DOCUMENTS, TOTAL = "", ""
+"""The dimension of the rows of documents; the label of the row that holds the sum of a dimension's other rows."""
+REQUESTS = (DOCUMENTS, TOTAL)
+"""The row that counts the requests: each hands out an attention of 1."""
+ROUNDING = 1e-6
+"""By how much of a request the rows of a dimension may miss their sum, for each request."""
 ENVIRONMENT = {
     *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY),
     *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM),
 }
 """SQLite's codes where the disk, the rights or another writer is at fault; every other code is damage."""
 
-Queries = Literal["none", "hash", "text"]
 Column = tuple[str, str]
 """A dimension and one of its labels; the label of documents without one is `UNKNOWN`."""
-
-
-@dataclass(frozen=True, slots=True)
-class AccountBounds:
-    """How much an account holds: documents, single requests, days."""
-
-    documents: int = 100_000
-    requests: int = 10_000
-    days: int = 400
-
-
-PLAIN = AccountBounds()
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Whose account it is, and by what it counts: `basis` is compared as a whole, a line for each thing.
-
-    `fingerprint` is that of the documents; where they have changed, `has` says which ids the collection has now (None:
-    nobody knows).
-    """
-
-    collection: str
-    fingerprint: str
-    basis: Mapping[str, str]
-    has: Callable[[Sequence[str]], Sequence[bool]] | None = None
+Sums = tuple[float, float]
+"""What was received, and what was deserved."""
+NOTHING: Sums = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """What one request adds: attention and due of documents and of groups, each a share of 1.
+    """What one request adds: attention and due of documents and of groups, each a share of 1."""
 
-    `quality` is the DCG of what was shown over the best one by the same scores, `calls` and `unusable` those of
-    language models.
-    """
-
-    query: str
     received: Mapping[str, float]
     deserved: Mapping[str, float]
-    groups: Mapping[Column, tuple[float, float]]
-    quality: float
-    calls: int = 0
-    unusable: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class KeptRequest:
-    """A request as the account has it: `groups` maps a column to what it received and deserved."""
-
-    number: int
-    time: float
-    query: str
-    quality: float
-    calls: int
-    unusable: int
-    groups: Mapping[Column, tuple[float, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class AccountSize:
-    """What an account holds; `folded` documents have left it, `set_back` is how often the clock went back."""
-
-    collection: str
-    requests: int
-    documents: int
-    folded: int
-    single: int
-    days: int
-    bytes: int
-    set_back: int
-
-    def __str__(self) -> str:
-        left = f", {counted(self.folded, 'document')} folded into their groups" if self.folded else ""
-        back = f", the clock went back {counted(self.set_back, 'time')}" if self.set_back else ""
-        return (
-            f"account of {self.collection!r}: {counted(self.requests, 'request')} ({self.single:,} of them singly), "
-            f"{counted(self.documents, 'document')}, {counted(self.days, 'day')}, {self.bytes / 1e6:.1f} MB{left}{back}"
-        )
+    groups: Mapping[Column, Sums]
 
 
 class Account:
-    """The account in `path`, of the collection that `identity` names; made where there is none.
+    """The account in `path`, of the collection of that name; made where there is none.
 
-    What documents and groups have is halved after every `half_life` requests (0: never). `clock` gives seconds since
-    1970. Raises DataError where the file is no account, damaged, of another collection or kept on another basis,
-    NotRegular where it is no file, BackendUnavailable where it cannot be written.
+    `basis` says by what it counts, and is compared as a whole. Without a `collection` the account is read as it is,
+    whoever's it is. Raises DataError where the file is no account, damaged, of another collection or kept on another
+    basis, NotRegular where it is no file, BackendUnavailable where it cannot be written.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        identity: Identity,
-        half_life: float = 0.0,
-        queries: Queries = "hash",
-        bounds: AccountBounds = PLAIN,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.path, self.half_life, self.queries, self.bounds = path, half_life, queries, bounds
-        self._clock, self._lock = clock, threading.RLock()
-        with explained(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Made here, so that it is nobody else's from the first byte; SQLite gives its own files the same rights.
-            os.close(open_to_write(path, os.O_RDWR | os.O_CREAT, private=True))
-        self._connection = _connected(path)
+    def __init__(self, path: Path, collection: str | None = None, basis: Mapping[str, str] | None = None) -> None:
+        self.path, self._lock = path, threading.RLock()
+        if collection is not None:
+            with explained(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                # Made here, so that it is nobody else's from the first byte; SQLite gives its files the same rights.
+                os.close(open_to_write(path, os.O_RDWR | os.O_CREAT, private=True))
+        self._connection = self._connected()
         finalize(self, self._connection.close)
         with self._explained():
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            with self._transaction():
-                for statement in SCHEMA.split(";"):
-                    self._connection.execute(statement)
-                self._identify(identity)
+            if collection is not None:
+                with self._transaction():
+                    self._identify(collection, dict(basis or {}))
+                # Now that it is an account: of anybody else's file nothing is changed.
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+            with self._transaction("DEFERRED"):
+                self.collection, self.basis = self._about()
+                self._check(dict(self._checked(self._connection.execute("SELECT * FROM sums"))))
 
-    def _identify(self, identity: Identity) -> None:
-        about = self._about()
-        if not about:
-            given = {"format": FORMAT, "collection": identity.collection, "fingerprint": identity.fingerprint}
-            salt = {"salt": os.urandom(16).hex()}
-            self._note(**given, **salt, basis=json.dumps(dict(identity.basis), sort_keys=True))
-            return
-        _expect_format(self.path, about)
-        if about["collection"] != identity.collection:
+    def _connected(self) -> sqlite3.Connection:
+        # By its address, so that a path to read makes no new file.
+        address = f"{self.path.absolute().as_uri()}?mode=rw"
+        with self._explained():
+            connection = sqlite3.connect(address, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=True)
+        # A text that is damaged is read all the same, so that its row can be named.
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")
+        return connection
+
+    def _identify(self, collection: str, basis: dict[str, str]) -> None:
+        (tables,) = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables:
+            for statement in SCHEMA.split(";"):
+                self._connection.execute(statement)
+            kept = {"format": FORMAT, "collection": collection, "basis": json.dumps(basis, sort_keys=True)}
+            self._connection.executemany("INSERT INTO about VALUES (?, ?)", list(kept.items()))
+        there, kept_by = self._about()
+        if there != collection:
             raise DataError(
-                f"{self.path} is the account of collection {in_line(about['collection'])!r}, not of "
-                f"{in_line(identity.collection)!r}; name another file"
+                f"{self.path} is the account of collection {in_line(there)!r}, not of {in_line(collection)!r}; "
+                "name another file"
             )
-        basis = parse_json(about["basis"])
-        for key, value in identity.basis.items():
-            if basis.get(key) != value:
-                before = in_line(str(basis.get(key)))
+        for key, value in basis.items():
+            if kept_by.get(key) != value:
                 raise DataError(
-                    f"{self.path} was kept with {key} {before}, not {in_line(value)}: both in one sum would mean "
-                    "nothing; name another file"
+                    f"{self.path} was kept with {key} {in_line(str(kept_by.get(key)))}, not {in_line(value)}: both in "
+                    "one sum would mean nothing; name another file"
                 )
-        if about["fingerprint"] != identity.fingerprint:
-            ids = [id for (id,) in self._connection.execute("SELECT id FROM documents ORDER BY at DESC LIMIT 1000")]
-            known = sum(map(bool, identity.has(ids))) if identity.has and ids else len(ids)
-            if 2 * known < len(ids):
-                raise DataError(
-                    f"{self.path} is the account of another collection of the name {in_line(identity.collection)!r}: "
-                    f"of {counted(len(ids), 'document')} that it had last {known:,} are here; name another file"
-                )
-            self._note(fingerprint=identity.fingerprint)
+
+    def _about(self) -> tuple[str, Mapping[str, str]]:
+        """The collection and the basis that the file names; DataError where it is of another form."""
+        about = dict(self._connection.execute("SELECT key, value FROM about"))
+        if (form := about.get("format")) != FORMAT:
+            raise DataError(
+                f"{self.path} is an account of format {in_line(str(form))}; this version of fairagent reads {FORMAT}: "
+                "move it away, and a new one is begun"
+            )
+        try:
+            basis = parse_json(about["basis"])
+            if isinstance(basis, dict) and isinstance(about["collection"], str):
+                return about["collection"], basis
+        except (KeyError, TypeError, ValueError):
+            pass
+        raise DataError(f"{self.path}: what it says of its collection and basis is damaged; move it away")
 
     def documents(self, ids: Sequence[str]) -> FloatArray:
         """What these documents are owed, (n,), in shares of one request's attention; 0 for those that are not in it."""
-        with self._reading() as number:
-            rows = self._documents(ids)
-            return np.array([_debt(rows.get(id), number, self._factor) for id in ids])
+        sums = self._read([(DOCUMENTS, id) for id in ids])
+        return sums[:, 1] - sums[:, 0]
 
     def groups(self, columns: Sequence[Column]) -> FloatArray:
         """What these groups are owed, (g,), in shares of one request's attention."""
-        with self._reading() as number:
-            rows = self._groups()
-            return np.array([_debt(rows.get(column), number, self._factor) for column in columns])
+        sums = self._read(columns)
+        return sums[:, 1] - sums[:, 0]
 
     def shares(self, columns: Sequence[Column]) -> tuple[FloatArray, FloatArray]:
         """What these groups received and deserved of all attention so far, (g,) each; 0 before the first request."""
-        with self._reading() as number:
-            rows, factor = self._groups(), self._factor
-            total = _aged(rows[WHOLE], number, factor)[0] if WHOLE in rows else 1.0
-            both = [_aged(rows[one], number, factor) if one in rows else (0.0, 0.0) for one in columns]
-            received, deserved = np.array(both).reshape(-1, 2).T / total
-            return received, deserved
+        sums = self._read([REQUESTS, *columns])
+        received, deserved = sums[1:].T / (sums[0, 0] or 1.0)
+        return received, deserved
 
-    def add(self, entry: Entry) -> tuple[str, ...]:
-        """Count one request; notes where the clock went back. Raises BackendUnavailable where it cannot be written."""
+    @property
+    def requests(self) -> int:
+        """How many it has counted."""
+        return round(float(self._read([REQUESTS])[0, 0]))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The groups that are in it."""
+        with self._explained(), self._lock, self._transaction("DEFERRED"):
+            rows = self._connection.execute("SELECT dimension, label FROM sums WHERE dimension != '' AND label != ''")
+            return tuple((dimension, label) for dimension, label in rows)
+
+    def add(self, entry: Entry) -> None:
+        """Count one request. Raises BackendUnavailable where it cannot be written."""
+        ids = [
+            id for id in dict.fromkeys((*entry.deserved, *entry.received)) if id in entry.received or entry.deserved[id]
+        ]
+        added: dict[Column, Sums] = {
+            **{(DOCUMENTS, id): (entry.received.get(id, 0.0), entry.deserved.get(id, 0.0)) for id in ids},
+            **entry.groups,
+        }
+        for dimension in dict.fromkeys(dimension for dimension, _ in entry.groups):
+            of_labels = [sums for (one, _), sums in entry.groups.items() if one == dimension]
+            added[dimension, TOTAL] = (math.fsum(one for one, _ in of_labels), math.fsum(one for _, one in of_labels))
+        added[REQUESTS] = (1.0, 1.0)
         with self._explained(), self._lock, self._transaction():
-            about = self._about()
-            last = float(about.get("time", "-inf"))
-            now = self._clock()
-            back = last - now if now < last else 0.0
-            moment = max(now, last)
-            shares: dict[str, dict[str, list[float]]] = {}
-            for (dimension, label), (received, deserved) in entry.groups.items():
-                shares.setdefault(dimension, {})[label] = [round(received, 9), round(deserved, 9)]
-            number = self._connection.execute(
-                "INSERT INTO requests (time, query, quality, calls, unusable, shares) VALUES (?, ?, ?, ?, ?, ?)",
-                (
-                    moment,
-                    self._query(entry.query, about["salt"]),
-                    entry.quality,
-                    entry.calls,
-                    entry.unusable,
-                    json.dumps(shares, separators=(",", ":")),
-                ),
-            ).lastrowid
-            assert number is not None
-            self._count(entry, number)
-            self._count_day(entry, datetime.fromtimestamp(moment, UTC).date().isoformat())
-            self._note(time=repr(moment), **({"set_back": str(int(about.get("set_back", 0)) + 1)} if back else {}))
-            self._connection.execute("DELETE FROM requests WHERE number <= ?", (number - self.bounds.requests,))
-            if number % FOLDED_EVERY == 0:
-                self._fold(about)
-        if back:
-            return (f"the clock went back by {back:.0f} s: in the account this request has the time of the one before",)
-        return ()
+            there = self._rows(list(added))
+            rows = []
+            for column, (received, deserved) in added.items():
+                before = there.get(column, NOTHING)
+                after = (before[0] + received, before[1] + deserved)
+                rows.append((*column, *after, _checksum(column, after)))
+            self._connection.executemany("INSERT OR REPLACE INTO sums VALUES (?, ?, ?, ?, ?)", rows)
 
-    @property
-    def basis(self) -> Mapping[str, str]:
-        """What it was kept by: `due`, `discount`."""
-        with self._reading():
-            basis: Mapping[str, str] = parse_json(self._about()["basis"])
-        return basis
+    def _read(self, columns: Sequence[Column]) -> FloatArray:
+        """Received and deserved of each, (n, 2); DataError for a row that is damaged."""
+        with self._explained(), self._lock, self._transaction("DEFERRED"):
+            there = self._rows(columns)
+        return np.array([there.get(column, NOTHING) for column in columns], dtype=np.float64).reshape(-1, 2)
 
-    def requests(self) -> Iterator[KeptRequest]:
-        """The single requests that are kept, the first one first."""
-        with self._reading():
-            rows = self._connection.execute("SELECT * FROM requests ORDER BY number").fetchall()
-        for number, moment, query, quality, calls, unusable, shares in rows:
-            groups = {
-                (dimension, label): (float(both[0]), float(both[1]))
-                for dimension, labels in parse_json(shares).items()
-                for label, both in labels.items()
-            }
-            yield KeptRequest(number, moment, query, quality, calls, unusable, groups)
+    def _rows(self, columns: Sequence[Column]) -> dict[Column, Sums]:
+        question = "SELECT * FROM sums WHERE dimension = ? AND label = ?"
+        return dict(one for column in columns for one in self._checked(self._connection.execute(question, column)))
 
-    def size(self) -> AccountSize:
-        """What it holds."""
-        with self._reading() as number:
-            about = self._about()
-            count = {
-                name: int(self._connection.execute(f"SELECT count({what}) FROM {name}").fetchone()[0])
-                for name, what in (("documents", "*"), ("requests", "*"), ("days", "DISTINCT day"))
-            }
-        files = self.path.parent.glob(f"{self.path.name}*")
-        return AccountSize(
-            about["collection"],
-            number,
-            count["documents"],
-            int(about.get("folded", 0)),
-            count["requests"],
-            count["days"],
-            sum(path.stat().st_size for path in files if path.name in (self.path.name, f"{self.path.name}-wal")),
-            int(about.get("set_back", 0)),
-        )
+    def _checked(self, rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[Column, Sums]]:
+        for dimension, label, received, deserved, checksum in rows:
+            column, sums = (str(dimension), str(label)), (received, deserved)
+            if not all(isinstance(one, float) and math.isfinite(one) and one >= 0 for one in sums):
+                raise self._damaged(column, f"received {sums[0]!r} and deserved {sums[1]!r}")
+            if checksum != _checksum(column, sums):
+                raise self._damaged(column, "its checksum is of other numbers")
+            yield column, (float(received), float(deserved))  # type: ignore[arg-type]
 
-    @property
-    def _factor(self) -> float:
-        """What is left of a share after one more request."""
-        return float(0.5 ** (1 / self.half_life)) if self.half_life else 1.0
+    def _check(self, rows: Mapping[Column, Sums]) -> None:
+        """That no row of a group is missing: those of a dimension add up to its total, and none is beyond all."""
+        requests = rows.get(REQUESTS, NOTHING)[0]
+        for dimension in dict.fromkeys(dimension for dimension, _ in rows if dimension != DOCUMENTS):
+            total = rows.get((dimension, TOTAL), NOTHING)
+            for place, what in enumerate(("received", "deserved")):
+                of_labels = [sums[place] for (one, label), sums in rows.items() if one == dimension and label != TOTAL]
+                if abs(math.fsum(of_labels) - total[place]) > ROUNDING * max(requests, 1):
+                    raise self._damaged((dimension, TOTAL), f"the groups {what} {math.fsum(of_labels)!r} in all")
+        got = math.fsum(sums[0] for (one, label), sums in rows.items() if one == DOCUMENTS and label != TOTAL)
+        if abs(got - requests) > ROUNDING * max(requests, 1):
+            raise self._damaged(REQUESTS, f"the documents received {got!r} in all, of {requests!r} requests")
 
-    def _query(self, query: str, salt: str) -> str:
-        if self.queries == "hash":
-            return hashlib.sha256(f"{salt}\n{query}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        return query if self.queries == "text" else ""
-
-    def _count(self, entry: Entry, number: int) -> None:
-        received, deserved = entry.received, entry.deserved
-        ids = [id for id in dict.fromkeys((*deserved, *received)) if id in received or deserved[id]]
-        columns = {**entry.groups, WHOLE: (1.0, 1.0)}
-        if self._factor < 1:
-            # What is there fades first, so that all sums are of this moment.
-            faded = [(*_aged(row, number, self._factor), number, id) for id, row in self._documents(ids).items()]
-            self._connection.executemany("UPDATE documents SET received = ?, deserved = ?, at = ? WHERE id = ?", faded)
-            groups = [
-                (*_aged(row, number, self._factor), number, *column)
-                for column, row in self._groups().items()
-                if column in columns
-            ]
-            change = "UPDATE groups SET received = ?, deserved = ?, at = ? WHERE dimension = ? AND label = ?"
-            self._connection.executemany(change, groups)
-        self._connection.executemany(
-            f"INSERT INTO documents VALUES (?, ?, ?, ?) {ADDED}, at = excluded.at",
-            [(id, received.get(id, 0.0), deserved.get(id, 0.0), number) for id in ids],
-        )
-        self._connection.executemany(
-            f"INSERT INTO groups VALUES (?, ?, ?, ?, ?) {ADDED}, at = excluded.at",
-            [(*column, *both, number) for column, both in columns.items()],
-        )
-
-    def _count_day(self, entry: Entry, day: str) -> None:
-        self._connection.executemany(
-            f"INSERT INTO days VALUES (?, ?, ?, ?, ?) {ADDED}",
-            [(day, *column, *both) for column, both in (*entry.groups.items(), (WHOLE, (1.0, 1.0)))],
-        )
-        latest = "SELECT DISTINCT day FROM days ORDER BY day DESC LIMIT ?"
-        self._connection.execute(f"DELETE FROM days WHERE day NOT IN ({latest})", (self.bounds.days,))
-
-    def _fold(self, about: Mapping[str, str]) -> None:
-        """Let the documents with the smallest debts go where there are too many; their groups have counted them."""
-        there = int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
-        if there > self.bounds.documents:
-            gone = there - int(KEPT * self.bounds.documents)
-            least = "SELECT id FROM documents ORDER BY abs(deserved - received), at, id LIMIT ?"
-            self._connection.execute(f"DELETE FROM documents WHERE id IN ({least})", (gone,))
-            self._note(folded=str(int(about.get("folded", 0)) + gone))
-
-    def _documents(self, ids: Sequence[str]) -> dict[str, tuple[float, float, int]]:
-        entries: dict[str, tuple[float, float, int]] = {}
-        for start in range(0, len(ids), AT_ONCE):
-            some = ids[start : start + AT_ONCE]
-            marks = ", ".join("?" * len(some))
-            for id, *row in self._connection.execute(f"SELECT * FROM documents WHERE id IN ({marks})", some):
-                entries[id] = (row[0], row[1], row[2])
-        return entries
-
-    def _groups(self) -> dict[Column, tuple[float, float, int]]:
-        rows = self._connection.execute("SELECT * FROM groups")
-        return {(dimension, label): (received, due, at) for dimension, label, received, due, at in rows}
-
-    def _about(self) -> dict[str, str]:
-        return dict(self._connection.execute("SELECT key, value FROM about"))
-
-    def _note(self, **values: str) -> None:
-        self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", list(values.items()))
+    def _damaged(self, column: Column, why: str) -> DataError:
+        dimension, label = (in_line(one) for one in column)
+        row = f"{dimension or 'documents'}: {label or 'all'}"
+        return DataError(f"{self.path}, row {row!r}: damaged ({why}); move the file away, and a new one is begun")
 
     @contextmanager
-    def _reading(self) -> Iterator[int]:
-        """A block that sees one state, that after so many requests."""
-        with self._explained(), self._lock:
-            self._connection.execute("BEGIN")
-            try:
-                row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'requests'").fetchone()
-                yield int(row[0]) if row else 0
-            finally:
-                self._connection.execute("ROLLBACK")
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        self._connection.execute(f"BEGIN {kind}")
         try:
             yield
         except BaseException:
@@ -403,23 +247,14 @@ class Account:
         except sqlite3.Error as error:
             raise account_error(self.path, error) from None
 
-
-def open_account(path: Path) -> Account:
-    """The account in a file as it is, to read; DataError where there is none.
-
-    It is whatever collection's the file says.
-    """
-    try:
-        with _connected(path, reading=True) as connection:
-            about = dict(connection.execute("SELECT key, value FROM about"))
-        connection.close()
-        _expect_format(path, about)
-        identity = Identity(about["collection"], about["fingerprint"], parse_json(about["basis"]))
-    except (KeyError, ValueError) as error:
-        raise DataError(f"{path} is no account of requests ({error})") from None
-    except sqlite3.Error as error:
-        raise account_error(path, error) from None
-    return Account(path, identity)
+    def __str__(self) -> str:
+        rows = self._connection.execute("SELECT count(*) FROM sums WHERE dimension = '' AND label != ''")
+        with closing(rows):
+            (documents,) = rows.fetchone()
+        return (
+            f"account of {self.collection!r}: {counted(self.requests, 'request')}, {counted(documents, 'document')}, "
+            f"{self.path.stat().st_size / 1e6:.1f} MB"
+        )
 
 
 def account_error(path: Path, error: sqlite3.Error) -> BackendUnavailable | DataError:
@@ -430,26 +265,5 @@ def account_error(path: Path, error: sqlite3.Error) -> BackendUnavailable | Data
     return DataError(f"{path} is no account of requests, or damaged ({error}); move it away, and a new one is begun")
 
 
-def _connected(path: Path, reading: bool = False) -> sqlite3.Connection:
-    # By its address, so that a path to read makes no new file.
-    address = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rw'}"
-    return sqlite3.connect(address, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=True)
-
-
-def _expect_format(path: Path, about: Mapping[str, str]) -> None:
-    if about.get("format") != FORMAT:
-        there = in_line(str(about.get("format")))
-        raise DataError(f"{path} is an account of format {there}; this version of fairagent reads {FORMAT}")
-
-
-def _aged(row: tuple[float, float, int] | None, number: int, factor: float) -> tuple[float, float]:
-    """What a row received and deserved, as of request `number`."""
-    if row is None:
-        return 0.0, 0.0
-    left = factor ** max(number - row[2], 0)
-    return row[0] * left, row[1] * left
-
-
-def _debt(row: tuple[float, float, int] | None, number: int, factor: float) -> float:
-    received, deserved = _aged(row, number, factor)
-    return deserved - received
+def _checksum(column: Column, sums: tuple[object, object]) -> int:
+    return crc32("\0".join((*column, *map(repr, sums))).encode("utf-8", "surrogatepass"))

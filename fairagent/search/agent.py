@@ -40,7 +40,7 @@ from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.storage.processes import cores
 from fairagent.storage.spans import SOURCE, span
 from fairagent.storage.threads import one_blas_thread, progress
-from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic, Usage
+from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic
 from fairagent.types.common import Summarized
 from fairagent.types.search import as_query
 
@@ -275,7 +275,7 @@ class FairAgent(Asynchronous, Summarized):
             candidates = pool_of(run.query, run.loop.candidates, meter, n, run.loop.unit)
             return candidates, pool_of(run.query, ranking.top(n), meter, n)
 
-        notes = account_notes(self.reranker, pools, run.query, sum((step.usage for step in run.loop.steps), Usage()))
+        notes = account_notes(self.reranker, pools, run.query)
         return run.result(ranking, draw, notes)
 
     def _retrieve_first(self, query: Query) -> list[Step]:

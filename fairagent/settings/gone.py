@@ -12,6 +12,8 @@ GONE: dict[str, str] = {
     "fgr": "use rerank: exposure",
     "faro": "use rerank: exposure",
     "balanced": "use rerank: exposure with target: uniform",
+    "days": "an account of exposure holds sums over all time",
+    "half_life": "debts do not fade; begin a new account where they should",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""

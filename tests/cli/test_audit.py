@@ -1,9 +1,8 @@
-"""`fairagent audit`, from a log to the page."""
+"""`fairagent audit`, from a log to the table."""
 
 from __future__ import annotations
 
 import json
-import stat
 from pathlib import Path
 
 from .conftest import Call, Small
@@ -16,19 +15,19 @@ def test_a_log_of_another_engine(call: Call, small: Small, tmp_path: Path) -> No
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     assert found["requests"] == 1
-    assert "1 of 4" in found["unknown_ids"]
-    assert any("Target of" in paragraph for paragraph in found["method"])
-    page = tmp_path / "audit.html"
-    assert stat.S_IMODE(page.stat().st_mode) == 0o600
-    assert "Audit of" in page.read_text(encoding="utf-8")
+    assert any("1 of 4" in note for note in found["notes"])
+    table = call("audit", "log.csv", *small.options, "--set", "target=uniform").stdout
+    for group in found["dimensions"][0]["groups"]:
+        (line,) = (line for line in table.splitlines() if line.split()[:1] == [group["label"]])
+        assert f"{group['share']:.3f}" in line
+        assert f"{group['low']:.3f} to {group['high']:.3f}" in line
 
 
 def test_ids_of_another_collection_are_an_error(call: Call, small: Small, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("query,document\nq,nobody\n")
-    result = call("audit", str(tmp_path / "log.csv"), *small.options, "--to", str(tmp_path / "a.html"))
+    result = call("audit", str(tmp_path / "log.csv"), *small.options)
     assert result.exit_code == 4
     assert "none of the 1 documents" in result.stderr
-    assert not (tmp_path / "a.html").exists()
 
 
 def test_a_log_needs_a_collection_and_a_file(call: Call, tmp_path: Path) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fairagent.cli.label_ask import ask
+from fairagent.errors import UsageError
+from fairagent.labeling.asking import LabelAsking
 from fairagent.search.pipeline import open_site
 
 from .conftest import Call, Small, write_collection
@@ -111,6 +114,15 @@ def test_by_vectors_and_by_asking(call: Call, tmp_path: Path) -> None:
     ask(site, "gender", examples, 20, answer)
     records = [json.loads(line) for line in examples.read_text(encoding="utf-8").splitlines()]
     assert [one["gender"] for one in records] == ["female", "nonbinary"]
+    # The text is beside it, for Label Studio and Argilla.
+    document = next(one for one in site.collection.source if one.id == records[0]["id"])
+    assert records[0]["text"] == document.text
+    # A label that is given is never written over.
+    before = examples.read_bytes()
+    for id, label in ((document.id, "male"), ("d00", "female"), ("d26", ""), ("d26", "two\nlines")):
+        with pytest.raises(UsageError):
+            LabelAsking(site, "gender", examples).answer(replace(document, id=id), label)
+    assert examples.read_bytes() == before
     assert len(asked) == 4
     # Who was answered for is not asked for again.
     ask(site, "gender", examples, 20, lambda prompt: "2")

@@ -1,4 +1,4 @@
-"""Cases 260 to 265 of docs/reliability.md: the account of exposure, its bounds, writers, and what is none."""
+"""The account of exposure: sums by hand, and cases 260 to 264 of docs/reliability.md: its writers, and what is none."""
 
 from __future__ import annotations
 
@@ -6,103 +6,149 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, NotRegular
 from fairagent.search import account as accounts
-from fairagent.search.account import Account, AccountBounds, Entry, Identity, open_account
+from fairagent.search.account import Account, Entry
 
 BASIS = {"due": "relevance", "discount": "uniform"}
-MADE = Identity("made", "one", BASIS)
 WOMEN, MEN = ("gender", "female"), ("gender", "male")
 COLUMNS = [WOMEN, MEN]
 
 
-def entry(query: str = "q", shown: str = "m1", due: float = 0.5) -> Entry:
+def made(path: Path) -> Account:
+    return Account(path, "made", BASIS)
+
+
+def entry(shown: str = "m1", due: float = 0.5) -> Entry:
     """Two candidates, f1 and m1, of which one is shown alone."""
     got = float(shown == "f1")
-    groups = {WOMEN: (got, due), MEN: (1 - got, 1 - due)}
-    return Entry(query, {shown: 1.0}, {"f1": due, "m1": 1 - due}, groups, 0.9, calls=3, unusable=1)
+    return Entry({shown: 1.0}, {"f1": due, "m1": 1 - due}, {WOMEN: (got, due), MEN: (1 - got, 1 - due)})
 
 
-class Ticks:
-    """A clock that says what it is told."""
+def test_sums_by_hand_are_there_again(tmp_path: Path) -> None:
+    account = made(tmp_path / "a.sqlite")
+    assert account.documents(["f1", "x"]).tolist() == [0, 0]
+    assert account.shares(COLUMNS)[0].tolist() == [0, 0]
+    for shown in ("m1", "m1", "f1"):
+        account.add(entry(shown))
+    for there in (account, made(tmp_path / "a.sqlite"), Account(tmp_path / "a.sqlite")):
+        # f1 was due 1.5 and got 1; m1 the reverse.
+        assert there.documents(["f1", "m1", "x"]) == pytest.approx([0.5, -0.5, 0])
+        assert there.groups(COLUMNS) == pytest.approx([0.5, -0.5])
+        received, deserved = there.shares(COLUMNS)
+        assert received == pytest.approx([1 / 3, 2 / 3])
+        assert deserved == pytest.approx([1 / 2, 1 / 2])
+        assert (there.requests, there.columns, there.collection, there.basis) == (3, tuple(COLUMNS), "made", BASIS)
+        assert "3 requests, 2 documents" in str(there)
 
-    def __init__(self, *times: float) -> None:
-        self.times = list(times)
 
-    def __call__(self) -> float:
-        return self.times.pop(0) if len(self.times) > 1 else self.times[0]
+def test_many_documents_at_once(tmp_path: Path) -> None:
+    account, ids = made(tmp_path / "a.sqlite"), [f"d{number}" for number in range(1200)]
+    account.add(Entry({"d0": 1.0}, dict.fromkeys(ids, 1 / 1200), {}))
+    assert account.documents(ids)[1:] == pytest.approx(np.full(1199, 1 / 1200))
+
+
+def test_it_is_its_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        made(tmp_path / "new" / "a.sqlite").add(entry())
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()} == {0o600}
 
 
 @pytest.mark.parametrize(
-    ("identity", "named"),
+    ("name", "basis", "named"),
     [
-        (Identity("other", "one", BASIS), "of collection 'made', not of 'other'"),
-        (Identity("made", "one", {**BASIS, "due": "target"}), "kept with due relevance, not target"),
-        (Identity("made", "two", BASIS, lambda ids: [False] * len(ids)), "another collection of the name 'made'"),
+        ("other", BASIS, "of collection 'made', not of 'other'"),
+        ("made", {**BASIS, "due": "target"}, "kept with due relevance, not target"),
     ],
-    ids=["name", "basis", "documents"],
+    ids=["name", "basis"],
 )
-def test_263_an_account_of_something_else_is_refused(tmp_path: Path, identity: Identity, named: str) -> None:
-    Account(tmp_path / "a.sqlite", MADE).add(entry())
+def test_263_an_account_of_something_else_is_refused(
+    tmp_path: Path, name: str, basis: dict[str, str], named: str
+) -> None:
+    made(tmp_path / "a.sqlite").add(entry())
     with pytest.raises(DataError, match=named):
-        Account(tmp_path / "a.sqlite", identity)
-    assert Account(tmp_path / "a.sqlite", MADE).size().requests == 1
+        Account(tmp_path / "a.sqlite", name, basis)
+    assert made(tmp_path / "a.sqlite").requests == 1
 
 
 def test_264_what_is_no_account_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database at all " * 100)
-    for opened in (lambda path: Account(path, MADE), open_account):
-        with pytest.raises(DataError, match="damaged"):
-            opened(tmp_path / "text")
-    with sqlite3.connect(tmp_path / "other.sqlite") as other:
+    with sqlite3.connect(tmp_path / "earlier") as other:
         other.execute("CREATE TABLE about (key TEXT, value TEXT)")
-        other.execute("INSERT INTO about VALUES ('format', '9')")
+        other.execute("INSERT INTO about VALUES ('format', '1')")
     other.close()
-    with pytest.raises(DataError, match="format 9"):
-        open_account(tmp_path / "other.sqlite")
+    with sqlite3.connect(tmp_path / "strange") as other:
+        other.execute("CREATE TABLE people (name TEXT)")
+    other.close()
+    for name, said in (("text", "damaged"), ("earlier", "format 1"), ("strange", "no account")):
+        before = (tmp_path / name).read_bytes()
+        for opened in (made, Account):
+            with pytest.raises(DataError, match=said):
+                opened(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == before
     (tmp_path / "link").symlink_to(tmp_path / "text")
     with pytest.raises(NotRegular, match="a link"):
-        Account(tmp_path / "link", MADE)
-    with pytest.raises((DataError, BackendUnavailable)):
-        open_account(tmp_path / "absent")
+        made(tmp_path / "link")
+    with pytest.raises(BackendUnavailable):
+        Account(tmp_path / "absent")
     assert not (tmp_path / "absent").exists()
 
 
-def test_265_documents_beyond_the_bound_are_folded_into_their_groups(tmp_path: Path) -> None:
-    made = Account(tmp_path / "a.sqlite", MADE, bounds=AccountBounds(documents=50, requests=20))
-    for number in range(100):
-        # d99 has the largest debt.
-        groups = {WOMEN: (1.0, 0.25)}
-        made.add(Entry("q", {f"d{number}": 0.5}, {f"d{number}": 0.5 + number / 100}, groups, 1.0))
-    size = made.size()
-    assert (size.documents, size.folded, size.single) == (45, 55, 20)
-    assert made.documents(["d99", "d54", "d55"]) == pytest.approx([0.99, 0, 0.55])
-    assert made.groups([WOMEN]) == pytest.approx([-75])
-    assert [one.number for one in made.requests()] == list(range(81, 101))
+@pytest.mark.parametrize(
+    ("damage", "row"),
+    [
+        ("UPDATE sums SET received = received + 1 WHERE label = 'female'", "gender: female"),
+        ("UPDATE sums SET deserved = 'much' WHERE label = 'male'", "gender: male"),
+        ("UPDATE sums SET deserved = 9e999 WHERE label = 'f1'", "documents: f1"),
+        ("UPDATE sums SET received = -1.0 WHERE label = 'f1'", "documents: f1"),
+        ("UPDATE sums SET label = CAST(x'ff' AS TEXT) WHERE label = 'f1'", "documents: \ufffd"),
+        ("UPDATE sums SET checksum = checksum + 1 WHERE dimension = '' AND label = ''", "documents: all"),
+        ("DELETE FROM sums WHERE label = 'female'", "gender: all"),
+        ("DELETE FROM sums WHERE dimension = 'gender' AND label = ''", "gender: all"),
+        ("DELETE FROM sums WHERE label = 'm1'", "documents: all"),
+        ("UPDATE about SET value = '[' WHERE key = 'basis'", "collection and basis"),
+    ],
+)
+def test_264_damage_is_told_with_its_row(tmp_path: Path, damage: str, row: str) -> None:
+    account = made(tmp_path / "a.sqlite")
+    for shown in ("m1", "f1", "m1"):
+        account.add(entry(shown))
+    with sqlite3.connect(tmp_path / "a.sqlite") as other:
+        assert other.execute(damage).rowcount == 1
+    other.close()
+    for opened in (made, Account):
+        with pytest.raises(DataError, match="damaged") as caught:
+            opened(tmp_path / "a.sqlite")
+        assert row in str(caught.value)
 
 
-def test_262_and_265_a_clock_that_goes_back_makes_no_new_day_and_old_days_go(tmp_path: Path) -> None:
-    day = 86400.0
-    clock = Ticks(day, 2 * day, 3 * day, 0.5 * day, 3 * day + 5, 4 * day)
-    made = Account(tmp_path / "a.sqlite", MADE, bounds=AccountBounds(days=2), clock=clock)
-    notes = [made.add(entry()) for _ in range(6)]
-    assert [len(note) for note in notes] == [0, 0, 0, 1, 0, 0]
-    assert "went back by 216000 s" in notes[3][0]
-    assert [one.time / day for one in made.requests()] == pytest.approx([1, 2, 3, 3, 3, 4], abs=1e-4)
-    assert (made.size().days, made.size().set_back) == (2, 1)
-    assert "went back 1 time" in str(made.size())
+def test_264_a_row_that_is_damaged_while_it_is_open(tmp_path: Path) -> None:
+    account = made(tmp_path / "a.sqlite")
+    account.add(entry())
+    with sqlite3.connect(tmp_path / "a.sqlite") as other:
+        other.execute("UPDATE sums SET received = 7.0 WHERE label = 'female'")
+    other.close()
+    for act in (lambda: account.groups(COLUMNS), lambda: account.add(entry())):
+        with pytest.raises(DataError, match="gender: female"):
+            act()
+    assert account.requests == 1
 
 
 def _write(path: Path, count: int) -> None:
-    made = Account(path, MADE)
+    account = made(path)
     for number in range(count):
-        made.add(entry(shown="mf"[number % 2] + "1"))
+        account.add(entry("mf"[number % 2] + "1"))
 
 
 def test_261_two_processes_and_threads_write_one_account(tmp_path: Path) -> None:
@@ -111,22 +157,22 @@ def test_261_two_processes_and_threads_write_one_account(tmp_path: Path) -> None
     processes = [context.Process(target=_write, args=(path, 60)) for _ in range(2)]
     for process in processes:
         process.start()
-    made = Account(path, MADE)
+    account = made(path)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: made.add(entry(shown="m1")), range(40)))
+        list(pool.map(lambda _: account.add(entry("m1")), range(40)))
     for process in processes:
         process.join()
         assert process.exitcode == 0
-    assert made.size().requests == 160
+    assert account.requests == 160
     # 60 times f1, 100 times m1, which were each due 80.
-    assert made.groups(COLUMNS) == pytest.approx([20, -20])
-    assert made.documents(["f1", "m1"]) == pytest.approx([20, -20])
+    assert account.groups(COLUMNS) == pytest.approx([20, -20])
+    assert account.documents(["f1", "m1"]) == pytest.approx([20, -20])
 
 
 def _write_and_tell(path: Path, told: Any) -> None:
-    made = Account(path, MADE)
+    account = made(path)
     for number in range(100_000):
-        made.add(entry(shown="mf"[number % 2] + "1"))
+        account.add(entry("mf"[number % 2] + "1"))
         told.value = number + 1
 
 
@@ -141,26 +187,25 @@ def test_260_a_process_that_is_killed_leaves_whole_requests(tmp_path: Path) -> N
     assert process.pid
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    made = Account(path, MADE)
-    count = made.size().requests
+    account = made(path)
+    count = account.requests
     # The one that was being written is there as a whole, or not at all.
     assert told.value <= count <= told.value + 1
-    assert made.groups(COLUMNS) == pytest.approx([count / 2 - count // 2, count // 2 - count / 2])
-    assert made.documents(["f1", "m1"]) == pytest.approx(made.groups(COLUMNS))
-    assert sum(len(one.groups) for one in made.requests()) == 2 * count
+    assert account.groups(COLUMNS) == pytest.approx([count / 2 - count // 2, count // 2 - count / 2])
+    assert account.documents(["f1", "m1"]) == pytest.approx(account.groups(COLUMNS))
 
 
 def test_261_a_writer_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounts, "LONGEST_WAIT", 0.05)
-    made = Account(tmp_path / "a.sqlite", MADE)
-    made.add(entry())
+    account = made(tmp_path / "a.sqlite")
+    account.add(entry())
     other = sqlite3.connect(tmp_path / "a.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(BackendUnavailable, match="locked"):
-        made.add(entry())
+        account.add(entry())
     # Reading goes on.
-    assert made.groups(COLUMNS) == pytest.approx([0.5, -0.5])
+    assert account.groups(COLUMNS) == pytest.approx([0.5, -0.5])
     other.execute("ROLLBACK")
     other.close()
-    made.add(entry())
-    assert made.size().requests == 2
+    account.add(entry())
+    assert account.requests == 2

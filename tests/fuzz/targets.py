@@ -256,16 +256,15 @@ def run_file(random: Random, folder: Path) -> None:
 
 @target(2)
 def request_log(random: Random, folder: Path) -> None:
-    from fairagent.evaluate.request_log import is_account, read_log
+    from fairagent.evaluate.audit import is_account, read_log
 
     forms = (
         "query,document,rank,time\nq,a,1,2026-01-01\nq,b,2,2026-01-01\n",
         '{"query": "q", "ids": ["a", "b"], "time": 5}\n{"query": {"text": "r"}, "hits": [{"id": "c"}]}\n',
-        "q1 Q0 a 1 9 run\nq1 Q0 b 2 8 run\n",
     )
     write(random, folder, {"log": random.choice(forms).encode()})
     is_account(folder / "log")
-    read_log(folder / "log")
+    list(read_log(folder / "log"))
 
 
 @cache

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,6 +101,78 @@ def test_a_file_of_something_else(tmp_path: Path) -> None:
     file = tmp_path / "more.csv"
     file.write_text("id,hue\nn0,red\n")
     with pytest.raises(DataError, match="no field 'color' or 'label'; there are: id, hue"):
+        read_examples(file, "color")
+
+
+def task(id: object, *choices: list[str], question: str = "color", skipped: bool = False) -> dict[str, Any]:
+    """A task as Label Studio's JSON export has it, with an annotation of each."""
+    annotations = [
+        {
+            "id": 1001 + number,
+            "completed_by": 1,
+            "was_cancelled": skipped,
+            "result": [
+                {
+                    "id": "Dx_aB91ISN",
+                    "from_name": question,
+                    "to_name": "text",
+                    "type": "choices",
+                    "origin": "manual",
+                    "value": {"choices": chosen},
+                }
+            ],
+        }
+        for number, chosen in enumerate(choices)
+    ]
+    data = {"id": id, "title": "", "text": "poppy rose"}
+    return {"id": 7, "data": data, "annotations": annotations, "predictions": [], "meta": {}, "project": 3}
+
+
+def argilla(id: str, *values: str, question: str = "color") -> dict[str, Any]:
+    """A record as Argilla's `records.to_json` has it, with a response of each."""
+    responses = {question: [{"value": value, "user_id": "a3f0"} for value in values]} if values else {}
+    about = {"fields": {"text": "poppy rose"}, "metadata": {}, "suggestions": {}, "vectors": {}, "_server_id": "b1"}
+    return {"id": id, **about, "responses": responses}
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [task("a", ["red"]), task(2, ["blue"], ["blue"]), task("c", ["red"], skipped=True), task("d")],
+        [task("a", ["red"], question="label"), task(2, ["blue"])],
+        [argilla("a", "red"), argilla("2", "blue", "blue"), argilla("d")],
+        [argilla("a", "red", question="label"), argilla("2", "blue")],
+    ],
+    ids=["label studio", "label studio, label", "argilla", "argilla, label"],
+)
+def test_exports_of_label_studio_and_argilla(tmp_path: Path, records: list[dict[str, Any]]) -> None:
+    file = tmp_path / "export.json"
+    for text in (json.dumps(records), json.dumps(records, indent=2), "\n".join(map(json.dumps, records))):
+        file.write_text(text)
+        assert read_examples(file, "color") == {"a": "red", "2": "blue"}
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        (task("b", ["red"], ["blue"]), "'b' is 'blue' here and 'red' above"),
+        (task("b", ["red", "blue"]), "is no label"),
+        (task("b", ["red"], question="mood"), "no question 'color' or 'label'; there are: mood"),
+        (task(None, ["red"]), "field 'id' is None"),
+        ({"data": [], "annotations": []}, "no task of Label Studio"),
+        ({"data": {"id": "b"}, "annotations": [{"result": [{"type": "choices"}]}]}, "KeyError"),
+        (argilla("b", "red", "blue"), "'b' is 'blue' here and 'red' above"),
+        ({**argilla("b"), "responses": ["red"]}, "no record of Argilla"),
+        (3, "expected an object"),
+    ],
+)
+def test_exports_that_cannot_be_read_are_told_with_their_place(tmp_path: Path, record: Any, says: str) -> None:
+    file = tmp_path / "export.json"
+    file.write_text(json.dumps([task("a", ["red"]), record]))
+    with pytest.raises(DataError, match=f"export.json:2: .*{re.escape(says)}"):
+        read_examples(file, "color")
+    file.write_text("[{]")
+    with pytest.raises(DataError, match="no list of records"):
         read_examples(file, "color")
 
 

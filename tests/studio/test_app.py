@@ -72,7 +72,7 @@ def test_a_page_of_another_package_is_served_like_ours(package: Path, folder: Pa
 
 
 def test_pages_come_in_order_and_one_that_cannot_be_loaded_is_refused(package: Path) -> None:
-    shipped = ["SearchPage", "PromptPage", "RunPages", "LabelPage"]
+    shipped = ["SearchPage", "PromptPage", "RunPages"]
     assert [type(page).__name__ for page in studio_pages()] == [*shipped, "HelloPage"]
     (package / "greeting-1.0.dist-info" / "entry_points.txt").write_text(
         "[fairagent.studio_pages]\nbad = no_such_module:Page\n", encoding="utf-8"

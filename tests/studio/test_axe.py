@@ -29,7 +29,6 @@ PAGES = {
         "document.getElementById('filled')?.textContent.includes('aims at')",
         "document.getElementById('try-one').click(); document.getElementById('compare').click();",
     ),
-    "/label": ("document.querySelector('#state')?.textContent.includes('answer')", "0"),
     "/runs": ("document.querySelectorAll('#runs tbody tr').length === 3", "0"),
     "/runs/one/topics?topic=T1": ("document.querySelector('#panels > *') !== null", OPEN),
     "/runs/one": ("document.querySelector('#report iframe, #error .notice') !== null", "0"),

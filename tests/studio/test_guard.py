@@ -26,9 +26,7 @@ def anybody(studio: Studio, **headers: str) -> httpx.Client:
     return httpx.Client(base_url=studio.url, headers=headers, trust_env=False, timeout=60)
 
 
-@pytest.mark.parametrize(
-    "path", ["/api/about", "/api/document?id=d00", "/api/runs", "/api/prompts", "/api/label", "/api/nothing"]
-)
+@pytest.mark.parametrize("path", ["/api/about", "/api/document?id=d00", "/api/runs", "/api/prompts", "/api/nothing"])
 def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
     with anybody(studio) as client:
         assert client.get(path).status_code == 401
@@ -40,9 +38,7 @@ def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
         assert client.get(path).status_code == 401
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/api", "/prompts", "/label", "/runs", "/runs/one", "/runs/one/topics", "/compare"]
-)
+@pytest.mark.parametrize("path", ["/", "/api", "/prompts", "/runs", "/runs/one", "/runs/one/topics", "/compare"])
 def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio, path: str) -> None:
     with anybody(studio) as client:
         reply = client.get(path)

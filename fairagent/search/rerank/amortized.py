@@ -8,7 +8,6 @@ and after a draw), and relevance by the candidates' own scores, before any other
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -21,20 +20,17 @@ from fairagent.errors import BackendUnavailable
 from fairagent.measures import Discount, min_max, parse_discount
 from fairagent.measures.amortized import attention, deserved, pay_documents, pay_groups
 from fairagent.retrieve.base import placed
-from fairagent.retrieve.known import indexed_documents
 from fairagent.retrieve.site import Site
-from fairagent.search.account import PLAIN, Account, AccountBounds, Column, Entry, Identity, Queries
+from fairagent.search.account import Account, Column, Entry
 from fairagent.search.rerank.base import Pool
 from fairagent.settings.parts import Part
-from fairagent.types import UNKNOWN, FloatArray, Ranking, Usage
+from fairagent.types import UNKNOWN, FloatArray, Ranking
 from fairagent.types.clean import logger
 
 Unit = Literal["group", "individual"]
 Due = Literal["relevance", "target"]
 SUFFIX = "-account.sqlite"
 """What the name of an account beside an index ends with."""
-
-NO_CALLS = Usage()
 
 log = logger(__name__)
 
@@ -75,30 +71,23 @@ class AmortizedReranker:
             order = pay_groups(self._debts(), rows, self._due_of(pool), relevance, weights, self.tolerance)
         return placed(ids, order)
 
-    def keep(self, pool: Pool, served: Pool, usage: Usage) -> tuple[str, ...]:
+    def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
         """Count what was served; a note where that could not be done, which costs nobody the ranking."""
         if self.account is None or not len(served.ranking):
             return ()
         try:
-            return self.account.add(self.entry(pool, served, usage))
+            self.account.add(self.entry(pool, served))
         except BackendUnavailable as error:
             return (f"this request is missing in the account: {error}",)
+        return ()
 
-    def entry(self, pool: Pool, served: Pool, usage: Usage = NO_CALLS) -> Entry:
+    def entry(self, pool: Pool, served: Pool) -> Entry:
         """What a request with these candidates adds that was served this ranking."""
         ids, relevance = pool.ranking.ids, min_max(pool.ranking.scores)
-        weights = self.discount(len(served.ranking))
-        shares = attention(weights)
+        shares = attention(self.discount(len(served.ranking)))
         due = self._due_of(pool) if len(ids) else np.zeros(len(self.columns))
-        rows = np.hstack(_spread(served)) if self.columns else np.zeros((len(weights), 0))
-        got = shares @ rows
-        # What the guard serves in the end may hold documents that were no candidates.
-        place = {id: number for number, id in enumerate(ids)}
-        of_shown = np.array([relevance[place[id]] if id in place else 0.0 for id in served.ranking.ids])
-        best = np.sort(relevance)[::-1][: len(weights)]
-        ideal = float(np.sort(weights)[::-1][: len(best)] @ best)
+        got = shares @ np.hstack(_spread(served)) if self.columns else np.zeros(0)
         return Entry(
-            served.query.text,
             dict(zip(served.ranking.ids, shares.tolist(), strict=True)),
             dict(zip(ids, deserved(relevance).tolist(), strict=True)) if ids else {},
             {
@@ -106,9 +95,6 @@ class AmortizedReranker:
                 for column, received, owed in zip(self.columns, got, due, strict=True)
                 if received or owed
             },
-            float(weights @ of_shown) / ideal if ideal else 1.0,
-            usage.calls,
-            usage.unusable,
         )
 
     def _debts(self, ids: tuple[str, ...] | None = None) -> FloatArray:
@@ -160,17 +146,6 @@ class AmortizedConfig(Part):
     tolerance: float = Field(0.02, ge=0, le=1)
     """The share of estimated nDCG that paying may cost, 0 to 1, in each request. 0: nothing is reordered, and the
     account is kept."""
-    half_life: float = Field(0.0, ge=0)
-    """After so many requests a debt counts half; 0: debts do not fade."""
-    queries: Queries = "hash"
-    """What the account has of a query: none, hash (with a salt that is in the same file, so that whoever has the file
-    can try queries), or text."""
-    documents: int = Field(PLAIN.documents, ge=1)
-    """How many documents the account holds; those with the smallest debts leave it, their groups keep what they had."""
-    requests: int = Field(PLAIN.requests, ge=1)
-    """How many of the last requests it holds singly, for `fairagent audit`."""
-    days: int = Field(PLAIN.days, ge=1)
-    """For how many of the last days it holds sums."""
 
     @property
     def sees_groups(self) -> bool:
@@ -198,17 +173,8 @@ class AmortizedConfig(Part):
         return AmortizedReranker(account, columns, self.unit, self.due, self.tolerance, discount)
 
     def _open(self, site: Site) -> Account:
-        collection, path = site.collection, self.place(site)
-        basis: Mapping[str, str] = {"due": self.due, "discount": site.settings.discount}
-        bounds = AccountBounds(self.documents, self.requests, self.days)
-
-        def has(ids: Sequence[str]) -> list[bool]:
-            known = indexed_documents(collection, site.index)
-            return list(known.has(ids)) if known else [True] * len(ids)
-
-        def opened() -> Account:
-            identity = Identity(collection.name, collection.source.fingerprint(), basis, has)
-            return Account(path, identity, self.half_life, self.queries, bounds)
-
-        account: Account = site.memo.get(("account", path.absolute(), self.model_dump_json()), opened)
+        path, basis = self.place(site), {"due": self.due, "discount": site.settings.discount}
+        account: Account = site.memo.get(
+            ("account", path.absolute(), self.model_dump_json()), lambda: Account(path, site.collection.name, basis)
+        )
         return account

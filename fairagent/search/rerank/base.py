@@ -14,7 +14,7 @@ from fairagent.measures import Discount
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Part, part_class
 from fairagent.settings.seam import PartCall
-from fairagent.types import FloatArray, Query, Ranking, Usage
+from fairagent.types import FloatArray, Query, Ranking
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,23 +109,18 @@ class Keeper(Reranker, Protocol):
         """Whether it does."""
         ...
 
-    def keep(self, pool: Pool, served: Pool, usage: Usage) -> tuple[str, ...]:
-        """Count a request that had the candidates `pool` and was served the ranking of `served`; notes for its trace.
-
-        `usage` is what language models were asked meanwhile.
-        """
+    def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
+        """Count a request with the candidates `pool` that was served the ranking of `served`; notes for its trace."""
         ...
 
 
-def account_notes(
-    reranker: Reranker | None, pools: Callable[[], tuple[Pool, Pool]], query: Query, usage: Usage
-) -> tuple[str, ...]:
+def account_notes(reranker: Reranker | None, pools: Callable[[], tuple[Pool, Pool]], query: Query) -> tuple[str, ...]:
     """Let the re-ranker count what is served, where it keeps an account; `pools` makes what its `keep` takes."""
     if not getattr(reranker, "keeps", False):
         return ()
     keeper: Any = reranker
     with PartCall("rerank", keeper, query) as call:
-        notes = keeper.keep(*pools(), usage)
+        notes = keeper.keep(*pools())
     return tuple(str(note) for note in call.one_of(notes, tuple))
 
 

@@ -13,7 +13,7 @@ from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
 from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, WithFairness, account_notes, ordered, reranked
 from fairagent.settings.parts import Part, Rerank
-from fairagent.types import Ranking, Usage
+from fairagent.types import Ranking
 from fairagent.types.common import Compat
 
 
@@ -87,9 +87,9 @@ class ChainReranker:
         """Whether one of them keeps an account."""
         return any(getattr(one, "keeps", False) for one in self.rerankers)
 
-    def keep(self, pool: Pool, served: Pool, usage: Usage) -> tuple[str, ...]:
+    def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
         """Let those that keep an account count what was served."""
-        notes = (account_notes(one, lambda: (pool, served), pool.query, usage) for one in self.rerankers)
+        notes = (account_notes(one, lambda: (pool, served), pool.query) for one in self.rerankers)
         return tuple(note for some in notes for note in some)
 
     def rerank(self, pool: Pool) -> Ranking:
