@@ -31,7 +31,6 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "pgvector": ("psycopg",),
     "milvus": ("pymilvus", "milvus-lite"),
     "trec": ("ir-datasets",),
-    "optimize": ("gepa",),
     "local": ("xllamacpp", "gguf", "accelerate", "transformers"),
 }
 """Extra -> the packages that it brings, as in pyproject.toml; of several that bring a package the first is named."""

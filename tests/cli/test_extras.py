@@ -55,7 +55,6 @@ COMMANDS = {
     "trec": ["index -c track.yaml"],
     "pgvector": ["search law {collection} --set 'engine={{kind: pgvector, table: t}}'"],
     "milvus": ["search law {collection} --set 'engine={{kind: milvus, entities: t}}'"],
-    "optimize": ["prompts optimize refine_query {collection} --set model.name=tiny"],
     "local": ["model serve --model small.gguf", "model convert small.gguf new"],
 }
 LIBRARY = {
