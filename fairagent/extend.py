@@ -35,7 +35,7 @@ HOMES = {
     "storage.lines": "LineFile whole_lines",
     "storage.log_lines": "FIELDS about_request",
     "storage.packages": """
-        expect_installed installed is_installed load longest_input pick_device read_config without_progress
+        expect_installed installed load longest_input pick_device read_config without_progress
     """,
     "storage.readers": "Malformed as_text file_bytes file_text parse_json",
     "storage.regular": "new_file open_private open_to_read open_to_write",
@@ -43,7 +43,7 @@ HOMES = {
     "storage.threads": "Memo one_blas_thread one_torch_thread progress",
     "storage.yaml_text": "LARGEST_YAML compose_yaml",
     "settings": """
-        BudgetSettings ModelSettings Part SearchOptions Section SelfDebiasSettings Settings TransformersSettings
+        BudgetSettings ModelSettings Part SearchOptions Section SelfDebiasSettings Settings
         Unknown load_settings read_yaml validate
     """,
     "settings.described": "flow",
@@ -69,13 +69,12 @@ HOMES = {
     "llm.asking": "unless_failing valid_reply",
     "llm.budget": "Budget charged ledger limited_by",
     "llm.cache": "ReplyCache",
-    "llm.capabilities": "form_identity",
     "llm.faults": "check_values",
     "llm.transport": "open_pool read within",
     "llm.endpoint": "SHORTEST_SECRET",
     "llm.exchange": "Exchange exchange_in",
     "llm.likelihood": "EndpointModel Likelihood LocalModel MaskedLikelihood check_texts open_local perplexity",
-    "llm.models": "ModelProvider Models",
+    "llm.models": "Models",
     "llm.prompts": "Prompts check_prompts folder_of shipped_folder source_relative_to variants",
     "llm.prompts.calls": "Calls Case LETTER",
     "llm.prompts.specimens": "SPECIMENS meaning",

@@ -166,7 +166,6 @@ from fairagent.llm.budget import charged as charged
 from fairagent.llm.budget import ledger as ledger
 from fairagent.llm.budget import limited_by as limited_by
 from fairagent.llm.cache import ReplyCache as ReplyCache
-from fairagent.llm.capabilities import form_identity as form_identity
 from fairagent.llm.endpoint import SHORTEST_SECRET as SHORTEST_SECRET
 from fairagent.llm.exchange import Exchange as Exchange
 from fairagent.llm.exchange import exchange_in as exchange_in
@@ -178,7 +177,6 @@ from fairagent.llm.likelihood import MaskedLikelihood as MaskedLikelihood
 from fairagent.llm.likelihood import check_texts as check_texts
 from fairagent.llm.likelihood import open_local as open_local
 from fairagent.llm.likelihood import perplexity as perplexity
-from fairagent.llm.models import ModelProvider as ModelProvider
 from fairagent.llm.models import Models as Models
 from fairagent.llm.prompts import Prompts as Prompts
 from fairagent.llm.prompts import check_prompts as check_prompts
@@ -376,7 +374,6 @@ from fairagent.settings import SearchOptions as SearchOptions
 from fairagent.settings import Section as Section
 from fairagent.settings import SelfDebiasSettings as SelfDebiasSettings
 from fairagent.settings import Settings as Settings
-from fairagent.settings import TransformersSettings as TransformersSettings
 from fairagent.settings import Unknown as Unknown
 from fairagent.settings import load_settings as load_settings
 from fairagent.settings import read_yaml as read_yaml
@@ -414,7 +411,6 @@ from fairagent.storage.log_lines import FIELDS as FIELDS
 from fairagent.storage.log_lines import about_request as about_request
 from fairagent.storage.packages import expect_installed as expect_installed
 from fairagent.storage.packages import installed as installed
-from fairagent.storage.packages import is_installed as is_installed
 from fairagent.storage.packages import load as load
 from fairagent.storage.packages import longest_input as longest_input
 from fairagent.storage.packages import pick_device as pick_device
