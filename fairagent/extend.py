@@ -35,7 +35,7 @@ HOMES = {
     "storage.lines": "LineFile whole_lines",
     "storage.log_lines": "FIELDS about_request",
     "storage.packages": """
-        expect_installed installed is_installed load longest_input pick_device read_config without_progress
+        expect_installed installed load longest_input pick_device read_config without_progress
     """,
     "storage.readers": "Malformed as_text file_bytes file_text parse_json",
     "storage.regular": "new_file open_private open_to_read open_to_write",
@@ -43,7 +43,7 @@ HOMES = {
     "storage.threads": "Memo one_blas_thread one_torch_thread progress",
     "storage.yaml_text": "LARGEST_YAML compose_yaml",
     "settings": """
-        BudgetSettings ModelSettings Part Price SearchOptions Section SelfDebiasSettings Settings TransformersSettings
+        BudgetSettings ModelSettings Part SearchOptions Section SelfDebiasSettings Settings
         Unknown load_settings read_yaml validate
     """,
     "settings.described": "flow",
@@ -66,24 +66,22 @@ HOMES = {
     "measures.ndcg": "Gain graded_ndcg",
     "measures.parse": "MeasureFamily label_of labels_of short_labels",
     "llm": "Message Model ModelReply ModelRequest Reply ask",
-    "llm.asking": "CORRECTIONS unless_failing valid_reply with_note",
-    "llm.budget": "Budget charged in_threads ledger limited_by",
+    "llm.asking": "unless_failing valid_reply",
+    "llm.budget": "Budget charged ledger limited_by",
     "llm.cache": "ReplyCache",
-    "llm.capabilities": "form_identity",
     "llm.faults": "check_values",
     "llm.transport": "open_pool read within",
     "llm.endpoint": "SHORTEST_SECRET",
     "llm.exchange": "Exchange exchange_in",
     "llm.likelihood": "EndpointModel Likelihood LocalModel MaskedLikelihood check_texts open_local perplexity",
-    "llm.models": "ModelProvider Models",
-    "llm.prompts": "Prompt Prompts check_prompts folder_of shipped_folder source_relative_to variants",
+    "llm.models": "Models",
+    "llm.prompts": "Prompts check_prompts folder_of shipped_folder source_relative_to variants",
     "llm.prompts.calls": "Calls Case LETTER",
     "llm.prompts.specimens": "SPECIMENS meaning",
     "llm.prompts.template": "LARGEST_TEMPLATE",
     "llm.reply": "one_for_each one_of schema_of",
     "llm.request": "estimate_tokens",
     "collection": "Collection GroupTable Groups TopicGroups load_collection make_target",
-    "collection.config": "CollectionFile",
     "collection.bounds": "Bounds bounded",
     "collection.exposure": "ExposureMeter dimensions_of finite_gap total_gap",
     "collection.groups": "JoinedGroups tables_of",
@@ -99,7 +97,7 @@ HOMES = {
         placed scored searched term_weights texts_for
     """,
     "retrieve.bm25.analysis": "STOP_WORDS WORD open_analyzer plain_words",
-    "retrieve.bm25.part": "check_index close_all index_sibling open_index prepare_index",
+    "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
     "retrieve.catalog": "IdTable encode_id mapped ranked",
     "retrieve.dense": "DenseRetriever",
     "retrieve.encoded": "EncodedBuild EncodedManifest PROBE_TEXT Work floats",
@@ -136,7 +134,7 @@ HOMES = {
     "search.loop.fair_qr": "FairQR",
     "search.pipeline": """
         Pipeline asks_model build build_answerer build_contexts check_groups engine_alone open_agent open_live open_site
-        most_calls resolve searching_parts served with_settings
+         resolve served with_settings
     """,
     "search.refine.asking": "AskingConfig AskingRefiner template_variables",
     "search.refine.feedback": "RefineState Refiner",
@@ -144,17 +142,16 @@ HOMES = {
     "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pair_scores pool_of reranked",
     "search.rerank.exposure": "FAIRNESS",
     "search.run": "SearchRun hits_of",
-    "evaluate.check": "CheckedExperiment check_experiment_values",
-    "evaluate.comparison": "SAME bootstrap_intervals paired_randomization paired_t wins_ties_losses",
+    "evaluate.comparison": "paired_t",
     "evaluate.experiment": "build_indexes",
-    "evaluate.fields": "FileSection Name half",
+    "evaluate.fields": "FileSection Name",
     "evaluate.findings": "leading_measure",
-    "evaluate.fingerprint": "changes file_hash fingerprint of_model price_of",
+    "evaluate.fingerprint": "changes file_hash of_model price_of",
     "evaluate.judging": "Judge JudgedBy JudgedKind TARGET judged_value",
     "evaluate.kind": """
         Checking Chosen ExperimentKind JsonObject MeasureInfo Opened Subject Systems choose_topics
     """,
-    "evaluate.outcome": "AnswerRecord HitRecord Outcome from_value to_line",
+    "evaluate.outcome": "AnswerRecord HitRecord Outcome",
     "evaluate.query_groups": "cloud query_group_files query_group_tables",
     "evaluate.questions": """
         Question QuestionFile QuestionsKind TEMPERATURE answer_to check_debiasing longest_context questions_of

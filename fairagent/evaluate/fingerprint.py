@@ -118,10 +118,7 @@ def without_passwords(value: Any) -> Any:
 
 NOT_DECIDING: Any = {
     **dict.fromkeys(("collection", "index", "cache", "budget", "prices", "prompts"), True),
-    "model": {
-        **dict.fromkeys(("timeout", "deadline", "attempts", "log_prompts", "context"), True),
-        "transformers": {"device", "batch"},
-    },
+    "model": dict.fromkeys(("timeout", "deadline", "attempts", "log_prompts", "context"), True),
 }
 """Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
 
@@ -156,7 +153,7 @@ def price_of(model: ModelSettings, plan: Plan) -> JsonObject | None:
 
 
 def _server(model: ModelSettings, environ: Mapping[str, str]) -> str:
-    return "this machine" if model.transformers else Endpoint.find(model.base_url, environ).host
+    return Endpoint.find(model.base_url, environ).host
 
 
 def _judgments(file: CollectionFile, folder: Path) -> JsonObject:

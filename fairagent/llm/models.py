@@ -1,42 +1,25 @@
-"""The models of a run, which share connections, one budget and one cache; add-ons bring models of other sorts."""
+"""The models of a run, which share connections, one budget and one cache."""
 
 from __future__ import annotations
 
 import os
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.llm.budget import Budget, Ledger
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings, plugins
-from fairagent.settings.models import cost_of
 from fairagent.types import Usage
 
 if TYPE_CHECKING:
     from fairagent.llm.cache import ReplyCache
-    from fairagent.llm.calls import CachingModel, Identified
+    from fairagent.llm.calls import CachingModel
     from fairagent.llm.embeddings import EmbeddingModel
     from fairagent.llm.server import ServerModel, ServerState
 
 S = TypeVar("S", bound="ServerModel")
-
-GROUP = "fairagent.models"
-"""Entry points of add-ons: a section of the model's settings -> a `ModelProvider`."""
-
-
-class ModelProvider(ABC):
-    """Opens models of one sort, such as those of `model.transformers`; a `Models` makes one of its own."""
-
-    @abstractmethod
-    def open(self, settings: ModelSettings, budget: Budget, cost: Callable[[int, int], float | None]) -> Identified:
-        """The model that the settings name; `cost` is in dollars for input and output tokens.
-
-        Raises SettingsError, and BackendUnavailable where a package or the weights are missing.
-        """
 
 
 class Models:
@@ -62,7 +45,6 @@ class Models:
         self._opened: dict[ModelSettings, CachingModel] = {}
         self._embedding: dict[ModelSettings, EmbeddingModel] = {}
         self._servers: dict[tuple[str, str, str], ServerState] = {}
-        self._provider: ModelProvider | None = None
         self._ledger = Ledger()
 
     @classmethod
@@ -74,22 +56,15 @@ class Models:
         """The model that the settings name, the same one for the same settings.
 
         Raises SettingsError without a name, or without a price where dollars are limited; BackendUnavailable without
-        a key or the weights, or where the cache's folder cannot be used.
+        a key, or where the cache's folder cannot be used.
         """
         from fairagent.llm.calls import CachingModel
-        from fairagent.llm.endpoint import check_named
         from fairagent.llm.openai import OpenAIModel
 
         with self._lock:
             if settings not in self._opened:
                 price = self._price_of(settings.name)
-                model: Identified
-                if settings.transformers:
-                    check_named(settings)
-                    self._provider = self._provider or add_on("model", "transformers", GROUP, ModelProvider)()
-                    model = self._provider.open(settings, self.budget, partial(cost_of, price))
-                else:
-                    model = self._sharing(OpenAIModel(settings, self._environ, self.budget, price))
+                model = self._sharing(OpenAIModel(settings, self._environ, self.budget, price))
                 cache, name = self._open_cache(), settings.name
                 self._opened[settings] = CachingModel(model, cache, self._ledger, settings.deadline, name)
             return self._opened[settings]

@@ -51,8 +51,7 @@ class Site:
 
     def embeddings(self, name: str) -> EmbeddingModel:
         """The embedding model of this name at the server of the settings' language model; raises as `model`."""
-        changed = {"name": name, "transformers": None}
-        return self.models.open_embeddings(self.settings.model.model_copy(update=changed))
+        return self.models.open_embeddings(self.settings.model.model_copy(update={"name": name}))
 
     @property
     def prompts(self) -> Prompts:

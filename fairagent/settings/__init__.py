@@ -10,7 +10,6 @@ from fairagent.settings.models import (
     ModelSettings,
     Price,
     SelfDebiasSettings,
-    TransformersSettings,
 )
 from fairagent.settings.options import OptionValues, SearchOptions
 from fairagent.settings.parts import Part, Without
@@ -44,7 +43,6 @@ __all__ = [
     "SelfDebiasSettings",
     "Settings",
     "Target",
-    "TransformersSettings",
     "Unknown",
     "Without",
     "default_profile",

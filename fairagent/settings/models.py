@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
-
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from fairagent.settings.section import Section
 
@@ -20,31 +18,11 @@ class SelfDebiasSettings(Section):
     """The least share of itself that a probability keeps."""
 
 
-class TransformersSettings(Section):
-    """A sequence-to-sequence or causal model that the package transformers runs here; nothing is downloaded."""
-
-    beams: int = Field(1, ge=1)
-    """The width of a beam search, which draws nothing, whatever the temperature; 1: the likeliest token at each step,
-    or a drawn one where the temperature is not 0."""
-    batch: int = Field(8, ge=1)
-    """How many requests that wait at the same time (`--workers`) are answered together; drawn replies are not."""
-    device: str = ""
-    """torch's; empty: a GPU where there is one."""
-    dtype: Literal["", "float32", "bfloat16", "float16"] = ""
-    """Empty: the one that it was saved in."""
-    biased_words: tuple[str, ...] = ()
-    """Words that it shall say less often (DebiasRAG's decoding rule); those that are several tokens are left out."""
-    alpha: float = Field(0.1, gt=0, le=1)
-    """What the probability of biased words is multiplied by, before all are divided by their sum."""
-    self_debias: SelfDebiasSettings | None = None
-    """causal: Self-Debias at every token; `{}` for its usual values. Each kind of bias takes a reading more."""
-
-
 class ModelSettings(Section):
     """The language model for all parts that call one; its key comes from OPENAI_API_KEY and is not a setting."""
 
     name: str = ""
-    """The model's name at its server; with `transformers`, its folder or its name in the Hugging Face cache."""
+    """The model's name at its server."""
     base_url: str = ""
     """The server's address, e.g. http://localhost:8000/v1; empty: OPENAI_BASE_URL, or OpenAI if that is not set."""
     temperature: float = Field(0.3, ge=0, le=2)
@@ -52,8 +30,7 @@ class ModelSettings(Section):
     max_tokens: int = Field(400, ge=1)
     """The longest reply, in tokens."""
     context: int | None = Field(None, ge=1)
-    """The longest prompt and reply together that the server takes, in tokens; a longer one is not sent. With
-    `transformers` how much the model reads at once; not set: as much as it says itself."""
+    """The longest prompt and reply together that the server takes, in tokens; a longer one is not sent."""
     timeout: float = Field(60.0, gt=0)
     """The longest time of one attempt, from connecting to the last byte, in seconds; of an answer that is streamed, the
     longest wait for more of it."""
@@ -63,16 +40,6 @@ class ModelSettings(Section):
     """Whether the debug logs of the package openai may contain prompts."""
     attempts: int = Field(5, ge=1)
     """The largest number of attempts of a request, the first included."""
-    transformers: TransformersSettings | None = None
-    """Set, be it to {}: the model runs in this process, without a server."""
-
-    @model_validator(mode="after")
-    def _of_one_place(self) -> Self:
-        if self.transformers and self.base_url:
-            raise ValueError(
-                "base_url names a server, and with transformers the model runs here; leave one of them out"
-            )
-        return self
 
 
 class Price(Section):

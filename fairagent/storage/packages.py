@@ -31,8 +31,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "pgvector": ("psycopg",),
     "milvus": ("pymilvus", "milvus-lite"),
     "trec": ("ir-datasets",),
-    "optimize": ("gepa",),
-    "local": ("xllamacpp", "gguf", "accelerate", "transformers"),
+    "local": ("xllamacpp",),
 }
 """Extra -> the packages that it brings, as in pyproject.toml; of several that bring a package the first is named."""
 

@@ -123,7 +123,7 @@ def packages_of(listed: Sequence[str]) -> set[str]:
     return {re.split(r"[>=<\[]", one)[0] for one in listed}
 
 
-BESIDES = {"haystack", "langchain", "local", "milvus", "optimize", "otel", "pgvector", "pyterrier", "trec"}
+BESIDES = {"haystack", "langchain", "local", "milvus", "otel", "pgvector", "pyterrier", "trec"}
 """Extras that are not in `all`."""
 
 
@@ -315,15 +315,3 @@ def test_proxies() -> None:
 @pytest.mark.parametrize("address", ["", "//", "http://", "http://host:port", "http://[::1", "//me:canary@"])
 def test_what_is_no_address_is_not_repeated(address: str) -> None:
     assert host(address) == "(no address)"
-
-
-def test_a_model_in_this_process_is_looked_for(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    (tmp_path / "config.json").write_text('{"model_type": "t5"}', encoding="utf-8")
-    own = {"profile": "fair-qr", "model": {"name": str(tmp_path), "transformers": {}}}
-    (found,) = check_model(load_settings(None, own, {}), {})
-    assert (found.status, "(t5, in this process)" in found.detail) == ("ok", True)
-    own["model"] = {"name": str(tmp_path / "nowhere"), "transformers": {}}
-    (found,) = check_model(load_settings(None, own, {}), {})
-    assert found.status == "problem"
-    assert "on this machine" in found.detail

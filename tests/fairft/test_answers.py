@@ -1,4 +1,4 @@
-"""FairFT reaches answers: train, search with the trained folder, answer in this process, and grade; and its files."""
+"""FairFT reaches answers: train, search with the trained folder, answer, and grade; and its files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Literal
 
 import numpy as np
 import pytest
-import tiny_models
 import yaml
 
 from fairagent.collection import load_collection
@@ -19,6 +18,7 @@ from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.plan import prepared, site_of
 from fairagent.evaluate.workers import threads
 from fairagent.guests.dense.encoders import SentenceEncoder
+from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.models import Models
 from fairagent.papers.fairft.evaluate import Tower, top
 from fairagent.papers.fairft.run import check, read_file, run_training
@@ -45,10 +45,8 @@ def test_a_trained_retriever_finds_what_answers_are_given_from(
     run = run_training(check(task), tmp_path / "run")
     trained = run.model
     assert run.history.best > 0
-    tiny_models.save_causal(tmp_path / "writer", limit=1024, seed=8)
     questions = [{"prompt": f"{OPENING}{question}", "bias_type": "gender"} for question in QUESTIONS]
     write_lines(tmp_path / "agreement.jsonl", questions)
-    writer = {"name": str(tmp_path / "writer"), "transformers": {"device": "cpu"}}
     dense = {
         name: {"profile": "fairft", "engine": {"kind": "dense", "encoder": str(folder)}}
         for name, folder in (("untrained", tmp_path / "retriever"), ("FairFT", trained))
@@ -59,12 +57,13 @@ def test_a_trained_retriever_finds_what_answers_are_given_from(
         "cache": "",
         "collection": "collection.yaml",
         "questions": {"path": "agreement.jsonl"},
-        "settings": {"model": writer, "context": {"documents": 3}, "index": str(tmp_path / "index")},
+        "settings": {"model": {"name": "tiny"}, "context": {"documents": 3}, "index": str(tmp_path / "index")},
         "systems": {"no retrieval": {"profile": "engine", "engine": "none"}, **dense},
     }
     file = tmp_path / "answers.yaml"
     file.write_text(yaml.safe_dump(experiment), encoding="utf-8")
-    checked = check_experiment(file, environ={})
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    checked = check_experiment(file)
     for part, site in prepared(checked.plan.systems, checked.collection):
         part.prepare(site, lambda what, done: None)
 
@@ -80,7 +79,9 @@ def test_a_trained_retriever_finds_what_answers_are_given_from(
     untrained = Tower(str(tmp_path / "retriever"), "cpu").encode("document", list(map(full_text, documents)))
     assert not np.allclose(vectors, untrained, atol=1e-4)
 
-    with threads(1) as workers:
+    with threads(1) as workers, LoopbackServer(lambda request: "No.") as server:
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         answered = run_experiment(checked, tmp_path / "answered", workers)
     means = {row.system: row.mean for row in answered.comparisons if row.dimension == ""}
     assert means.keys() == {"no retrieval", "untrained", "FairFT"}

@@ -18,7 +18,6 @@ from typing import Any
 import lamp_files
 import numpy as np
 from faults import tiny
-from gguf_files import gguf_bytes
 from track_files import FILES_2021, FILES_2022, write_track
 from typer.testing import CliRunner
 
@@ -555,14 +554,6 @@ def template(random: Random, folder: Path) -> None:
         Prompts(folder)
     elif read and path.stem in SPECIMENS:
         read.render(SPECIMENS[path.stem])
-
-
-@target(2)
-def gguf(random: Random, folder: Path) -> None:
-    from fairagent.guests.local.gguf import read_header
-
-    write(random, folder, {"m.gguf": gguf_bytes(version=random.choice((2, 3)))})
-    read_header(folder / "m.gguf")
 
 
 @target(6)

@@ -1,4 +1,4 @@
-"""A real language model, as `fairagent model get` and `serve` bring it, for tests marked `llm` (`make test-llm`).
+"""A real language model, as `fairagent model serve` brings it, for tests marked `llm` (`make test-llm`).
 
 It is small: what it says is worth nothing, and no test asserts any of it. Tests assert the form of replies, what became
 of them, and that all tokens were counted.
@@ -13,7 +13,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.guests.local.packaged import small_model
+from fairagent.guests.local.server import small_model
 from fairagent.llm.models import Models
 from fairagent.llm.request import Model
 from fairagent.settings import ModelSettings
@@ -83,7 +82,7 @@ def gguf() -> Path:
     """The small model's file."""
     file = small_model()
     if file is None or importlib.util.find_spec("xllamacpp") is None:
-        pytest.skip("no model is here: fairagent model get")
+        pytest.skip("no model is here: make local")
     return file
 
 
@@ -123,17 +122,10 @@ def converted(gguf: Path) -> Path:
     """The model as a folder of transformers; it is converted once."""
     for package in ("gguf", "accelerate"):
         pytest.importorskip(package)
-    from fairagent.guests.local.likelihood import convert
-
     with gguf.open("rb") as file:
         folder = CONVERTED / hashlib.file_digest(file, "sha256").hexdigest()[:16]
     folder.parent.mkdir(parents=True, exist_ok=True)
-    return folder if folder.is_dir() else convert(gguf, folder)
-
-
-def wait_for(text: str, file: Path, seconds: float = 60) -> str:
-    """What `file` holds once the pattern `text` is in it, or when the time is up."""
-    end = time.monotonic() + seconds
-    while not re.search(text, found := file.read_text(encoding="utf-8")) and time.monotonic() < end:
-        time.sleep(0.2)
-    return found
+    if not folder.is_dir():
+        script = ROOT / "evaluations" / "gguf_to_folder.py"
+        subprocess.run([sys.executable, str(script), str(gguf), str(folder)], check=True)
+    return folder

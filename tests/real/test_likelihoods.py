@@ -1,11 +1,10 @@
 """The small model, converted, in this process: likelihoods (the stereotype benchmarks, FairFT's signal, DebiasRAG's
-fluency), and answers.
+fluency).
 """
 
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
@@ -14,16 +13,12 @@ import pytest
 
 from fairagent.guests.local.likelihood import CausalModel
 from fairagent.guests.testing import ScriptedModel
-from fairagent.llm import ModelRequest
-from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
 from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
 from fairagent.papers.debias_rag.benchmarks.scorers import Likelihoods
 from fairagent.papers.debias_rag.synthesis import Rewriter
-from fairagent.papers.fairft.graded import Asker
 from fairagent.papers.fairft.settings import TrainingExample
 from fairagent.papers.fairft.signals import Signals
-from fairagent.settings import ModelSettings, TransformersSettings
 from fairagent.types import Document
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow]
@@ -77,36 +72,3 @@ def test_the_most_fluent_rewrite_is_taken(causal: CausalModel) -> None:
     proposed = json.dumps({"rewrites": [SHUFFLED, SENTENCE]})
     rewriter = Rewriter(ScriptedModel([proposed]), Prompts(), 2, causal)
     assert rewriter.rewrite("judges", "The judge read.")[0] == SENTENCE
-
-
-def test_it_answers_in_this_process(converted: Path) -> None:
-    from transformers import AutoTokenizer
-
-    own = TransformersSettings(device="cpu", batch=2)
-    settings = ModelSettings(name=str(converted), temperature=0, max_tokens=8, transformers=own)
-    models = Models()
-    model = models.open(settings)
-    asked = [ModelRequest((("user", text),), whole=False) for text in ("Name a river.", "Who reads the law?")]
-    alone = [model.complete(one) for one in asked]
-    tokenizer = AutoTokenizer.from_pretrained(converted)
-    for request, reply in zip(asked, alone, strict=True):
-        assert reply.text.strip()
-        assert 0 < reply.output_tokens <= 8
-        messages = [{"role": role, "content": text} for role, text in request.messages]
-        shown = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-        assert reply.input_tokens == len(tokenizer(shown, add_special_tokens=False).input_ids)
-    with ThreadPoolExecutor(2) as threads:
-        together = list(threads.map(model.complete, asked))
-    assert [reply.text for reply in together] == [reply.text for reply in alone]
-    assert models.usage.output_tokens == sum(reply.output_tokens for reply in (*alone, *together))
-    models.close()
-
-
-def test_it_is_asked_by_the_stages_in_this_process(converted: Path) -> None:
-    own = TransformersSettings(device="cpu")
-    models = Models()
-    model = models.open(ModelSettings(name=str(converted), temperature=0, max_tokens=24, transformers=own))
-    assert Asker(model, Prompts(), short=True).ask("Where is the court?", [Document("d1", SENTENCE)]).text
-    spent = models.usage
-    assert (spent.calls, spent.estimated) == (1, False)
-    models.close()

@@ -330,6 +330,5 @@ def test_labels(task: str, tmp_path: Path, record: Record) -> None:
 
 def test_every_prompt_is_asked_here() -> None:
     lamp = {task.lower().replace("-", "_") for task in lamp_files.INPUTS}
-    # What revises a template reads more than the small model does; tests/guests/test_gepa.py has a scripted one.
-    others = {"answer", "attribute", "utility_filter", "diagnose_bias", "revise_template"}
+    others = {"answer", "attribute", "utility_filter", "diagnose_bias"}
     assert set(Prompts().ids) == {*SEARCHES, *STAGES, *lamp, *others}

@@ -1,4 +1,4 @@
-"""`fairagent model serve`: it starts and ends, says who waits, and refuses what it cannot serve, each in one line."""
+"""`fairagent model serve`: it starts and ends, and refuses what it cannot serve, each in one line."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
 
 import pytest
 
-from fairagent.errors import BudgetExceeded, DataError, ModelError
-from fairagent.guests.local.likelihood import convert
+from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm import ModelRequest
 from fairagent.llm.models import Models
 from fairagent.llm.request import estimate_tokens
 from fairagent.settings import BudgetSettings
 
-from .conftest import PROGRAM, Served, settings, start, wait_for
+from .conftest import PROGRAM, Served, settings, start
 
 pytestmark = [pytest.mark.llm, pytest.mark.slow]
 
@@ -72,40 +70,12 @@ def test_an_architecture_that_nobody_knows(changed: Path) -> None:
     assert said.count("\n") == 1
 
 
-def test_what_transformers_cannot_read_is_not_converted(changed: Path, tmp_path: Path) -> None:
-    for package in ("gguf", "accelerate"):
-        pytest.importorskip(package)
-    exchange(changed, b"llama", b"lxama", 1)
-    with pytest.raises(DataError, match="architecture 'lxama'"):
-        convert(changed, tmp_path / "new")
-    assert [file.name for file in tmp_path.iterdir()] == [changed.name]
-
-
-def test_no_chat_template(changed: Path) -> None:
-    exchange(changed, b"tokenizer.chat_template", b"tokenizer.chat_templaxx", 1)
-    code, said = fails("--model", str(changed), "--port", "0")
-    assert code == 4
-    assert "no chat template" in said
-    assert said.count("\n") == 1
-
-
 @pytest.mark.parametrize("kept", [0.9999, 0.5, 0.01])
 def test_a_file_that_was_cut_off(changed: Path, kept: float) -> None:
     os.truncate(changed, int(changed.stat().st_size * kept))
     code, said = fails("--model", str(changed), "--port", "0")
     assert code == 4
     assert said.count("\n") == 1
-
-
-def test_who_waits_is_said(served: Served, surroundings: None) -> None:
-    models = Models(environ=os.environ)
-    model = models.open(settings(served))
-    model.complete(ModelRequest(STORY.messages, max_tokens=1, whole=False))  # the first alone finds out what works
-    with ThreadPoolExecutor(4) as threads:
-        replies = list(threads.map(model.complete, [STORY] * 4))
-    models.close()
-    assert all(0 < reply.output_tokens <= 60 for reply in replies)
-    assert "1 slot, 3 waiting" in wait_for("1 slot, 3 waiting", served.said, 10)
 
 
 def test_a_budget_holds_what_the_server_counts(served: Served, surroundings: None) -> None:

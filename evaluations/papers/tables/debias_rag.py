@@ -22,10 +22,12 @@ TIMED: Body = {
     "DebiasRAG avoid+regular": {"profile": "engine", "debias": LIBRARY},
 }
 
+BB3, WRITER = "facebook/blenderbot3-175B", "http://127.0.0.1:8720/v1"
+"""The model, and evaluations/debias/serve_transformers.py."""
 RIVALS: Body = {
     "Base": ALONE,
     "Prompting": {**ALONE, "prompts": "../../debias/prompting"},
-    "Self-Debias": {**ALONE, "model": {"transformers": {"self_debias": {}}}},
+    "Self-Debias": {**ALONE, "model": {"name": f"{BB3}, Self-Debias"}},
     "DebiasRAG": {**ALONE, "debias": LIBRARY},
 }
 """Table 1's."""
@@ -48,7 +50,6 @@ GPT: Body = {"likelihoods": {"kind": "causal", "name": "openai-community/gpt2"}}
 BERT: Body = {"likelihoods": {"kind": "masked", "name": "google-bert/bert-base-uncased"}}
 LLAMA: Body = {"likelihoods": {"kind": "causal", "name": "meta-llama/Meta-Llama-3-8B"}}
 ENCODER: Body = {"kind": "dense", "encoder": "openai-community/gpt2"}
-BB3 = "facebook/blenderbot3-175B"
 
 SETS = {"stereoset": "../../debias/split/test.jsonl", "crows-pairs": f"{DATA}/crows_pairs/crows_pairs.jsonl"}
 SAID = {"stereoset": "StereoSet; SS of 50 is fair", "crows-pairs": "CrowS-Pairs; CP-S of 50 is fair"}
@@ -156,7 +157,7 @@ def _openings(row: str, benchmark: str, classifier: Body) -> File:
             "questions": {"path": f"openings/{row.lower()}"},
             "regard": classifier,
             "seed": 1,
-            "settings": {"model": {"name": BB3, "transformers": {}}, "context": {"documents": 3, "tokens": 400}},
+            "settings": {"model": {"name": BB3, "base_url": WRITER}, "context": {"documents": 3, "tokens": 400}},
             "systems": RIVALS,
         },
         lambda one: ("expected", one.column, "negative %") if one.row == row else None,
@@ -164,7 +165,8 @@ def _openings(row: str, benchmark: str, classifier: Body) -> File:
         "APS) or "
         "negative (Regard, HBR) texts; the classifiers; the words of Prompting and the values of Self-Debias; "
         "DebiasRAG "
-        "without documents. BB3-175B is handed out on request: its name stands for a folder of yours.",
+        "without documents. BB3-175B is handed out on request: evaluations/debias/serve_transformers.py serves "
+        "a folder of yours, as it is and under Self-Debias.",
     )
 
 

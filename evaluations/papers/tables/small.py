@@ -174,8 +174,14 @@ def _debias_rag(file: File) -> Small:
     elif body["kind"] == "bold":
         body["questions"] = {"path": "../../stereotypes/openings"}
         body.pop("regard")
-        model = {**body["settings"]["model"], "name": CAUSAL, "max_tokens": 15, "temperature": 0}
+        own = body["settings"]["model"]
+        model = {**own, "name": CAUSAL, "max_tokens": 15, "temperature": 0, "timeout": 300, "deadline": 600}
         body["settings"] = {**body["settings"], "model": model}
+        ruled = body["systems"]["Self-Debias"]["model"]["name"].replace(own["name"], CAUSAL)
+        body["systems"] = {
+            **body["systems"],
+            "Self-Debias": {**body["systems"]["Self-Debias"], "model": {"name": ruled}},
+        }
         differs = "SmolLM2 for BB3-175B, 12 made-up openings, a list of words for the classifier"
     else:
         body["systems"] = {name: {**system, "engine": MINILM} for name, system in body["systems"].items()}

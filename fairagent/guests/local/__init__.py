@@ -1,1 +1,1 @@
-"""Models on this machine (extra `local`): transformers models that reply and score texts, and GGUF files served."""
+"""Models on this machine: transformers models that score texts, and a GGUF file served (extra `local`)."""

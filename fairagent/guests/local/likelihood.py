@@ -1,13 +1,12 @@
-"""Likelihoods by transformers models on this machine, causal or masked, also under Self-Debias; GGUF files for them."""
+"""Likelihoods by transformers models on this machine, causal or masked, also under Self-Debias."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,16 +19,12 @@ from fairagent.extend import (
     SelfDebiasSettings,
     UsageError,
     check_texts,
-    expect_installed,
     load,
     logger,
     longest_input,
     perplexity,
-    without_progress,
-    workshop,
 )
 from fairagent.guests.local.decoding import ABOUT, lowered, padded
-from fairagent.guests.local.gguf import read_header
 
 Pair = tuple[str, str]
 """(context, text)"""
@@ -360,45 +355,3 @@ class SelfDebiased:
             )
         changed = lowered(plain, np.stack([table for _, table in biased]), self._rule.decay, self._rule.least)
         return np.asarray(changed[np.arange(len(tokens)), tokens])
-
-
-def convert(file: Path, folder: Path, on_step: Callable[[str], None] = lambda step: None) -> Path:
-    """Write the model in `file` to the new `folder`: the tokenizer of its metadata, its weights as 32-bit numbers.
-
-    llama.cpp's server returns no likelihoods of a prompt; this folder can be named wherever likelihoods are computed
-    (`CausalModel`). What quantization took from the weights does not come back: they are those that are served.
-    `on_step` is called with what comes next. Nothing is left where it fails.
-
-    Raises UsageError where the folder exists, BackendUnavailable without gguf, accelerate or the file, DataError for a
-    damaged file or an architecture that transformers does not read from GGUF files.
-    """
-    if folder.exists():
-        raise UsageError(f"{folder} is there already; nothing is overwritten: name a new folder, or delete it")
-    header = read_header(file)
-    for package in ("gguf", "accelerate", "transformers"):
-        expect_installed(package, "reading the weights of a GGUF file", "local")
-    library, torch = importlib.import_module("transformers"), importlib.import_module("torch")
-    place: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
-    with workshop(folder) as shop, without_progress():
-        try:
-            shop.begin()
-            on_step(f"reading the tokenizer of {header.name}")
-            library.AutoTokenizer.from_pretrained(file.parent, **place).save_pretrained(shop.new)
-            on_step("reading and dequantizing the weights")
-            model = library.AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **place)
-            on_step(f"writing {sum(one.numel() for one in model.parameters()) * 4 / 1e6:,.0f} MB to {folder}")
-            # What was quantized does not let itself be saved; a model of the same weights does.
-            full = type(model)(model.config)
-            full.load_state_dict(model.state_dict())
-            full.save_pretrained(shop.new)
-            shop.put()
-        except (ValueError, KeyError, NotImplementedError) as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise DataError(
-                f"transformers cannot read {file} (architecture {header.architecture!r}): {reason}"
-            ) from error
-        except OSError as error:
-            raise BackendUnavailable(f"{file} cannot be converted: {str(error).splitlines()[0]}") from error
-        finally:
-            shop.clear()
-    return folder
