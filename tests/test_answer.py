@@ -16,11 +16,10 @@ from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
 from fairagent.answer.citations import OnText
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
-from fairagent.errors import BackendUnavailable, FatalModelError, PartError, ReplyInvalid, SettingsError, UsageError
+from fairagent.errors import PartError, ReplyInvalid
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
-from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
 from fairagent.report.answer import answer_text
 from fairagent.report.record import answer_record, to_json
@@ -185,14 +184,6 @@ def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() ->
     assert "theta moved by 0.0000, from (0.5000, 0.5000) to (0.5000, 0.5000)" in told
 
 
-def test_what_debiasing_says_is_in_the_record() -> None:
-    record = answer_record(answering(Writer(), debiasing=Debias()).answer("q"))
-    assert record["debiasing"]["placed"] == ["fair:a"]
-    assert record["debiasing"]["theta"] == {"before": [0.5, 0.5], "after": [0.5, 0.5]}
-    assert to_json(record)
-    assert answer_record(answering(Writer()).answer("q"))["debiasing"] is None
-
-
 # --- bad input --------------------------------------------------------------------------------------------------
 
 
@@ -205,13 +196,6 @@ def test_no_document_survives_the_filter() -> None:
     assert result.notes == ("the filter left none of 5 documents, so there is no context",)
     assert result.attribution is not None
     assert shares(result.attribution.exposures) == shares(result.attribution.retrieved) == [[0.0, 0.0]]
-
-
-def test_with_a_model_an_emptied_context_is_asked_about_with_empty_references() -> None:
-    model = ScriptedModel(["Nothing is known."])
-    made = answering(LlmGenerator(model, Prompts()), filter=Without("m1", "m2", "m3", "f1", "f2"))
-    assert made.answer("q").answer.text == "Nothing is known."
-    assert "[]" in model.requests[0].messages[-1][1]
 
 
 def test_documents_longer_than_the_context() -> None:
@@ -244,23 +228,6 @@ def test_what_was_spent_on_an_answer_that_is_empty_is_in_the_ledger() -> None:
 def test_a_generator_that_cites_what_is_not_there() -> None:
     with pytest.raises(PartError, match=r"cites \[9\] of 5 documents"):
         answering(Writer(9)).answer("q")
-
-
-def test_an_engine_without_texts() -> None:
-    with pytest.raises(UsageError, match="Engine keeps no texts"):
-        answering(Writer(), Engine(SKEWED)).answer("q")
-
-
-def test_what_is_missing_is_said_before_the_search() -> None:
-    def missing() -> Answerer:
-        raise FatalModelError("no key")
-
-    engine = Library(SKEWED)
-    with pytest.raises(FatalModelError):
-        replace(agent(engine, Proposals()), answerer=missing).answer("q")
-    with pytest.raises(FatalModelError):
-        Sampled(replace(agent(engine, Proposals()), answerer=missing), 1.0).answer("q")
-    assert engine.searched == []
 
 
 # --- rankings that are drawn ------------------------------------------------------------------------------------
@@ -318,16 +285,6 @@ def test_the_parts_are_those_of_the_settings() -> None:
     assert isinstance(made.attributor, JudgeAttributor)
     assert (made.contexts.documents, made.contexts.tokens) == (3, 500)
     assert build_answerer(site(attribute="none")).attributor is None
-
-
-@pytest.mark.usefixtures("no_variables")
-def test_a_model_that_is_not_named_or_has_no_key() -> None:
-    asking = site(generate="llm", cache="")
-    with pytest.raises(BackendUnavailable, match="OPENAI_API_KEY"):
-        build_answerer(replace(asking, models=Models.of(asking.settings)))
-    asking = site(generate="llm", cache="", model={"base_url": "http://127.0.0.1:1/v1"})
-    with pytest.raises(SettingsError, match="no language model is named"):
-        build_answerer(replace(asking, models=Models.of(asking.settings)))
 
 
 # --- one target for the ranking, the context and the citations ----------------------------------------------------

@@ -69,15 +69,6 @@ def test_what_was_not_recorded_is_an_error(tmp_path):
             ReplayModel(path).complete(other)
 
 
-def test_errors_are_not_recorded(tmp_path):
-    path = tmp_path / "replies.jsonl"
-    recorder = ReplayModel.record(ScriptedModel([ReplyRefused("no"), "red"]), path)
-    with pytest.raises(ReplyRefused):
-        recorder.complete(ASKED)
-    recorder.complete(ASKED)
-    assert len(path.read_text(encoding="utf-8").splitlines()) == 1
-
-
 def test_stand_ins_write_to_the_ledger_as_models_do(tmp_path):
     path = tmp_path / "replies.jsonl"
     refused = ReplyRefused("no")
@@ -125,9 +116,3 @@ def test_the_server_may_answer_by_a_function():
         answers = list(threads.map(lambda color: said(server, {"color": color}), colors))
     assert answers == [color.upper() for color in colors]
     assert len(server.requests) == 64
-
-
-def test_a_server_without_a_script_says_so():
-    with LoopbackServer() as server:
-        status, _, body = post(server, {})
-    assert (status, body["error"]["message"]) == (501, "this server has no script")

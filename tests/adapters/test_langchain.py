@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import ValidationError
-from scripted import Engine, Proposals, agent
 
 from adapters.test_hits import GENDERS
-from adapters.test_llama_index_retriever import LISTS, Passages, fair
-from fairagent import Collection, DataError, FairHits, UsageError, fair_rerank
+from adapters.test_llama_index_retriever import Passages, fair
+from fairagent import Collection, FairHits, fair_rerank
 from fairagent.guests.langchain import ExposureCompressor, FairLangChainRetriever
 from fairagent.types import SearchResult
 
@@ -79,15 +76,3 @@ def test_the_retriever_gives_the_ranking_of_the_search() -> None:
     assert FairLangChainRetriever(agent=fair()).batch(["nothing"]) == [[]]
     [first, *_] = FairLangChainRetriever(agent=fair(Passages)).invoke("q")
     assert first.page_content == f"The part of {first.id} about q."
-
-
-def test_what_is_wrong_is_said() -> None:
-    with pytest.raises(UsageError, match="Engine keeps no texts of its documents"):
-        FairLangChainRetriever(agent=agent(Engine(LISTS), Proposals("she"), iterations=1))
-    with pytest.raises(ValidationError, match="fairnes"):
-        ExposureCompressor(groups="gender", fairnes=2)
-    with pytest.raises(UsageError, match=r"no hit has a field 'gendr'.* there are: gender, id, page_content, type"):
-        ExposureCompressor(groups="gendr", target=EVEN).compress_documents(documents(), "")
-    unlabeled = [Document(page_content="x", metadata={"gender": None})]
-    with pytest.raises(DataError, match="no hit has a label"):
-        ExposureCompressor(groups="gender", target=EVEN).compress_documents(unlabeled, "")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from scripted import Engine, Proposals, agent, by_letter
 
-from fairagent.errors import BackendUnavailable
 from fairagent.guests.pyterrier import fair_transformer
 
 LISTS = {"q": "m1 m2 m3 f1 f2", "q she": "f1 f2 m1 m2", "r": "f3 m3", "nothing": ""}
@@ -107,9 +106,3 @@ def test_terriers_own_java_and_ours_do_not_share_a_process(tmp_path: Path) -> No
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "VM is already running" in done.stderr
-
-
-def test_without_pyterrier_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyterrier", None)
-    with pytest.raises(BackendUnavailable, match=r"package pyterrier, .*pip install 'fairagent\[pyterrier\]'"):
-        fair_transformer(fair())

@@ -51,18 +51,6 @@ def test_json_holds_it_all(call: Call, small: Small) -> None:
     assert (found["source"], found["attribution"], found["verdicts"]) == ("extractive", "citations", None)
 
 
-def test_a_topic_stands_for_its_query(call: Call, small: Small) -> None:
-    assert record(call, "--topic", "T2", *small.options)["search"]["query"] == {"text": "roses", "topic": "T2"}
-
-
-def test_nothing_is_said_about_the_ground_where_nothing_was_asked(call: Call, small: Small) -> None:
-    options = ["--set", "attribute.kind=none", *small.options]
-    assert record(call, "lawyer", *options)["exposure"] is None
-    result = call("answer", "lawyer", *options)
-    assert result.exit_code == 0
-    assert "retrieved" not in result.stdout.split("1. query")[0]
-
-
 def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> None:
     arguments = ["lawyer", "--beside", "--dimension", "gender", "--n", "6", *FAIR_QR, *small.options]
     found = record(call, *arguments)
@@ -155,16 +143,6 @@ def test_no_document_survives_the_filter(call: Call, small: Small, server: Loopb
     assert "removed" in result.stdout
 
 
-def test_no_name_of_a_model_and_an_empty_answer(call: Call, small: Small, server: LoopbackServer) -> None:
-    result = call("answer", "lawyer", "--set", "generate.kind=llm", *small.options)
-    assert result.exit_code == 2
-    assert "no language model is named" in result.stderr
-    server.script = ["[99]"]
-    result = call("answer", "lawyer", "--set", "generate.kind=llm", *MODEL, *small.options)
-    assert result.exit_code == 5
-    assert "the answer is empty" in result.stderr
-
-
 # --- bad input --------------------------------------------------------------------------------------------------
 
 
@@ -176,41 +154,6 @@ def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, qu
     found = record(call, query, *small.options)
     assert (found["answer"], found["context"], found["cited"]) == ("", [], [])
     assert call("answer", query, "--beside", *small.options).exit_code == 0
-
-
-@pytest.mark.parametrize("arguments", [[], [" "], ["--topic", "T9"]])
-def test_nothing_to_answer(call: Call, small: Small, arguments: list[str]) -> None:
-    assert call("answer", *arguments, *small.options).exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("context.documents=0", "context.documents: "),
-        ("context.tokens=1", "context.tokens: "),
-        ("context.order=best", "context.order: "),
-        ("generate.kind=none", "generate: no generator of kind 'none'; there are: extractive, llm"),
-        ("filter.x=1", "filter.x: unknown key"),
-    ],
-)
-def test_settings_that_make_no_sense(call: Call, small: Small, setting: str, message: str) -> None:
-    result = call("answer", "lawyer", "--set", setting, *small.options)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
-def test_in_a_terminal_the_text_comes_as_it_is_written_and_once(
-    call: Call, small: Small, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rich.console import Console
-
-    monkeypatch.setattr(
-        answer_command, "console", lambda: Console(force_terminal=True, color_system=None, highlight=False)
-    )
-    answer = record(call, "lawyer", *small.options)["answer"]
-    shown = call("answer", "lawyer", *small.options).stdout
-    assert shown.startswith(answer + "\n")
-    assert shown.count(answer) == 1
 
 
 def test_a_model_is_heard_in_a_terminal(

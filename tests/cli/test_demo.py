@@ -65,12 +65,6 @@ def test_a_folder_with_something_else_in_it_is_left_alone(call: Call) -> None:
     assert [path.name for path in Path("mine").iterdir()] == ["note.txt"]
 
 
-def test_nobody_makes_no_demo(call: Call) -> None:
-    result = call("demo", "--people", "0")
-    assert result.exit_code == 2
-    assert "people=0" in result.stderr
-
-
 EQUAL = Equal("FAIR-QR", "BM25")
 LOW, HIGH = Fairness(0.9, 0.45), Fairness(0.95, 0.57)
 ROWS = [

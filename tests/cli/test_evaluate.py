@@ -57,15 +57,6 @@ def test_evaluate(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> 
     assert "http" not in (folder / "results.txt").read_text(encoding="utf-8")
 
 
-def test_json(call: Call, small: Small) -> None:
-    record = json.loads(call("evaluate", write(small), "--json", "--run", "here").stdout)
-    assert record["folder"] == "here"
-    assert record["systems"] == ["BM25", "FA*IR", "agent"]
-    first = record["comparisons"][0]
-    assert (first["system"], first["dimension"], first["topics"]) == ("BM25", "", 2)
-    assert not record["partial"]
-
-
 def test_runs_become_one_table(call: Call, small: Small) -> None:
     assert call("evaluate", write(small), "--run", "one").exit_code == 0
     file = Path(write(small, name="other.yaml"))
@@ -89,14 +80,6 @@ def test_runs_become_one_table(call: Call, small: Small) -> None:
         refused = call("report", *arguments)
         assert refused.exit_code == 2
         assert said in refused.stderr
-
-
-def test_limit_then_all(call: Call, small: Small) -> None:
-    file = write(small)
-    assert "small, 1 topic, rankings" in call("evaluate", file, "--limit-topics", "1").stdout
-    assert "2 topics" in call("evaluate", file).stdout
-    lines = Path("runs/small_try/journal.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 2 * 3
 
 
 def test_a_changed_setting_is_refused(call: Call, small: Small) -> None:
@@ -145,15 +128,6 @@ def test_ctrl_c(call: Call, small: Small, tmp_path: Path) -> None:
     assert call("report", "stopped").exit_code == 0
 
 
-def test_a_missing_index_is_built(call: Call, small: Small) -> None:
-    file = write(small)
-    Path(file).write_text(
-        Path(file).read_text(encoding="utf-8").replace(f"index: '{small.index}'", "index: fresh"), encoding="utf-8"
-    )
-    assert call("evaluate", file).exit_code == 0
-    assert Path("fresh/fairagent.json").is_file()
-
-
 def test_everything_wrong_is_said_at_once(call: Call, small: Small) -> None:
     result = call("evaluate", write(small, "  odd: {engine: bm26}\nbaseline: none\nmeasure: []\n"))
     assert result.exit_code == 2
@@ -164,23 +138,6 @@ def test_everything_wrong_is_said_at_once(call: Call, small: Small) -> None:
     ):
         assert fault in result.stderr
     assert not Path("runs").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["evaluate", "nowhere.yaml"], "nowhere.yaml: no such file"),
-        (["evaluate"], "FILE"),
-        (["evaluate", "try.yaml", "--workers", "0"], "--workers"),
-        (["evaluate", "try.yaml", "--workers", "2", "--dask", "tcp://x:1"], "--workers does not go with"),
-        (["report", "nowhere"], "nowhere holds no run"),
-    ],
-)
-def test_usage(call: Call, small: Small, arguments: list[str], message: str) -> None:
-    write(small)
-    result = call(*arguments)
-    assert result.exit_code == 2
-    assert message in result.stderr
 
 
 def test_estimate(call: Call, small: Small) -> None:
@@ -222,12 +179,6 @@ def test_estimate_says_how_long_and_what_that_rests_on(call: Call, small: Small)
     text = Path(file).read_text(encoding="utf-8")
     Path(file).write_text(text.replace("depth: 30", "depth: 29"), encoding="utf-8")
     assert "How long is not known for BM25, FA*IR, agent" in call("estimate", file).stdout
-
-
-def test_waiting_for_a_model_has_a_bound(call: Call, small: Small) -> None:
-    file = write(small, MODEL)
-    # 8 calls of at most 60 s.
-    assert "Waiting for models takes at most 8 min: 8 calls one after the other" in call("estimate", file).stdout
 
 
 def test_without_a_key_nothing_begins(call: Call, small: Small) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import shutil
 from pathlib import Path
 
 import pytest
-from track_files import FILES_2021, PAGES, TOPICS, write_track
+from track_files import FILES_2021, TOPICS, write_track
 
 from .conftest import Call, Small
 
@@ -92,14 +91,6 @@ def test_several_runs_are_reported_one_after_another(call: Call, data: str, tmp_
     assert f"{other}:1: topic 999 is none" in call("evaluate-run", str(run), str(other), *options).stderr
 
 
-def test_missing_topics_are_named_and_left_out_of_the_means(call: Call, data: str, run: Path) -> None:
-    run.write_text("102\t7\n", encoding="utf-8")
-    result = call("evaluate-run", str(run), "--data", data, "--task", "1")
-    assert result.exit_code == 0
-    assert "topics in the means: 1" in result.stdout
-    assert "topics that the run lacks, which no mean counts: 1 (101)" in result.stdout
-
-
 def test_topics_without_a_target_are_named(call: Call, tmp_path: Path, run: Path) -> None:
     topics = [*TOPICS, {"id": 103, "title": "x", "rel_docs": []}, {"id": 104, "title": "x", "rel_docs": [98]}]
     data = str(write_track(tmp_path / "track", changed={"trec_2022_eval_reldocs.jsonl": topics}))
@@ -110,26 +101,6 @@ def test_topics_without_a_target_are_named(call: Call, tmp_path: Path, run: Path
     result = call("evaluate-run", str(run), "--data", data, "--task", "1")
     assert result.exit_code == 4
     assert "none of its topics has a target" in result.stderr
-
-
-def test_other_forms_of_a_run_file(call: Call, data: str, run: Path) -> None:
-    plain = call("evaluate-run", str(run), "--data", data, "--task", "1").stdout
-    for raw in (
-        b"\xef\xbb\xbf" + RUN.encode(),
-        RUN.replace("\n", "\r\n").encode(),
-        gzip.compress(RUN.encode(), mtime=0),
-    ):
-        run.write_bytes(raw)
-        assert call("evaluate-run", str(run), "--data", data, "--task", "1").stdout == plain
-
-
-def test_trec_runs_and_other_separators(call: Call, data: str, run: Path) -> None:
-    arguments = ("evaluate-run", str(run), "--data", data, "--task", "1")
-    plain = call(*arguments).stdout
-    six = "102 Q0 7 1 2 me\n101 Q0 7 2 0.5 me\n101 Q0 12 1 1e1 me\n"
-    for text in (RUN.replace("\t", ","), RUN.replace("\t", " "), RUN.replace("id\tpage_id", "topic\tpage"), six):
-        run.write_text(text, encoding="utf-8")
-        assert call(*arguments).stdout == plain
 
 
 def test_a_deep_run_is_refused_without_n_and_cut_with_it(call: Call, tmp_path: Path, run: Path) -> None:
@@ -156,84 +127,12 @@ def test_a_deep_run_is_refused_without_n_and_cut_with_it(call: Call, tmp_path: P
     assert "Task 2 has none" in other.stderr
 
 
-def test_repeated_pages_count_on_demand(call: Call, data: str, run: Path) -> None:
-    run.write_text("101\t12\n101\t7\n101\t12\n", encoding="utf-8")
-    arguments = ("evaluate-run", str(run), "--data", data, "--task", "1", "--dimension", "gender")
-    refused = call(*arguments)
-    assert refused.exit_code == 4
-    assert f"{run}:3: page 12 is in line 1 of the same ranking already; the track's own code would count both" in (
-        refused.stderr
-    )
-    counted = call(*arguments, "--repeated", "count")
-    third = 0.6309297535714575
-    assert counted.stdout.splitlines()[3].split()[1] == f"{(1 + third) / (2 + third):.4f}"
-    run.write_text("101\t12\n" * 4, encoding="utf-8")
-    above = call(*arguments, "--repeated", "count")
-    assert above.exit_code == 4
-    assert "topic 101: relevant pages that are listed repeatedly bring nDCG to 1.1900" in above.stderr
-
-
 def test_the_year_2021(call: Call, tmp_path: Path, run: Path) -> None:
     data = str(write_track(tmp_path / "track", FILES_2021))
     run.write_text("101\t12\n101\t7\n", encoding="utf-8")
     result = call("evaluate-run", str(run), "--data", data, "--task", "1", "--track", "trec-fair-2021")
     assert result.exit_code == 0, result.stderr
     assert [line.split()[0] for line in result.stdout.splitlines()[3:6]] == ["all", "geo", "gender"]
-
-
-FAULTS = [
-    ("101\t12\n101\t12\n", ":2: page 12 is in line 1 of the same ranking already"),
-    ("101\t12\n999\t7\n", ":2: topic 999 is none of the 2 judged ones"),
-    ("101\t12\n101\tnan\n", ":2: the page 'nan' is no whole number"),
-    ("101\t12\n101\n", ":2: expected 2 columns"),
-    (RUN2, "is this a run of Task 2"),
-    ("101 Q0 12 1 nan\n", ":1: expected 2 columns"),
-    ("101 Q0 12 1 nan mine\n", ":1: the score 'nan' is no finite number"),
-    ("101\t12\n101\t1\t12\t3.5\tmine\tx\ty\n", ":2: expected 2 columns (topic, page) as above, got 7"),
-    ("", "there are no lines"),
-]
-
-
-@pytest.mark.parametrize(("text", "message"), FAULTS)
-def test_faults_of_the_run(call: Call, data: str, run: Path, text: str, message: str) -> None:
-    run.write_text(text, encoding="utf-8")
-    result = call("evaluate-run", str(run), "--data", data, "--task", "1")
-    assert result.exit_code == 4
-    assert str(run) in result.stderr
-    assert message in result.stderr
-    assert result.stdout == ""
-
-
-USAGE = [
-    (["--dimension", "geo"], "no dimension 'geo'; TREC Fair 2022 has: sub-geo, src-geo"),
-    (["--dimension", "gender,gender"], "one is named twice"),
-    (["--subset", "external"], "TREC Fair 2022 has: all, 2021, internal, demographic"),
-    (["--subset", "2021", "--dimension", "gender"], "exclude each other"),
-    (["--task", "3"], "--task"),
-    (["--track", "trec-fair-2020"], "trec-fair-2020"),
-    (["--measure", "AP"], "--measure does not go with --data"),
-    (["--baseline", "a"], "--baseline does not go with --data"),
-    (["--run", "out"], "--run does not go with --data"),
-    (["--collection", "c.yaml"], "--data does not go with --collection"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), USAGE)
-def test_wrong_options(call: Call, data: str, run: Path, options: list[str], message: str) -> None:
-    result = call("evaluate-run", str(run), "--data", data, "--task", "1", *options)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
-def test_faults_of_the_data(call: Call, tmp_path: Path, run: Path) -> None:
-    result = call("evaluate-run", str(run), "--data", str(tmp_path / "nowhere"), "--task", "1")
-    assert result.exit_code == 4
-    assert "trec_2022_eval_reldocs.jsonl" in result.stderr
-    name = "trec_2022_articles_discrete_assessed.json.gz"
-    data = write_track(tmp_path / "track", changed={name: [PAGES[0], {"page_id": None}]})
-    result = call("evaluate-run", str(run), "--data", str(data), "--task", "1")
-    assert result.exit_code == 4
-    assert f"{data / name}:2: field 'page_id' is None" in result.stderr
 
 
 def test_other_commands_work_on_the_track_too(call: Call, tmp_path: Path) -> None:
@@ -295,14 +194,3 @@ def test_runs_on_a_collection(call: Call, small: Small, tmp_path: Path) -> None:
         assert (Path("out") / name).is_file()
     record = json.loads(call(*arguments, "--measure", "nDCG@1", "--measure", "nDCG@2", "--json").stdout)
     assert [row["measure"][-2:] for row in record["comparisons"]] == ["@1", "@1", "@2", "@2"]
-
-
-def test_what_to_judge_by_has_to_be_named(call: Call, run: Path) -> None:
-    for options in ((), ("--data", "x"), ("--task", "1")):
-        result = call("evaluate-run", str(run), *options)
-        assert result.exit_code == 2
-        assert "name what to judge by" in result.stderr
-    for options in (("--task", "1"), ("--subset", "all"), ("--per-topic",), ("--repeated", "count")):
-        result = call("evaluate-run", str(run), "-c", "c.yaml", *options)
-        assert result.exit_code == 2
-        assert f"{options[0]} does not go with --collection" in result.stderr

@@ -31,16 +31,6 @@ def test_builds_then_leaves_alone_then_replaces(call: Call, tmp_path: Path) -> N
     assert json.loads(manifest.read_text(encoding="utf-8"))["analyzer"] == "english-nostem"
 
 
-def test_the_notes_of_the_collection_are_shown(call: Call, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "small")
-    settings = file.read_text(encoding="utf-8").replace("female: 0.5, male: 0.5", "female: 0.5, male: 0.4, other: 0.1")
-    file.write_text(settings.replace("labels: [female, male]", "column: gender"), encoding="utf-8")
-    file.write_text(file.read_text(encoding="utf-8").replace("column: gender, column: gender", "column: gender"))
-    result = call("index", "-c", str(file))
-    assert result.exit_code == 0
-    assert "note: no document is in these groups of 'gender': other" in result.stdout
-
-
 def test_what_to_know_of_the_groups_is_shown(call: Call, tmp_path: Path) -> None:
     """A map joins what looks alike, and `init` writes it."""
     values = [f"g{place % 13}x" for place in range(130)] + ["G0X", "N/A"]
@@ -60,16 +50,6 @@ def test_what_to_know_of_the_groups_is_shown(call: Call, tmp_path: Path) -> None
     assert "note: 'gender' has 13 groups" in proposed
     notes = json.loads(call("index", "-c", "clean.yaml", "--set", "engine=bm25", "--json").stdout)["notes"]
     assert [note for note in notes if "gender" in note] == [note for note in notes if "13 groups" in note]
-
-
-def test_json(call: Call, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "small")
-    first = json.loads(call("index", "-c", str(file), "--index", "here", "--json").stdout)
-    assert (first["documents"], first["built"], first["index"]) == (30, True, "here")
-    assert first["seconds"] > 0
-    assert first["bytes"] == sum(path.stat().st_size for path in Path("here").rglob("*") if path.is_file())
-    again = json.loads(call("index", "-c", str(file), "--index", "here", "--json").stdout)
-    assert (again["built"], again["seconds"]) == (False, None)
 
 
 def test_what_a_large_collection_takes_is_said_before_it_is_indexed(call: Call, tmp_path: Path) -> None:
@@ -201,16 +181,6 @@ def documents_words() -> list[str]:
     return sorted({word for page in documents() for word in page["text"].lower().replace(",", "").split()})
 
 
-def test_changes_as_json(call: Call, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "small")
-    options = ("-c", str(file), "--set", "engine=bm25", "--json")
-    assert "changes" not in json.loads(call("index", *options).stdout)
-    add_a_page(file)
-    found = json.loads(call("index", *options).stdout)
-    assert found["changes"] == {"added": 1, "changed": 1, "removed": 1, "kept": 28}
-    assert (found["built"], found["documents"]) == (True, 30)
-
-
 def test_other_groups_are_no_work_for_the_index(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
     options = ("-c", str(file), "--set", "engine=bm25")
@@ -220,21 +190,6 @@ def test_other_groups_are_no_work_for_the_index(call: Call, tmp_path: Path) -> N
     assert call("index", *options).stdout.startswith("indexes/small is up to date: 30 documents")
     (hit,) = json.loads(call("search", "court number 0", *options, "--set", "n=1", "--json").stdout)["hits"]
     assert (hit["id"], hit["groups"]["gender"]) == ("d00", {"female": 1.0})
-
-
-def test_embeddings_of_another_collection_are_no_index(call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    file = write_collection(tmp_path / "small")
-    assert call("index", "-c", str(file), "--set", "engine={kind: dense, encoder: minilm}").exit_code == 0
-    file.write_text(file.read_text(encoding="utf-8").replace("name: small", "name: other"), encoding="utf-8")
-    add_a_page(file)
-    same = ("-c", str(file), "--set", "engine={kind: dense, encoder: minilm}", "--index", "indexes/small")
-    refused = call("index", *same)
-    assert refused.exit_code == 4
-    assert "the index at indexes/small does not belong to collection 'other'" in " ".join(refused.stderr.split())
-    refused = call("index", *same, "--force")
-    assert refused.exit_code == 4
-    assert "the embeddings at indexes/small-" in " ".join(refused.stderr.split())
 
 
 def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, tmp_path: Path) -> None:

@@ -54,19 +54,6 @@ def test_a_line_every_ten_seconds() -> None:
     assert unknown == ["reading: 12,345 (0:00:10)"]
 
 
-def test_it_is_told_beside_the_work_and_ends_with_it() -> None:
-    said: list[str] = []
-    with ToldProgress(said.append, ticks(3)) as bar:
-        for _ in bar.track(range(3), description="searching"):
-            pass
-        while len(said) < 3 and not bar.finished:
-            pass
-    written = len(said)
-    assert written <= 3
-    assert bar.finished
-    assert all(line.startswith("searching: ") for line in said)
-
-
 def test_nothing_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stderr", pipe)

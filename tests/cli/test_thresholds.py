@@ -107,10 +107,3 @@ def test_what_ends_a_run_is_told_and_no_threshold_judged(
     assert "3 thresholds not judged: the run is not finished" in text
     assert "MISSED" not in text
     assert json.loads(call("report", AWAY, "--json").stdout)["thresholds"] == []
-
-
-def test_a_mistake_is_found_before_anything_runs(call: Call, small: Small) -> None:
-    result = call("evaluate", write(small, "assert: {agent: {nDCG@20: '> 1'}}\n"))
-    assert result.exit_code == 2
-    assert "assert.agent: no measure 'nDCG@20'; did you mean 'nDCG@10'?" in result.stderr
-    assert not Path("runs").exists()

@@ -94,13 +94,6 @@ def test_topics_may_have_groups(write, settings):
     assert [topic.group for topic in load_collection(write(files)).topics.values()] == ["person", ""]
 
 
-def test_root_is_relative_to_the_settings_file(write, settings):
-    files = {name: None for name in FILES if name != "collection.yaml"}
-    moved = {f"data/{name}": text for name, text in FILES.items() if name != "collection.yaml"}
-    path = write({**files, **moved, "collection.yaml": settings(("name: small", "name: small\nroot: data"))})
-    assert len(list(load_collection(path).documents())) == 4
-
-
 def test_a_group_only_in_the_population_gets_a_column_and_a_note(write):
     world = '{"gender": {"NB": 0.01, "female": 0.495, "male": 0.495}, "region": {"Asia": 1.0}}'
     collection = load_collection(write({"world.json": world}))
@@ -122,19 +115,6 @@ def test_a_fixed_order_of_labels_stays_and_new_ones_come_last(write, settings):
     collection = load_collection(write({"collection.yaml": ordered, "world.json": world}))
     assert collection.groups.labels("gender") == ("male", "female", "NB")
     np.testing.assert_array_equal(collection.groups.memberships("gender", ["d1"]), [[0, 0, 1, 0]])
-
-
-def test_a_population_without_groups_is_noted(write):
-    collection = load_collection(write({"world.json": '{"age": {"old": 1.0}}'}))
-    assert collection.notes == ("the population has shares for age, which is no dimension of the groups",)
-
-
-def test_a_dimension_without_any_label_is_noted(write, settings):
-    empty = "id\tgender\tregions\nd1\t\tAsia\n"
-    collection = load_collection(write({"groups.tsv": empty, "world.json": "{}"}))
-    assert collection.groups.labels("gender") == ()
-    np.testing.assert_array_equal(collection.groups.memberships("gender", ["d1"]), [[1.0]])
-    assert collection.notes == ("no document has a label of dimension 'gender'",)
 
 
 def test_several_group_files_are_joined(write, settings):
@@ -162,18 +142,12 @@ def test_several_group_files_are_joined(write, settings):
     ("old", "new", "message"),
     [
         ("title: title", "titel: title", "documents.titel: unknown key; did you mean 'title'?"),
-        ("id: id, title", "id: '{id', title", "documents.id"),
         ("id: id, title", "id: '{id.x}', title", "no template of plain {field} names"),
-        ("format: trec", "format: csv", "qrels.format"),
-        ("relevant: 1", "relevant: 0", "qrels.relevant"),
         ("relevant: 1", "header: true, format: reldocs", "`header` belongs to `format: trec`"),
-        ("relevant: 1", "dimensions: {stance: {}}", "`dimensions` need named columns"),
         ("{column: gender}", "{column: gender, labels: [a, a]}", "labels must be distinct"),
         ("{column: gender}", "{column: gender, labels: ['@UNKNOWN']}", "labels must be distinct"),
-        ("name: small", "nam: small", "nam: unknown key; did you mean 'name'?"),
         ("topics: {path: topics.jsonl, id: n, query: title}", "", "`qrels` need `topics`"),
         ("relevant: 1", "header: true, dimensions: {gender: {}}", "dimension defined twice: gender"),
-        ("world.json", "[gender]", "population"),
     ],
 )
 def test_a_wrong_setting_is_named(write, settings, old, new, message):

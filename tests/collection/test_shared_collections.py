@@ -79,12 +79,6 @@ def test_wikilead_people(shared):
     assert collection.groups.of_type("region", ids) is None
 
 
-def test_all_of_trec22_biographies_are_people(shared):
-    collection = load(shared, "trec22_biographies")
-    ids = [document.id for document in collection.documents()]
-    assert collection.groups.of_type("gender", ids).all()
-
-
 def test_wikilead_targets(shared):
     """T01 has 47 men and 37 women among the relevant (its counts in topics.jsonl)."""
     collection = load(shared, "wikilead")

@@ -15,7 +15,7 @@ from pathlib import Path
 import diskcache
 import pytest
 
-from fairagent.errors import BackendUnavailable, ModelError, ReplyInvalid, ReplyRefused, SettingsError
+from fairagent.errors import ModelError, ReplyInvalid, ReplyRefused, SettingsError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ask
 from fairagent.llm.budget import Ledger
@@ -190,27 +190,22 @@ def test_the_paths_of_the_disk_itself(tmp_path: Path, canary: Path) -> None:
             put(Trap(canary))
 
 
-@pytest.mark.parametrize("value", ["", "{", "[]", '{"text": 3}', '{"text": "a"}', 17, 2.5, b"bytes", None])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{",
+        '{"text": 3}',
+        17,
+        b"bytes",
+        None,
+    ],
+)
 def test_a_row_of_something_else_is_ignored(cache: ReplyCache, value: object) -> None:
     cache.put("k", REPLY)
     tamper(cache, value=value)
     assert cache.get("k") is None
     cache.put("k", REPLY)
     assert cache.get("k") is not None
-
-
-def test_settings_in_the_database_do_not_beat_ours(cache: ReplyCache) -> None:
-    cache.put("k", REPLY)
-    with rows(cache) as database:
-        for key, value in (("eviction_policy", "least-recently-used"), ("cull_limit", 10), ("size_limit", 1)):
-            database.execute("UPDATE Settings SET value = ? WHERE key = ?", (value, key))
-    database.close()
-    cache.close()
-    again = ReplyCache(cache.folder)
-    for number in range(20):
-        again.put(f"{number}", REPLY)
-    assert again.stats().replies == 21
-    again.close()
 
 
 # Damage
@@ -294,14 +289,6 @@ def test_a_disk_that_cannot_be_written_is_said_once(
     cache._rows._sql("PRAGMA max_page_count = 100000").fetchall()
     cache.put("after", large)
     assert cache.get("after") is not None
-
-
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(BackendUnavailable, match=r"cannot be made in .*file/cache .*Not a directory.*name another"):
-        ReplyCache(tmp_path / "file" / "cache")
-    with pytest.raises(BackendUnavailable, match="cannot be made"):
-        ReplyCache(tmp_path / "file")
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:

@@ -59,21 +59,6 @@ def test_what_failed_counts_too_with_what_came_before(kind: type[ModelError]) ->
     assert spent.usage == Usage(2, 30, 3, 0.75, 3.0, unusable=1)
 
 
-def test_other_errors_took_nothing() -> None:
-    with ledger() as spent:
-        charged(ASKED, lambda: RED)
-        with pytest.raises(KeyError):
-            charged(ASKED, raised(KeyError("x")))
-    assert spent.usage == TOOK
-
-
-def test_a_block_that_ends_in_an_error_is_closed() -> None:
-    with pytest.raises(KeyError), ledger() as spent:
-        raise KeyError
-    charged(ASKED, lambda: RED)
-    assert spent.usage == Usage()
-
-
 def test_blocks_inside_each_other_count_their_own() -> None:
     with ledger() as outer:
         charged(ASKED, lambda: RED)
@@ -118,12 +103,6 @@ def test_threads_begun_inside_write_to_the_ledgers_open_there() -> None:
         assert in_threads(work, range(20), 4, "test") == [number * 2 for number in range(20)]
     assert inner.usage.calls == outer.usage.calls == sum(range(20))
     assert inner.usage.input_tokens == 10 * sum(range(20))
-
-
-def test_threads_begun_otherwise_do_not() -> None:
-    with ledger() as spent, ThreadPoolExecutor(1) as pool:
-        pool.submit(charged, ASKED, lambda: RED).result()
-    assert spent.usage == Usage()
 
 
 def test_the_first_error_is_raised_and_what_has_not_begun_is_not_done() -> None:

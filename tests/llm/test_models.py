@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.errors import BackendUnavailable, BudgetExceeded, FatalModelError, SettingsError
+from fairagent.errors import BudgetExceeded, FatalModelError
 from fairagent.llm.models import Models
 from fairagent.llm.request import ModelRequest
 from fairagent.settings import BudgetSettings, ModelSettings, Price
@@ -29,14 +29,6 @@ def test_the_same_settings_open_the_same_model(server, tmp_path: Path) -> None:
     assert models.open(named(server)) is one
     assert models.open(named(server, temperature=1.0)) is not one
     models.close()
-
-
-def test_nothing_is_made_before_a_model_is_opened(tmp_path: Path) -> None:
-    Models(tmp_path / "cache", environ={}).close()
-    assert not (tmp_path / "cache").exists()
-    with pytest.raises(BackendUnavailable, match="OPENAI_API_KEY"):
-        Models(tmp_path / "cache", environ={}).open(ModelSettings(name="gpt-x"))
-    assert not (tmp_path / "cache").exists()
 
 
 def test_systems_share_replies_whatever_their_patience(server, tmp_path: Path) -> None:
@@ -106,16 +98,6 @@ def test_what_is_kept_takes_nothing_of_the_budget(server, tmp_path: Path) -> Non
         none.open(named(server)).complete(ModelRequest((("user", "Another."),)))
     assert len(server.requests) == 1
     none.close()
-
-
-def test_dollars_need_a_price_before_anything_is_called(server) -> None:
-    limits = BudgetSettings(dollars=1)
-    with pytest.raises(SettingsError, match=r"budget\.dollars limits what 'tiny' may cost, and its price is not known"):
-        Models("", limits, environ=KEY).open(named(server))
-    models = Models("", limits, PRICES, KEY)
-    models.open(named(server))
-    models.close()
-    assert server.requests == []
 
 
 def test_a_wrong_key_is_one_request_for_all_systems(server) -> None:

@@ -19,7 +19,7 @@ from fairagent.errors import (
     TransientModelError,
 )
 from fairagent.guests.testing import ScriptedModel, ServerReply, completion, error, streamed
-from fairagent.llm import ModelRequest, StreamingModel, stream
+from fairagent.llm import ModelRequest, StreamingModel
 from fairagent.llm.budget import Budget, Ledger
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.calls import CachingModel
@@ -46,20 +46,6 @@ def test_the_pieces_are_told_as_they_are_and_counted(server: Server, make_model:
     assert reply.cost == pytest.approx(81e-6)
     (sent,) = server.requests
     assert (sent["stream"], sent["stream_options"]) == (True, {"include_usage": True})
-
-
-def test_comments_other_fields_and_a_missing_end_mark_do_no_harm(
-    server: Server, make_model: MakeModel, told: list[str]
-) -> None:
-    body = f": keep-alive\n\nevent: x\nid: 1\n{streamed('red', done=False).body}"
-    server.script = [ServerReply(body, content_type="text/event-stream; charset=utf-8")]
-    assert make_model().stream(ASKED, told.append).text == "red"
-
-
-def test_a_server_that_answers_as_a_whole(server: Server, make_model: MakeModel, told: list[str]) -> None:
-    server.script = [completion("red")]
-    assert make_model().stream(ASKED, told.append).text == "red"
-    assert told == ["red"]
 
 
 @pytest.mark.parametrize(
@@ -241,8 +227,3 @@ def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(tmp_path: Path, tol
     assert len(model.requests) == 1
     assert (tally.usage.calls, tally.usage.saved and tally.usage.saved.calls) == (1, 2)
     cache.close()
-
-
-def test_a_model_that_cannot_stream_is_told_at_once(told: list[str]) -> None:
-    assert stream(ScriptedModel(["red and blue"]), ASKED, told.append).text == "red and blue"
-    assert told == ["red and blue"]

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from fairagent.errors import (
     BackendUnavailable,
     ModelError,
-    NotRegular,
     ReplyInvalid,
     ReplyTruncated,
     TransientModelError,
@@ -102,19 +101,6 @@ def test_what_comes_to_nothing_is_told_as_well(server, make_model, heard) -> Non
     assert (down.model, down.calls) == ("tiny", 2)
 
 
-def test_a_stream_and_a_listener_who_leaves(server, make_model, heard) -> None:
-    server.script = [streamed("re", "d")]
-    with exchanges_to(heard.append):
-        door(make_model()).stream(ASKED, lambda piece: None)
-
-    def leave(piece: str) -> None:
-        raise KeyboardInterrupt
-
-    with exchanges_to(heard.append), pytest.raises(KeyboardInterrupt):
-        door(make_model()).stream(ASKED, leave)
-    assert [(one.text, one.error) for one in heard] == [("red", ""), ("re", "KeyboardInterrupt")]
-
-
 def test_a_stream_that_breaks_off_and_a_long_reply_that_is_cut_off(server, make_model, heard) -> None:
     """What has come is there, all of it."""
     server.script = [streamed("re", "d", finish=None, usage=None, done=False)]
@@ -170,12 +156,6 @@ def test_blocks_inside_each_other_hear_their_own_and_threads_are_heard(heard) ->
     assert (len(outer), len(heard)) == (7, 5)
 
 
-def test_of_models_that_ask_each_other_the_outer_one_is_told(heard) -> None:
-    with exchanges_to(heard.append):
-        door(Scripted(["red"])).complete(ASKED)
-    assert len(heard) == 1
-
-
 def test_a_file_is_continued_and_read_again(tmp_path: Path, heard) -> None:
     path = tmp_path / "asked.jsonl"
     model = ScriptedModel(["red", ModelError("no"), "blue"])
@@ -198,15 +178,6 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: str) ->
     with pytest.raises(UsageError, match=r"thesis\.md is there and is no transcript"), transcript(path):
         pytest.fail("something was asked")
     assert path.read_text() == content
-
-
-def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
-    for path, expected, words in (
-        (tmp_path, NotRegular, "is a folder and no regular file"),
-        (tmp_path / "no" / "such" / "folder.jsonl", BackendUnavailable, "cannot be written"),
-    ):
-        with pytest.raises(expected, match=words), transcript(path):
-            pytest.fail("something was asked")
 
 
 EXCHANGE = Exchange(

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairagent.collection.trec_fair import metadata as module
 from fairagent.collection.trec_fair import read_metadata, read_relevant_pages
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 
 PAGE: dict[str, Any] = {
     "page_id": 12,
@@ -120,31 +119,6 @@ def test_every_fault_is_named_with_its_line(path: Path) -> None:
     assert "page 20, field 'gender': expected a list of labels" in messages[8]
     assert "page 21, field 'source_subcont_regions': the count of 'Caribbean' is 'x'" in messages[9]
     assert messages[10] == "page 22, field 'qual_cat': expected a quality class, got 3"
-
-
-def test_an_empty_or_missing_file_is_a_fault(path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        read_metadata(path)
-    with pytest.raises(DataError, match="there are no pages"):
-        read_metadata(write(path))
-    with pytest.raises(UsageError, match="year 2020"):
-        read_metadata(path, 2020)  # type: ignore[arg-type]
-
-
-def test_progress_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "EVERY", 2)
-    counts: list[int] = []
-    read_metadata(write(path, *(PAGE | {"page_id": number} for number in range(5))), progress=counts.append)
-    assert counts == [2, 4, 5]
-
-
-def test_how_many_values_are_cached_makes_no_difference(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = [PAGE | {"page_id": n, "source_subcont_regions": {"Caribbean": n % 3, "UNK": 1}} for n in range(9)]
-    expected = read_metadata(write(path, *records)).pages
-    monkeypatch.setattr(module, "CACHED", 1)
-    found = read_metadata(path).pages
-    assert (found.matrix("src-geo") == expected.matrix("src-geo")).all()
-    assert len(found.rows_of("src-geo").counts) == 3
 
 
 def test_metadata_of_2021(path: Path) -> None:

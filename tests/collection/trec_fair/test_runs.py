@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.collection.trec_fair import read_run
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.measures.trec_fair import Task, TrackRun
 
 TASK1 = "id\tpage_id\n101\t7\n101\t9\n102\t9\n102\t70000000\n"
@@ -54,12 +54,6 @@ def test_every_accepted_form_reads_the_same(path: Path, form: object) -> None:
     for text, task, expected in ((TASK1, 1, ONE), (TASK2, 2, TWO)):
         path.write_bytes(form(text))  # type: ignore[operator]
         assert rankings(read_run(path, 2022, task)) == expected  # type: ignore[arg-type]
-
-
-def test_the_name_is_the_file_s_without_gz(tmp_path: Path) -> None:
-    path = tmp_path / "UDInfo.run2.gz"
-    path.write_bytes(gzip.compress(TASK1.encode(), mtime=0))
-    assert read_run(str(path), 2022, 1).name == "UDInfo.run2"
 
 
 def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
@@ -183,9 +177,3 @@ def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, path: Path) -> No
         read_run(path, 2022, 1)
     with pytest.raises(DataError, match="cannot be read"):
         read_run(tmp_path, 2022, 1)
-
-
-def test_a_year_or_task_that_is_none_is_refused(path: Path) -> None:
-    for year, task in ((2020, 1), (2022, 3)):
-        with pytest.raises(UsageError, match="there are the years 2021 and 2022, and tasks 1 and 2"):
-            read_run(path, year, task)  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from retrieve.test_dense import Made
 
-from fairagent.errors import BackendUnavailable, DataError
+from fairagent.errors import DataError
 from fairagent.guests.dense import ann as ann_build
 from fairagent.guests.dense.ann import FaissIndex, exact_lists
 from fairagent.retrieve import ann
@@ -169,17 +168,6 @@ def test_the_report_is_what_was_measured(folder: Path, exact: DenseRetriever, ap
     assert found.milliseconds > 0 < found.exact
 
 
-def test_the_report_as_text() -> None:
-    found = AnnManifest("f", "m", 1000, 4, "", 128, 6, 200, 0.9812, 0.97, {"a: x": 0.99, "a: y": 0.96}, 1.23, 45.6)
-    assert str(found) == (
-        "recall@500 0.981 of exact search (200 stored embeddings as queries); topics 0.970; of groups the least "
-        "a: y 0.960; 6 of 128 cells; 1.2 ms a search, exact 45.6 ms"
-    )
-    bare = replace(found, topics=None, groups={})
-    assert "topics" not in str(bare)
-    assert "group" not in str(bare)
-
-
 def test_exact_lists_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ann_build, "BLOCK", 2)
     rows = np.array([[3, 0], [1, 0], [2, 0], [2, 0], [0, 9]], dtype=np.float16)
@@ -252,12 +240,6 @@ def test_few_documents(tmp_path: Path, count: int) -> None:
     small = DenseRetriever(tmp_path / "dense", ENCODER, ann=open_ann(tmp_path / "ann", tmp_path / "dense"))
     for n in (1, count, 500):
         assert small.search(QUERIES[0], n).ids == plain.search(QUERIES[0], n).ids
-
-
-def test_without_faiss(exact: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(BackendUnavailable, match=r"an ANN index needs the package faiss-cpu.*fairagent\[dense\]"):
-        build_ann(exact, tmp_path / "ann")
 
 
 @pytest.mark.parametrize(

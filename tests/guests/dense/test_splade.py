@@ -9,15 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from retrieve.test_dense import MADE, Made, broken_off
+from retrieve.test_dense import MADE, Made
 from retrieve.test_dense import Words as DenseWords
 from scipy.sparse import csr_array
-from tiny_models import save_bert, save_masked
+from tiny_models import save_masked
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
 from fairagent.guests.dense import splade
 from fairagent.guests.dense.splade import SpladeEncoder, SpladeRetriever, build_splade_index
-from fairagent.retrieve import encoded
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.types import Document, Query, Term
 
@@ -125,15 +124,6 @@ def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path, monkeypatch: p
     assert not (index / "parts").exists()
 
 
-def test_a_build_broken_off_at_its_end(tmp_path: Path, folder: Path) -> None:
-    index, encoder = tmp_path / "index", Words()
-    build_splade_index(MADE, index, Words())
-    broken_off(index)
-    build_splade_index(MADE, index, encoder)
-    assert encoder.encoded == [encoded.PROBE_TEXT]
-    assert SpladeRetriever(index, Words()).search(Query("law"), 3).ids == tuple(id for id, _ in expected("law")[:3])
-
-
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
 
 
@@ -172,14 +162,3 @@ def test_a_model_searches(model: Path, tmp_path: Path) -> None:
     products = {document.id: float(by_hand(model, document.text) @ by_hand(model, "judge")) for document in documents}
     assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(products, rel=1e-4)
     assert found.ids == tuple(sorted(products, key=lambda id: -products[id]))
-
-
-def test_models_that_are_missing(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BackendUnavailable, match=r"no SPLADE model '.*nowhere' on this machine.*download one"):
-        SpladeEncoder(str(tmp_path / "nowhere"))
-    # The library would put random weights on top of it.
-    with pytest.raises(BackendUnavailable, match="no head that fills in masks"):
-        SpladeEncoder(str(save_bert(tmp_path / "headless")))
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[dense\]'"):
-        SpladeEncoder(str(model))

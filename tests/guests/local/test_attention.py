@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.errors import DataError
 from fairagent.guests.local.attention import AttentionReader
 
 pytest.importorskip("torch")
@@ -60,11 +59,3 @@ def test_the_tokens_of_a_passage_are_found(tmp_path: Path) -> None:
 
     reader._model = OneToken()
     assert reader.shares(before, PASSAGES, after, "the nurse").tolist() == [0.0, 1.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("passages", "reply"), [((), "the nurse"), (("the judge", ""), "the nurse"), (("the judge",), "")]
-)
-def test_nothing_to_attend_to(reader: AttentionReader, passages: tuple[str, ...], reply: str) -> None:
-    with pytest.raises(DataError, match="none of which is empty"):
-        reader.shares("the", passages, "can", reply)

@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from tiny_models import save_causal, save_t5
 
 from fairagent.errors import (
-    BackendUnavailable,
     BudgetExceeded,
     FatalModelError,
     ModelError,
     ReplyInvalid,
     ReplyTruncated,
-    SettingsError,
 )
 from fairagent.guests.local.in_process import InProcessModel, Weights
 from fairagent.llm import ModelRequest, Reply, ask
@@ -301,14 +298,6 @@ def test_new_weights_in_a_folder_are_asked_again(tmp_path: Path) -> None:
     assert found[0].text != found[1].text
 
 
-def test_one_model_shares_its_weights_whatever_is_asked_of_it(causal: Path) -> None:
-    models = Models()
-    one, other = models.open(settings(causal)), models.open(settings(causal, beams=4))
-    assert one is not other
-    assert one.model.weights is other.model.weights  # type: ignore[attr-defined]
-    models.close()
-
-
 def test_budgets_count_the_tokens_of_the_tokenizer(causal: Path) -> None:
     models = Models("", BudgetSettings(tokens=30))
     door = models.open(settings(causal))
@@ -317,29 +306,3 @@ def test_budgets_count_the_tokens_of_the_tokenizer(causal: Path) -> None:
     with pytest.raises(BudgetExceeded, match="28 are used, the next call may take 14"):
         door.complete(asked("the judge"))
     models.close()
-
-
-def test_what_is_missing_is_said_before_anything_runs(tmp_path: Path, causal: Path) -> None:
-    with pytest.raises(BackendUnavailable, match=r"no language model .*nowhere.* on this machine"):
-        Models().open(settings(tmp_path / "nowhere"))
-    (tmp_path / "odd").mkdir()
-    (tmp_path / "odd" / "config.json").write_text('{"model_type": "no-such-architecture"}', encoding="utf-8")
-    with pytest.raises(BackendUnavailable, match="does not know the model"):
-        Models().open(settings(tmp_path / "odd"))
-    with pytest.raises(SettingsError, match="no language model is named"):
-        Models().open(settings(causal, name=""))
-    with pytest.raises(ValidationError, match="leave one of them out"):
-        settings(causal, base_url="http://localhost:1/v1")
-
-
-def test_memory_that_does_not_suffice_names_the_batch(causal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    model = local(causal)
-
-    def full(**_: object) -> None:
-        raise torch.OutOfMemoryError
-
-    monkeypatch.setattr(model.weights._open()[1], "generate", full)
-    with pytest.raises(FatalModelError, match="a batch of 1 prompts of up to 2 tokens"):
-        model.complete(asked("the judge"))

