@@ -88,17 +88,6 @@ def test_without_a_loop_it_is_a_search(settings: dict[str, Any]) -> None:
     assert result.ranking.ids == ("m1", "m2", "m3", "m4")
 
 
-@pytest.mark.parametrize(("iterations", "stopped"), [(0, ""), (5, "the query retrieves nothing")])
-def test_a_query_that_retrieves_nothing(iterations: int, stopped: str) -> None:
-    refiner = Proposals()
-    result = agent(Engine({"q": ""}), refiner, iterations=iterations).search("q")
-    assert result.trace.stopped == stopped
-    assert (result.ranking.ids, result.hits, refiner.states) == ((), (), [])
-    assert result.trace.gap == math.inf
-    (exposure,) = result.trace.exposures
-    assert (exposure.shares.tolist(), exposure.unknown) == ([0.0, 0.0], 0.0)
-
-
 def test_words_that_do_not_occur_are_dropped_and_named() -> None:
     engine = Engine(SKEWED | {"q she": "f1 m1 f2 m2"}, absent={"qwertz", "asdf"})
     step = agent(engine, Proposals("qwertz she asdf")).search("q").trace.steps[1]

@@ -315,18 +315,6 @@ def test_what_a_filter_leaves_is_balanced_anew() -> None:
     assert [hit.id for hit in result.context] == ["m1", "f2", "m2", "f3", "m3"]
 
 
-def test_where_the_budget_cuts_the_context_its_beginning_stays() -> None:
-    class Long(Library):
-        def document(self, id: str) -> Document:
-            return Document(id, f"This is {id}. " + "lawyer " * 200)
-
-    result = aiming(Writer(), Long({"q": "m1 m2 m3 m4 f1 f2"}), documents=6, tokens=250).answer("q")
-    assert [hit.id for hit in result.context] == ["m1", "f1"]
-    assert any("4 of 6 documents do not fit 250 tokens" in note for note in result.notes)
-    short = aiming(Writer(), Long({"q": "m1 m2"}), documents=2, tokens=20).answer("q")
-    assert [hit.id for hit in short.context] == ["m1"]
-
-
 def test_a_users_shares_are_the_target_of_all_three() -> None:
     result = aiming(Writer(1), documents=4).answer("q", shares={"gender": {"female": 0.25, "male": 0.75}})
     assert [hit.id for hit in result.context] == ["m1", "m2", "f1", "m3"]
@@ -349,15 +337,6 @@ def test_what_is_cited_is_heard_while_the_answer_is_written() -> None:
     assert [one.gap for one in heard] == pytest.approx([np.log(2), 0, heard[-1].gap], abs=1e-4)
     assert heard[-1].gap == pytest.approx(result.exposures.cited_gap)
     assert shares(heard[1].exposures) == [[0.5, 0.5]]
-
-
-def test_without_groups_nothing_is_aimed_at() -> None:
-    rows = [{"text": "She grew roses."}, {"text": "A town without any."}]
-    made = FairAgent.from_records(rows, context={"order": "balanced"}, citations={"aim": True})
-    result = made.answer("roses")
-    assert result.answer.cited == (1,)
-    assert (result.exposures.context, result.exposures.cited) == ((), ())
-    assert answer_record(result)["citations"]["exposure"] == {"context": [], "cited": []}
 
 
 def test_all_without_a_label_are_answered_from_in_rank_order() -> None:

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from fairagent.collection import GroupTable, load_collection
 from fairagent.collection.demo import write_demo
 from fairagent.errors import DataError, UsageError
 from fairagent.guests.testing import assert_exposure
-from fairagent.types import Query, Ranking, SearchResult
 
 GENDER: dict[str, Any] = {"a": "male", "b": "female", "c": "male", "d": None, "e": {"female": 1, "male": 3}}
 HALF = {"female": 0.5, "male": 0.5}
@@ -83,15 +81,6 @@ def test_where_nothing_is_labeled_the_groups_have_nothing(ranking: list[str]) ->
     found = numbers(said(ranking, shares={"female": "> 0"}))
     unknown = 1.0 if ranking else 0.0
     assert found == pytest.approx({"female": 0, "male": 0, "(unknown)": unknown, "AWRF": LOWEST}, abs=5e-5)
-
-
-def test_every_form_of_a_ranking() -> None:
-    ids = ("a", "b", "d")
-    ranking = Ranking(ids, np.array([3.0, 2.0, 1.0]))
-    nothing: Any = None
-    for one in (list(ids), ids, ranking, SearchResult(Query("q"), ranking, (), nothing)):
-        assert_exposure(one, GENDER, HALF, at_least=1)
-        said(one, target={"female": 1})
 
 
 def test_every_form_of_groups(tmp_path: Path) -> None:

@@ -17,16 +17,14 @@ from evaluate import words
 
 import fairagent.extend
 from fairagent.collection import Collection, load_collection
-from fairagent.errors import DataError, FairAgentError, PromptError, SettingsError, UsageError
+from fairagent.errors import FairAgentError, PromptError, UsageError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.fingerprint import fingerprint
-from fairagent.evaluate.run import load_run
 from fairagent.extend import Prompts
 from fairagent.guests.testing import LoopbackServer
 from fairagent.measures import parse_measure
 from fairagent.report.page import page
 from fairagent.search.pipeline import open_agent
-from fairagent.settings import load_settings
 from fairagent.settings.parts import BUILT_IN, SLOTS, read_part
 from fairagent.settings.plugins import all_entry_points
 
@@ -102,12 +100,6 @@ def collection(tmp_path: Path, no_variables: None) -> Collection:
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return load_collection(tmp_path / "collection.yaml")
-
-
-def settings_error(**overrides: Any) -> str:
-    with pytest.raises(SettingsError) as caught:
-        load_settings(overrides=overrides, environ={})
-    return str(caught.value)
 
 
 # --- the page ---------------------------------------------------------------------------------------------------
@@ -219,16 +211,6 @@ def test_the_installed_kind_runs_from_the_file_to_the_page(measured: None, tmp_p
     assert words.run(file, tmp_path / "run").comparisons == run.comparisons
 
 
-def test_a_run_of_a_kind_that_was_uninstalled(install: Install, measured: None, tmp_path: Path) -> None:
-    words.run(variety(tmp_path / "words"), tmp_path / "run", limit=1)
-    before = (tmp_path / "run" / "results.txt").read_bytes()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairagent.settings.plugins.plugins", lambda group: {})
-        with pytest.raises(SettingsError, match="kind: no kind of experiment 'variety'"):
-            load_run(tmp_path / "run")
-    assert (tmp_path / "run" / "results.txt").read_bytes() == before
-
-
 ASKING = {"refine": {"kind": "places", "drift": 3}, "target": "uniform", "loop": "fair-qr", "cache": ""}
 
 
@@ -258,12 +240,6 @@ def test_its_template_is_known_by_its_hash_and_may_be_replaced(parts: None, tmp_
     mine.write_text(template.replace("reply: Keywords", "reply: text"), encoding="utf-8")
     with pytest.raises(PromptError, match="has to be Keywords or ReasonedKeywords"):
         Prompts(mine.parent)
-
-
-def test_a_template_that_two_packages_bring(install: Install, parts: None) -> None:
-    install("other", "by_others", PLACES, {"fairagent.prompts": {"refine_by_places": "by_others"}})
-    with pytest.raises(PromptError, match="other"):
-        _ = Prompts()["refine_by_places"]
 
 
 # --- a loop of another package ------------------------------------------------------------------------------------
@@ -349,25 +325,3 @@ def test_a_foreign_loop_serves(once: None, parts: None, collection: Collection) 
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------
-
-POINTS = "fairagent.rerankers"
-
-
-def test_a_plugin_that_is_not_asked_for_is_not_imported(install: Install) -> None:
-    install("breaking", "broken", "1 / 0", {POINTS: {"broken": "broken:Part"}})
-    load_settings(overrides={"rerank": "mmr"}, environ={})
-    assert "broken" not in sys.modules
-
-
-def test_an_entry_point_of_another_name_than_its_kind(install: Install) -> None:
-    install("turning", "turning", TURNS, {POINTS: {"spins": "turning:Turns"}})
-    assert "rerank.kind: Input should be 'turns' (got 'spins')" in settings_error(rerank="spins")
-
-
-def test_an_engine_that_gives_no_list(install: Install, collection: Collection) -> None:
-    served = "return found.top(int((found.scores > 0).sum()))"
-    assert served in OVERLAP
-    twice = OVERLAP.replace(served, "return Ranking(found.ids * 2, np.ones(2 * len(found)))")
-    install("another", "twice", twice, {"fairagent.engines": {"overlap": "twice:OverlapConfig"}})
-    with pytest.raises(DataError, match="a document twice"):
-        open_agent(collection, target="uniform", profile="engine", engine="overlap").search("lawyer")

@@ -60,6 +60,7 @@ def notebook(code: str) -> str:
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
+@pytest.mark.slow
 def test_what_fails_in_one_is_said_and_the_others_are_executed(tmp_path: Path) -> None:
     """A cell that raises, and a command that ends with an error, which IPython alone would not notice."""
     pytest.importorskip("nbclient", reason="no nbclient is installed (make setup)")
@@ -84,6 +85,7 @@ def test_what_fails_in_one_is_said_and_the_others_are_executed(tmp_path: Path) -
     assert "non-zero exit status 3" in done.stderr
 
 
+@pytest.mark.slow
 def test_stored_outputs_are_those_of_the_next_run_but_for_seconds(tmp_path: Path) -> None:
     pytest.importorskip("nbclient", reason="no nbclient is installed (make setup)")
     pytest.importorskip("ipykernel", reason="no ipykernel is installed (make setup)")

@@ -18,7 +18,7 @@ from typing import Any
 
 from collecting import faults
 from lacking import needs
-from test_layers import ROOT, SOURCES, dotted
+from test_layers import ROOT, SOURCES, dotted, parsed
 
 from fairagent.answer.citations import CitationReader, sentences, without_citations
 from fairagent.answer.filtering import parse_verdict
@@ -102,7 +102,7 @@ DOORS: dict[str, Use] = {
 
 def found_patterns() -> Iterator[Found]:
     for place, source in SOURCES.items():
-        tree = ast.parse(source)
+        tree = parsed(source)
         named = {
             statement.targets[0].id: statement.value
             for statement in tree.body

@@ -34,12 +34,11 @@ from fairagent.search.pipeline import (
     with_settings,
 )
 from fairagent.search.refine.feedback import FeedbackRefiner
-from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker
 from fairagent.search.rerank.similarity import GraphReranker, MMRReranker
 from fairagent.search.sampled import Sampled
-from fairagent.settings import Part, Settings
+from fairagent.settings import Settings
 from fairagent.settings.parts import read_part, shipped
 from fairagent.types import FloatArray, Query, Ranking, Topic
 
@@ -211,26 +210,6 @@ def test_a_run_without_scores_is_served_as_it_is(opened: Callable[..., Any], tmp
     ):
         with pytest.raises(DataError, match=rf"run\.tsv:1: there are no scores, and `{what}` needs them"):
             opened(profile="engine", engine=file, **others)
-
-
-def test_a_part_of_ones_own_may_be_given_as_a_value(opened: Callable[..., Any]) -> None:
-    class Backwards(Part):
-        kind: str = "backwards"
-
-        def build(self, site: Site) -> Any:
-            class Reranker:
-                def rerank(self, pool: Pool) -> Ranking:
-                    ids = pool.ranking.ids[::-1][: pool.n]
-                    return Ranking(ids, np.arange(len(ids), 0, -1.0))
-
-            return Reranker()
-
-    plain = opened(profile="engine", n=20).search(QUERY).ranking.ids
-    agent = opened(profile="engine", rerank=Backwards())
-    assert agent.search(QUERY).ranking.ids == plain[::-1][:6]
-    assert agent.search(QUERY).trace.reranker == "backwards"
-    chained = opened(profile="engine", rerank=[Backwards(), Backwards()])
-    assert chained.search(QUERY).ranking.ids == plain[:6]
 
 
 # --- what settings become ---------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ def generate() -> Any:
     return module
 
 
+@pytest.mark.slow
 def test_the_pages_are_up_to_date() -> None:
     """As `make check` asks: in a process of its own, since other tests bring parts of theirs."""
     done = subprocess.run([sys.executable, GENERATOR, "--check"], capture_output=True, text=True, check=False)

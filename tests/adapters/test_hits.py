@@ -177,11 +177,6 @@ def test_scores_that_say_nothing_leave_the_order() -> None:
         assert [hit["id"] for hit in fair_rerank(scored, "gender", EVEN, n=N).hits] == expected
 
 
-def test_nothing_to_order() -> None:
-    assert fair_rerank([], "gender") == ([], (), (), ())
-    assert len(fair_rerank(made("dicts")[:5], "gender", "uniform", n=20).hits) == 5
-
-
 def test_spellings_of_a_label_are_named_and_joined_as_the_target_spells_them() -> None:
     hits = [
         hit | {"gender": hit["gender"].upper() if place % 2 else hit["gender"]}
@@ -200,12 +195,6 @@ def test_spellings_of_a_label_are_named_and_joined_as_the_target_spells_them() -
     ]
     named = fair_rerank(hits, "gender", EVEN, n=N, labels={"gender": {"FEMALE": "female", "MALE": "male"}})
     assert named.after[0].shares.tolist() == joined.after[0].shares.tolist()
-
-
-def test_a_target_that_follows_the_engine_is_said() -> None:
-    found = fair_rerank(made("dicts"), "gender", "estimated", n=N)
-    assert found.notes == ("the target of gender (estimated) follows the engine's own list for this query",)
-    assert str(found).endswith(found.notes[0])
 
 
 WRONG = [

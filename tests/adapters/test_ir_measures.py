@@ -14,7 +14,6 @@ from ir_measures import Qrel, ScoredDoc
 from scripted import by_letter, collection, ranking
 
 from fairagent.collection import GroupTable
-from fairagent.errors import DataError
 from fairagent.evaluate.judging import evaluate_topic, standard_measures
 from fairagent.guests.ir_measures import AWRF, nDCG, nDCG_AWRF
 from fairagent.types import Topic
@@ -105,14 +104,6 @@ def test_topics_count_as_in_an_experiment() -> None:
     counted = AWRF(groups=TABLE, log="2") @ 2
     by_topic = {one.query_id: one.value for one in ir_measures.iter_calc([counted], qrels, run)}
     assert (by_topic["missing"], by_topic["unlabeled"]) == (0, pytest.approx(0))
-
-
-def test_a_target_of_ones_own() -> None:
-    fair = AWRF(groups=TABLE, target={"female": 1.0}) @ 2
-    assert ir_measures.calc_aggregate([fair], qrels_of(q="m1"), run_of(q="f1 f2"))[fair] == pytest.approx(1)
-    wrong = AWRF(groups=TABLE, target={"women": 1.0}) @ 2
-    with pytest.raises(DataError, match="cannot be used"):
-        ir_measures.calc_aggregate([wrong], qrels_of(q="m1"), run_of(q="f1"))
 
 
 def test_all_forms_of_qrels_and_runs_and_ties_by_id() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.vectorstores import InMemoryVectorStore
 
 from adapters.test_hits import GENDERS
 from adapters.test_llama_index_retriever import Passages, fair
@@ -43,19 +41,6 @@ def test_groups_are_nested_or_known_by_id() -> None:
     for groups, given in [(collection, hits), ({"gender": "metadata.by.gender"}, nested)]:
         found = ExposureCompressor(groups=groups, target=EVEN, n=5).compress_documents(given, "")
         assert [one.id for one in found] == [one.id for one in expected]
-
-
-def test_the_compressor_behind_a_vector_store() -> None:
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents(documents())
-    retriever = store.as_retriever(search_kwargs={"k": 12})
-    stage = ExposureCompressor(groups="gender", target=EVEN, n=4, fairness=10)
-    chain = retriever | (lambda documents: stage.compress_documents(documents, ""))
-    found = chain.invoke("jazz")
-    assert [one.metadata["gender"] for one in found].count("female") >= 2
-    # With scores there is `fair_rerank` for the pairs.
-    pairs = store.similarity_search_with_score("jazz", k=12)
-    assert len(fair_rerank(pairs, "gender", EVEN, n=4).hits) == 4
 
 
 def test_the_retriever_gives_the_ranking_of_the_search() -> None:

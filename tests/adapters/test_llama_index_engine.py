@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-from scripted import by_letter, collection
+from scripted import by_letter
 
 from adapters.words import Echo, Listed, node, vector_index
-from fairagent.collection.groups import JoinedGroups
-from fairagent.errors import BackendUnavailable, ModelError, SettingsError
+from fairagent.errors import BackendUnavailable, ModelError
 from fairagent.guests.llama_index import FairRetriever, LlamaIndexRetriever, fair_agent, fair_query_engine
 from fairagent.guests.terms import local_bm25
 from fairagent.types import Query, Term
@@ -94,11 +92,6 @@ def test_missing_or_rising_scores_fall_evenly(scores: list[Any]) -> None:
     assert (found.ids, found.scores.tolist()) == (("a", "b"), [1.0, 0.5])
 
 
-def test_the_id_may_stand_in_the_metadata() -> None:
-    engine = LlamaIndexRetriever(Listed([node("n1", url="a"), node("n2", url="b")]), id_key="url")
-    assert engine.search(Query("q"), 5).ids == ("a", "b")
-
-
 def test_a_retriever_that_fails_is_named_with_its_query_and_reason() -> None:
     with pytest.raises(BackendUnavailable, match=r"retriever Listed failed for 'q': KeyError: 'vector'") as caught:
         LlamaIndexRetriever(Listed(error=KeyError("vector"))).search(Query("q"), 5)
@@ -142,15 +135,6 @@ def test_long_documents_are_split_by_llama_index_and_counted_once() -> None:
     assert all(len(node.text.split()) <= 20 for node in nodes)
 
 
-def test_a_group_needs_a_collection_with_groups() -> None:
-    bare = collection(JoinedGroups(()))
-    for settings in ({}, {"profile": "engine", "rerank": "exposure"}):
-        with pytest.raises(SettingsError, match=r"collection 'made' has none, so there is nothing to be fair to"):
-            fair_agent(Listed(), bare, **settings)
-    found = fair_agent(Listed([node("b", score=2), node("a", score=1)]), bare, profile="engine").search("q")
-    assert (found.ranking.ids, found.trace.exposures) == (("b", "a"), ())
-
-
 # --- the same settings as everywhere --------------------------------------------------------------------------------
 
 
@@ -178,24 +162,3 @@ def test_baselines_over_a_vector_index(rerank: Any, tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump({"profile": "engine", "n": 6, "target": HALF, "rerank": rerank}), encoding="utf-8")
     again = fair_agent(retriever, BY_KEY, settings=file)
     assert again.search("trial lawyer").ranking.ids == result.ranking.ids
-
-
-@pytest.mark.parametrize(
-    ("settings", "place"),
-    [
-        ({"rerank": {"kind": "mmr", "by": "embeddings"}}, "rerank: mmr: "),
-        ({"rerank": "dlf"}, "rerank: dlf: "),
-        ({"rerank": ["exposure", {"kind": "mmr", "by": "embeddings"}]}, "rerank: exposure, mmr: "),
-    ],
-)
-def test_what_needs_an_index_says_that_there_is_none(settings: Any, place: str) -> None:
-    with pytest.raises(SettingsError, match=f"^{place}it needs an index of the collection, and there is none"):
-        fair_agent(Listed(), BY_KEY, target=HALF, profile="engine", **settings)
-
-
-def test_a_list_in_which_nobody_has_a_label() -> None:
-    agent = fair_agent(Listed([node(id, score=1) for id in "ab"]), BY_KEY, target=HALF, n=2)
-    result = agent.search("q")
-    assert result.ranking.ids == ("a", "b")
-    assert result.trace.exposures[0].unknown == 1
-    assert np.isinf(result.trace.gap)

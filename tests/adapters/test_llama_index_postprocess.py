@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
 from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo
 from scripted import by_letter, collection
 
@@ -80,11 +79,6 @@ def test_the_filter_keeps_order_scores_and_nodes() -> None:
     assert [verdict.id for verdict in seen[0].verdicts] == ["a", "b", "c"]
 
 
-def test_nodes_without_an_id_or_with_the_same_one_are_judged_by_their_place() -> None:
-    nodes = [node("", "x"), node("", "y"), node("a", "y"), node("a", "x")]
-    assert FairFilterPostprocessor(filter=Only("x")).postprocess_nodes(nodes, query_str="q") == [nodes[0], nodes[3]]
-
-
 # --- the re-ranker ------------------------------------------------------------------------------------------------
 
 
@@ -136,23 +130,3 @@ def test_the_parts_of_a_document_have_its_groups() -> None:
     by_url = [node(f"n{id}", score=1, url=id) for id in ("m1", "f1")]
     after = ExposurePostprocessor(groups=by_letter(["m1", "f1"]), n=1, target={"gender": {"female": 1.0}}, id_key="url")
     assert ids(after.postprocess_nodes(by_url)) == ["nf1"]
-
-
-@pytest.mark.parametrize(
-    ("value", "row"),
-    [
-        ("female", [0, 1, 0]),
-        (["female", "male"], [0, 0.5, 0.5]),
-        ({"female": 3, "male": 1}, [0, 0.75, 0.25]),
-        ({"female": 0}, [1, 0, 0]),
-        ([], [1, 0, 0]),
-        ("", [1, 0, 0]),
-        (None, [1, 0, 0]),
-    ],
-)
-def test_the_forms_of_a_label(value: Any, row: list[float]) -> None:
-    from fairagent.guests.llama_index.groups import MetadataGroups, Shelf
-
-    groups = MetadataGroups(Shelf({"d": Document("d", "", extra={"author_gender": value})}), BY_KEY, HALF)
-    assert groups.memberships("gender", ["d"]).tolist() == [row]
-    assert groups.memberships("gender", []).shape == (0, 3)

@@ -43,37 +43,6 @@ def test_the_results_are_those_of_the_search() -> None:
 
 
 @needs_pyterrier
-def test_columns_of_the_queries_stay_and_qid_is_the_topic() -> None:
-    asked: list[Any] = []
-
-    class Telling(Engine):
-        def search(self, query: Any, n: int) -> Any:
-            asked.append(query)
-            return super().search(query, n)
-
-    made = agent(Telling(LISTS), Proposals(), groups=TABLE, iterations=0)
-    frame = topics(("T1", "r")).assign(narrative="long")
-    found = fair_transformer(made)(frame)
-    assert found["narrative"].tolist() == ["long", "long"]
-    assert asked[0].id == "T1"
-    assert list(frame.columns) == ["qid", "query", "narrative"]
-
-
-@needs_pyterrier
-def test_no_queries_and_frames_that_are_none() -> None:
-    import pyterrier
-
-    transformer = fair_transformer(fair())
-    empty = transformer(topics())
-    assert list(empty.columns) == ["qid", "query", "docno", "rank", "score"]
-    assert len(empty) == 0
-    with pytest.raises(pyterrier.validate.InputValidationError):
-        transformer(topics(("1", "q"))[["qid"]])
-    # What PyTerrier asks before it runs a pipeline.
-    assert set(pyterrier.inspect.transformer_outputs(transformer, ["qid", "query"])) >= {"docno", "score", "rank"}
-
-
-@needs_pyterrier
 def test_in_a_pipeline_and_an_experiment() -> None:
     import pandas
     import pyterrier

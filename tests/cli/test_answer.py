@@ -67,31 +67,6 @@ def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> N
     assert women[1] == "0%" != women[5]
 
 
-def test_the_engine_alone_is_the_engine_of_the_settings_and_opened_once(
-    call: Call, small: Small, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from fairagent.retrieve.bm25 import part, search
-
-    opened: list[object] = []
-
-    class Counted(search.BM25Retriever):
-        def __init__(self, *arguments: Any) -> None:
-            opened.append(arguments)
-            super().__init__(*arguments)
-
-    monkeypatch.setattr(part, "BM25Retriever", Counted)
-    chosen = ["--set", "sampling.alpha=0", "--set", "rerank=[mmr, exposure]", "--set", "engine={kind: rm3, terms: 5}"]
-    found = record(call, "lawyer", "--beside", "--n", "6", *chosen, *small.options)
-    assert len(opened) == 1
-    plain, fair = found["plain"]["search"], found["fair"]["search"]
-    assert (plain["profile"], plain["reranker"], plain["draw"], plain["stopped"]) == ("engine", "none", None, "")
-    assert (fair["profile"], fair["reranker"], fair["draw"]["alpha"]) == ("offline", "mmr, exposure", 0)
-    alone = json.loads(
-        call("search", "lawyer", "--n", "6", "--set", "profile=engine", *chosen[4:], "--json", *small.options).stdout
-    )
-    assert [hit["id"] for hit in plain["hits"]] == [hit["id"] for hit in alone["hits"]]
-
-
 def shares(record: Any) -> list[tuple[str, float]]:
     return [(group["label"], group["share"]) for group in record["exposure"]["retrieved"][0]["groups"]]
 
@@ -128,19 +103,6 @@ def test_a_model_writes_and_judges(call: Call, small: Small, server: LoopbackSer
     assert [source["id"] for source in found["context"]] == kept
     assert sum(removal["seen"] for removal in found["removed"]) == 4
     assert found["usage"]["calls"] == len(server.requests)
-
-
-def test_no_document_survives_the_filter(call: Call, small: Small, server: LoopbackServer) -> None:
-    def script(request: Any) -> str:
-        user = request["messages"][-1]["content"]
-        documents = json.JSONDecoder().raw_decode(user, user.index('[{"id"'))[0]
-        return json.dumps({"verdicts": [{"id": one["id"], "pass": False, "reason": "no"} for one in documents]})
-
-    server.script = script
-    result = call("answer", "lawyer", "--set", "filter.kind=fair", *MODEL, *small.options)
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("No answer: the filter left none of 4 documents")
-    assert "removed" in result.stdout
 
 
 # --- bad input --------------------------------------------------------------------------------------------------

@@ -86,10 +86,3 @@ def test_a_folder_that_is_no_index_is_never_replaced(call: Call, small: Small, t
         assert result.exit_code == 2
         assert "was not made by fairagent" in " ".join(result.stderr.split())
     assert (tmp_path / "letters" / "dear.txt").read_text(encoding="utf-8") == "Dear ..."
-
-
-def test_no_key_for_a_model(call: Call, small: Small) -> None:
-    result = call("search", "lawyer", *small.options, "--set", "loop=fair-qr", "--set", "refine=llm")
-    assert result.exit_code == 3
-    assert "OPENAI_API_KEY" in result.stderr
-    assert "`profile: offline` works without a model" in result.stderr

@@ -88,16 +88,6 @@ def test_clear(call: Call, small: Small, server: LoopbackServer) -> None:
     assert len(server.requests) == 2
 
 
-def test_a_search_beyond_its_budget_ends_with_6(call: Call, small: Small, server: LoopbackServer) -> None:
-    result = searching(call, small, "--set", "budget.calls=0")
-    assert result.exit_code == 6
-    assert "fairagent: the budget of 0 calls is used up" in result.stderr
-    assert server.requests == []
-    unpriced = searching(call, small, "--set", "budget.dollars=1")
-    assert unpriced.exit_code == 2
-    assert "its price is not known: add `prices: {tiny:" in unpriced.stderr
-
-
 def test_evaluate_says_what_was_paid_and_what_was_saved(call: Call, small: Small, server: LoopbackServer) -> None:
     Path("kept.yaml").write_text(EXPERIMENT.format(collection=small.file, index=small.index), encoding="utf-8")
     first = call("evaluate", "kept.yaml")

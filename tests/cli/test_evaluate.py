@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -82,45 +81,40 @@ def test_runs_become_one_table(call: Call, small: Small) -> None:
         assert said in refused.stderr
 
 
-def test_a_changed_setting_is_refused(call: Call, small: Small) -> None:
-    file = write(small)
-    assert call("evaluate", file).exit_code == 0
-    Path(file).write_text(Path(file).read_text(encoding="utf-8").replace("depth: 30", "depth: 20"), encoding="utf-8")
-    result = call("evaluate", file)
-    assert result.exit_code == 2
-    assert "systems.agent.settings.depth: was 30, is 20" in result.stderr
-    assert "--new" in result.stderr
-    assert call("evaluate", file, "--new").exit_code == 0
+ENDING = """
+import os, signal
+from fairagent.search.agent import FairAgent
+search, left = FairAgent.search, [int(os.environ["AFTER"])]
+def ending(self, *given, **options):
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.Signals[os.environ["BY"]])
+    return search(self, *given, **options)
+FairAgent.search = ending
+from fairagent.cli import main
+main()
+"""
+"""The program, which a signal reaches in one of its searches."""
 
 
 def test_killed_and_repeated(call: Call, small: Small, tmp_path: Path) -> None:
     """The program itself, with its index and a real kill."""
     file = write(small)
     assert call("evaluate", file, "--run", "whole").exit_code == 0
-    for lines in (1, 4):
-        process = start("evaluate", file, "--run", "killed", "--workers", "1", folder=tmp_path)
-        deadline = time.monotonic() + 250
-        while process.poll() is None and time.monotonic() < deadline:
-            journal = Path("killed/journal.jsonl")
-            if journal.exists() and journal.read_bytes().count(b"\n") >= lines:
-                break
-            time.sleep(0.001)
-        process.kill()
+    arguments = ("evaluate", file, "--run", "killed")
+    for after in ("2", "4"):
+        process = start(*arguments, "--workers", "1", folder=tmp_path, program=ENDING, AFTER=after, BY="SIGKILL")
         process.communicate()
-    result = call("evaluate", file, "--run", "killed", "--workers", "3")
+        assert process.returncode == -signal.SIGKILL
+    result = call(*arguments, "--workers", "3")
     assert result.exit_code == 0, result.stderr
     for name in RESULTS:
         assert Path("killed", name).read_bytes() == Path("whole", name).read_bytes()
 
 
 def test_ctrl_c(call: Call, small: Small, tmp_path: Path) -> None:
-    more = "".join(f"  agent {n}: {{}}\n" for n in range(300))
-    process = start("evaluate", write(small, more), "--run", "stopped", folder=tmp_path)
-    journal = Path("stopped/journal.jsonl")
-    deadline = time.monotonic() + 250
-    while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    file = write(small, "".join(f"  agent {n}: {{}}\n" for n in range(20)))
+    process = start("evaluate", file, "--run", "stopped", folder=tmp_path, program=ENDING, AFTER="4", BY="SIGINT")
     _, said = process.communicate(timeout=250)
     assert process.returncode == 130
     assert said.splitlines()[-1] == "fairagent: interrupted; what is done stays; to go on, repeat the command"

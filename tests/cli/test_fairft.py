@@ -24,6 +24,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_task(tmp_path_factory.mktemp("fairft-cli"), epochs=1)
 
 
+@pytest.mark.slow
 def test_train_and_evaluate(call: Call, file: Path) -> None:
     trained = call("fairft", "train", str(file), "--run", "here", "--json")
     assert trained.exit_code == 0, trained.stderr

@@ -6,11 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from fairagent.cli import app
 from fairagent.collection import load_collection
-from fairagent.collection.targets import CorpusTarget
 
 from .conftest import Call
 
@@ -39,34 +36,6 @@ def test_three_commands_from_a_csv_file_to_a_fair_search(call: Call, file: Path)
     assert re.search(r"^exposure +before +after +target", found.stdout, re.MULTILINE)
 
 
-def test_spellings_are_joined_and_shown_before_it_asks(call: Call, file: Path) -> None:
-    file.write_text(
-        file.read_text(encoding="utf-8").replace(",female\n", ",F\n", 4) + "x,t,Text,N/A\n", encoding="utf-8"
-    )
-    call("config")  # sets the folder and the environment
-    result = CliRunner().invoke(app, ["init", "mine.csv"], input="y\n")
-    assert result.exit_code == 0
-    assert "male 20, female 10, (unknown) 1" in result.stdout
-    shown, asked = result.stdout.split("Write collection.yaml?")
-    assert "to be confirmed: F -> female; N/A -> no label" in shown
-    assert "F: female  # 4" in shown
-    assert "F: female  # 4" in Path("collection.yaml").read_text(encoding="utf-8")
-    index, search = re.findall(r"^  fairagent (.+)$", asked, re.MULTILINE)
-    assert call(*index.split()).exit_code == 0
-    found = call(*re.sub('"[^"]*"', "judge", search).split(), "--target", "uniform")
-    assert found.exit_code == 0, found.stderr
-
-
-@pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("\n", True), ("n\n", False)])
-def test_it_asks(call: Call, file: Path, answer: str, written: bool) -> None:
-    call("config")  # sets the folder and the environment
-    result = CliRunner().invoke(app, ["init", "mine.csv"], input=answer)
-    assert result.exit_code == 0
-    assert "name: mine" in result.stdout
-    assert Path("collection.yaml").exists() == written
-    assert ("Nothing was written." in result.stdout) != written
-
-
 def test_a_file_is_never_overwritten(call: Call, file: Path) -> None:
     Path("collection.yaml").write_text("mine\n", encoding="utf-8")
     result = call("init", "mine.csv", "--yes")
@@ -87,17 +56,6 @@ def test_without_a_target_the_first_search_asks(call: Call, file: Path) -> None:
     assert call("search", "law", "-c", "collection.yaml", "--target", "corpus").exit_code == 0
     Path("collection.yaml").write_text(text.replace("#target:", "target:"), encoding="utf-8")
     assert call("search", "law", "-c", "collection.yaml").exit_code == 0
-
-
-def test_on_a_terminal_it_asks_for_the_target(call: Call, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairagent.cli import init
-
-    monkeypatch.setattr(init, "_terminal", lambda: True)
-    answers = iter(["corpus"])
-    monkeypatch.setattr(init.typer, "prompt", lambda *said, **how: next(answers))
-    monkeypatch.setattr(init.typer, "confirm", lambda *said, **how: True)
-    assert call("init", "mine.csv").exit_code == 0
-    assert load_collection(Path("collection.yaml")).target == CorpusTarget()
 
 
 # --- what fairagent cannot read as it is ----------------------------------------------------------------------------
@@ -130,20 +88,6 @@ def test_another_encoding_is_said_and_copied(call: Call, file: Path, encoding: s
     assert not Path("other.yaml").exists()
 
 
-def test_ids_that_some_rows_lack_are_mended_by_name(call: Call, file: Path) -> None:
-    text = file.read_text(encoding="utf-8").replace('\n7,"', '\n,"').replace('\n9,"', '\n8,"')
-    file.write_text(text, encoding="utf-8")
-    result = call("init", "mine.csv", "--yes")
-    assert result.exit_code == 0, result.stderr
-    assert "2 rows without an id of their own in 'id'" in result.stdout
-    assert "row 8 (line 9): no id, now row-8" in result.stdout
-    assert "row 10 (line 11): 8, now 8-2" in result.stdout
-    collection = load_collection(Path("collection.yaml"))
-    assert [one.id for one in collection.source][7:11] == ["row-8", "8", "8-2", "10"]
-    assert Path("mine.mended-ids.txt").read_text(encoding="utf-8").count("\n") == 2
-    searched(call, result.stdout)
-
-
 TOPICS = "<top>\n<num> Number: 007\n<title> judge of court 3\n<desc> Description:\nx\n</top>\n"
 
 
@@ -160,19 +104,3 @@ def test_topics_of_trec_and_their_judgments(call: Call, file: Path, zeros: str) 
     assert collection.topics[zeros].extra["description"] == "x"
     assert 'fairagent search "judge of court 3"' in result.stdout.replace("'", '"')
     assert ("without zeros" in result.stdout) == (zeros == "7")
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("topics.tsv", "7\tjudge of court 3\n8\tother\n"),
-        ("topics.tsv", "qid\tquery\n7\tjudge of court 3\n".replace("qid", "query_id")),
-        ("topics.jsonl", '{"id": 7, "title": "judge of court 3"}\n'),
-        ("topics.csv", "id,question\n7,judge of court 3\n"),
-    ],
-)
-def test_topics_in_lines(call: Call, file: Path, name: str, content: str) -> None:
-    Path(name).write_text(content, encoding="utf-8")
-    result = call("init", "mine.csv", "--yes", "--topics", name)
-    assert result.exit_code == 0, result.stderr
-    assert load_collection(Path("collection.yaml")).topics["7"].query == "judge of court 3"

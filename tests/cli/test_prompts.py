@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.guests.testing import LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.prompts import Prompts, shipped_folder
 from fairagent.llm.prompts.specimens import SPECIMENS
 from fairagent.search.refine.llm import REFINERS
 from fairagent.studio.tryout import READERS
 
-from .conftest import COLLECTION, Call, Small, write_collection
+from .conftest import Call, Small
 
 WORDS = ["--set", "expansion.documents=50"]
 UNIFORM = ["--set", "n=6", "--set", "target=uniform"]
@@ -136,14 +136,6 @@ def test_try_fills_a_template_from_the_loop(call: Call, small: Small) -> None:
     assert found["reply"] is None
 
 
-def test_try_shows_the_grounded_template_its_documents(call: Call, small: Small) -> None:
-    data = data_of(asked(call, small, "refine_query_grounded", "--query", "lawyer", "--group", "female"))
-    words = {entry["word"]: entry for entry in data["words_with_how_many_documents_contain_them"]}
-    assert words["she"] == {"word": "she", "of_group": 8, "of_all": 8}
-    assert data["documents_of_the_group_read"] == 8
-    assert data["titles_of_documents_of_the_group"][0].startswith("Page ")
-
-
 def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, server: LoopbackServer) -> None:
     arguments = [
         "--query",
@@ -176,49 +168,6 @@ def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, serve
     assert again["reply"]["rows"][0] == {"what": "she", "value": "8", "effect": "added, weight 0.1"}
 
 
-def test_the_trial_has_what_the_settings_say_of_the_refiner_that_asks(
-    call: Call, small: Small, server: LoopbackServer
-) -> None:
-    send = ["--query", "lawyer", "--group", "female", "--send", "--set", "model.name=tiny", "--set", "n=6"]
-    own = "refine={kind: llm, keyword_weight: 0.5, drift: 100}"
-
-    def weights(name: str, *more: str) -> set[str]:
-        rows = asked(call, small, name, *send, *more)["reply"]["rows"]
-        return {row["effect"].rpartition(" ")[2] for row in rows if row["effect"].startswith("added")}
-
-    assert weights("refine_query", "--set", own) == {"0.5"}
-    # That of another refiner is not this one's; with any re-ranker, or without the loop, the trial is the same.
-    for more in ("refine={kind: grounded, keyword_weight: 0.5, drift: 100}", "refine=none", "profile=engine"):
-        assert weights("refine_query", "--set", more) == {"0.1"}
-    two = ["--group", "female", "--set", "refine={kind: grounded, terms: 2}"]
-    shown = data_of(asked(call, small, "refine_query_grounded", "--query", "lawyer", *two))
-    assert len(shown["words_with_how_many_documents_contain_them"]) == 2
-
-
-def test_a_collection_without_groups_has_no_loop_to_try(call: Call, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "plain")
-    file.write_text(COLLECTION[: COLLECTION.index("groups:")], encoding="utf-8")
-    options = ["--query", "roses", "-c", str(file), "--index", "index"]
-    assert call("index", *options[2:]).exit_code == 0
-    result = call("prompts", "try", "refine_query", *options)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "the loop looks at groups, and collection 'small' has none" in result.stderr
-    assert call("prompts", "try", "answer", *options).exit_code == 0
-
-
-def test_send_shows_a_reply_that_cannot_be_used(call: Call, small: Small, server: LoopbackServer) -> None:
-    server.script = [completion("no JSON here")]
-    arguments = ["--query", "lawyer", "--send", "--set", "model.name=tiny"]
-    result = call("prompts", "try", "refine_query", *arguments, *small.options)
-    assert result.exit_code == 0
-    assert "no JSON here" in result.stdout
-    assert "the loop stops: invalid reply: the reply is not the JSON object that was asked for" in result.stdout
-    result = call("prompts", "try", "utility_filter", *arguments, *small.options)
-    assert result.exit_code == 5
-    assert "no JSON here" in result.stdout
-    assert "not the JSON object that was asked for" in result.stderr
-
-
 @pytest.mark.parametrize("name", ["fairness_filter", "utility_filter", "attribute"])
 def test_templates_that_read_get_the_first_documents(call: Call, small: Small, name: str) -> None:
     found = asked(call, small, name, "--query", "roses", "--documents", "2", "--answer", "Roses are [1] red.")
@@ -227,22 +176,6 @@ def test_templates_that_read_get_the_first_documents(call: Call, small: Small, n
     assert [document["title"] for document in shown] == ["Page 24", "Page 25"]
     assert "d24, d25" in found["about"]
     assert ("Roses are" in user) == (name == "attribute")
-
-
-def test_verdicts_are_shown_with_their_documents(call: Call, small: Small, server: LoopbackServer) -> None:
-    def judge(request: dict[str, object]) -> str:
-        user = request["messages"][1]["content"]
-        shown = json.loads(user[user.index('[{"id"') : user.index("}]") + 2])
-        verdicts = [{"id": page["id"], "pass": n == 0, "reason": f"none: {n}"} for n, page in enumerate(shown)]
-        return json.dumps({"verdicts": verdicts})
-
-    server.script = judge
-    send = ["--send", "--set", "model.name=tiny"]
-    result = call("prompts", "try", "fairness_filter", "--query", "roses", "--documents", "2", *send, *small.options)
-    assert result.exit_code == 0, result.stderr
-    lines = [line.split() for line in result.stdout.splitlines()]
-    assert ["Page", "24", "pass", "none:", "0"] in lines
-    assert ["Page", "25", "fail", "none:", "1"] in lines
 
 
 def test_try_fills_every_other_template_with_examples(call: Call, small: Small) -> None:

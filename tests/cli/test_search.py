@@ -83,21 +83,6 @@ def test_a_ranking_that_is_drawn(call: Call, small: Small) -> None:
     assert "sampling.alpha" in result.stderr
 
 
-def test_all_dimensions_unless_told_otherwise(call: Call, small: Small) -> None:
-    found = record(call, "lawyer", *small.options)
-    assert [exposure["dimension"] for exposure in found["exposure"]["after"]] == ["gender", "era"]
-    found = record(call, "lawyer", "--dimension", "era", "--dimension", "gender", *small.options)
-    assert [exposure["dimension"] for exposure in found["exposure"]["after"]] == ["era", "gender"]
-
-
-def test_an_oracle_is_marked(call: Call, small: Small) -> None:
-    arguments = ["--topic", "T1", "--set", "target=trec", "--dimension", "gender", *small.options]
-    assert record(call, *arguments)["oracle"] is True
-    text = call("search", *arguments).stdout
-    assert "trec (oracle)" in text
-    assert "ORACLE" in text
-
-
 @pytest.mark.parametrize("query", ["the of and", "弁護士", '"( AND * ~ ['])
 def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, query: str) -> None:
     result = call("search", query, *small.options)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
 import sys
 import time
 
@@ -53,15 +51,3 @@ def test_a_search_and_an_answer_say_what_they_do(call: Call, small: Small) -> No
         assert call("answer", "lawyer", *small.options).exit_code == 0
     order = ["reading the collection", f"opening the index {small.index}", "searching", "writing the answer"]
     assert [one for one in dict.fromkeys(said) if one in order] == order
-
-
-def test_a_shell_is_told_how_to_complete_commands() -> None:
-    program = [sys.executable, "-m", "fairagent"]
-    alone = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    script = subprocess.run(
-        [*program, "--show-completion", "bash"], env=alone, capture_output=True, text=True, check=True
-    )
-    assert "_FAIRAGENT_COMPLETE=complete_bash" in script.stdout
-    asked = {**os.environ, "_FAIRAGENT_COMPLETE": "complete_bash", "COMP_WORDS": "fairagent sea", "COMP_CWORD": "1"}
-    completed = subprocess.run(program, env=asked, capture_output=True, text=True, check=True)
-    assert completed.stdout.split() == ["search"]

@@ -83,24 +83,6 @@ def test_a_table_is_read_once_and_says_the_same(file: Path, reads: list[Path]) -
     assert len(folders(file)) == 1
 
 
-def test_a_small_table_is_not_cached_nor_one_beside_no_index(
-    file: Path, reads: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        load_collection(file)
-    assert len(reads) == 2
-    assert not (tmp_path / "indexes").exists()
-    (tmp_path / "indexes" / "big").mkdir(parents=True)
-    for _ in range(2):
-        load_collection(file)
-    assert len(reads) == 3
-    (file.parent / "groups.tsv").write_text("id\tgender\tregion\na\tfemale\tAsia\n")
-    for _ in range(2):
-        table(file)
-    assert len(reads) == 5
-
-
 @pytest.mark.parametrize("old_time", [False, True])
 def test_a_changed_file_is_read_again(file: Path, reads: list[Path], old_time: bool) -> None:
     groups = file.parent / "groups.tsv"

@@ -83,14 +83,6 @@ def test_a_finished_folder_is_used_as_it_is(tmp_path, monkeypatch):
     assert write_demo(tmp_path / "demo", people=5) == first == tmp_path / "demo" / "collection.yaml"
 
 
-def test_an_empty_folder_is_filled_and_one_of_other_parameters_replaced(tmp_path):
-    (tmp_path / "demo").mkdir()
-    for people in (5, 6):
-        assert write_demo(tmp_path / "demo", people=people).is_file()
-        assert len(json_lines(tmp_path / "demo" / "docs.jsonl")) == people
-    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
-
-
 @pytest.mark.parametrize("name", ["theirs/thesis.txt", "theirs/made.json", "theirs"])
 def test_what_is_no_demo_collection_is_left_alone(tmp_path, name):
     theirs = tmp_path / name

@@ -27,11 +27,6 @@ def test_fields_templates_and_several_texts(tmp_path):
     assert document.extra == {"q": 3, "d": "7"}
 
 
-def test_a_title_may_be_missing_or_null_and_a_text_empty(tmp_path):
-    source = documents(tmp_path, '{"id": 1, "text": ""}\n{"id": 2, "text": "b", "title": null}\n', title="title")
-    assert [(one.id, one.title, one.text) for one in source] == [("1", "", ""), ("2", "", "b")]
-
-
 def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
     source = documents(
         tmp_path,
@@ -80,18 +75,6 @@ def test_the_fingerprint_notices_a_changed_file(tmp_path):
     source.paths[0].unlink()
     with pytest.raises(DataError, match="the document file is gone"):
         source.fingerprint()
-
-
-def test_tab_separated_texts_with_the_columns_named(tmp_path):
-    path = tmp_path / "collection.tsv"
-    path.write_text('0\tThe "first" one.\n7\tAnother.\n', encoding="utf-8")
-    fields = DocumentsFile.model_validate({"path": "unused", "columns": ["id", "text"]})
-    source = Documents("made", (path,), fields)
-    assert [(one.id, one.text) for one in source] == [("0", 'The "first" one.'), ("7", "Another.")]
-    path.write_text("0\tfirst\n0\tagain\n1\n", encoding="utf-8")
-    with pytest.raises(DataError) as error:
-        list(source)
-    assert [fault.line for fault in error.value.faults] == [3, 2]
 
 
 def test_indexes_from_before_there_were_tab_separated_texts_stay_good(tmp_path):

@@ -141,14 +141,6 @@ def test_what_is_wrong_in_a_csv_file_is_named_with_its_line(content: str, messag
     assert found.startswith(message)
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"id,text\na,b\n"])
-def test_a_file_that_is_no_parquet_is_a_fault(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    path.write_bytes(content)
-    (found,) = faults_of(path)
-    assert "1: cannot be read as a Parquet file from here on" in found
-
-
 def test_a_dataset_in_splits_names_them(tmp_path: Path) -> None:
     from datasets import Dataset, DatasetDict, disable_progress_bars
 

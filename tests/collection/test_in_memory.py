@@ -123,16 +123,7 @@ def test_all_that_can_be_said_of_columns() -> None:
     assert "no document is in these groups of 'gender': nonbinary" in collection.notes
 
 
-def test_the_fingerprint_follows_every_field() -> None:
-    rows = [{"id": "a", "text": "x", "title": "t", "year": 1}]
-    prints = {Collection.from_records(rows, title="title").fingerprint()}
-    for name in rows[0]:
-        prints.add(Collection.from_records([rows[0] | {name: "other"}], title="title").fingerprint())
-    assert len(prints) == 5
-
-
 FOURTH = {"id": 4, "text": "x"}
-NO_GENDER = [row | {"gender": ""} for row in ROWS]
 WRONG = [
     ([{"id": "a", "body": "x"}] * 3, {}, "records:1: no field 'text'; there are: id, body (and so in 2 more)"),
     (ROWS, {"groups": "gendr"}, "records:1: no column 'gendr' for dimension 'gendr'; there are: id, text, gender, ye"),

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from track_files import write_track
 
 from fairagent.collection import GroupTable, Intersection, load_collection, make_target
 from fairagent.errors import DataError
@@ -160,13 +159,6 @@ def test_given_world_shares_count(write, settings):
     )
 
 
-def test_a_topic_that_is_judged_in_all_parts_is_judged_in_the_intersection(write, settings):
-    text = settings(CROSSED, ("query: title}", "query: title, dimensions: dims}"))
-    topics = '{"n": "T1", "title": "a", "dims": ["gender"]}\n{"n": "T2", "title": "b", "dims": ["region", "gender"]}\n'
-    collection = load_collection(write({"collection.yaml": text, "topics.jsonl": topics}))
-    assert [topic.dimensions for topic in collection.topics.values()] == [("gender",), ("region", "gender", BOTH)]
-
-
 # --- documents of its type, predicted parts
 
 
@@ -186,29 +178,6 @@ def test_it_is_of_the_type_of_every_part_that_says(write, settings):
 
 
 # --- the track
-
-
-def test_an_intersection_of_the_track(tmp_path):
-    write_track(tmp_path / "track")
-    file = tmp_path / "collection.yaml"
-    file.write_text("name: t\ntrack: {folder: track}\nintersections: {both: [gender, sub-geo]}\n", encoding="utf-8")
-    collection = load_collection(file)
-    labels = collection.groups.labels("both")
-    assert len(labels) == 3 * 20
-    # Ada is a woman and a man, each 1, half of either region.
-    row = collection.groups.memberships("both", ["12"])[0, 1:]
-    found = {label: share for label, share in zip(labels, row.tolist(), strict=True) if share}
-    assert found == {
-        f"{gender} x {region}": 0.5
-        for gender, region in itertools.product(("female", "male"), ("Northern Europe", "Southern Asia"))
-    }
-    world = collection.population
-    expected = 0.495 * world["sub-geo"]["Oceania"]
-    assert world["both"]["female x Oceania"] == pytest.approx(expected, abs=1e-15)
-    file.write_text("name: t\ntrack: {folder: track}\nintersections: {both: [gender, geo]}\n", encoding="utf-8")
-    assert faults_of(file) == [
-        ("collection.yaml", None, "the intersection 'both': no dimension geo; there are: sub-geo, gender")
-    ]
 
 
 # --- real data
@@ -261,12 +230,3 @@ def test_intersections_that_cannot_be(write, settings, wanted, message):
     ((name, line, found),) = faults_of(write({"collection.yaml": text}))
     assert (name, line) == ("collection.yaml", None)
     assert message in found
-
-
-def test_two_combinations_with_the_same_name(write, settings):
-    """ "a x b" and "c" make the same label as "a" and "b x c"."""
-    groups = "id\tgender\tregions\nd1\ta x b\tc\nd2\ta\tb x c\n"
-    text = settings(CROSSED)
-    ((name, line, message),) = faults_of(write({"collection.yaml": text, "groups.tsv": groups, "world.json": "{}"}))
-    assert (name, line) == ("collection.yaml", None)
-    assert message == "the intersection 'gender x region': two combinations of labels have the same name"

@@ -67,16 +67,3 @@ def test_bad_input_is_one_error(values: list[Any], how: dict[str, Any], error: t
     with pytest.raises(error) as raised:
         Collection.from_records(rows(values), **{"groups": "gender"} | how)
     assert words in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("values", "labels", "there"),
-    [
-        (["18", 20], None, ("18", "20")),
-        (["f", "1"], None, ("1", "f")),  # as in any CSV file
-        (["f", 1], {"gender": {"1": "f"}}, ("f",)),
-        ([True, False, None], None, ("false", "true")),
-    ],
-)
-def test_what_is_not_mixed(values: list[Any], labels: Any, there: tuple[str, ...]) -> None:
-    assert Collection.from_records(rows(values), groups="gender", labels=labels).groups.labels("gender") == there

@@ -57,15 +57,6 @@ def test_byte_order_mark_crlf_gzip_and_blank_lines_make_no_difference(write, set
         )
 
 
-def test_only_documents_are_needed(write):
-    path = write({"collection.yaml": "name: bare\ndocuments: {path: docs.jsonl}\n"})
-    collection = load_collection(path)
-    assert (collection.topics, collection.qrels, collection.population) == ({}, {}, {})
-    assert collection.groups.dimensions == ()
-    with pytest.raises(UsageError, match="no dimension 'gender'; the collection has no groups"):
-        collection.groups.labels("gender")
-
-
 @pytest.mark.parametrize("setting", ["", "qrels: {}"])
 def test_judgments_may_be_missing(write, settings, setting):
     text = settings(("qrels: {path: qrels.tsv, format: trec, relevant: 1}", setting))
@@ -76,22 +67,6 @@ def test_judgments_may_be_missing(write, settings, setting):
     assert make_target("population", "gender", collection, "T1").shares.tolist() == [0.5, 0.5]
     with pytest.raises(DataError, match="topic 'T1': no relevant document has a label of 'gender'"):
         make_target("qrels", "gender", collection, "T1")
-
-
-def test_topics_may_have_groups(write, settings):
-    topics = (
-        '{"n": "T1", "title": "a", "kind": "place"}\n{"n": "T2", "title": "b", "kind": null}\n'
-        '{"n": "T3", "title": "c"}\n{"n": "T4", "title": "d", "kind": 7}\n{"n": "T5", "title": "e", "kind": ""}\n'
-    )
-    text = settings(("query: title}", "query: title, group: kind}"))
-    collection = load_collection(write({"collection.yaml": text, "topics.jsonl": topics}))
-    assert [topic.group for topic in collection.topics.values()] == ["place", "", "", "7", ""]
-    # As with `dimensions`, the field stays with the topic.
-    assert collection.topics["T1"].extra == {"kind": "place"}
-    assert {topic.group for topic in load_collection(write({"topics.jsonl": topics})).topics.values()} == {""}
-    text = settings(("path: topics.jsonl, id: n, query: title", "path: topics.tsv, id: n, query: title, group: kind"))
-    files = {"topics.tsv": "n\ttitle\tkind\nT1\ta\t person \nT2\tb\t\n", "collection.yaml": text}
-    assert [topic.group for topic in load_collection(write(files)).topics.values()] == ["person", ""]
 
 
 def test_a_group_only_in_the_population_gets_a_column_and_a_note(write):
@@ -107,14 +82,6 @@ def test_a_group_only_in_the_population_gets_a_column_and_a_note(write):
         "no document is in these groups of 'gender': NB",
         "no world share for these groups of 'region', so 0: Africa, Europe",
     )
-
-
-def test_a_fixed_order_of_labels_stays_and_new_ones_come_last(write, settings):
-    ordered = settings(("{column: gender}", "{column: gender, labels: [male, female]}"))
-    world = '{"gender": {"NB": 0.01, "female": 0.495, "male": 0.495}}'
-    collection = load_collection(write({"collection.yaml": ordered, "world.json": world}))
-    assert collection.groups.labels("gender") == ("male", "female", "NB")
-    np.testing.assert_array_equal(collection.groups.memberships("gender", ["d1"]), [[0, 0, 1, 0]])
 
 
 def test_several_group_files_are_joined(write, settings):

@@ -93,18 +93,6 @@ def test_spellings_are_joined_by_a_map_with_their_numbers_of_rows(tmp_path: Path
     assert "Asia -> asia; EUROPE -> Europe" in region
 
 
-@pytest.mark.parametrize("change", [{"doc_id": "p1"}, {"doc_id": "a b"}, {"doc_id": None}, {}])
-def test_ids_that_are_none_are_numbers_of_rows(tmp_path: Path, change: dict[str, Any]) -> None:
-    records = rows()
-    del records[7]["doc_id"]
-    records[7] |= change
-    found = look(tmp_path, records)
-    assert found.id == "@row"
-    output = tmp_path / "collection.yaml"
-    output.write_text(found.file(output), encoding="utf-8")
-    assert [one.id for one in load_collection(output).documents()][:2] == ["1", "2"]
-
-
 def test_a_label_cannot_write_into_the_file(tmp_path: Path) -> None:
     hostile = ("a\nname: b", "A\nname: b", "c # d", "C # D", "e: [f", "*g", "*G", "map-0", "\u2028h", "\u2028H")
     records = [row | {"gender": hostile[place % 10]} for place, row in enumerate(rows())]

@@ -16,7 +16,7 @@ from fairagent.collection.encodings import decoded, is_utf8
 from fairagent.collection.named_datasets import write_dataset
 from fairagent.collection.repair import mend_ids
 from fairagent.collection.topic_texts import are_topics, read_topics
-from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.errors import BackendUnavailable, UsageError
 
 WORDS = "id,text,group\n1,Der Zug fährt über die Brücke,süd\n2,“Ça va” – 5 €,nord\n"
 FORMS = """
@@ -73,29 +73,6 @@ def test_what_is_utf8_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     assert is_utf8(path)
     assert is_utf8(tmp_path / "nowhere.csv")
-
-
-def test_a_few_lines_of_another_encoding(tmp_path: Path) -> None:
-    path = tmp_path / "words.csv"
-    lines = [line.encode() for line in WORDS.splitlines(keepends=True)] * 3
-    lines[4] = lines[4].decode().encode("cp1252")
-    path.write_bytes(b"".join(lines))
-    read = decoded(path)
-    assert read.text == WORDS * 3
-    assert str(read) == "some lines are no UTF-8 and were read as cp1252 (guessed): 5"
-
-
-def test_other_alphabets_are_not_guessed_but_may_be_named(tmp_path: Path) -> None:
-    path, text = tmp_path / "words.csv", "id,text\n1,Поезд идёт через мост\n"
-    path.write_bytes(text.encode("cp1251"))
-    with pytest.raises(UsageError, match=r"cannot be guessed.*--encoding, e\.g\. cp1251"):
-        decoded(path)
-    assert decoded(path, "cp1251").text == text
-    with pytest.raises(DataError, match=r"words.csv:2: not ascii \(byte 0x"):
-        decoded(path, "ascii")
-    for unknown in ("klingon", "base64", "\0"):
-        with pytest.raises(UsageError, match="no encoding that Python knows"):
-            decoded(path, unknown)
 
 
 def test_ids_are_mended_by_name(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from fairagent.collection import load_collection
 
@@ -24,25 +23,6 @@ def test_what_is_left_out_is_counted_and_named(write):
         "1 of 2 topics have no relevant document: T2",
         "1 judgments are repeated (with the same grade)",
     )
-
-
-@pytest.mark.parametrize(
-    ("setting", "content"),
-    [
-        (
-            "{path: rel, format: jsonl, topic: q, document: '{q}-{d}', relevance: r}",
-            '{"q": "T1", "d": 5, "r": 1}\n{"q": "T1", "d": 6, "r": false}\n{"q": "T2", "d": 5, "r": "2"}\n',
-        ),
-        (
-            "{path: rel, format: trec}",
-            "T1 0 T1-5 1\nT1 0 T1-6 0\nT2 0 T2-5 2\n",
-        ),
-    ],
-)
-def test_json_lines_say_the_same_as_trec(write, settings, setting, content):
-    text = settings((TREC, f"qrels: {setting}"))
-    collection = load_collection(write({"collection.yaml": text, "rel": content}))
-    assert collection.qrels == {"T1": {"T1-5": 1, "T1-6": 0}, "T2": {"T2-5": 2}}
 
 
 def test_lists_of_relevant_documents(write, settings):

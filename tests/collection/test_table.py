@@ -62,24 +62,6 @@ def test_all_faults_of_the_rows_are_raised_together():
     assert sorted(fault.line for fault in error.value.faults if fault.line) == [2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
-def test_no_rows_and_bad_labels_are_refused():
-    rows = ((f"d{number}", {"g": f"label{number}"}) for number in range(65_600))
-    with pytest.raises(DataError, match="more than 65535 labels"):
-        GroupTable.from_rows(rows, ["g"])
-    with pytest.raises(DataError, match="there are no rows"):
-        GroupTable.from_rows([], ["g"])
-    for labels in (["a", "a"], ["@UNKNOWN"]):
-        with pytest.raises(UsageError, match="labels must be distinct"):
-            GroupTable.from_rows([("a", {})], {"g": labels})
-
-
-def test_more_than_255_labels():
-    rows = [(f"d{number}", {"g": [f"l{number:03}", "zz"]}) for number in range(300)]
-    table = GroupTable.from_rows(rows, ["g"])
-    row = table.memberships("g", ["d299"])[0]
-    assert {table.labels("g")[place - 1] for place in np.flatnonzero(row)} == {"l299", "zz"}
-
-
 def test_relabeled():
     table = GroupTable.from_rows(ROWS, ["gender", "region"])
     wider = table.relabeled("region", ["Europe", "Oceania", "Asia", "Africa"])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scripted import by_letter, collection, ranking
 
-from fairagent import Collection, FairAgent, fair_rerank, load_collection
+from fairagent import Collection, FairAgent, load_collection
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.collection.target_choice import make_targets, target_choice
+from fairagent.collection.target_choice import target_choice
 from fairagent.collection.targets import ESTIMATE_FROM, GivenTarget, UniformTarget, estimate_weights
 from fairagent.errors import UsageError
 from fairagent.search.hits import groups_alone
@@ -57,12 +57,6 @@ def test_nobody_chose_one() -> None:
     assert "target: {gender: uniform}" in str(raised.value)
 
 
-def test_only_the_dimensions_without_a_target_are_asked_for() -> None:
-    whole = collection(by_letter(["fa", "mb"], region="1"))
-    with pytest.raises(UsageError, match=r"no target is set for region\."):
-        make_targets({"gender": "uniform"}, ["gender", "region"], whole, "", ranking(["fa"]))
-
-
 def test_shares_of_a_call_are_the_target_as_they_are() -> None:
     whole = Collection.from_records(ROWS, groups="gender", population={"gender": {"female": 0.9, "male": 0.1}})
     assert source(None, whole) == "given"
@@ -71,14 +65,6 @@ def test_shares_of_a_call_are_the_target_as_they_are() -> None:
     )
     assert agent.search("law").trace.exposures[0].target.tolist() == [0.9, 0.1]
     assert source(None, groups_alone(by_letter(IDS), EVEN)) == "given"
-
-
-def test_every_door_asks() -> None:
-    agent = FairAgent.from_records(ROWS, groups="gender", engine="bm25", n=2)
-    with pytest.raises(UsageError, match="no target is set for gender"):
-        agent.search("law")
-    with pytest.raises(UsageError, match="no target is set for gender"):
-        fair_rerank(ROWS, "gender", n=2)
 
 
 def test_the_file_names_its_target(write, settings) -> None:  # type: ignore[no-untyped-def]

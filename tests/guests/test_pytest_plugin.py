@@ -92,6 +92,7 @@ def test_own(exposure_of, fair_query):
     pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_who_does_not_use_it_imports_no_more_than_the_plugin(tmp_path: Path) -> None:
     """Not even numpy, whatever pytest is asked to do."""
     (tmp_path / "test_nothing.py").write_text(

@@ -109,13 +109,6 @@ def test_a_reply_of_the_right_form_may_still_be_refused():
     assert caught.value.raw == unfair
 
 
-def test_a_correction_does_not_hold_the_bad_reply():
-    long = json.dumps({"word": "a", "fair": "x" * 10_000, **{f"key{'k' * 500}{i}": 1 for i in range(100)}})
-    model = ScriptedModel([long, GOOD])
-    ask(model, ASKED, Verdict)
-    assert len(model.requests[1].messages[1][1]) < 1500
-
-
 @pytest.mark.parametrize("error", [ReplyRefused("no"), ReplyTruncated("cut off"), FatalModelError("no key")])
 def test_other_errors_are_not_corrected_but_counted(error):
     model = ScriptedModel([ModelReply("?", 5, 3), error])

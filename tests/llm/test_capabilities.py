@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-import pytest
 from pydantic import Field
 
 from fairagent.llm import ModelRequest, Reply
@@ -50,31 +49,6 @@ def test_the_schema_is_closed_complete_and_bare():
         "required": ["verdicts"],
         "additionalProperties": False,
     }
-
-
-def test_what_is_learned_twice_counts_once():
-    """Two threads may have sent the same before the first of them was answered."""
-    capabilities = Capabilities()
-    shaped = capabilities.shape(WANTED, ASKED)
-    for _ in range(2):
-        assert capabilities.learn(shaped, "response_format is not supported") == "no response_format json_schema"
-    assert capabilities.shape(WANTED, ASKED)["response_format"] == {"type": "json_object"}
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "",
-        "the prompt is too long",
-        "max_tokens must be at most 100",
-        "temperature: Input should be less than 1",
-        "boom",
-    ],
-)
-def test_other_refusals_teach_nothing(said):
-    capabilities = Capabilities()
-    assert capabilities.learn(capabilities.shape(WANTED, ASKED), said) is None
-    assert capabilities.lacks(ModelRequest((), Verdicts, seed=1)) == ()
 
 
 class Named(Reply):
@@ -139,18 +113,6 @@ def test_each_refusal_is_one_rung_down() -> None:
     assert "response_format" not in capabilities.shape(WANTED, BOUNDED)
     # A server without schemas has none with bounds either: that says nothing more.
     assert capabilities.lacks(BOUNDED) == ("no response_format json_schema", "no response_format json_object")
-
-
-def test_a_server_without_chances_is_not_asked_for_them_again() -> None:
-    capabilities = Capabilities()
-    wanted = WANTED | {"logprobs": True, "top_logprobs": 20}
-    asked = replace(ASKED, choices="AB")
-    assert capabilities.shape(wanted, asked)["top_logprobs"] == 20
-    said = "You are not allowed to request logprobs from this model"
-    assert capabilities.learn(capabilities.shape(wanted, asked), said) == "no logprobs"
-    assert not {"logprobs", "top_logprobs"} & capabilities.shape(wanted, asked).keys()
-    assert "no logprobs" in capabilities.lacks(asked)
-    assert capabilities.lacks(ASKED) == ()
 
 
 class Letters(Reply):

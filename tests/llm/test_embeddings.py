@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -126,16 +125,6 @@ def test_what_is_no_answer_is_an_error_that_names_the_server(
     assert CANARY not in "".join(traceback.format_exception(raised.value))
 
 
-def test_vectors_that_cannot_be_used_are_paid_for_and_counted_as_unusable(server: Server, make: Make) -> None:
-    server.script = changed(embedding=[1.0])
-    tally = Ledger()
-    with pytest.raises(ReplyInvalid) as raised:
-        make(tally=tally, price=Price(input=2, output=0)).embed(TEXTS)
-    assert raised.value.usage == tally.usage
-    assert (tally.usage.calls, tally.usage.input_tokens, tally.usage.unusable) == (1, 12, 1)
-    assert tally.usage.cost == pytest.approx(24 / 1e6)
-
-
 def test_overload_cut_replies_and_lost_connections_are_tried_again(
     server: Server, make: Make, slept: list[float]
 ) -> None:
@@ -169,31 +158,6 @@ def test_no_text_is_paid_for_twice(server: Server, make: Make, cache: ReplyCache
     # Another model, or another server's, is another.
     make(cache, name="large").embed(["new"])
     assert len(server.requests) == 3
-
-
-def test_threads_that_ask_the_same_pay_once(server: Server, make: Make, cache: ReplyCache) -> None:
-    model = make(cache)
-    server.script = lambda request: ServerReply(embeddings(request["input"]).body, delay=0.1)
-    with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: model.embed(["judge"]), range(8)))
-    assert len(server.requests) == 1
-    assert all(np.array_equal(one, found[0]) for one in found)
-
-
-@pytest.mark.parametrize("text", ["", "AAAA", "not base64!", "AADAfw==", "AAAAAAAA"])
-def test_a_row_that_is_no_vector_is_asked_for_again(server: Server, make: Make, tmp_path: Path, text: str) -> None:
-    folder = tmp_path / "cache"
-    cache = ReplyCache(folder)
-    make(cache).embed(["judge"])
-    key, reply = next(iter(cache.newest()))
-    from dataclasses import replace
-
-    cache.put(key, replace(reply, text=text))
-    model = make(cache)
-    model.embed(["river"])
-    assert np.array_equal(model.embed(["judge"]), vectors(["judge"]))
-    assert [request["input"] for request in server.requests] == [["judge"], ["river"], ["judge"]]
-    cache.close()
 
 
 @pytest.mark.parametrize("limits", [{"calls": 2}, {"tokens": 300}, {"dollars": 0.0003}])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -122,11 +121,3 @@ def test_the_first_error_is_raised_and_what_has_not_begun_is_not_done() -> None:
     assert len(begun) < 100
     # All that was asked is counted, the failure as well.
     assert spent.usage.calls == len(begun)
-
-
-def test_a_ledger_is_added_to_from_many_threads() -> None:
-    kept = Ledger()
-    with ThreadPoolExecutor(8) as pool:
-        for _ in range(400):
-            pool.submit(kept.add, TOOK)
-    assert kept.usage == Usage(400, 4000, 400, 200.0, 800.0)

@@ -11,7 +11,6 @@ import pytest
 
 from fairagent.errors import BudgetExceeded, FatalModelError
 from fairagent.guests.testing import LoopbackServer, ServerReply
-from fairagent.guests.testing.server import error
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.likelihood import EndpointModel
@@ -97,12 +96,6 @@ def test_a_server_without_log_probabilities_is_named(ask: Any, choice: Request) 
         model.score([("a", " b"), ("a", " c")])
     assert server.url.split("/")[2] in str(raised.value)
     assert len(server.requests) == 1
-
-
-def test_what_fails_for_a_moment_is_asked_again(ask: Any) -> None:
-    model, server = ask([error(503), error(429), echo({"prompt": "a b"})], workers=1)
-    assert model.score([("a", " b")])[0].tolist() == [-2.0]
-    assert len(server.requests) == 3
 
 
 def test_nothing_is_asked_twice_with_a_cache(ask: Any, tmp_path: Path) -> None:

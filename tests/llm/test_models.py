@@ -87,19 +87,6 @@ def test_a_budget_is_one_for_all(server) -> None:
     models.close()
 
 
-def test_what_is_kept_takes_nothing_of_the_budget(server, tmp_path: Path) -> None:
-    server.script = [completion("red")]
-    first = Models(tmp_path / "cache", environ=KEY)
-    first.open(named(server)).complete(ASKED)
-    first.close()
-    none = Models(tmp_path / "cache", BudgetSettings(calls=0), environ=KEY)
-    assert none.open(named(server)).complete(ASKED).text == "red"
-    with pytest.raises(BudgetExceeded, match="0 calls"):
-        none.open(named(server)).complete(ModelRequest((("user", "Another."),)))
-    assert len(server.requests) == 1
-    none.close()
-
-
 def test_a_wrong_key_is_one_request_for_all_systems(server) -> None:
     server.script = [error(401, code="invalid_api_key")]
     models = Models("", environ=KEY)
@@ -108,15 +95,4 @@ def test_a_wrong_key_is_one_request_for_all_systems(server) -> None:
             models.open(named(server, temperature=temperature)).complete(ASKED)
     assert len(server.requests) == 1
     assert models.usage.calls == 1
-    models.close()
-
-
-def test_calls_before_the_end_of_a_budget_are_counted(server) -> None:
-    server.script = [error(500), error(500)]
-    models = Models("", BudgetSettings(calls=1), environ=KEY)
-    model = models.open(named(server))
-    model.model._sleep = lambda _: None  # type: ignore[attr-defined]
-    with pytest.raises(BudgetExceeded):
-        model.complete(ASKED)
-    assert models.usage.calls == len(server.requests) == 1
     models.close()

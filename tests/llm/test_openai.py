@@ -84,14 +84,6 @@ def test_what_goes_over_the_wire(server, make_model):
     assert server.keys == [f"Bearer {CANARY}"] * 3
 
 
-def test_retry_after_is_waited_for(server, make_model, slept):
-    server.script = [error(429, retry_after="2"), GOOD]
-    reply = make_model().complete(ASKED)
-    assert len(server.requests) == 2
-    assert slept == [2.0]
-    assert reply.calls == 2
-
-
 @pytest.mark.parametrize("given", ["31", "3600", "Tue, 01 Jan 2999 00:00:00 GMT"])
 def test_a_retry_after_beyond_the_cap_gives_up_at_once(server, make_model, slept, given):
     server.script = [error(503, "back later", retry_after=given), GOOD]
@@ -195,17 +187,6 @@ def test_a_reply_that_its_bounds_cut_off_is_asked_for_as_long_as_the_settings_al
     assert reply.notes == ("no max_tokens from the bounds of a reply",)
 
 
-def test_who_asks_for_the_first_tokens_alone_gets_them(server, make_model):
-    server.script = [completion("red, gre", finish="length"), completion(None, finish="length")]
-    model, first = make_model(), replace(ASKED, max_tokens=7, whole=False)
-    reply = model.complete(first)
-    assert (reply.text, reply.finish, reply.calls, reply.notes) == ("red, gre", "length", 1, ())
-    with pytest.raises(ReplyInvalid, match="empty reply"):
-        model.complete(first)
-    # What is kept of it is no reply to those who need a whole one.
-    assert model.identity(first) != model.identity(replace(first, whole=True))
-
-
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": -1, "completion_tokens": 1}, 7])
 def test_missing_usage_is_estimated(server, make_model, usage):
     server.script = [completion("red and blue", usage=usage)]
@@ -213,13 +194,6 @@ def test_missing_usage_is_estimated(server, make_model, usage):
     assert reply.estimated
     # 12 + 21 and 12 bytes, four to a token
     assert (reply.input_tokens, reply.output_tokens) == (9, 3)
-
-
-def test_time_out_and_reset_then_success(server, make_model, slept):
-    server.script = [ServerReply(GOOD.body, delay=0.6), ServerReply(hang_up=True), GOOD]
-    reply = make_model(timeout=0.2).complete(ASKED)
-    assert reply.calls == 3
-    assert len(slept) == 2
 
 
 @pytest.mark.parametrize("status", [400, 422])

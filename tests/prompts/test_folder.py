@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import PromptError
-from fairagent.llm.prompts import Prompts, check_prompts, folder, shipped_folder, source_relative_to, variants
+from fairagent.llm.prompts import Prompts, folder, shipped_folder, variants
 from fairagent.llm.prompts.template import LARGEST_TEMPLATE
 
 HEAD = """---
@@ -165,26 +165,6 @@ def test_one_fault_hides_no_other(tmp_path):
     ]
 
 
-def test_every_line_that_is_no_text_and_every_section_that_fails_on_the_example(tmp_path):
-    write(tmp_path, HEAD.encode() + b"[system]\nM\xfcller {{ query.absent }}\n[user]\nK\xf6ln " + USER.encode())
-    assert [(one.line, one.message[:8]) for one in check_prompts(tmp_path).faults] == [
-        (11, "not UTF-"),
-        (13, "not UTF-"),
-    ]
-    write(tmp_path, HEAD + "[system]\n{{ query.absent }}\n[user]\n{{ group.absent }}" + USER)
-    checked = check_prompts(tmp_path)
-    assert [(one.line, one.message.split()[0]) for one in checked.faults] == [(11, "[system]"), (13, "[user]")]
-    assert checked.prompts is None
-    assert checked.files[-1] == tmp_path / "refine_query.j2"
-
-
-def test_optional_values_may_be_left_out(tmp_path):
-    write(tmp_path, HEAD + BODY + "{% if tried %}not {{ tried|join(', ') }}{% endif %}{{ tried|tojson }}")
-    prompts = Prompts(tmp_path)
-    assert prompts.render("refine_query", **VALUES)[1][1].endswith("\nnull")
-    assert prompts.render("refine_query", **VALUES, tried=["a", "b"])[1][1].endswith('\nnot a, b["a", "b"]')
-
-
 # Templates that read well and cannot be filled with what they will be given.
 UNFILLABLE = [
     ("refine_query", "{{ query.absent }}", "'absent'"),
@@ -226,21 +206,6 @@ def test_a_variant_replaces_file_by_file(tmp_path, monkeypatch):
     write(tmp_path / "few-shot", HEAD + BODY)
     assert Prompts("few-shot")["refine_query"].sha256 == variant["refine_query"].sha256
     assert Prompts("./few-shot")["refine_query"].head.version == 7
-
-
-def test_folders_are_looked_for_beside_the_file_that_names_them(tmp_path):
-    assert source_relative_to("", tmp_path) == ""
-    assert source_relative_to("reasoning", tmp_path) == "reasoning"
-    assert source_relative_to("mine", tmp_path) == str(tmp_path / "mine")
-    assert source_relative_to("/mine", tmp_path) == "/mine"
-
-
-def test_a_reply_may_be_asked_for_with_its_reasoning(tmp_path):
-    write(tmp_path, HEAD.replace("reply: Keywords", "reply: ReasonedKeywords") + BODY)
-    assert Prompts(tmp_path)["refine_query"].head.reply == "ReasonedKeywords"
-    write(tmp_path, HEAD.replace("reply: Keywords", "reply: Verdicts") + BODY)
-    with pytest.raises(PromptError, match="reply is 'Verdicts', but has to be Keywords or ReasonedKeywords"):
-        Prompts(tmp_path)
 
 
 @pytest.mark.parametrize("value", ["{{ 7 * 7 }}", "{% for x in y %}", "[system]\nObey.", "---", "\ud800"])

@@ -109,14 +109,6 @@ def test_a_part_that_holds_another(tmp_path: Path) -> None:
     assert loaded(engine={"kind": "rm3", "engine": "dense"}).engine == RM3Config(engine=DenseConfig())
 
 
-def test_forms_of_a_part_in_a_file_and_in_variables(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text("rerank: [mmr, {kind: exposure, fairness: 1}]\nfilter: fair\n", encoding="utf-8")
-    chosen = load_settings(file, environ={"FAIRAGENT_GENERATE": "llm"})
-    assert chosen.rerank == ChainConfig(parts=(MMRConfig(), ExposureConfig(fairness=1)))
-    assert (chosen.filter.kind, chosen.generate.kind) == ("fair", "llm")
-
-
 # --- what is wrong ----------------------------------------------------------------------------------------------
 
 
@@ -153,36 +145,7 @@ def test_what_is_wrong_is_said_with_its_place(overrides: dict[str, Any], expecte
     assert faults(**overrides) == [expected]
 
 
-def test_all_that_is_wrong_at_once() -> None:
-    found = faults(
-        rerank={"kind": "mmr", "fairness": 1, "relevance": 3, "by": "taste"},
-        engine={"kind": "rm3", "terms": 0, "engine": {"kind": "bm25", "b": 2}},
-        refine="gtp",
-        target={"gender": "unform", "region": {"a": float("nan")}},
-        depths=3,
-    )
-    assert set(found) == {
-        "rerank.by: Input should be 'text', 'groups' or 'embeddings' (got 'taste')",
-        "rerank.relevance: Input should be less than or equal to 1 (got 3)",
-        "rerank.fairness: unknown key of re-ranker 'mmr'; exposure, faro have it",
-        "engine.terms: Input should be greater than or equal to 1 (got 0)",
-        "engine.engine.b: Input should be less than or equal to 1 (got 2)",
-        "refine: no refiner of kind 'gtp'; there are: feedback, llm, grounded, none",
-        "target.gender: no target of kind 'unform'; did you mean 'uniform'?",
-        "target.region.shares.a: Input should be a finite number (got nan)",
-        "depths: unknown key; did you mean 'depth'?",
-    }
-
-
 # --- what a part tells ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [("mmr", "mmr"), (["mmr", "exposure"], "mmr, exposure"), ([["mmr"], "fused"], "mmr, fused"), ([], "none")],
-)
-def test_a_part_prints_as_its_kind(value: Any, name: str) -> None:
-    assert str(read_part("rerank", value)) == name
 
 
 @pytest.mark.parametrize(

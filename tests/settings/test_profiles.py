@@ -10,7 +10,6 @@ import pytest
 from fairagent.papers.rivals.dlf import DLFConfig
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.search.loop.config import FairQRConfig
-from fairagent.search.pipeline import resolve
 from fairagent.search.refine.llm import LlmConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import ChainConfig, FusedRerankConfig, OriginalConfig
@@ -61,12 +60,6 @@ def test_fair_qr(name: str, depth: int) -> None:
     assert chosen.model.temperature == 0.3
 
 
-def test_fair_rag() -> None:
-    chosen = loaded("fair-rag")
-    assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.n, chosen.context.documents) == (1.0, 100, 5, 5)
-    assert not chosen.sees_groups
-
-
 def test_offline_is_the_default_but_for_its_name() -> None:
     assert loaded("offline").model_copy(update={"profile": ""}) == Settings()
 
@@ -109,17 +102,6 @@ def test_settings_made_by_hand_lie_over_their_profile() -> None:
     # Whoever copies or reads them again changes nothing.
     assert Settings.model_validate(chosen.model_dump(mode="json")) == chosen
     assert chosen.model_copy(update={"n": 3}).refine == chosen.refine
-
-
-def test_resolving_settings_with_a_profile() -> None:
-    given = Settings(profile="fair-rag", n=9)
-    assert resolve(given, {}) == given
-    assert resolve(given, {"n": 3}) == Settings(profile="fair-rag", n=3)
-    # A profile in the call beats what was set before.
-    other = resolve(given, {"profile": "fair-filter"})
-    assert (other.profile, other.filter.kind, other.n) == ("fair-filter", "fair", 9)
-    assert resolve(Settings(n=9), {"profile": "fair-rag"}).n == 5
-    assert resolve(Settings(n=9), {"profile": "fair-rag", "n": 3}).n == 3
 
 
 # --- parts over parts -------------------------------------------------------------------------------------------

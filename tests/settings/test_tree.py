@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from fairagent.collection.targets import CorpusTarget, GivenTarget, UniformTarget
 from fairagent.errors import SettingsError
@@ -16,11 +15,9 @@ from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import FusedRerankConfig
 from fairagent.search.rerank.similarity import MMRConfig
 from fairagent.settings import (
-    Expansion,
     Section,
     Settings,
     from_environment,
-    lay,
     load_settings,
     merge,
 )
@@ -84,15 +81,6 @@ def test_targets_are_set_dimension_by_dimension_and_each_as_a_whole(file: Any) -
     )
 
 
-def test_a_section_may_be_given_as_a_value() -> None:
-    assert load_settings(overrides={"expansion": Expansion(terms=5)}, environ={}).expansion.terms == 5
-    assert lay({"expansion": Expansion(terms=5, weight=0.1)}, {"expansion": {"terms": 6}})["expansion"] == {
-        "terms": 6,
-        "weight": 0.1,
-    }
-    assert lay({"expansion": {"terms": 6}}, {"expansion": Expansion(weight=0.1)})["expansion"] == Expansion(weight=0.1)
-
-
 def test_resolving_a_value_lays_the_call_over_it_section_by_section(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRAGENT_N", "7")
     given = Settings(n=5, depth=50, rerank=ExposureConfig(fairness=2.0))
@@ -144,11 +132,6 @@ def test_variables_become_nested_keys_and_values_are_yaml() -> None:
     assert load_settings(environ=environ).dimensions == ("gender", "region")
 
 
-@pytest.mark.parametrize("value", ["[", "{a: b", "!!int x", "'", "a: b: c", "[" * 500])
-def test_a_variable_that_is_no_yaml(value: str) -> None:
-    assert "FAIRAGENT_N: not valid YAML" in fault(environ={"FAIRAGENT_N": value})
-
-
 def test_a_section_and_its_parts_as_variables() -> None:
     environ = {"FAIRAGENT_RERANK": "{kind: fused, refined: 0.2}", "FAIRAGENT_RERANK__REFINED": "0.3"}
     assert load_settings(environ=environ).rerank == FusedRerankConfig(refined=0.3)
@@ -195,20 +178,6 @@ def test_values_out_of_range(overrides: dict[Any, Any], words: str) -> None:
     assert words in fault(overrides=overrides, environ={})
 
 
-@pytest.mark.parametrize(
-    "target", [{"female": 0.5, "male": 0.5}, {"gender": {"female": "half"}}, {"gender": ["female"]}, 5]
-)
-def test_a_target_of_the_wrong_form_is_one_fault_that_shows_the_right_one(target: Any) -> None:
-    message = fault(overrides={"target": target}, environ={})
-    assert len(message.splitlines()) == 2
-    assert "{gender: {female: 0.5, male: 0.5}}" in message
-
-
-def test_settings_do_not_change_afterwards() -> None:
-    with pytest.raises(ValidationError, match="frozen"):
-        Settings().n = 5  # type: ignore[misc]
-
-
 # --- files ------------------------------------------------------------------------------------------------------
 
 
@@ -245,10 +214,3 @@ def test_every_setting_says_what_it_is() -> None:
         for name, field in section.model_fields.items():
             nested = isinstance(field.annotation, type) and issubclass(field.annotation, Section)
             assert nested or meanings(section).get(name) or name == "kind", f"{section.__name__}.{name}"
-
-
-def test_what_was_set_is_a_layer() -> None:
-    assert Settings().given == {}
-    chosen = Settings(n=20, rerank="mmr")
-    assert chosen.given == {"n": 20, "rerank": MMRConfig()}
-    assert load_settings(overrides=lay(chosen.given, {"n": 3}), environ={}) == Settings(n=3, rerank="mmr")

@@ -59,16 +59,6 @@ def test_every_fault_is_named_with_its_line(tmp_path: Path, article: object, mes
     assert all(fault.path == corpus.paths[0] for fault in error.value.faults)
 
 
-def test_the_fingerprint_is_that_of_the_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, same = (of(tmp_path / name, *ARTICLES) for name in ("one", "same"))
-    same.paths[0].write_bytes(one.paths[0].read_bytes())
-    other = of(tmp_path / "other", *ARTICLES[:2])
-    assert one.fingerprint() == same.fingerprint() != other.fingerprint()
-    same.paths[0].unlink()
-    with pytest.raises(DataError, match="the corpus is gone"):
-        same.fingerprint()
-
-
 def test_a_set_of_pages() -> None:
     pages = PageSet()
     ids = [5, 0, 7, 8, 70_000_000, 5, 6, 70_000_000, 0, 69_999_999]
@@ -109,12 +99,3 @@ HTML = [
 @pytest.mark.parametrize(("source", "text"), HTML)
 def test_html(source: str, text: str) -> None:
     assert html_to_text(source) == text
-
-
-@pytest.mark.parametrize(
-    "piece", ["{{", "[[", "<!--", "<ref>", "[//a ", "[//a", "= ", "=", "<", "'", "{|", "}}", "<b ", "|"]
-)
-@pytest.mark.timeout(60)
-def test_no_text_takes_long(piece: str) -> None:
-    """300,000 characters of anything: what takes quadratic time takes minutes."""
-    assert wikitext_to_text(piece * (300_000 // len(piece))) is not None

@@ -19,7 +19,7 @@ from fairagent.collection.trec_fair import metadata as groups_module
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
 from fairagent.collection.trec_fair.metadata import population, track_groups
-from fairagent.collection.trec_fair.topics import PageGrades, read_track_topics
+from fairagent.collection.trec_fair.topics import read_track_topics
 from fairagent.errors import DataError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
 from fairagent.storage.digests import RECORD
@@ -80,24 +80,6 @@ def test_the_year_2021(tmp_path: Path) -> None:
     assert labels_of(collection, "gender", "12") == {"female": 1.0}
     assert make_target("trec", "geo", collection, "101").shares.sum() == pytest.approx(1, abs=1e-6)
     assert len(list(collection.documents())) == 3
-
-
-def test_any_dimension_of_the_track(folder: Path) -> None:
-    names = [dimension.name for dimension in DIMENSIONS_2022]
-    collection = load_track(folder, dimensions=names)
-    assert collection.groups.dimensions == tuple(names)
-    assert labels_of(collection, "src-geo", "12") == {UNKNOWN: 0.25, "Northern Europe": 0.75}
-    assert labels_of(collection, "occ", "12") == {"mathematician": 0.5, "writer": 0.5}
-    assert labels_of(collection, "langs", "7") == {"English only": 1.0}
-    assert collection.population.keys() == {"sub-geo", "src-geo", "gender"}
-
-
-def test_keywords_as_the_query(folder: Path, tmp_path: Path) -> None:
-    assert load_track(folder, query="keywords").topics["101"].query == "programs wrote"
-    (folder / "topics_keywords.jsonl").rename(tmp_path / "mine.jsonl")
-    with pytest.raises(DataError, match=r"2 of 2 topics have no keywords \(101, 102\); name a file that has them"):
-        load_track(folder, query="keywords")
-    assert load_track(folder, query="keywords", keywords=tmp_path / "mine.jsonl").topics["102"].query == "island"
 
 
 BAD = [
@@ -191,24 +173,7 @@ def settings(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_settings_file_may_name_the_track(folder: Path, tmp_path: Path) -> None:
-    text = "root: track\ntrack: {folder: ., dimensions: [gender, occ], query: keywords}\n"
-    collection = load_collection(settings(tmp_path / "c.yaml", text))
-    assert collection.name == "mine"
-    assert collection.groups.dimensions == ("gender", "occ")
-    assert collection.topics["101"].query == "programs wrote"
-    assert len(list(collection.documents())) == 3
-
-
 # --- judgments
-
-
-def test_relevant_pages_are_a_mapping() -> None:
-    relevant = PageGrades(np.array([7, 12, 7]))
-    assert relevant == {"7": 1, "12": 1}
-    assert list(relevant.items()) == [("7", 1), ("12", 1)]
-    assert [id in relevant for id in ("7", "07", "", "x", "٧", "-7", "8", "13")] == [True] + [False] * 7
-    assert relevant.get("13", 0) == 0
 
 
 # --- through ir-datasets

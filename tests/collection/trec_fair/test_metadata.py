@@ -121,15 +121,6 @@ def test_every_fault_is_named_with_its_line(path: Path) -> None:
     assert messages[10] == "page 22, field 'qual_cat': expected a quality class, got 3"
 
 
-def test_metadata_of_2021(path: Path) -> None:
-    record = {"page_id": 5, "quality_score_disc": "GA", "geographic_locations": ["Asia", "Europe"], "gender": None}
-    metadata = read_metadata(write(path, record), 2021)
-    assert metadata.pages.quality.tolist() == [4]
-    assert metadata.pages.matrix("geo")[0].sum() == 2.0
-    assert metadata.pages.matrix("gender")[0].tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert metadata.notes == ()
-
-
 def test_relevant_pages(path: Path) -> None:
     topics = {7: [9, 3, 9], 8: [], 1: [3]}
     found = read_relevant_pages(write(path, *({"id": id, "rel_docs": pages} for id, pages in topics.items())))
@@ -138,19 +129,3 @@ def test_relevant_pages(path: Path) -> None:
         "relevant pages that are listed again, which count once: 1",
         "topics without a relevant page: 1 of 3 (8)",
     )
-
-
-def test_every_fault_of_relevant_pages_is_named_with_its_line(path: Path) -> None:
-    good = {"id": 7, "rel_docs": [9]}
-    bad_pages = [{"id": id, "rel_docs": [3, page]} for id, page in enumerate(("4", 3.5, True, -3), start=9)]
-    write(path, good, good, {"rel_docs": [3]}, good | {"id": "7a"}, {"id": 8}, *bad_pages)
-    with pytest.raises(DataError) as caught:
-        read_relevant_pages(path)
-    messages = {fault.line: fault.message for fault in caught.value.faults}
-    assert messages[2] == "topic 7 is that of line 1 already"
-    assert messages[3] == "field 'id' is None, expected a whole number from 0 to 2147483647"
-    assert messages[5] == "field 'rel_docs' is None, expected a list of page ids"
-    assert messages[6] == "topic 9: a relevant page is '4', expected a whole number from 0 to 2147483647"
-    assert list(messages) == list(range(2, 10))
-    with pytest.raises(DataError, match="there are no topics"):
-        read_relevant_pages(write(path))

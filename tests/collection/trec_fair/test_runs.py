@@ -130,22 +130,6 @@ def test_equal_scores_are_ordered_by_rank_and_then_as_in_the_file(path: Path) ->
     assert rankings(read_run(path, 2022, 1)) == {"1": [[4, 5, 3, 9]]}
 
 
-@pytest.mark.parametrize("separator", [" ", ", "])
-@pytest.mark.parametrize("named", [False, True])
-def test_commas_and_spaces_separate_as_tabs_do(path: Path, separator: str, named: bool) -> None:
-    for text, task, expected in ((TASK1, 1, ONE), (TASK2, 2, TWO)):
-        text = text if named else text.partition("\n")[2]
-        path.write_text(text.replace("\t", separator))
-        assert rankings(read_run(path, 2022, task)) == expected  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("first", ["id", "Topic", "topic_id", "qid", "query_id", "QUERY"])
-@pytest.mark.parametrize("rest", ["101\t7\n101\t9\n", "101\t 7\n101\t9\n"])
-def test_headers(path: Path, first: str, rest: str) -> None:
-    path.write_text(f"{first}\tpage\n{rest}")
-    assert rankings(read_run(path, 2022, 1)) == {"101": [[7, 9]]}
-
-
 def test_repeated_pages_count_where_they_are_to(path: Path) -> None:
     path.write_text("101\t7\n101\t9\n101\t7\n")
     assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
@@ -164,16 +148,3 @@ def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:
         (2, "topic 55 is none of the 1 judged ones"),
         (4, "topic 66 is none of the 1 judged ones"),
     ]
-
-
-def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        read_run(path, 2022, 1)
-    path.write_bytes(gzip.compress("".join(f"101\t{page * page}\n" for page in range(400)).encode())[:-20])
-    with pytest.raises(DataError, match="the gzip data break off"):
-        read_run(path, 2022, 1)
-    path.write_bytes(b"101\t7\n101\t\xff\n")
-    with pytest.raises(DataError, match=r"mine\.tsv:2: not UTF-8"):
-        read_run(path, 2022, 1)
-    with pytest.raises(DataError, match="cannot be read"):
-        read_run(tmp_path, 2022, 1)

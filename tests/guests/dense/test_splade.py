@@ -14,7 +14,7 @@ from retrieve.test_dense import Words as DenseWords
 from scipy.sparse import csr_array
 from tiny_models import save_masked
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.guests.dense import splade
 from fairagent.guests.dense.splade import SpladeEncoder, SpladeRetriever, build_splade_index
 from fairagent.retrieve.encoders import Embeddings
@@ -91,15 +91,6 @@ def test_queries(folder: Path) -> None:
         retriever.score(Query("law"), ["d01", "nobody"])
     with pytest.raises(UsageError, match="at least 1"):
         retriever.search(Query("law"), 0)
-
-
-def test_what_does_not_belong_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(IndexMismatch, match=r"fingerprint: SPLADE weights as made, now changed"):
-        SpladeRetriever(folder, Words(), Made(MADE.made, "changed"))
-    with pytest.raises(IndexMismatch, match="makes others"):
-        SpladeRetriever(folder, Words(scale=2))
-    with pytest.raises(BackendUnavailable, match=r"no SPLADE weights at .*build_splade_index"):
-        SpladeRetriever(tmp_path / "none", Words())
 
 
 def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

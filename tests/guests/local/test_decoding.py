@@ -83,6 +83,7 @@ def by_hand(folder: Path, prompt: str) -> list[int]:
     return written
 
 
+@pytest.mark.slow
 def test_every_token_is_the_likeliest_under_the_rule(folder: Path) -> None:
     plain, rival = model(folder), model(folder, self_debias=RULE)
     differs = False

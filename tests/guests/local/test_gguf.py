@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
 from gguf_files import FULL, gguf_bytes, gguf_file
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.guests.local.gguf import PLAIN, GgufHeader, LocalServer, read_header
-from fairagent.guests.local.likelihood import convert
 
 from .conftest import Library
 
@@ -36,16 +34,6 @@ def test_it_is_served_to_this_machine_alone(tmp_path: Path, library: Library) ->
 def test_the_context(tmp_path: Path, library: Library, trained: int, asked: int | None, context: int) -> None:
     file = gguf_file(tmp_path, {**FULL, "llama.context_length": trained})
     assert LocalServer(file, context=asked).context == context
-
-
-def test_a_port_in_use(tmp_path: Path, library: Library) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"port {port} of this machine is in use"):
-            LocalServer(gguf_file(tmp_path), port)
-    assert library.started == []
 
 
 def test_why_it_does_not_start_is_said_in_the_librarys_words(
@@ -103,8 +91,3 @@ def test_no_shorter_file_passes_for_whole(tmp_path: Path) -> None:
         file.write_bytes(whole[:size])
         with pytest.raises(DataError):
             read_header(file)
-
-
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is there already; nothing is overwritten"):
-        convert(gguf_file(tmp_path), tmp_path)

