@@ -148,7 +148,7 @@ def test_every_kind_of_reranker_is_tried() -> None:
 
 
 @pytest.mark.parametrize("kind", RERANKERS)
-@pytest.mark.parametrize("settings", [{}, {"profile": "engine"}, {"profile": "engine", "engine": "dense"}])
+@pytest.mark.parametrize("settings", [{}, {"profile": "engine", "engine": "dense"}])
 def test_every_reranker_is_served_with_and_without_a_loop(
     opened: Callable[..., Any], kind: str, settings: dict[str, Any]
 ) -> None:

@@ -178,6 +178,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 GOOD = "from fairagent.extend import Part\n\nclass Shuffle(Part):\n    kind: str = 'shuffle'\n"
 
 
+@pytest.mark.slow
 def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Small, packages: Path) -> None:
     assert [(check.name, check.detail) for check in check_plugins(os.environ)] == [("plugins", "none")]
     all_entry_points.cache_clear()

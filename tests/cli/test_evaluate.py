@@ -97,6 +97,7 @@ main()
 """The program, which a signal reaches in one of its searches."""
 
 
+@pytest.mark.slow
 def test_killed_and_repeated(call: Call, small: Small, tmp_path: Path) -> None:
     """The program itself, with its index and a real kill."""
     file = write(small)

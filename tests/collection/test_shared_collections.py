@@ -40,6 +40,7 @@ def load(shared: Path, name: str) -> Collection:
     return load_collection(SETTINGS / f"{name}.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts(shared, name):
     collection = load(shared, name)

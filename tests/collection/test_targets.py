@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -136,6 +137,7 @@ def labeled(codes: list[int], of_type: bool, predicted: bool = False) -> Collect
 SHOWN = ranking(("d8", 9), ("d0", 8), ("d7", 7), ("d4", 5), ("d1", 3), ("d6", 2))
 
 
+@hypothesis.settings(max_examples=40)
 @given(st.lists(st.integers(1, 3), min_size=8, max_size=8), st.sets(st.integers(0, 7), max_size=7))
 @pytest.mark.parametrize("of_type", [False, True])
 @pytest.mark.parametrize("kind", COUNTED)

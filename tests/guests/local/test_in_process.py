@@ -85,6 +85,7 @@ def by_hand(folder: Path, text: str, steps: int) -> str:
     return str(tokenizer.decode(said, skip_special_tokens=True)).strip()
 
 
+@pytest.mark.slow
 def test_at_temperature_0_it_says_the_likeliest_tokens(folder: Path) -> None:
     model = local(folder)
     for text in PROMPTS[:2]:
