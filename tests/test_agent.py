@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted import Clock, Engine, Proposals, agent, by_letter, collection, ranking, refinement
+from scripted import Clock, Engine, Proposals, agent, by_letter, ranking, refinement
 
 from fairagent.collection import GroupTable, TopicGroups
 from fairagent.collection.table_buffer import TableBuffer
@@ -23,7 +23,6 @@ from fairagent.errors import DataError, WorseThanEngine
 from fairagent.retrieve import base as engine_clock
 from fairagent.retrieve.base import engine_time
 from fairagent.retrieve.relevance_model import Postings
-from fairagent.search.agent import FairAgent
 from fairagent.search.loop.base import LoopResult, Search
 from fairagent.search.loop.guard import Guard, retained_relevance
 from fairagent.search.rerank.exposure import ExposureReranker
@@ -89,17 +88,6 @@ def test_without_a_loop_it_is_a_search(settings: dict[str, Any]) -> None:
     assert result.ranking.ids == ("m1", "m2", "m3", "m4")
 
 
-@pytest.mark.parametrize(("iterations", "stopped"), [(0, ""), (5, "the query retrieves nothing")])
-def test_a_query_that_retrieves_nothing(iterations: int, stopped: str) -> None:
-    refiner = Proposals()
-    result = agent(Engine({"q": ""}), refiner, iterations=iterations).search("q")
-    assert result.trace.stopped == stopped
-    assert (result.ranking.ids, result.hits, refiner.states) == ((), (), [])
-    assert result.trace.gap == math.inf
-    (exposure,) = result.trace.exposures
-    assert (exposure.shares.tolist(), exposure.unknown) == ([0.0, 0.0], 0.0)
-
-
 def test_words_that_do_not_occur_are_dropped_and_named() -> None:
     engine = Engine(SKEWED | {"q she": "f1 m1 f2 m2"}, absent={"qwertz", "asdf"})
     step = agent(engine, Proposals("qwertz she asdf")).search("q").trace.steps[1]
@@ -114,16 +102,6 @@ def test_only_words_that_were_tried_before() -> None:
     assert (result.trace.steps[2].added, result.trace.steps[2].dropped) == ((), ())
     assert engine.searched == ["q", "q she"]
     assert result.ranking.ids == ("m1", "m2", "m3", "f1")
-
-
-def test_an_engine_without_a_vocabulary_tries_every_new_word() -> None:
-    class Plain:
-        def __init__(self) -> None:
-            self.engine = Engine(SKEWED | {"q qwertz": "f1 m1 f2 m2"}, absent={"qwertz"})
-            self.lists, self.search, self.score = self.engine.lists, self.engine.search, self.engine.score
-
-    step = agent(Plain(), Proposals("qwertz")).search("q").trace.steps[1]
-    assert (step.added, step.dropped, step.gap) == ((Term("qwertz"),), (), 0.0)
 
 
 def test_a_difference_that_is_only_rounding_is_no_lack_of_exposure() -> None:
@@ -201,15 +179,6 @@ def test_several_dimensions_share_one_gap_and_the_worst_pair_is_chosen() -> None
     assert (second.aim, second.gap) == (Group("region", "a"), 0.0)
 
 
-def test_only_the_dimensions_of_the_settings_count() -> None:
-    groups = by_letter(["fe1", "me2", "fe3", "me4", "fa5"], region="1")
-    engine = Engine({"q": "fe1 me2 fe3 me4"})
-    result = agent(engine, Proposals(), groups=groups, dimensions=("gender",)).search("q")
-    assert [exposure.dimension for exposure in result.trace.exposures] == ["gender"]
-    assert dict(result.hits[0].groups) == {"gender": {"female": 1.0}}
-    assert result.trace.gap == 0.0
-
-
 # --- what the refiner is told -----------------------------------------------------------------------------------
 
 
@@ -260,17 +229,6 @@ def test_candidate_policies(policy: str, expected: set[str]) -> None:
     assert pool.memberships[0].shape == (len(expected), 3)
     assert result.ranking.ids == pool.ranking.ids[:4]
     assert result.trace.candidates == policy
-
-
-def test_the_last_list_where_the_refiner_had_nothing_is_the_one_before() -> None:
-    result = agent(Engine(SKEWED), Proposals(""), candidates="last").search("q")
-    assert result.ranking.ids == ("m1", "m2", "m3", "m4")
-
-
-def test_fewer_documents_than_asked_for() -> None:
-    result = agent(Engine({"q": "m1 f1"}), Proposals(), n=4).search("q")
-    assert result.ranking.ids == ("m1", "f1")
-    assert result.trace.gap == 0.0
 
 
 def test_no_query_retrieves_more_than_the_depth_but_never_less_than_asked_for() -> None:
@@ -352,23 +310,6 @@ def test_seconds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (trace.engine_seconds, trace.usage.seconds, trace.seconds) == (5.0, 10.0, 16.0)
 
 
-def test_targets_are_named_and_oracles_marked() -> None:
-    groups = by_letter(["m1", "m2", "m3", "m4", "f1", "f2"])
-    judged = dataclasses.replace(collection(groups), qrels={"T1": {"f1": 1, "m1": 1, "m2": 0}, "T2": {"f1": 1}})
-    engine = Engine(SKEWED)
-
-    def trace(target: str, topic: str) -> Any:
-        settings = Settings(n=4, target=target, iterations=0, rerank="fused")
-        made = FairAgent(judged, engine, None, agent(engine, None).reranker, settings)
-        return made.search(Topic(topic, "q")).trace
-
-    assert (trace("corpus", "T1").targets, trace("corpus", "T1").oracle) == (("corpus",), False)
-    assert (trace("qrels", "T1").targets, trace("qrels", "T1").oracle) == (("qrels",), True)
-    assert trace("qrels", "T1").exposures[0].target.tolist() == [0.5, 0.5]
-    assert trace("qrels", "T2").exposures[0].target.tolist() == [1.0, 0.0]
-    assert trace("corpus", "T1").reranker == "fused"
-
-
 @pytest.mark.parametrize("target", ["uniform", "estimated", {"stance": {"pro": 0.5, "con": 0.5}}])
 def test_groups_that_come_from_the_judgments_make_an_oracle_of_any_target(target: Any) -> None:
     judged = TableBuffer({"stance": None})
@@ -422,12 +363,6 @@ def test_the_list_of_the_topic_words_stands_even_if_its_gap_is_larger() -> None:
     # The list of the user's own words is the one to compare with.
     [note] = [note for note in result.trace.notes if "less fair" in note]
     assert note.endswith(f"a gap of {result.trace.gap:.4f}, the engine's is {first.gap:.4f}")
-
-
-def test_an_engine_that_tells_no_terms_adds_no_topic_words_and_says_so() -> None:
-    result = agent(Engine(SKEWED), Proposals(""), expansion={"documents": 2}).search("q")
-    assert result.trace.notes == ("no topic words were added: this engine does not tell the terms of its documents",)
-    assert agent(Engine(SKEWED), Proposals(""), expansion={"documents": 0}).search("q").trace.notes == ()
 
 
 def test_an_estimated_target_comes_from_the_list_of_the_topic_words() -> None:
@@ -626,17 +561,6 @@ def test_each_step_is_told_when_it_has_been_made(steps: int) -> None:
     result = agent(engine, Proposals("she") if steps == 2 else None).search("q", told.append)
     assert told == list(result.trace.steps)
     assert len(told) == steps
-
-
-def test_what_a_listener_raises_ends_the_search() -> None:
-    engine = Engine(SKEWED | {"q she": "f1 m1 f2 m2"})
-
-    def leave(step: Any) -> None:
-        raise RuntimeError("gone")
-
-    with pytest.raises(RuntimeError, match="gone"):
-        agent(engine, Proposals("she")).search("q", leave)
-    assert engine.searched == ["q"]
 
 
 def test_whatever_is_less_fair_than_the_engines_list_is_said() -> None:

@@ -16,11 +16,10 @@ from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
 from fairagent.answer.citations import OnText
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator, LlmGenerator
-from fairagent.errors import BackendUnavailable, FatalModelError, PartError, ReplyInvalid, SettingsError, UsageError
+from fairagent.errors import PartError, ReplyInvalid
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
-from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
 from fairagent.report.answer import answer_text
 from fairagent.report.record import answer_record, to_json
@@ -185,14 +184,6 @@ def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() ->
     assert "theta moved by 0.0000, from (0.5000, 0.5000) to (0.5000, 0.5000)" in told
 
 
-def test_what_debiasing_says_is_in_the_record() -> None:
-    record = answer_record(answering(Writer(), debiasing=Debias()).answer("q"))
-    assert record["debiasing"]["placed"] == ["fair:a"]
-    assert record["debiasing"]["theta"] == {"before": [0.5, 0.5], "after": [0.5, 0.5]}
-    assert to_json(record)
-    assert answer_record(answering(Writer()).answer("q"))["debiasing"] is None
-
-
 # --- bad input --------------------------------------------------------------------------------------------------
 
 
@@ -205,13 +196,6 @@ def test_no_document_survives_the_filter() -> None:
     assert result.notes == ("the filter left none of 5 documents, so there is no context",)
     assert result.attribution is not None
     assert shares(result.attribution.exposures) == shares(result.attribution.retrieved) == [[0.0, 0.0]]
-
-
-def test_with_a_model_an_emptied_context_is_asked_about_with_empty_references() -> None:
-    model = ScriptedModel(["Nothing is known."])
-    made = answering(LlmGenerator(model, Prompts()), filter=Without("m1", "m2", "m3", "f1", "f2"))
-    assert made.answer("q").answer.text == "Nothing is known."
-    assert "[]" in model.requests[0].messages[-1][1]
 
 
 def test_documents_longer_than_the_context() -> None:
@@ -244,23 +228,6 @@ def test_what_was_spent_on_an_answer_that_is_empty_is_in_the_ledger() -> None:
 def test_a_generator_that_cites_what_is_not_there() -> None:
     with pytest.raises(PartError, match=r"cites \[9\] of 5 documents"):
         answering(Writer(9)).answer("q")
-
-
-def test_an_engine_without_texts() -> None:
-    with pytest.raises(UsageError, match="Engine keeps no texts"):
-        answering(Writer(), Engine(SKEWED)).answer("q")
-
-
-def test_what_is_missing_is_said_before_the_search() -> None:
-    def missing() -> Answerer:
-        raise FatalModelError("no key")
-
-    engine = Library(SKEWED)
-    with pytest.raises(FatalModelError):
-        replace(agent(engine, Proposals()), answerer=missing).answer("q")
-    with pytest.raises(FatalModelError):
-        Sampled(replace(agent(engine, Proposals()), answerer=missing), 1.0).answer("q")
-    assert engine.searched == []
 
 
 # --- rankings that are drawn ------------------------------------------------------------------------------------
@@ -320,16 +287,6 @@ def test_the_parts_are_those_of_the_settings() -> None:
     assert build_answerer(site(attribute="none")).attributor is None
 
 
-@pytest.mark.usefixtures("no_variables")
-def test_a_model_that_is_not_named_or_has_no_key() -> None:
-    asking = site(generate="llm", cache="")
-    with pytest.raises(BackendUnavailable, match="OPENAI_API_KEY"):
-        build_answerer(replace(asking, models=Models.of(asking.settings)))
-    asking = site(generate="llm", cache="", model={"base_url": "http://127.0.0.1:1/v1"})
-    with pytest.raises(SettingsError, match="no language model is named"):
-        build_answerer(replace(asking, models=Models.of(asking.settings)))
-
-
 # --- one target for the ranking, the context and the citations ----------------------------------------------------
 
 
@@ -358,18 +315,6 @@ def test_what_a_filter_leaves_is_balanced_anew() -> None:
     assert [hit.id for hit in result.context] == ["m1", "f2", "m2", "f3", "m3"]
 
 
-def test_where_the_budget_cuts_the_context_its_beginning_stays() -> None:
-    class Long(Library):
-        def document(self, id: str) -> Document:
-            return Document(id, f"This is {id}. " + "lawyer " * 200)
-
-    result = aiming(Writer(), Long({"q": "m1 m2 m3 m4 f1 f2"}), documents=6, tokens=250).answer("q")
-    assert [hit.id for hit in result.context] == ["m1", "f1"]
-    assert any("4 of 6 documents do not fit 250 tokens" in note for note in result.notes)
-    short = aiming(Writer(), Long({"q": "m1 m2"}), documents=2, tokens=20).answer("q")
-    assert [hit.id for hit in short.context] == ["m1"]
-
-
 def test_a_users_shares_are_the_target_of_all_three() -> None:
     result = aiming(Writer(1), documents=4).answer("q", shares={"gender": {"female": 0.25, "male": 0.75}})
     assert [hit.id for hit in result.context] == ["m1", "m2", "f1", "m3"]
@@ -392,15 +337,6 @@ def test_what_is_cited_is_heard_while_the_answer_is_written() -> None:
     assert [one.gap for one in heard] == pytest.approx([np.log(2), 0, heard[-1].gap], abs=1e-4)
     assert heard[-1].gap == pytest.approx(result.exposures.cited_gap)
     assert shares(heard[1].exposures) == [[0.5, 0.5]]
-
-
-def test_without_groups_nothing_is_aimed_at() -> None:
-    rows = [{"text": "She grew roses."}, {"text": "A town without any."}]
-    made = FairAgent.from_records(rows, context={"order": "balanced"}, citations={"aim": True})
-    result = made.answer("roses")
-    assert result.answer.cited == (1,)
-    assert (result.exposures.context, result.exposures.cited) == ((), ())
-    assert answer_record(result)["citations"]["exposure"] == {"context": [], "cited": []}
 
 
 def test_all_without_a_label_are_answered_from_in_rank_order() -> None:

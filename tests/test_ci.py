@@ -43,6 +43,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_experiment_misses_what_the_page_says(folder: Path) -> None:
     experiment, printed = blocks("yaml")[0], blocks("text")[0]
     (folder / "exposure.yaml").write_text(experiment, encoding="utf-8")
@@ -52,13 +53,20 @@ def test_the_experiment_misses_what_the_page_says(folder: Path) -> None:
     assert printed.splitlines()[0] in done.stdout
 
 
-def test_the_tests_of_the_page_pass(folder: Path) -> None:
-    (folder / "test_exposure.py").write_text(blocks("python")[0], encoding="utf-8")
-    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_exposure.py")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+@pytest.mark.slow
+def test_the_tests_of_the_page_pass_and_show_the_table_and_their_own_line_where_they_fail(folder: Path) -> None:
+    text = blocks("python")[0]
+    (folder / "test_exposure.py").write_text(text, encoding="utf-8")
+    (folder / "test_strict.py").write_text(text.replace("shares={", "at_least=1, shares={"), encoding="utf-8")
+    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_exposure.py", "test_strict.py")
+    assert done.returncode == 1
+    assert "2 failed, 4 passed" in done.stdout
+    assert "FAILED test_exposure" not in done.stdout
+    assert "bound >= 1: MISSED" in done.stdout
+    assert Path(exposure.__file__).name not in done.stdout.replace("test_exposure.py", "")
 
 
+@pytest.mark.slow
 def test_the_workflow_is_whole_and_pinned_and_what_it_runs_passes(folder: Path) -> None:
     """All of its commands but two: what installs, and what makes the collection that the folder has already."""
     (job,) = yaml.safe_load((EXAMPLE / "fairness.yml").read_text(encoding="utf-8"))["jobs"].values()
@@ -81,16 +89,6 @@ def test_the_workflow_is_whole_and_pinned_and_what_it_runs_passes(folder: Path) 
 
 def test_the_test_of_the_page_is_that_of_the_example() -> None:
     assert blocks("python")[1] in (EXAMPLE / "test_search.py").read_text(encoding="utf-8")
-
-
-def test_a_test_that_fails_shows_the_table_and_its_own_line(folder: Path) -> None:
-    strict = blocks("python")[0].replace("shares={", "at_least=1, shares={")
-    (folder / "test_strict.py").write_text(strict, encoding="utf-8")
-    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_strict.py")
-    assert done.returncode == 1
-    assert "2 failed, 1 passed" in done.stdout
-    assert "bound >= 1: MISSED" in done.stdout
-    assert Path(exposure.__file__).name not in done.stdout.replace("test_exposure.py", "")
 
 
 def test_the_table_on_the_page_is_that_of_the_docstring() -> None:

@@ -17,17 +17,15 @@ from evaluate import words
 
 import fairagent.extend
 from fairagent.collection import Collection, load_collection
-from fairagent.errors import BackendUnavailable, DataError, FairAgentError, PromptError, SettingsError, UsageError
+from fairagent.errors import FairAgentError, PromptError, UsageError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.fingerprint import fingerprint
-from fairagent.evaluate.run import load_run
-from fairagent.extend import Case, Prompts
+from fairagent.extend import Prompts
 from fairagent.guests.testing import LoopbackServer
 from fairagent.measures import parse_measure
 from fairagent.report.page import page
-from fairagent.search.pipeline import open_agent, open_site
-from fairagent.settings import load_settings
-from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, read_part
+from fairagent.search.pipeline import open_agent
+from fairagent.settings.parts import BUILT_IN, SLOTS, read_part
 from fairagent.settings.plugins import all_entry_points
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -104,12 +102,6 @@ def collection(tmp_path: Path, no_variables: None) -> Collection:
     return load_collection(tmp_path / "collection.yaml")
 
 
-def settings_error(**overrides: Any) -> str:
-    with pytest.raises(SettingsError) as caught:
-        load_settings(overrides=overrides, environ={})
-    return str(caught.value)
-
-
 # --- the page ---------------------------------------------------------------------------------------------------
 
 
@@ -149,11 +141,6 @@ def test_the_engine_searches_and_is_answered_from(parts: None, collection: Colle
     assert agent.answer("a lawyer").answer.text == "F2: she a lawyer [2]. M1: he is a lawyer [3]."
 
 
-def test_an_engine_is_opened_once_for_all_who_share_it(parts: None, collection: Collection) -> None:
-    site = open_site(collection, engine="overlap")
-    assert site.settings.engine.build(site) is site.settings.engine.build(site)
-
-
 @pytest.mark.parametrize(
     ("rerank", "expected"),
     [
@@ -167,12 +154,6 @@ def test_the_installed_reranker_serves(parts: None, collection: Collection, rera
     found = agent.search("lawyer")
     assert list(found.ranking.ids) == expected
     assert found.trace.reranker == ("original, turns" if isinstance(rerank, list) else "turns")
-
-
-def test_the_reranker_gives_as_many_as_are_asked_for(parts: None, collection: Collection) -> None:
-    agent = open_agent(collection, target="uniform", profile="engine", engine="overlap", rerank="turns", n=2)
-    assert agent.search("lawyer").ranking.ids == ("f1", "m1")
-    assert not agent.search("nobody").hits
 
 
 def test_the_installed_reranker_in_an_experiment(parts: None, tmp_path: Path) -> None:
@@ -210,25 +191,6 @@ def test_a_measure_of_a_package_is_read_and_named(measured: None) -> None:
         parse_measure("P(log=2)@10")
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [("1 / 0", "cannot be loaded: ZeroDivisionError"), ("P = dict", "is no fairagent.extend.Measure")],
-)
-def test_a_measure_that_cannot_be_loaded(install: Install, code: str, said: str) -> None:
-    install("broken", "broken", code, {"fairagent.measures": {"Q": "broken:P"}})
-    with pytest.raises(UsageError, match=said):
-        parse_measure("Q@10")
-    assert parse_measure("nDCG@10")
-
-
-def test_two_packages_with_one_measure(install: Install, measured: None) -> None:
-    install("other", "other", PRECISION, {"fairagent.measures": {"P": "other:Precision", "nDCG": "other:Precision"}})
-    with pytest.raises(UsageError, match=r"measure 'P' is claimed by .*; uninstall all but one"):
-        parse_measure("P@10")
-    with pytest.raises(UsageError, match=r"'nDCG' is claimed by fairagent \(.*\) and other"):
-        parse_measure("nDCG@10")
-
-
 def variety(folder: Path, text: str = "kind: variety\nname: mine\nk: 3\n") -> Path:
     systems = words.EXPERIMENT.partition("systems:")[2]
     return words.write(folder, f"{text}collection: collection.yaml\nsystems:{systems}")
@@ -247,39 +209,6 @@ def test_the_installed_kind_runs_from_the_file_to_the_page(measured: None, tmp_p
     journal = tmp_path / "run" / "journal.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:7]))
     assert words.run(file, tmp_path / "run").comparisons == run.comparisons
-
-
-def test_a_run_of_a_kind_that_was_uninstalled(install: Install, measured: None, tmp_path: Path) -> None:
-    words.run(variety(tmp_path / "words"), tmp_path / "run", limit=1)
-    before = (tmp_path / "run" / "results.txt").read_bytes()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairagent.settings.plugins.plugins", lambda group: {})
-        with pytest.raises(SettingsError, match="kind: no kind of experiment 'variety'"):
-            load_run(tmp_path / "run")
-    assert (tmp_path / "run" / "results.txt").read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("code", "error", "said"),
-    [
-        (
-            "import no_such_package",
-            BackendUnavailable,
-            "cannot be loaded: ModuleNotFoundError: No module",
-        ),
-        ("1 / 0", SettingsError, "cannot be loaded: ZeroDivisionError"),
-        ("Variety = dict", SettingsError, "is no fairagent.extend.ExperimentKind"),
-    ],
-)
-def test_a_kind_that_cannot_be_loaded(
-    install: Install, tmp_path: Path, code: str, error: type[FairAgentError], said: str
-) -> None:
-    install("broken", "broken", code, {"fairagent.kinds": {"variety": "broken:Variety"}})
-    with pytest.raises(error, match=f"kind: kind of experiment 'variety' of broken .*{said}"):
-        words.run(variety(tmp_path / "words"), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    # Other kinds are none the wiser.
-    words.run(words.write(tmp_path / "others"), tmp_path / "run", limit=1)
 
 
 ASKING = {"refine": {"kind": "places", "drift": 3}, "target": "uniform", "loop": "fair-qr", "cache": ""}
@@ -311,32 +240,6 @@ def test_its_template_is_known_by_its_hash_and_may_be_replaced(parts: None, tmp_
     mine.write_text(template.replace("reply: Keywords", "reply: text"), encoding="utf-8")
     with pytest.raises(PromptError, match="has to be Keywords or ReasonedKeywords"):
         Prompts(mine.parent)
-
-
-def test_its_calls_are_counted_beforehand(parts: None) -> None:
-    settings = load_settings(overrides=ASKING, environ={})
-    (calls,) = settings.refine.worst_case(Case(settings, Prompts(), ["lawyer", "judge"], ("gender", "female")))
-    assert calls.calls == 2 * settings.iterations
-
-
-@pytest.mark.parametrize(
-    ("templates", "module"), [(("---\nid: bad\n---\nno head",), "broken"), ((), "broken"), ((), "no_such.module")]
-)
-def test_a_template_that_is_at_fault(install: Install, parts: None, templates: tuple[str, ...], module: str) -> None:
-    install("breaking", "broken", "1 / 0", {"fairagent.prompts": {"bad": module}}, templates)
-    prompts = Prompts()
-    assert prompts["refine_query"].head.id == "refine_query"
-    with pytest.raises(PromptError, match=r"bad\.j2"):
-        _ = prompts["bad"]
-    with pytest.raises(PromptError, match="no prompt template 'worse'"):
-        _ = prompts["worse"]
-    assert "broken" not in sys.modules
-
-
-def test_a_template_that_two_packages_bring(install: Install, parts: None) -> None:
-    install("other", "by_others", PLACES, {"fairagent.prompts": {"refine_by_places": "by_others"}})
-    with pytest.raises(PromptError, match="other"):
-        _ = Prompts()["refine_by_places"]
 
 
 # --- a loop of another package ------------------------------------------------------------------------------------
@@ -422,93 +325,3 @@ def test_a_foreign_loop_serves(once: None, parts: None, collection: Collection) 
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------
-
-POINTS = "fairagent.rerankers"
-
-
-def test_a_kind_that_there_is_not(parts: None) -> None:
-    said = settings_error(rerank="turn", refine="place", engine={"kind": "overlaps"})
-    assert "3 errors" in said
-    assert "rerank: no re-ranker of kind 'turn'; did you mean 'turns'?" in said
-    assert "refine: no refiner of kind 'place'; did you mean 'places'?" in said
-    assert "engine: no engine of kind 'overlaps'; did you mean 'overlap'?" in said
-
-
-def test_a_key_that_there_is_not(parts: None) -> None:
-    assert "rerank.blok: unknown key of re-ranker 'turns'; did you mean 'block'?" in settings_error(
-        rerank={"kind": "turns", "blok": 2}
-    )
-    assert "rerank.relevance: unknown key of re-ranker 'turns'; mmr has it" in settings_error(
-        rerank={"kind": "turns", "relevance": 0.5}
-    )
-    assert "rerank.parts[1].block: Input should be greater than or equal to 1 (got 0)" in settings_error(
-        rerank=["original", {"kind": "turns", "block": 0}]
-    )
-
-
-@pytest.mark.parametrize(
-    ("code", "value", "said"),
-    [
-        ("1 / 0", "broken:Part", "cannot be loaded: ZeroDivisionError: division by zero"),
-        ("import no_such_package", "broken:Part", "cannot be loaded: ModuleNotFoundError: No module named"),
-        ("", "no_such_module:Part", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
-        ("", "broken:Part", "cannot be loaded: AttributeError: module 'broken' has no attribute 'Part'"),
-        ("Part = dict", "broken:Part", "is no fairagent.extend.Part"),
-    ],
-)
-def test_a_plugin_that_cannot_be_loaded(
-    install: Install, parts: None, collection: Collection, code: str, value: str, said: str
-) -> None:
-    install("breaking", "broken", code, {POINTS: {"broken": value}})
-    message = settings_error(rerank="broken")
-    assert f"rerank: re-ranker 'broken' of breaking ({value}) " in message
-    assert said in message
-    # Whoever does not ask for it notices nothing.
-    assert "broken" in kinds("rerank")
-    chain = ["turns", {"kind": "mmr", "by": "groups"}]
-    agent = open_agent(collection, target="uniform", profile="engine", engine="overlap", rerank=chain)
-    assert agent.search("lawyer").hits
-    assert "did you mean 'broken'?" in settings_error(rerank="broke")
-    assert "rerank.relevence: unknown key of re-ranker 'mmr'; did you mean 'relevance'?" in settings_error(
-        rerank={"kind": "mmr", "relevence": 1}
-    )
-
-
-def test_a_plugin_that_is_not_asked_for_is_not_imported(install: Install) -> None:
-    install("breaking", "broken", "1 / 0", {POINTS: {"broken": "broken:Part"}})
-    load_settings(overrides={"rerank": "mmr"}, environ={})
-    assert "broken" not in sys.modules
-
-
-def test_two_packages_with_one_kind(install: Install, parts: None) -> None:
-    install("turning", "turning", TURNS, {POINTS: {"turns": "turning:Turns"}})
-    said = settings_error(rerank="turns")
-    assert "rerank: re-ranker 'turns' is claimed by " in said
-    assert "turning (turning:Turns)" in said
-    assert "taking-turns (taking_turns:Turns)" in said
-    assert "uninstall all but one" in said
-    assert load_settings(overrides={"rerank": "mmr"}, environ={}).rerank.kind == "mmr"
-
-
-def test_a_package_with_a_kind_that_is_shipped(install: Install) -> None:
-    install("turning", "turning", TURNS, {POINTS: {"mmr": "turning:Turns"}})
-    said = settings_error(rerank="mmr")
-    assert (
-        "'mmr' is claimed by fairagent (fairagent.search.rerank.similarity:MMRConfig) and turning (turning:Turns)"
-        in said
-    )
-    assert kinds("rerank").count("mmr") == 1
-
-
-def test_an_entry_point_of_another_name_than_its_kind(install: Install) -> None:
-    install("turning", "turning", TURNS, {POINTS: {"spins": "turning:Turns"}})
-    assert "rerank.kind: Input should be 'turns' (got 'spins')" in settings_error(rerank="spins")
-
-
-def test_an_engine_that_gives_no_list(install: Install, collection: Collection) -> None:
-    served = "return found.top(int((found.scores > 0).sum()))"
-    assert served in OVERLAP
-    twice = OVERLAP.replace(served, "return Ranking(found.ids * 2, np.ones(2 * len(found)))")
-    install("another", "twice", twice, {"fairagent.engines": {"overlap": "twice:OverlapConfig"}})
-    with pytest.raises(DataError, match="a document twice"):
-        open_agent(collection, target="uniform", profile="engine", engine="overlap").search("lawyer")

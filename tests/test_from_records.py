@@ -70,14 +70,6 @@ def test_rows_without_groups_are_searched_by_the_engine(temporary: Path) -> None
     assert result.trace.exposures == ()
 
 
-def test_settings_are_those_of_open_agent(temporary: Path) -> None:
-    agent = FairAgent.from_records(
-        ROWS, groups="gender", n=3, target="uniform", rerank={"kind": "mmr", "relevance": 0.5}
-    )
-    assert (agent.settings.n, agent.settings.rerank.kind) == (3, "mmr")
-    assert agent.search("judge").trace.targets == ("uniform",)
-
-
 def test_a_collection_in_memory_can_have_an_index_on_disk(tmp_path: Path) -> None:
     collection = Collection.from_records(ROWS, groups="gender")
     build_index(collection, tmp_path / "index")

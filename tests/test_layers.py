@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -47,6 +48,12 @@ ALLOWED = {
 }
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    """Each source is parsed once for all checks."""
+    return ast.parse(source)
+
+
 def imported(nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str]]:
     """(line, dotted name) of each module that the nodes import; `from a import b` gives a.b."""
     for node in nodes:
@@ -69,12 +76,12 @@ def on_import(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def heavy_on_import(source: str, host: str | None = None) -> list[str]:
-    names = imported(on_import(ast.parse(source)))
+    names = imported(on_import(parsed(source)))
     return [f"line {line}: {name}" for line, name in names if name.split(".")[0] in HEAVY - {host}]
 
 
 def calls(names: set[str], source: str) -> list[str]:
-    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    nodes = (node for node in ast.walk(parsed(source)) if isinstance(node, ast.Call))
     return [f"line {node.lineno}: {ast.unparse(node.func)}" for node in nodes if ast.unparse(node.func) in names]
 
 
@@ -90,7 +97,7 @@ def circle(sources: Mapping[str, str]) -> list[str]:
 
 def _loads(name: str, source: str, modules: Mapping[str, str]) -> Iterator[str]:
     """The modules that the module `name` imports, with the packages that they are in and it is not."""
-    for _, module in imported(on_import(ast.parse(source))):
+    for _, module in imported(on_import(parsed(source))):
         while module:
             if module in modules and not f"{name}.".startswith(f"{module}."):
                 yield module
@@ -176,7 +183,7 @@ def known_parts(tree: ast.AST) -> Iterator[str]:
 
 
 def test_no_module_knows_the_parts_of_another() -> None:
-    trees = {dotted(place): ast.parse(source) for place, source in SOURCES.items()}
+    trees = {dotted(place): parsed(source) for place, source in SOURCES.items()}
     places = homes(trees)
     found = {
         module: {name for name in known_parts(tree) if name in places and module not in places[name]}
@@ -194,13 +201,13 @@ def test_the_check_sees_who_knows_parts() -> None:
         "part.get('kind', '').startswith('mmr')",
         "match part['kind']:\n    case 'mmr': pass",
     ):
-        assert "mmr" in set(known_parts(ast.parse(source))), source
-    assert set(known_parts(ast.parse("isinstance(x, A | B)\nmatch x:\n    case C(): pass"))) == {"A", "B", "C"}
-    assert not set(known_parts(ast.parse("part = {'kind': 'mmr'}\nif other == 'mmr': pass")))
+        assert "mmr" in set(known_parts(parsed(source))), source
+    assert set(known_parts(parsed("isinstance(x, A | B)\nmatch x:\n    case C(): pass"))) == {"A", "B", "C"}
+    assert not set(known_parts(parsed("part = {'kind': 'mmr'}\nif other == 'mmr': pass")))
 
 
 def test_every_class_has_a_name_of_its_own() -> None:
-    counts = Counter(node.name for source in SOURCES.values() for node in classes(ast.parse(source)))
+    counts = Counter(node.name for source in SOURCES.values() for node in classes(parsed(source)))
     assert {name for name, count in counts.items() if count > 1} == set()
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collecting import faults
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
-named = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def cells_of(path: Path, kind: str) -> list[dict[str, Any]]:
@@ -26,8 +26,7 @@ def test_there_are_four() -> None:
     assert [path.stem for path in NOTEBOOKS] == ["editing_prompts", "llama_index_rag", "trec_run", "your_data"]
 
 
-@named
-def test_they_are_committed_with_outputs_that_say_nothing_of_a_machine(path: Path) -> None:
+def committed_with_outputs_that_say_nothing_of_a_machine(path: Path) -> None:
     """`make notebooks` fails where they are not those of a fresh run."""
     cells = cells_of(path, "code")
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
@@ -39,18 +38,21 @@ def test_they_are_committed_with_outputs_that_say_nothing_of_a_machine(path: Pat
     assert re.findall(r"iopub|\d{4}-\d\d-\d\dT\d\d:", text) == []
 
 
-@named
-def test_their_links_lead_to_files(path: Path) -> None:
+def links_lead_to_files(path: Path) -> None:
     text = "\n".join("".join(cell["source"]) for cell in cells_of(path, "markdown"))
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
     assert links
     assert [link for link in links if not (path.parent / link).is_file()] == []
 
 
-@named
-@pytest.mark.parametrize("page", ["README.md", "docs/gallery.md", "docs/mkdocs.yml"])
-def test_the_pages_lead_to_them(path: Path, page: str) -> None:
-    assert f"{path.parent.name}/{path.stem}." in (ROOT / page).read_text(encoding="utf-8")
+def pages_lead_to(path: Path) -> None:
+    for page in ("README.md", "docs/gallery.md", "docs/mkdocs.yml"):
+        assert f"{path.parent.name}/{path.stem}." in (ROOT / page).read_text(encoding="utf-8"), page
+
+
+def test_each_is_whole_and_found() -> None:
+    checks = (committed_with_outputs_that_say_nothing_of_a_machine, links_lead_to_files, pages_lead_to)
+    assert [fault for check in checks for fault in faults(check, NOTEBOOKS)] == []
 
 
 def notebook(code: str) -> str:
@@ -58,6 +60,7 @@ def notebook(code: str) -> str:
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
+@pytest.mark.slow
 def test_what_fails_in_one_is_said_and_the_others_are_executed(tmp_path: Path) -> None:
     """A cell that raises, and a command that ends with an error, which IPython alone would not notice."""
     pytest.importorskip("nbclient", reason="no nbclient is installed (make setup)")
@@ -82,6 +85,7 @@ def test_what_fails_in_one_is_said_and_the_others_are_executed(tmp_path: Path) -
     assert "non-zero exit status 3" in done.stderr
 
 
+@pytest.mark.slow
 def test_stored_outputs_are_those_of_the_next_run_but_for_seconds(tmp_path: Path) -> None:
     pytest.importorskip("nbclient", reason="no nbclient is installed (make setup)")
     pytest.importorskip("ipykernel", reason="no ipykernel is installed (make setup)")

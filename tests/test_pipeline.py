@@ -12,7 +12,7 @@ from evaluate import words
 
 from fairagent import load_collection, open_agent
 from fairagent.collection import Collection
-from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.guests.dense import cross_encoder
 from fairagent.guests.testing import ScriptedModel
 from fairagent.retrieve import vectors
@@ -27,7 +27,6 @@ from fairagent.search.loop.guard import Guard
 from fairagent.search.pipeline import (
     build,
     build_answerer,
-    check_groups,
     engine_alone,
     open_site,
     parts_of,
@@ -35,12 +34,11 @@ from fairagent.search.pipeline import (
     with_settings,
 )
 from fairagent.search.refine.feedback import FeedbackRefiner
-from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker, OriginalReranker
 from fairagent.search.rerank.similarity import GraphReranker, MMRReranker
 from fairagent.search.sampled import Sampled
-from fairagent.settings import Part, Settings
+from fairagent.settings import Settings
 from fairagent.settings.parts import read_part, shipped
 from fairagent.types import FloatArray, Query, Ranking, Topic
 
@@ -144,7 +142,7 @@ def test_every_kind_of_reranker_is_tried() -> None:
 
 
 @pytest.mark.parametrize("kind", RERANKERS)
-@pytest.mark.parametrize("settings", [{}, {"profile": "engine"}, {"profile": "engine", "engine": "dense"}])
+@pytest.mark.parametrize("settings", [{}, {"profile": "engine", "engine": "dense"}])
 def test_every_reranker_is_served_with_and_without_a_loop(
     opened: Callable[..., Any], kind: str, settings: dict[str, Any]
 ) -> None:
@@ -206,31 +204,6 @@ def test_a_run_without_scores_is_served_as_it_is(opened: Callable[..., Any], tmp
     ):
         with pytest.raises(DataError, match=rf"run\.tsv:1: there are no scores, and `{what}` needs them"):
             opened(profile="engine", engine=file, **others)
-
-
-def test_okapi_is_of_questions_alone(opened: Callable[..., Any]) -> None:
-    with pytest.raises(UsageError, match="a collection is searched with bm25"):
-        opened(profile="engine", engine="okapi")
-
-
-def test_a_part_of_ones_own_may_be_given_as_a_value(opened: Callable[..., Any]) -> None:
-    class Backwards(Part):
-        kind: str = "backwards"
-
-        def build(self, site: Site) -> Any:
-            class Reranker:
-                def rerank(self, pool: Pool) -> Ranking:
-                    ids = pool.ranking.ids[::-1][: pool.n]
-                    return Ranking(ids, np.arange(len(ids), 0, -1.0))
-
-            return Reranker()
-
-    plain = opened(profile="engine", n=20).search(QUERY).ranking.ids
-    agent = opened(profile="engine", rerank=Backwards())
-    assert agent.search(QUERY).ranking.ids == plain[::-1][:6]
-    assert agent.search(QUERY).trace.reranker == "backwards"
-    chained = opened(profile="engine", rerank=[Backwards(), Backwards()])
-    assert chained.search(QUERY).ranking.ids == plain[:6]
 
 
 # --- what settings become ---------------------------------------------------------------------------------------
@@ -421,39 +394,6 @@ def test_what_looks_at_no_groups_is_served_where_there_are_none(bare: Callable[.
     assert (answered.attribution.exposures, answered.removed) == ((), ())
 
 
-def test_a_dimension_or_a_group_that_there_is_not(opened: Callable[..., Any]) -> None:
-    with pytest.raises(UsageError, match="no dimension 'age'; there are: gender, era"):
-        opened(dimensions=("age",))
-    with pytest.raises(UsageError, match="group: 'women' is no group of 'gender'"):
-        opened(rerank={"kind": "fa-star-ir", "group": {"gender": "women"}})
-    with pytest.raises(UsageError, match="group: 'era' is none of the system's dimensions"):
-        opened(dimensions=("gender",), rerank={"kind": "deltr", "group": {"era": "old"}})
-
-
-def test_what_is_not_there(made: Path, collection: Collection, tmp_path: Path) -> None:
-    with pytest.raises(BackendUnavailable, match=r"no index at .*; build it with `fairagent index`"):
-        open_agent(collection, tmp_path / "none", Settings())
-    with pytest.raises(UsageError, match="no collection"):
-        open_agent(settings=Settings())
-    with pytest.raises(DataError):
-        open_agent(collection, made / "index", Settings(), engine={"kind": "run-file", "path": str(tmp_path / "none")})
-    with pytest.raises(SettingsError, match="language model"):
-        open_agent(
-            collection,
-            made / "index",
-            Settings(),
-            loop="fair-qr",
-            refine="llm",
-            model={"base_url": "http://127.0.0.1:1/v1"},
-        )
-
-
-def test_the_check_of_groups_is_for_sites_as_well(made: Path, collection: Collection) -> None:
-    check_groups(open_site(collection, made / "index", Settings()))
-    with pytest.raises(SettingsError, match="the loop looks at groups"):
-        check_groups(open_site(made / "bare.yaml", made / "bare", Settings()))
-
-
 @pytest.mark.parametrize("kind", ["feedback", "grounded"])
 def test_who_reads_the_groups_documents_has_an_index_made_whatever_the_engine(
     made: Path, collection: Collection, tmp_path: Path, kind: str
@@ -467,14 +407,3 @@ def test_who_reads_the_groups_documents_has_an_index_made_whatever_the_engine(
     read_part("refine", kind).prepare(site, lambda what, done: pytest.fail("it is there already"))
     guest = Site(collection, site.settings, tmp_path / "none", site.models, engine=object(), words=object())
     read_part("refine", kind).prepare(guest, lambda what, done: pytest.fail("a guest has words of its own"))
-
-
-@pytest.mark.parametrize("kind", ["mmr", "dlf"])
-def test_a_part_says_what_is_missing_before_it_is_built(made: Path, collection: Collection, kind: str) -> None:
-    part = read_part("rerank", {"kind": kind, **RERANKERS[kind]})
-    site = open_site(collection, made / "index", Settings(rerank=part))
-    part.check(site)
-    part.prepare(site, lambda what, done: pytest.fail("it is there already"))
-    chain = read_part("rerank", [part])
-    chain.check(site)
-    chain.prepare(site, lambda what, done: pytest.fail("it is there already"))

@@ -17,11 +17,9 @@ import fairagent
 from fairagent.cli.app import app
 from fairagent.errors import SettingsError, UsageError
 from fairagent.search.agent import FairAgent
-from fairagent.search.asynchronous import in_thread
 from fairagent.search.rerank.base import Pool
 from fairagent.search.sampled import Sampled
 from fairagent.settings import SearchOptions
-from fairagent.storage.cancellation import Cancelled, sleep
 from fairagent.types import Ranking, SearchResult, Step
 
 ROWS = [
@@ -134,27 +132,6 @@ def test_on_an_event_loop(agent: FairAgent) -> None:
 
     with pytest.raises(SettingsError):
         asyncio.run(wrong())
-
-
-def test_who_stops_waiting_ends_the_work() -> None:
-    ended = threading.Event()
-
-    def work() -> None:
-        try:
-            sleep(60)
-        except Cancelled:
-            ended.set()
-            raise
-
-    async def leave() -> None:
-        task = asyncio.ensure_future(in_thread(work))
-        await asyncio.sleep(0.05)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(leave())
-    assert ended.wait(10)
 
 
 def test_the_command_line_has_an_option_for_each_field() -> None:

@@ -84,15 +84,6 @@ def test_options_that_cannot_be(agent: FairAgent, values: dict[str, Any], named:
         agent.search(QUERY, **values)
 
 
-def test_shares_follow_the_rule_of_given_targets(agent: FairAgent) -> None:
-    with pytest.raises(UsageError, match=r"add up to 0\.9"):
-        agent.search(QUERY, shares={"gender": {next(iter(EQUAL["gender"])): 0.9}})
-    with pytest.raises(UsageError, match="no group"):
-        agent.search(QUERY, shares={"gender": {"nobody": 1.0}})
-    with pytest.raises(UsageError, match="no dimension"):
-        agent.search(QUERY, shares={"colour": {"red": 1.0}})
-
-
 def test_fairness_needs_a_reranker_with_the_dial(agent: FairAgent) -> None:
     with pytest.raises(SettingsError, match="graph, exposure"):
         SearchOptions(fairness=1).over(Settings(rerank="original"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from test_layers import SOURCES
+from test_layers import SOURCES, parsed
 
 WRITING = {
     *("write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "tofile", "savez", "savez_compressed"),
@@ -41,7 +41,7 @@ EXCEPTIONS = {
 
 def writing(source: str) -> Iterator[str]:
     """The calls in a source that write a file, or open one for writing."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Call):
             dotted = ast.unparse(node.func)
             name = dotted.rpartition(".")[2]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "your_data.md").read_text(encoding="utf-8")
 

@@ -9,11 +9,10 @@ import pytest
 from haystack import Document, Pipeline
 from haystack.components.retrievers import InMemoryBM25Retriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
-from scripted import Engine, Proposals, agent
 
 from adapters.test_hits import EVEN, GENDERS, ORDER, SCORES
-from adapters.test_llama_index_retriever import LISTS, fair
-from fairagent import UsageError, build_index, load_collection, open_agent, write_demo
+from adapters.test_llama_index_retriever import fair
+from fairagent import build_index, load_collection, open_agent, write_demo
 from fairagent.collection import GroupTable
 from fairagent.guests.haystack import ExposureRanker, FairHaystackRetriever
 
@@ -77,16 +76,3 @@ def test_a_retriever_from_a_file_is_saved(tmp_path: Path, monkeypatch: pytest.Mo
     found = again.run({"search": {"query": "judge"}})["search"]["documents"]
     assert [one.id for one in found] == list(open_agent(file, **settings).search("judge").ranking.ids)
     assert len(found) == 5
-
-
-def test_what_is_wrong_is_said() -> None:
-    with pytest.raises(UsageError, match="top_k is the number of documents to return and must be at least 1, not 0"):
-        ExposureRanker("gender", top_k=0)
-    with pytest.raises(UsageError, match="must be at least 1, not -1"):
-        ExposureRanker("gender", EVEN).run(documents=documents(), top_k=-1)
-    with pytest.raises(UsageError, match=r"no hit has a field 'gender'.* there are: sex, "):
-        ExposureRanker("gender", EVEN).run(documents=documents("sex"))
-    with pytest.raises(UsageError, match="Engine keeps no texts of its documents"):
-        FairHaystackRetriever(agent(Engine(LISTS), Proposals("she"), iterations=1))
-    with pytest.raises(UsageError, match="an open agent cannot be saved with a pipeline"):
-        FairHaystackRetriever(fair()).to_dict()

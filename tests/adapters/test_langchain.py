@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import ValidationError
-from scripted import Engine, Proposals, agent
 
 from adapters.test_hits import GENDERS
-from adapters.test_llama_index_retriever import LISTS, Passages, fair
-from fairagent import Collection, DataError, FairHits, UsageError, fair_rerank
+from adapters.test_llama_index_retriever import Passages, fair
+from fairagent import Collection, FairHits, fair_rerank
 from fairagent.guests.langchain import ExposureCompressor, FairLangChainRetriever
 from fairagent.types import SearchResult
 
@@ -48,19 +43,6 @@ def test_groups_are_nested_or_known_by_id() -> None:
         assert [one.id for one in found] == [one.id for one in expected]
 
 
-def test_the_compressor_behind_a_vector_store() -> None:
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
-    store.add_documents(documents())
-    retriever = store.as_retriever(search_kwargs={"k": 12})
-    stage = ExposureCompressor(groups="gender", target=EVEN, n=4, fairness=10)
-    chain = retriever | (lambda documents: stage.compress_documents(documents, ""))
-    found = chain.invoke("jazz")
-    assert [one.metadata["gender"] for one in found].count("female") >= 2
-    # With scores there is `fair_rerank` for the pairs.
-    pairs = store.similarity_search_with_score("jazz", k=12)
-    assert len(fair_rerank(pairs, "gender", EVEN, n=4).hits) == 4
-
-
 def test_the_retriever_gives_the_ranking_of_the_search() -> None:
     expected, seen = fair().search("q"), list[SearchResult]()
     retriever = FairLangChainRetriever(agent=fair(), on_result=seen.append)
@@ -79,15 +61,3 @@ def test_the_retriever_gives_the_ranking_of_the_search() -> None:
     assert FairLangChainRetriever(agent=fair()).batch(["nothing"]) == [[]]
     [first, *_] = FairLangChainRetriever(agent=fair(Passages)).invoke("q")
     assert first.page_content == f"The part of {first.id} about q."
-
-
-def test_what_is_wrong_is_said() -> None:
-    with pytest.raises(UsageError, match="Engine keeps no texts of its documents"):
-        FairLangChainRetriever(agent=agent(Engine(LISTS), Proposals("she"), iterations=1))
-    with pytest.raises(ValidationError, match="fairnes"):
-        ExposureCompressor(groups="gender", fairnes=2)
-    with pytest.raises(UsageError, match=r"no hit has a field 'gendr'.* there are: gender, id, page_content, type"):
-        ExposureCompressor(groups="gendr", target=EVEN).compress_documents(documents(), "")
-    unlabeled = [Document(page_content="x", metadata={"gender": None})]
-    with pytest.raises(DataError, match="no hit has a label"):
-        ExposureCompressor(groups="gender", target=EVEN).compress_documents(unlabeled, "")

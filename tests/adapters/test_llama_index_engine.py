@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
-from scripted import by_letter, collection
+from scripted import by_letter
 
 from adapters.words import Echo, Listed, node, vector_index
-from fairagent.collection.groups import JoinedGroups
-from fairagent.errors import BackendUnavailable, DataError, ModelError, SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, ModelError
 from fairagent.guests.llama_index import FairRetriever, LlamaIndexRetriever, fair_agent, fair_query_engine
-from fairagent.guests.llama_index import engine as module
 from fairagent.guests.terms import local_bm25
-from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
-from fairagent.retrieve.relevance_model import TermSource
 from fairagent.types import Query, Term
 
 HALF = {"gender": {"female": 0.5, "male": 0.5}}
@@ -98,61 +92,12 @@ def test_missing_or_rising_scores_fall_evenly(scores: list[Any]) -> None:
     assert (found.ids, found.scores.tolist()) == (("a", "b"), [1.0, 0.5])
 
 
-def test_the_id_may_stand_in_the_metadata() -> None:
-    engine = LlamaIndexRetriever(Listed([node("n1", url="a"), node("n2", url="b")]), id_key="url")
-    assert engine.search(Query("q"), 5).ids == ("a", "b")
-
-
-def test_nothing_found() -> None:
-    found = LlamaIndexRetriever(Listed()).search(Query("q"), 5)
-    assert (found.ids, found.scores.shape) == ((), (0,))
-
-
-def test_a_node_without_an_id() -> None:
-    with pytest.raises(DataError, match=r"a node has no id .'lost'."):
-        LlamaIndexRetriever(Listed([node("", "lost")])).search(Query("q"), 5)
-
-
 def test_a_retriever_that_fails_is_named_with_its_query_and_reason() -> None:
     with pytest.raises(BackendUnavailable, match=r"retriever Listed failed for 'q': KeyError: 'vector'") as caught:
         LlamaIndexRetriever(Listed(error=KeyError("vector"))).search(Query("q"), 5)
     assert isinstance(caught.value.__cause__, KeyError)
     with pytest.raises(ModelError, match="as it is"):
         LlamaIndexRetriever(Listed(error=ModelError("as it is"))).search(Query("q"), 5)
-
-
-def test_documents_that_were_never_retrieved() -> None:
-    engine = LlamaIndexRetriever(Listed())
-    for ask in (
-        engine.document,
-        lambda id: engine.score(Query("q"), [id]),
-        lambda id: engine.passages(Query("q"), [id]),
-    ):
-        with pytest.raises(DataError, match="'x' was not retrieved before"):
-            ask("x")
-    with pytest.raises(UsageError, match="at least 1, not 0"):
-        engine.search(Query("q"), 0)
-
-
-def test_the_oldest_documents_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CACHED", 2)
-    listed = Listed([node("a"), node("b")])
-    engine = LlamaIndexRetriever(listed)
-    engine.search(Query("q"), 2)
-    listed.nodes = [node("a"), node("c")]
-    engine.search(Query("q"), 2)
-    assert engine.document("a").text == "This is a."
-    with pytest.raises(DataError):
-        engine.document("b")
-
-
-def test_what_it_can_and_cannot() -> None:
-    engine = LlamaIndexRetriever(Listed())
-    assert isinstance(engine, TextSource)
-    assert isinstance(engine, PassageSource)
-    # Or the loop would add 200 topic words to what is embedded, and drop words that only embeddings know.
-    assert not isinstance(engine, TermSource)
-    assert not isinstance(engine, Vocabulary)
 
 
 # --- the agent over it --------------------------------------------------------------------------------------------
@@ -172,15 +117,6 @@ def test_the_whole_loop_over_a_vector_index() -> None:
     assert tuple(one.node_id for one in engine.query("trial lawyer").source_nodes) == result.ranking.ids
 
 
-def test_threads_share_it() -> None:
-    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
-    agent = fair_agent(retriever, BY_KEY, target=HALF, n=6)
-    queries = ["trial lawyer", "barrister", "lawyer 3", "a barrister and lawyer"] * 3
-    alone = [fair_agent(retriever, BY_KEY, target=HALF, n=6).search(query).ranking.ids for query in queries]
-    with ThreadPoolExecutor(4) as pool:
-        assert [result.ranking.ids for result in pool.map(agent.search, queries)] == alone
-
-
 def test_long_documents_are_split_by_llama_index_and_counted_once() -> None:
     text = {"f1": "law " * 40, "m1": "law wine " * 40, "m2": "wine " * 40}
     documents = [LlamaDocument(id_=id, text=words, metadata={"title": id}) for id, words in text.items()]
@@ -197,29 +133,6 @@ def test_long_documents_are_split_by_llama_index_and_counted_once() -> None:
     assert sorted(result.ranking.ids) == ["f1", "m1", "m2"]
     nodes = FairRetriever(agent).retrieve("law")
     assert all(len(node.text.split()) <= 20 for node in nodes)
-
-
-def test_what_it_refuses() -> None:
-    with pytest.raises(UsageError, match="target that names all of them"):
-        fair_agent(Listed(), BY_KEY)
-    with pytest.raises(SettingsError, match="nn"):
-        fair_agent(Listed(), BY_KEY, target=HALF, nn=3)
-    with pytest.raises(UsageError, match="no dimension 'region'"):
-        fair_agent(Listed(), BY_KEY, target=HALF, dimensions=["region"])
-    with pytest.raises(UsageError, match="no dimension 'region'"):
-        fair_agent(Listed(), BY_KEY, target=HALF, dimensions=["region"], profile="engine")
-    agent = fair_agent(Listed([node("a", author_gender="male")]), BY_KEY, {"gender": HALF["gender"]}, target="corpus")
-    with pytest.raises(UsageError, match="use a target other than 'corpus'"):
-        agent.search("q")
-
-
-def test_a_group_needs_a_collection_with_groups() -> None:
-    bare = collection(JoinedGroups(()))
-    for settings in ({}, {"profile": "engine", "rerank": "exposure"}):
-        with pytest.raises(SettingsError, match=r"collection 'made' has none, so there is nothing to be fair to"):
-            fair_agent(Listed(), bare, **settings)
-    found = fair_agent(Listed([node("b", score=2), node("a", score=1)]), bare, profile="engine").search("q")
-    assert (found.ranking.ids, found.trace.exposures) == (("b", "a"), ())
 
 
 # --- the same settings as everywhere --------------------------------------------------------------------------------
@@ -249,33 +162,3 @@ def test_baselines_over_a_vector_index(rerank: Any, tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump({"profile": "engine", "n": 6, "target": HALF, "rerank": rerank}), encoding="utf-8")
     again = fair_agent(retriever, BY_KEY, settings=file)
     assert again.search("trial lawyer").ranking.ids == result.ranking.ids
-
-
-@pytest.mark.parametrize(
-    ("settings", "place"),
-    [
-        ({"rerank": {"kind": "mmr", "by": "embeddings"}}, "rerank: mmr: "),
-        ({"rerank": "dlf"}, "rerank: dlf: "),
-        ({"rerank": ["exposure", {"kind": "mmr", "by": "embeddings"}]}, "rerank: exposure, mmr: "),
-    ],
-)
-def test_what_needs_an_index_says_that_there_is_none(settings: Any, place: str) -> None:
-    with pytest.raises(SettingsError, match=f"^{place}it needs an index of the collection, and there is none"):
-        fair_agent(Listed(), BY_KEY, target=HALF, profile="engine", **settings)
-
-
-def test_shares_may_be_given_in_each_form() -> None:
-    shares = {"kind": "given", "shares": HALF["gender"]}
-    listed = Listed([node("a", author_gender="male", score=1), node("b", author_gender="female", score=0.5)])
-    for target in (HALF, {"gender": shares}, shares):
-        result = fair_agent(listed, BY_KEY, target=target, n=2).search("q")
-        assert result.trace.exposures[0].labels == ("female", "male")
-        assert result.trace.exposures[0].target.tolist() == [0.5, 0.5]
-
-
-def test_a_list_in_which_nobody_has_a_label() -> None:
-    agent = fair_agent(Listed([node(id, score=1) for id in "ab"]), BY_KEY, target=HALF, n=2)
-    result = agent.search("q")
-    assert result.ranking.ids == ("a", "b")
-    assert result.trace.exposures[0].unknown == 1
-    assert np.isinf(result.trace.gap)

@@ -111,6 +111,7 @@ def test_an_engine_without_texts_is_refused_at_once() -> None:
         FairRetriever(fair(Engine))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama_index_query_engine", "llama_index_vector_index"])
 def test_the_examples_run_with_the_network_closed(name: str, tmp_path: Path) -> None:
     closed = "import socket; socket.socket.connect = None; import runpy; "

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from scripted import Engine, Proposals, agent, by_letter
 
-from fairagent.errors import BackendUnavailable
 from fairagent.guests.pyterrier import fair_transformer
 
 LISTS = {"q": "m1 m2 m3 f1 f2", "q she": "f1 f2 m1 m2", "r": "f3 m3", "nothing": ""}
@@ -41,37 +40,6 @@ def test_the_results_are_those_of_the_search() -> None:
     assert found["docno"].tolist() == [*expected.ids, *expected.ids]
     assert found["rank"].tolist() == [0, 1, 2, 3] * 2
     assert found["score"].tolist() == [*expected.scores, *expected.scores]
-
-
-@needs_pyterrier
-def test_columns_of_the_queries_stay_and_qid_is_the_topic() -> None:
-    asked: list[Any] = []
-
-    class Telling(Engine):
-        def search(self, query: Any, n: int) -> Any:
-            asked.append(query)
-            return super().search(query, n)
-
-    made = agent(Telling(LISTS), Proposals(), groups=TABLE, iterations=0)
-    frame = topics(("T1", "r")).assign(narrative="long")
-    found = fair_transformer(made)(frame)
-    assert found["narrative"].tolist() == ["long", "long"]
-    assert asked[0].id == "T1"
-    assert list(frame.columns) == ["qid", "query", "narrative"]
-
-
-@needs_pyterrier
-def test_no_queries_and_frames_that_are_none() -> None:
-    import pyterrier
-
-    transformer = fair_transformer(fair())
-    empty = transformer(topics())
-    assert list(empty.columns) == ["qid", "query", "docno", "rank", "score"]
-    assert len(empty) == 0
-    with pytest.raises(pyterrier.validate.InputValidationError):
-        transformer(topics(("1", "q"))[["qid"]])
-    # What PyTerrier asks before it runs a pipeline.
-    assert set(pyterrier.inspect.transformer_outputs(transformer, ["qid", "query"])) >= {"docno", "score", "rank"}
 
 
 @needs_pyterrier
@@ -107,9 +75,3 @@ def test_terriers_own_java_and_ours_do_not_share_a_process(tmp_path: Path) -> No
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "VM is already running" in done.stderr
-
-
-def test_without_pyterrier_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyterrier", None)
-    with pytest.raises(BackendUnavailable, match=r"package pyterrier, .*pip install 'fairagent\[pyterrier\]'"):
-        fair_transformer(fair())

@@ -51,18 +51,6 @@ def test_json_holds_it_all(call: Call, small: Small) -> None:
     assert (found["source"], found["attribution"], found["verdicts"]) == ("extractive", "citations", None)
 
 
-def test_a_topic_stands_for_its_query(call: Call, small: Small) -> None:
-    assert record(call, "--topic", "T2", *small.options)["search"]["query"] == {"text": "roses", "topic": "T2"}
-
-
-def test_nothing_is_said_about_the_ground_where_nothing_was_asked(call: Call, small: Small) -> None:
-    options = ["--set", "attribute.kind=none", *small.options]
-    assert record(call, "lawyer", *options)["exposure"] is None
-    result = call("answer", "lawyer", *options)
-    assert result.exit_code == 0
-    assert "retrieved" not in result.stdout.split("1. query")[0]
-
-
 def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> None:
     arguments = ["lawyer", "--beside", "--dimension", "gender", "--n", "6", *FAIR_QR, *small.options]
     found = record(call, *arguments)
@@ -77,31 +65,6 @@ def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> N
     (women,) = [line.split() for line in lines if line.split()[:1] == ["female"] and "%" in line]
     assert women[0] == women[4] == "female"
     assert women[1] == "0%" != women[5]
-
-
-def test_the_engine_alone_is_the_engine_of_the_settings_and_opened_once(
-    call: Call, small: Small, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from fairagent.retrieve.bm25 import part, search
-
-    opened: list[object] = []
-
-    class Counted(search.BM25Retriever):
-        def __init__(self, *arguments: Any) -> None:
-            opened.append(arguments)
-            super().__init__(*arguments)
-
-    monkeypatch.setattr(part, "BM25Retriever", Counted)
-    chosen = ["--set", "sampling.alpha=0", "--set", "rerank=[mmr, exposure]", "--set", "engine={kind: rm3, terms: 5}"]
-    found = record(call, "lawyer", "--beside", "--n", "6", *chosen, *small.options)
-    assert len(opened) == 1
-    plain, fair = found["plain"]["search"], found["fair"]["search"]
-    assert (plain["profile"], plain["reranker"], plain["draw"], plain["stopped"]) == ("engine", "none", None, "")
-    assert (fair["profile"], fair["reranker"], fair["draw"]["alpha"]) == ("offline", "mmr, exposure", 0)
-    alone = json.loads(
-        call("search", "lawyer", "--n", "6", "--set", "profile=engine", *chosen[4:], "--json", *small.options).stdout
-    )
-    assert [hit["id"] for hit in plain["hits"]] == [hit["id"] for hit in alone["hits"]]
 
 
 def shares(record: Any) -> list[tuple[str, float]]:
@@ -142,29 +105,6 @@ def test_a_model_writes_and_judges(call: Call, small: Small, server: LoopbackSer
     assert found["usage"]["calls"] == len(server.requests)
 
 
-def test_no_document_survives_the_filter(call: Call, small: Small, server: LoopbackServer) -> None:
-    def script(request: Any) -> str:
-        user = request["messages"][-1]["content"]
-        documents = json.JSONDecoder().raw_decode(user, user.index('[{"id"'))[0]
-        return json.dumps({"verdicts": [{"id": one["id"], "pass": False, "reason": "no"} for one in documents]})
-
-    server.script = script
-    result = call("answer", "lawyer", "--set", "filter.kind=fair", *MODEL, *small.options)
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("No answer: the filter left none of 4 documents")
-    assert "removed" in result.stdout
-
-
-def test_no_name_of_a_model_and_an_empty_answer(call: Call, small: Small, server: LoopbackServer) -> None:
-    result = call("answer", "lawyer", "--set", "generate.kind=llm", *small.options)
-    assert result.exit_code == 2
-    assert "no language model is named" in result.stderr
-    server.script = ["[99]"]
-    result = call("answer", "lawyer", "--set", "generate.kind=llm", *MODEL, *small.options)
-    assert result.exit_code == 5
-    assert "the answer is empty" in result.stderr
-
-
 # --- bad input --------------------------------------------------------------------------------------------------
 
 
@@ -176,41 +116,6 @@ def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, qu
     found = record(call, query, *small.options)
     assert (found["answer"], found["context"], found["cited"]) == ("", [], [])
     assert call("answer", query, "--beside", *small.options).exit_code == 0
-
-
-@pytest.mark.parametrize("arguments", [[], [" "], ["--topic", "T9"]])
-def test_nothing_to_answer(call: Call, small: Small, arguments: list[str]) -> None:
-    assert call("answer", *arguments, *small.options).exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("context.documents=0", "context.documents: "),
-        ("context.tokens=1", "context.tokens: "),
-        ("context.order=best", "context.order: "),
-        ("generate.kind=none", "generate: no generator of kind 'none'; there are: extractive, llm"),
-        ("filter.x=1", "filter.x: unknown key"),
-    ],
-)
-def test_settings_that_make_no_sense(call: Call, small: Small, setting: str, message: str) -> None:
-    result = call("answer", "lawyer", "--set", setting, *small.options)
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
-def test_in_a_terminal_the_text_comes_as_it_is_written_and_once(
-    call: Call, small: Small, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rich.console import Console
-
-    monkeypatch.setattr(
-        answer_command, "console", lambda: Console(force_terminal=True, color_system=None, highlight=False)
-    )
-    answer = record(call, "lawyer", *small.options)["answer"]
-    shown = call("answer", "lawyer", *small.options).stdout
-    assert shown.startswith(answer + "\n")
-    assert shown.count(answer) == 1
 
 
 def test_a_model_is_heard_in_a_terminal(

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,39 +11,6 @@ from fairagent.cli import search as command
 from fairagent.storage.signals import Ended
 
 from .conftest import Call, Small, start, write_collection
-
-HEAVY = ("torch", "transformers", "jnius", "llama_index", "openai", "matplotlib", "scipy")
-
-
-def test_importing_the_command_line_loads_nothing_heavy() -> None:
-    code = f"import sys, fairagent.cli; print([name for name in {HEAVY} if name in sys.modules])"
-    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert asked.stdout.strip() == "[]"
-
-
-def test_help_names_every_command(call: Call) -> None:
-    for arguments in (["--help"], ["-h"]):
-        result = call(*arguments)
-        assert result.exit_code == 0
-        assert {"demo", "index", "search", "doctor", "config"} <= set(result.stdout.split())
-
-
-@pytest.mark.parametrize("name", ["index", "search", "doctor", "config", "demo"])
-def test_shared_options_have_one_name_everywhere(call: Call, name: str) -> None:
-    text = call(name, "--help").stdout
-    assert "--json" in text
-    if name != "demo":
-        assert "--settings FILE" in text
-        assert "--set KEY=VALUE" in text
-    if name in ("index", "search", "doctor"):
-        assert "-c, --collection FILE" in text
-        assert "--index DIR" in text
-
-
-def test_version(call: Call) -> None:
-    result = call("--version")
-    assert result.exit_code == 0
-    assert result.stdout.startswith("fairagent ")
 
 
 def test_a_mistyped_command_is_a_usage_error(call: Call) -> None:

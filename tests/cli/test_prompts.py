@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.guests.testing import LoopbackServer, completion
+from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.prompts import Prompts, shipped_folder
 from fairagent.llm.prompts.specimens import SPECIMENS
 from fairagent.search.refine.llm import REFINERS
 from fairagent.studio.tryout import READERS
 
-from .conftest import COLLECTION, Call, Small, write_collection
+from .conftest import Call, Small
 
 WORDS = ["--set", "expansion.documents=50"]
 UNIFORM = ["--set", "n=6", "--set", "target=uniform"]
@@ -44,34 +44,6 @@ def test_the_list_names_every_template_and_variant(call: Call) -> None:
     assert [prompt["id"] for prompt in found["prompts"]] == list(Prompts().ids)
     assert found["prompts"][0]["sha256"] == Prompts()["answer"].sha256
     assert found["variants"] == ["few-shot", "reasoning"]
-
-
-def test_the_list_tells_which_are_replaced(call: Call) -> None:
-    call("prompts", "eject", "mine", "refine_query")
-    for arguments in (["--prompts", "mine"], ["--set", "prompts=mine"]):
-        result = call("prompts", "list", *arguments)
-        assert (
-            result.stdout.count("from ") - sum(Prompts()[id].head.purpose.count("from ") for id in Prompts().ids) == 1
-        )
-        assert f"from {Path('mine') / 'refine_query.j2'}" in result.stdout
-
-
-def test_a_template_is_shown_as_it_stands(call: Call) -> None:
-    text = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
-    assert call("prompts", "show", "refine_query").stdout == text
-    assert call("prompts", "show", "refine_query.j2").stdout == text
-    assert "reply: ReasonedKeywords" in call("prompts", "show", "refine_query", "--prompts", "reasoning").stdout
-    found = json.loads(call("prompts", "show", "refine_query", "--json").stdout)
-    assert (found["id"], found["reply"], found["text"]) == ("refine_query", "Keywords", text)
-
-
-@pytest.mark.parametrize("command", [["show"], ["try"], ["eject", "mine"]])
-def test_a_name_that_is_none(call: Call, small: Small, command: list[str]) -> None:
-    more = ["--query", "lawyer", *small.options] if command == ["try"] else []
-    result = call("prompts", *command, "refine_qery", *more)
-    assert result.exit_code == 2
-    assert "no prompt template 'refine_qery'; did you mean 'refine_query'?" in result.stderr
-    assert not Path("mine").exists()
 
 
 # --- check -----------------------------------------------------------------------------------------------------
@@ -106,12 +78,6 @@ def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
     assert [fault["line"] for fault in faults] == [1, 3, lines + 1, lines + 1]
 
 
-def test_a_folder_that_is_none(call: Call) -> None:
-    result = call("prompts", "check", "--prompts", "nowhere")
-    assert result.exit_code == 2
-    assert "there is no folder nowhere; shipped variants: few-shot, reasoning" in result.stderr
-
-
 # --- diff, eject -----------------------------------------------------------------------------------------------
 
 
@@ -129,19 +95,6 @@ def test_diff_shows_what_was_changed(call: Call) -> None:
     assert "+reply: ReasonedKeywords" in call("prompts", "diff", "--prompts", "reasoning").stdout
 
 
-def test_diff_works_on_what_is_no_template_yet(call: Call) -> None:
-    Path("mine").mkdir()
-    Path("mine/new.j2").write_text("one\n", encoding="utf-8")
-    assert "+one" in call("prompts", "diff", "--prompts", "mine").stdout
-
-
-@pytest.mark.parametrize(("source", "words"), [([], "name a folder or variant"), (["--prompts", "no"], "no folder no")])
-def test_nothing_to_compare_with(call: Call, source: list[str], words: str) -> None:
-    result = call("prompts", "diff", *source)
-    assert result.exit_code == 2
-    assert words in result.stderr
-
-
 def test_eject_copies_and_overwrites_nothing(call: Call) -> None:
     assert call("prompts", "eject", "mine", "refine_query").exit_code == 0
     copy = Path("mine/refine_query.j2")
@@ -152,15 +105,6 @@ def test_eject_copies_and_overwrites_nothing(call: Call) -> None:
     assert "mine already holds refine_query.j2; nothing was copied" in result.stderr
     assert [path.name for path in Path("mine").iterdir()] == ["refine_query.j2"]
     assert copy.read_text(encoding="utf-8") == "my own"
-
-
-def test_eject_copies_all_or_those_of_a_variant(call: Call) -> None:
-    result = call("prompts", "eject", "deep/all")
-    assert sorted(path.stem for path in Path("deep/all").iterdir()) == sorted(Prompts().ids)
-    assert "fairagent prompts check --prompts deep/all" in result.stdout
-    call("prompts", "eject", "shots", "refine_query", "--prompts", "few-shot")
-    assert Prompts("shots")["refine_query"].sha256 == Prompts("few-shot")["refine_query"].sha256
-    assert call("prompts", "check", "--prompts", "deep/all").exit_code == 0
 
 
 # --- try -------------------------------------------------------------------------------------------------------
@@ -190,35 +134,6 @@ def test_try_fills_a_template_from_the_loop(call: Call, small: Small) -> None:
     text = "".join(message["text"] for message in found["messages"])
     assert found["tokens"] == -(-len(text.encode()) // 4)
     assert found["reply"] is None
-
-
-def test_try_aims_at_the_group_that_is_named(call: Call, small: Small) -> None:
-    data = data_of(asked(call, small, "refine_query", "--query", "lawyer", "--group", "old"))
-    assert (data["dimension"], data["group_shown_too_little"]) == ("era", "old")
-    result = call("prompts", "try", "refine_query", "--query", "lawyer", "--group", "womn", *small.options)
-    assert result.exit_code == 2
-    assert "no group 'womn'; there are: gender: female, male; era: new, old" in result.stderr
-
-
-def test_try_shows_the_grounded_template_its_documents(call: Call, small: Small) -> None:
-    data = data_of(asked(call, small, "refine_query_grounded", "--query", "lawyer", "--group", "female"))
-    words = {entry["word"]: entry for entry in data["words_with_how_many_documents_contain_them"]}
-    assert words["she"] == {"word": "she", "of_group": 8, "of_all": 8}
-    assert data["documents_of_the_group_read"] == 8
-    assert data["titles_of_documents_of_the_group"][0].startswith("Page ")
-
-
-def test_try_is_readable(call: Call, small: Small) -> None:
-    result = call("prompts", "try", "refine_query", "--query", "lawyer", "--group", "female", *small.options)
-    assert result.exit_code == 0
-    assert "'lawyer' aims at female (gender)" in result.stdout
-    assert '"query": "lawyer"' in result.stdout
-    assert "tokens (one for every 4 bytes), and at most 400 for the reply" in result.stdout
-
-
-def test_try_asks_nobody_without_send(call: Call, small: Small, server: LoopbackServer) -> None:
-    asked(call, small, "refine_query", "--query", "lawyer")
-    assert server.requests == []
 
 
 def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, server: LoopbackServer) -> None:
@@ -253,56 +168,6 @@ def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, serve
     assert again["reply"]["rows"][0] == {"what": "she", "value": "8", "effect": "added, weight 0.1"}
 
 
-def test_the_trial_has_what_the_settings_say_of_the_refiner_that_asks(
-    call: Call, small: Small, server: LoopbackServer
-) -> None:
-    send = ["--query", "lawyer", "--group", "female", "--send", "--set", "model.name=tiny", "--set", "n=6"]
-    own = "refine={kind: llm, keyword_weight: 0.5, drift: 100}"
-
-    def weights(name: str, *more: str) -> set[str]:
-        rows = asked(call, small, name, *send, *more)["reply"]["rows"]
-        return {row["effect"].rpartition(" ")[2] for row in rows if row["effect"].startswith("added")}
-
-    assert weights("refine_query", "--set", own) == {"0.5"}
-    # That of another refiner is not this one's; with any re-ranker, or without the loop, the trial is the same.
-    for more in ("refine={kind: grounded, keyword_weight: 0.5, drift: 100}", "refine=none", "profile=engine"):
-        assert weights("refine_query", "--set", more) == {"0.1"}
-    two = ["--group", "female", "--set", "refine={kind: grounded, terms: 2}"]
-    shown = data_of(asked(call, small, "refine_query_grounded", "--query", "lawyer", *two))
-    assert len(shown["words_with_how_many_documents_contain_them"]) == 2
-
-
-def test_a_collection_without_groups_has_no_loop_to_try(call: Call, tmp_path: Path) -> None:
-    file = write_collection(tmp_path / "plain")
-    file.write_text(COLLECTION[: COLLECTION.index("groups:")], encoding="utf-8")
-    options = ["--query", "roses", "-c", str(file), "--index", "index"]
-    assert call("index", *options[2:]).exit_code == 0
-    result = call("prompts", "try", "refine_query", *options)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "the loop looks at groups, and collection 'small' has none" in result.stderr
-    assert call("prompts", "try", "answer", *options).exit_code == 0
-
-
-def test_send_shows_a_reply_that_cannot_be_used(call: Call, small: Small, server: LoopbackServer) -> None:
-    server.script = [completion("no JSON here")]
-    arguments = ["--query", "lawyer", "--send", "--set", "model.name=tiny"]
-    result = call("prompts", "try", "refine_query", *arguments, *small.options)
-    assert result.exit_code == 0
-    assert "no JSON here" in result.stdout
-    assert "the loop stops: invalid reply: the reply is not the JSON object that was asked for" in result.stdout
-    result = call("prompts", "try", "utility_filter", *arguments, *small.options)
-    assert result.exit_code == 5
-    assert "no JSON here" in result.stdout
-    assert "not the JSON object that was asked for" in result.stderr
-
-
-def test_send_without_a_model(call: Call, small: Small) -> None:
-    result = call("prompts", "try", "refine_query", "--query", "lawyer", "--send", *small.options)
-    assert result.exit_code in (2, 3)
-    # What would be asked is shown all the same.
-    assert '"query": "lawyer"' in result.stdout
-
-
 @pytest.mark.parametrize("name", ["fairness_filter", "utility_filter", "attribute"])
 def test_templates_that_read_get_the_first_documents(call: Call, small: Small, name: str) -> None:
     found = asked(call, small, name, "--query", "roses", "--documents", "2", "--answer", "Roses are [1] red.")
@@ -311,44 +176,6 @@ def test_templates_that_read_get_the_first_documents(call: Call, small: Small, n
     assert [document["title"] for document in shown] == ["Page 24", "Page 25"]
     assert "d24, d25" in found["about"]
     assert ("Roses are" in user) == (name == "attribute")
-
-
-def test_an_answer_gets_numbered_documents(call: Call, small: Small, server: LoopbackServer) -> None:
-    server.script = ["Roses grow in gardens [1]."]
-    send = ["--send", "--set", "model.name=tiny"]
-    found = asked(call, small, "answer", "--query", "roses", "--documents", "1", *send)
-    assert '[{"number": 1, "title": "Page 24"' in found["messages"][1]["text"]
-    assert found["reply"]["texts"] == ["Roses grow in gardens [1]."]
-
-
-def test_verdicts_are_shown_with_their_documents(call: Call, small: Small, server: LoopbackServer) -> None:
-    def judge(request: dict[str, object]) -> str:
-        user = request["messages"][1]["content"]
-        shown = json.loads(user[user.index('[{"id"') : user.index("}]") + 2])
-        verdicts = [{"id": page["id"], "pass": n == 0, "reason": f"none: {n}"} for n, page in enumerate(shown)]
-        return json.dumps({"verdicts": verdicts})
-
-    server.script = judge
-    send = ["--send", "--set", "model.name=tiny"]
-    result = call("prompts", "try", "fairness_filter", "--query", "roses", "--documents", "2", *send, *small.options)
-    assert result.exit_code == 0, result.stderr
-    lines = [line.split() for line in result.stdout.splitlines()]
-    assert ["Page", "24", "pass", "none:", "0"] in lines
-    assert ["Page", "25", "fail", "none:", "1"] in lines
-
-
-def test_where_the_loop_would_not_ask_it_says_so(call: Call, small: Small, server: LoopbackServer) -> None:
-    send = ["--send", "--set", "model.name=tiny"]
-    result = call("prompts", "try", "refine_query", "--query", "qwertz", *send, *small.options)
-    assert (result.exit_code, result.stdout) == (0, "the loop would not ask: the query retrieves nothing\n")
-    result = call("prompts", "try", "answer", "--query", "qwertz", *send, *small.options)
-    assert result.stdout == "'qwertz' finds no document\n"
-    assert server.requests == []
-
-
-def test_there_has_to_be_something_to_search_for(call: Call, small: Small) -> None:
-    assert call("prompts", "try", "refine_query", *small.options).exit_code == 2
-    assert call("prompts", "try", "refine_query", "--query", "lawyer").exit_code == 2
 
 
 def test_try_fills_every_other_template_with_examples(call: Call, small: Small) -> None:

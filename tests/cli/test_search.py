@@ -83,28 +83,6 @@ def test_a_ranking_that_is_drawn(call: Call, small: Small) -> None:
     assert "sampling.alpha" in result.stderr
 
 
-def test_all_dimensions_unless_told_otherwise(call: Call, small: Small) -> None:
-    found = record(call, "lawyer", *small.options)
-    assert [exposure["dimension"] for exposure in found["exposure"]["after"]] == ["gender", "era"]
-    found = record(call, "lawyer", "--dimension", "era", "--dimension", "gender", *small.options)
-    assert [exposure["dimension"] for exposure in found["exposure"]["after"]] == ["era", "gender"]
-
-
-def test_a_topic_stands_for_its_query(call: Call, small: Small) -> None:
-    found = record(call, "--topic", "T1", *small.options)
-    assert found["query"] == {"text": "lawyer", "topic": "T1"}
-    found = record(call, "judges", "--topic", "T1", *small.options)
-    assert found["query"] == {"text": "judges", "topic": "T1"}
-
-
-def test_an_oracle_is_marked(call: Call, small: Small) -> None:
-    arguments = ["--topic", "T1", "--set", "target=trec", "--dimension", "gender", *small.options]
-    assert record(call, *arguments)["oracle"] is True
-    text = call("search", *arguments).stdout
-    assert "trec (oracle)" in text
-    assert "ORACLE" in text
-
-
 @pytest.mark.parametrize("query", ["the of and", "弁護士", '"( AND * ~ ['])
 def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, query: str) -> None:
     result = call("search", query, *small.options)
@@ -112,23 +90,6 @@ def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, qu
     assert result.stdout == "No hits: no word of the query occurs in the index.\n"
     found = record(call, query, *small.options)
     assert found["hits"] == []
-    assert found["gap"] == {"before": None, "after": None}
-
-
-def test_fewer_than_asked_for_is_said(call: Call, small: Small) -> None:
-    result = call("search", "roses", "--n", "50", "--set", "expansion.documents=0", *small.options)
-    assert result.exit_code == 0
-    assert "Only 6 of the 50 documents" in result.stdout
-
-
-def test_nothing_labeled_is_an_infinite_gap_in_text_and_null_in_json(call: Call, small: Small) -> None:
-    arguments = ["roses", "--dimension", "gender", "--set", "expansion.documents=0", *small.options]
-    text = call("search", *arguments).stdout
-    assert "infinite" in text
-    assert "no label" in text
-    found = record(call, *arguments)
-    assert found["exposure"]["before"][0]["divergence"] is None
-    assert found["exposure"]["before"][0]["importance"] == 1
     assert found["gap"] == {"before": None, "after": None}
 
 

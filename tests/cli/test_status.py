@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
 import sys
 import time
 
@@ -47,58 +45,9 @@ def test_what_is_done_is_shown_and_erased(monkeypatch: pytest.MonkeyPatch) -> No
     assert shown.getvalue().endswith("\x1b[2K")
 
 
-def test_nothing_is_shown_of_what_is_quick_or_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = terminal(monkeypatch)
-    with status(patience=60), progress("searching"):
-        pass
-    with status(patience=0) as ended:
-        ended()
-        written = shown.getvalue()
-        with progress("writing the answer"):
-            time.sleep(0.1)
-        assert shown.getvalue() == written
-    assert "searching" not in shown.getvalue()
-
-
-def test_nothing_is_shown_where_no_terminal_is_or_a_log_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = terminal(monkeypatch)
-    with status(hidden=True, patience=0), progress("searching"):
-        time.sleep(0.1)
-    assert shown.getvalue() == ""
-    file = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", file)
-    with status(patience=0), progress("searching"):
-        time.sleep(0.1)
-    assert file.getvalue() == ""
-
-
 def test_a_search_and_an_answer_say_what_they_do(call: Call, small: Small) -> None:
     said: list[str] = []
     with listening(said.append):
         assert call("answer", "lawyer", *small.options).exit_code == 0
     order = ["reading the collection", f"opening the index {small.index}", "searching", "writing the answer"]
     assert [one for one in dict.fromkeys(said) if one in order] == order
-
-
-def test_a_report_says_what_it_does(call: Call) -> None:
-    said: list[str] = []
-    with listening(said.append):
-        assert call("report", "nowhere").exit_code == 2
-    assert said == ["reading the journal of nowhere"]
-
-
-@pytest.mark.parametrize("command", [["--help"], ["search", "--help"]])
-def test_setting_up_completion_is_not_in_the_help(call: Call, command: list[str]) -> None:
-    assert "completion" not in call(*command).stdout
-
-
-def test_a_shell_is_told_how_to_complete_commands() -> None:
-    program = [sys.executable, "-m", "fairagent"]
-    alone = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    script = subprocess.run(
-        [*program, "--show-completion", "bash"], env=alone, capture_output=True, text=True, check=True
-    )
-    assert "_FAIRAGENT_COMPLETE=complete_bash" in script.stdout
-    asked = {**os.environ, "_FAIRAGENT_COMPLETE": "complete_bash", "COMP_WORDS": "fairagent sea", "COMP_CWORD": "1"}
-    completed = subprocess.run(program, env=asked, capture_output=True, text=True, check=True)
-    assert completed.stdout.split() == ["search"]

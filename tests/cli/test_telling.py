@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from fairagent.cli import options, telling
-from fairagent.cli.options import progress_bar, status
+from fairagent.cli import telling
+from fairagent.cli.options import status
 from fairagent.cli.telling import EVERY, ToldProgress, ahead, of_calls, tell
 from fairagent.llm.prompts.calls import Calls
 from fairagent.settings import ModelSettings
@@ -52,27 +52,6 @@ def test_a_line_every_ten_seconds() -> None:
     counting.update(counting.add_task("reading", total=None), completed=12345)
     tell(counting.lines, unknown.append, ticks(1))
     assert unknown == ["reading: 12,345 (0:00:10)"]
-
-
-def test_it_is_told_beside_the_work_and_ends_with_it() -> None:
-    said: list[str] = []
-    with ToldProgress(said.append, ticks(3)) as bar:
-        for _ in bar.track(range(3), description="searching"):
-            pass
-        while len(said) < 3 and not bar.finished:
-            pass
-    written = len(said)
-    assert written <= 3
-    assert bar.finished
-    assert all(line.startswith("searching: ") for line in said)
-
-
-def test_nothing_of_what_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    pipe = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", pipe)
-    with progress_bar() as bar, status(), progress("searching"):
-        bar.update(bar.add_task("quick", total=1), completed=1)
-    assert pipe.getvalue() == ""
 
 
 def test_what_is_done_is_told_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,14 +104,3 @@ def test_a_search_and_an_answer_say_before_what_they_may_ask(
         result = call(command, "lawyer", *small.options, *model, *more)
         assert result.stderr.splitlines()[0] == f"{said} (price unknown)"
     assert call("search", "lawyer", *small.options).stderr == ""
-
-
-def test_a_page_is_broken_into_lines_of_the_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    options.print_page("short\n\n" + "many words " * 12 + "\n! an alarm")
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 40
-    assert lines[:2] == ["short", ""]
-    assert lines[-1] == "! an alarm"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairagent.errors import BudgetExceeded, DataError
+from fairagent.errors import DataError
 from fairagent.search.agent import FairAgent
 from fairagent.types.search import as_query
 
@@ -69,48 +68,9 @@ def test_missed(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> No
     assert head in shown.stdout
 
 
-def test_json(call: Call, small: Small) -> None:
-    result = call("evaluate", write(small, MISSED), "--json")
-    assert result.exit_code == 8
-    record = json.loads(result.stdout)
-    first, second, third = record["thresholds"]
-    mean = {(row["system"], row["dimension"]): row["mean"] for row in record["comparisons"]}
-    assert first == {
-        **{"system": "FA*IR", "dimension": "", "measure": "nDCG(discount=log2-max2)@10"},
-        **{"value": mean["FA*IR", ""], "bound": ">= 0", "limit": 0.0, "met": True},
-    }
-    assert (second["bound"], second["met"]) == ("> 1", False)
-    assert (third["group"], third["bound"]) == ("female", "> baseline + 1")
-    assert third["limit"] >= 1
-    met = call("evaluate", write(small, MET), "--json", "--run", "met")
-    assert met.exit_code == 0
-    assert all(one["met"] for one in json.loads(met.stdout)["thresholds"])
-    assert "thresholds" not in json.loads(call("evaluate", write(small), "--json", "--run", "none").stdout)
-
-
 def test_a_miss_counts_more_than_a_failed_topic(call: Call, small: Small, trouble: Callable[[Exception], None]) -> None:
     trouble(DataError("a stored text is damaged"))
     assert call("evaluate", write(small, MISSED), "--run", "missed").exit_code == 8
     result = call("evaluate", write(small, MET), "--run", "met")
     assert result.exit_code == 7
     assert "4 of 4 thresholds are met" in result.stdout
-
-
-def test_what_ends_a_run_is_told_and_no_threshold_judged(
-    call: Call, small: Small, trouble: Callable[[Exception], None]
-) -> None:
-    trouble(BudgetExceeded("no call is left"))
-    result = call("evaluate", write(small, MISSED))
-    assert result.exit_code == 6
-    assert "MISSED" not in result.stderr
-    text = (Path(AWAY) / "results.txt").read_text(encoding="utf-8")
-    assert "3 thresholds not judged: the run is not finished" in text
-    assert "MISSED" not in text
-    assert json.loads(call("report", AWAY, "--json").stdout)["thresholds"] == []
-
-
-def test_a_mistake_is_found_before_anything_runs(call: Call, small: Small) -> None:
-    result = call("evaluate", write(small, "assert: {agent: {nDCG@20: '> 1'}}\n"))
-    assert result.exit_code == 2
-    assert "assert.agent: no measure 'nDCG@20'; did you mean 'nDCG@10'?" in result.stderr
-    assert not Path("runs").exists()

@@ -17,47 +17,24 @@ LONG = "x" * 256
 # file, its content (None: absent), line of the fault (None: the file as a whole), words of the message
 FILE_FAULTS = [
     ("docs.jsonl", None, None, "no such file"),
-    ("topics.jsonl", None, None, "no such file"),
-    ("topics.jsonl", "", None, "there are no topics"),
     ("topics.jsonl", '{"n": "T1", "title": "a"}\n{"n": "T1", "title": "b"}\n', 2, "'T1' is that of line 1"),
     ("topics.jsonl", '{"n": "T1"}\n', 1, "no field 'title'; there are: n"),
-    ("topics.jsonl", '{"n": "T1", "title": " "}\n', 1, "'T1' has an empty query"),
-    ("topics.jsonl", '{"title": "a"}\n', 1, "no field 'n'"),
     ("topics.jsonl", '{"n": "", "title": "a"}\n', 1, "the topic id is empty"),
-    ("topics.jsonl", '{"n": "T 1", "title": "a"}\n', 1, "'T 1' holds white space"),
-    ("topics.jsonl", '{"n": 1.5, "title": "a"}\n', 1, "field 'n' is 1.5, expected text"),
     ("topics.jsonl", '\n\n["T1", "a"]\n', 3, "expected a JSON object in the line, got a list"),
     ("topics.jsonl", '{"n": "T1", "title": "a"\n', 1, "not JSON"),
     ("topics.jsonl", "[" * 100_000, 1, "not JSON"),
-    ("topics.jsonl", '{"n": "T1", "title": "\\ud83d"}\n', 1, "half of a surrogate pair"),
     ("topics.jsonl", b'{"n": "T1", "title": "a"}\n{"n": "T2", "title": "M\xfcller"}\n', 2, "not UTF-8 (byte 0xfc"),
     ("topics.jsonl", gzip.compress(FILES["topics.jsonl"].encode(), mtime=0)[:-20], 1, "break off"),
-    ("topics.jsonl", b"\x1f\x8b\x08\x00damaged", 1, "damaged"),
-    ("qrels.tsv", None, None, "no such file"),
-    ("qrels.tsv", "\n", None, "there are no judgments"),
     ("qrels.tsv", "T1 0 d1 1\nT1 0 d1\n", 2, "expected 4 columns (topic iteration document grade), got 3"),
-    ("qrels.tsv", "T1 0 d 1 1\n", 1, "got 5: 'T1 0 d 1 1'"),
     ("qrels.tsv", "T1 Q0 d1 1 9.5 bm25\n", 1, "got 6: 'T1 Q0 d1 1 9.5 bm25'; is this a run file?"),
-    ("qrels.tsv", "T1 0 d1 1.0\n", 1, "the grade '1.0' is no whole number"),
-    ("qrels.tsv", "T1 0 d1 1\nT1 0 d1 0\n", 2, "document 'd1' of topic 'T1' was judged differently before"),
     ("qrels.tsv", f"T1 0 {LONG} 1\n", 1, "longer than 255 bytes"),
     ("groups.tsv", None, None, "no such file"),
-    ("groups.tsv", "id\tgender\tregions\n", None, "there are no rows"),
-    ("groups.tsv", "id\tsex\tregions\nd1\tmale\tAsia\n", 1, "no column 'gender' for dimension 'gender'"),
     ("groups.tsv", "ID\tgender\tregions\nd1\tmale\tAsia\n", 2, "no field 'id'; there are: ID, gender, regions"),
-    ("groups.tsv", "id\tgender\tgender\nd1\tmale\tAsia\n", 1, "a column name occurs twice"),
     ("groups.tsv", "id\tgender\tregions\nd1\tmale\n", 2, "expected 3 columns (id, gender, regions), got 2"),
     ("groups.tsv", "id\tgender\tregions\nd1\tmale\tAsia\nd1\tmale\tAsia\n", 3, "'d1' is that of line 2"),
-    ("groups.tsv", "id\tgender\tregions\n\tmale\tAsia\n", 2, "the document id is empty"),
-    ("world.json", None, None, "no such file"),
-    ("world.json", '{"gender":\n oops}', 2, "not JSON"),
     ("world.json", "[1, 2]", None, "expected dimension -> label -> share"),
-    ("world.json", '{"gender": 1}', None, "population of 'gender': expected label -> share, got 1"),
-    ("world.json", '{"gender": {"male": 0.4, "female": 0.5}}', None, "add up to 0.9, expected 1"),
     ("world.json", '{"gender": {"male": -0.5, "female": 1}}', None, "the share of 'male' is -0.5"),
-    ("world.json", '{"gender": {"male": NaN, "female": 1}}', None, "not JSON (NaN is no number of JSON)"),
     ("world.json", '{"gender": {"male": "half", "female": 1}}', None, "the share of 'male' is 'half'"),
-    ("world.json", '{"gender": {"@UNKNOWN": 1.0}}', None, "@UNKNOWN is no group"),
     ("world.json", b'{"gender": {"m\xe4nner": 1.0}}', 1, "not UTF-8 (byte 0xe4"),
 ]
 
@@ -96,16 +73,10 @@ SETTING_FAULTS = [
     (LABELS, OF_LABELS, "groups.tsv", 3, "gender: 'male' is none of its labels (female, m)"),
     (JSON_GROUPS, json_groups('{"female": -1}'), "groups.jsonl", 1, "weight of 'female' is -1, expected a number >= 0"),
     (JSON_GROUPS, json_groups('{"female": Infinity}'), "groups.jsonl", 1, "Infinity is no number of JSON"),
-    (JSON_GROUPS, json_groups('{"female": "1"}'), "groups.jsonl", 1, "gender: the weight of 'female' is '1'"),
-    (JSON_GROUPS, json_groups("0.5"), "groups.jsonl", 1, "0.5 is no label"),
     (("path: groups.tsv\n", "path: folder\n"), {"folder/ids.npy": b""}, "folder", None, "not a complete group table"),
     (other_qrels("reldocs"), {"rel.jsonl": LISTS}, "rel.jsonl", 1, "field 'rel_docs' is 'd1', expected a list"),
-    (other_qrels("jsonl"), {"rel.jsonl": JUDGED}, "rel.jsonl", 1, "no field 'relevance'"),
-    (("relevant: 1", "header: true"), {"qrels.tsv": "t\td\tr\nT1\td1\t1\n"}, "qrels.tsv", 1, "at least 4 columns"),
     (STANCE, TWICE, "qrels.tsv", 3, "judged differently"),
-    (STANCE, SIDES, "qrels.tsv", 1, "no column 'stance' for dimension 'stance'; there are: t, 0, d, r, side"),
     (KIND, {}, "topics.jsonl", None, "no topic has a group in the field 'kind'; there are: n, title, keywords"),
-    (KIND, TOPICS, "topics.jsonl", 2, "field 'kind' is ['y'], expected text"),
     (("world.json", "{gender: {male: .4}}"), {}, "collection.yaml", None, "add up to 0.4, expected 1"),
 ]
 
@@ -141,25 +112,14 @@ def test_all_faults_of_all_files_are_reported_together(write):
     ]
 
 
-def test_beyond_a_thousand_faults_are_counted(write):
-    with pytest.raises(DataError, match=r"2,500 errors \(the first 1000 are listed\)") as error:
-        load_collection(write({"qrels.tsv": "T1 0 d1\n" * 2500}))
-    assert len(error.value.faults) == 1000
-
-
 DOCUMENT_FAULTS = [
     ("", None, "there are no documents"),
     ('{"id": "d1", "title": "a"}\n', 1, "no field 'text'; there are: id, title"),
-    ('{"id": "d1", "title": "a", "text": null}\n', 1, "field 'text' is None, expected text"),
     ('{"id": "d1", "title": 1.5, "text": "a"}\n', 1, "field 'title' is 1.5, expected text"),
-    ('{"title": "a", "text": "b"}\n', 1, "no field 'id'"),
-    ('{"id": null, "title": "a", "text": "b"}\n', 1, "field 'id' is None, expected text"),
     ('{"id": "", "title": "a", "text": "b"}\n', 1, "the document id is empty"),
     ('{"id": "a b", "title": "a", "text": "b"}\n', 1, "holds white space"),
-    ('{"id": "a\\u00a0b", "title": "a", "text": "b"}\n', 1, "holds white space"),
     ('{"id": "a\\u0000", "title": "a", "text": "b"}\n', 1, "holds white space"),
     ('{"id": "\\u00e9' + "x" * 254 + '", "title": "a", "text": "b"}\n', 1, "longer than 255 bytes"),
-    ('{"id": "d1", "text": "a"}\n{"id": "d2", "text": "a"}\n', None, "no document has the title field 'title'"),
 ]
 
 

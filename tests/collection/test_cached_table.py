@@ -13,7 +13,6 @@ import pytest
 from fairagent.collection import GroupTable, load_collection
 from fairagent.collection import load as loading
 from fairagent.collection.table import LATEST, Made, cached_table
-from fairagent.errors import DataError
 from fairagent.storage.digests import RECORD
 
 ROWS = 10_000
@@ -84,24 +83,6 @@ def test_a_table_is_read_once_and_says_the_same(file: Path, reads: list[Path]) -
     assert len(folders(file)) == 1
 
 
-def test_a_small_table_is_not_cached_nor_one_beside_no_index(
-    file: Path, reads: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        load_collection(file)
-    assert len(reads) == 2
-    assert not (tmp_path / "indexes").exists()
-    (tmp_path / "indexes" / "big").mkdir(parents=True)
-    for _ in range(2):
-        load_collection(file)
-    assert len(reads) == 3
-    (file.parent / "groups.tsv").write_text("id\tgender\tregion\na\tfemale\tAsia\n")
-    for _ in range(2):
-        table(file)
-    assert len(reads) == 5
-
-
 @pytest.mark.parametrize("old_time", [False, True])
 def test_a_changed_file_is_read_again(file: Path, reads: list[Path], old_time: bool) -> None:
     groups = file.parent / "groups.tsv"
@@ -115,23 +96,6 @@ def test_a_changed_file_is_read_again(file: Path, reads: list[Path], old_time: b
     groups.write_text(rows())
     assert same(table(file), first)
     assert len(reads) == 2
-
-
-def test_other_settings_are_another_table(file: Path, reads: list[Path]) -> None:
-    table(file)
-    file.write_text(COLLECTION.replace("gender: {}", "gender: {map: {nonbinary: [other]}}"))
-    assert table(file).labels("gender") == ("female", "male", "other")
-    file.write_text(COLLECTION.replace("gender: {}", "sex: {column: gender}"))
-    assert table(file).dimensions == ("sex", "region")
-    assert len(reads) == 3
-
-
-def test_faults_are_reported_each_time_and_nothing_is_cached(file: Path) -> None:
-    (file.parent / "groups.tsv").write_text(rows() + "page-000000000001\tmale\t\n")
-    for _ in range(2):
-        with pytest.raises(DataError, match=r"groups\.tsv:10002: the document id 'page-0+1' is that of line 3"):
-            table(file)
-    assert folders(file) == []
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_cached(

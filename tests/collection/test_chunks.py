@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from fairagent.collection import load_collection
 from fairagent.collection.config import START, Chunks, joined, passages
@@ -59,20 +58,6 @@ def test_nothing_but_white_space_is_lost(text: str) -> None:
         assert 0 <= at <= position
         position = max(position, at + len(piece))
     assert position == len(whole)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"tokens": 128, "overlap": 128}, "must be smaller than `tokens`"),
-        ({"tokens": 8}, "greater than or equal to 16"),
-        ({"overlap": -1}, "greater than or equal to 0"),
-        ({"token": 64}, "token"),
-    ],
-)
-def test_sizes_that_make_no_sense(values: Any, message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        Chunks(**values)
 
 
 def test_the_settings_file_names_the_size_of_passages(write: Any) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
@@ -10,7 +9,7 @@ import pytest
 from fairagent.collection import load_collection
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.documents import Documents, drawn
-from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.errors import DataError, UsageError
 
 
 def documents(tmp_path, *contents: str, **fields: object) -> Documents:
@@ -26,11 +25,6 @@ def test_fields_templates_and_several_texts(tmp_path):
     [document] = documents(tmp_path, line, id="{q}-{d}", title="year", text=["head", "abstract", "body", "note"])
     assert (document.id, document.title, document.text) == ("3-7", "1999", "H A N")
     assert document.extra == {"q": 3, "d": "7"}
-
-
-def test_a_title_may_be_missing_or_null_and_a_text_empty(tmp_path):
-    source = documents(tmp_path, '{"id": 1, "text": ""}\n{"id": 2, "text": "b", "title": null}\n', title="title")
-    assert [(one.id, one.title, one.text) for one in source] == [("1", "", ""), ("2", "", "b")]
 
 
 def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
@@ -52,32 +46,12 @@ def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
     assert "the document id 'a' is that of part0.jsonl:1 already" in str(error.value)
 
 
-def test_a_truncated_file_is_a_fault_after_its_good_lines(tmp_path):
-    lines = "".join(f'{{"id": "d{number}", "text": "{number * 7919}"}}\n' for number in range(5000))
-    path = tmp_path / "docs.jsonl.gz"
-    path.write_bytes(gzip.compress(lines.encode(), mtime=0)[:-2000])
-    source = Documents("made", (path,), DocumentsFile(path=("unused",)))
-    read = []
-    with pytest.raises(DataError) as error:
-        read.extend(source)
-    [fault] = error.value.faults
-    assert 0 < len(read) < 5000
-    assert fault.line == len(read) + 1
-    assert "break off" in fault.message
-
-
 def test_a_pattern_names_several_files_in_order(write, settings):
     lines = [json.dumps({"id": f"d{number}", "title": "t", "text": "x"}) for number in range(3)]
     shards = {f"docs/{name}.jsonl.gz": line for name, line in zip(("b", "a", "c"), lines, strict=True)}
     text = settings(("path: docs.jsonl", "path: 'docs/*.jsonl.gz'"))
     collection = load_collection(write({"collection.yaml": text, **shards}))
     assert [document.id for document in collection.documents()] == ["d1", "d0", "d2"]
-
-
-def test_a_folder_is_refused_with_what_to_write(write, settings):
-    text = settings(("path: docs.jsonl", "path: docs"))
-    with pytest.raises(DataError, match=r"is a folder; name the files, e\.g\. docs/\*\.jsonl\.gz"):
-        load_collection(write({"collection.yaml": text, "docs/a.jsonl": ""}))
 
 
 def test_the_fingerprint_depends_on_bytes_and_fields_alone(tmp_path):
@@ -101,18 +75,6 @@ def test_the_fingerprint_notices_a_changed_file(tmp_path):
     source.paths[0].unlink()
     with pytest.raises(DataError, match="the document file is gone"):
         source.fingerprint()
-
-
-def test_tab_separated_texts_with_the_columns_named(tmp_path):
-    path = tmp_path / "collection.tsv"
-    path.write_text('0\tThe "first" one.\n7\tAnother.\n', encoding="utf-8")
-    fields = DocumentsFile.model_validate({"path": "unused", "columns": ["id", "text"]})
-    source = Documents("made", (path,), fields)
-    assert [(one.id, one.text) for one in source] == [("0", 'The "first" one.'), ("7", "Another.")]
-    path.write_text("0\tfirst\n0\tagain\n1\n", encoding="utf-8")
-    with pytest.raises(DataError) as error:
-        list(source)
-    assert [fault.line for fault in error.value.faults] == [3, 2]
 
 
 def test_indexes_from_before_there_were_tab_separated_texts_stay_good(tmp_path):
@@ -139,13 +101,3 @@ def test_a_share_of_the_documents_is_always_the_same(tmp_path):
     assert len({one.fingerprint() for one in (source, tenth, half)}) == 3
     with pytest.raises(UsageError, match="leaves none"):
         list(drawn(documents(tmp_path, '{"id": "d1", "text": "t"}\n'), 0.001))
-
-
-def test_a_collection_of_which_a_share_is_used(tmp_path):
-    documents(tmp_path, "".join(f'{{"id": "d{number}", "text": "t"}}\n' for number in range(40)))
-    file = tmp_path / "collection.yaml"
-    file.write_text("name: made\ndocuments: {path: part0.jsonl}\nshare: 0.5\n", encoding="utf-8")
-    assert 0 < len(list(load_collection(file).documents())) < 40
-    file.write_text("name: made\ndocuments: {path: part0.jsonl}\nshare: 1.5\n", encoding="utf-8")
-    with pytest.raises(SettingsError, match="share"):
-        load_collection(file)

@@ -14,7 +14,7 @@ import yaml
 
 from fairagent.collection import load_collection
 from fairagent.collection.config import RecordsFile
-from fairagent.collection.forms import count_records, records
+from fairagent.collection.forms import records
 from fairagent.collection.records import Faults
 from fairagent.errors import DataError
 
@@ -108,16 +108,6 @@ def test_rows_without_an_id_are_numbered(write: Callable[[Path], Path], tmp_path
     assert [document.id for document in load_collection(settings).documents()] == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize("write", FORMS, ids=lambda write: write.__name__)
-def test_the_fingerprint_follows_the_rows(write: Callable[[Path], Path], tmp_path: Path) -> None:
-    path = write(tmp_path)
-    before = load_collection(settings_for(path, groups=())).fingerprint()
-    assert load_collection(settings_for(path, groups=())).fingerprint() == before
-    target = path if path.is_file() else next(path.glob("*.arrow"))
-    target.write_bytes(target.read_bytes() + b"\n")
-    assert load_collection(settings_for(path, groups=())).fingerprint() != before
-
-
 def test_cells_of_columns_are_as_json_has_them(tmp_path: Path) -> None:
     import pyarrow
     from pyarrow.parquet import write_table
@@ -130,12 +120,6 @@ def test_cells_of_columns_are_as_json_has_them(tmp_path: Path) -> None:
     assert document.extra == {"on": "2024-05-01", "labels": ["x", "y"], "nan": None}  # bytes are left out
 
 
-def test_columns_are_counted_without_reading_them(tmp_path: Path) -> None:
-    assert count_records(write_parquet(tmp_path), RecordsFile()) == 3
-    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
-    assert count_records(tmp_path / "rows.parquet", RecordsFile()) == 0
-
-
 def faults_of(path: Path, **fields: Any) -> list[str]:
     faults = Faults()
     list(records(path, RecordsFile(**fields), faults))
@@ -146,10 +130,8 @@ def faults_of(path: Path, **fields: Any) -> list[str]:
     ("content", "message"),
     [
         ("id,text\na,b,c\n", "2: expected 2 columns (id, text), got 3: ['a', 'b', 'c']; a cell that holds a separa"),
-        ("id,text\na\n", "2: expected 2 columns (id, text), got 1: ['a']"),
         ("id,id\na,b\n", "1: a column name occurs twice: id, id"),
         ('id,text\na,"b" c\n', "2: no row of a CSV file (',' expected after '\"'); a quote within a quoted cell is"),
-        ('id,text\na,b\nc,"d\ne,f\n', "3: no row of a CSV file (unexpected end of data)"),
     ],
 )
 def test_what_is_wrong_in_a_csv_file_is_named_with_its_line(content: str, message: str, tmp_path: Path) -> None:
@@ -157,29 +139,6 @@ def test_what_is_wrong_in_a_csv_file_is_named_with_its_line(content: str, messag
     path.write_text(content, encoding="utf-8")
     (found,) = faults_of(path)
     assert found.startswith(message)
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"id,text\na,b\n"])
-def test_a_file_that_is_no_parquet_is_a_fault(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    path.write_bytes(content)
-    (found,) = faults_of(path)
-    assert "1: cannot be read as a Parquet file from here on" in found
-
-
-@pytest.mark.parametrize(
-    ("damage", "content"),
-    [
-        ("state.json", b"{"),
-        ("dataset_info.json", b'{"features": {"id": {"x": "string"}}}'),
-        ("data-00000-of-00001.arrow", b"ARROW1"),
-    ],
-)
-def test_a_damaged_dataset_is_an_error(damage: str, content: bytes, tmp_path: Path) -> None:
-    path = write_dataset(tmp_path)
-    (path / damage).write_bytes(content)
-    (found,) = faults_of(path, format="dataset")
-    assert "cannot be read as a dataset of Hugging Face" in found
 
 
 def test_a_dataset_in_splits_names_them(tmp_path: Path) -> None:

@@ -13,12 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from track_files import write_track
 
-from fairagent.collection import GroupTable, Intersection, TopicGroups, load_collection, make_target
-from fairagent.collection.groups import small_groups
-from fairagent.collection.table_buffer import TableBuffer
-from fairagent.errors import DataError, UsageError
+from fairagent.collection import GroupTable, Intersection, load_collection, make_target
+from fairagent.errors import DataError
 from fairagent.measures import joint_memberships
 
 BOTH = "gender x region"
@@ -123,17 +120,6 @@ intersections: {gender x job: [gender, job]}
     assert name not in collection.population
 
 
-def test_of_a_saved_table(write, settings, tmp_path):
-    load_collection(write()).groups.save(tmp_path / "table")
-    text = settings()
-    text = text[: text.index("groups:")] + f"groups: {{path: table}}\n{CROSSED[1]}\n"
-    file = write({"collection.yaml": text})
-    np.testing.assert_array_equal(load_collection(file).groups.memberships(BOTH, ["d2"]), [[0, 0, 0, 0, 0, 0, 1]])
-    # A damaged table has no dimensions to miss: one fault, not two.
-    (tmp_path / "table" / "ids.npy").write_bytes(b"")
-    assert [(name, line) for name, line, _ in faults_of(file)] == [("table", None)]
-
-
 def test_labels_of_the_judgments_make_it_an_oracle(write, settings):
     text = settings(
         ("relevant: 1", "header: true, dimensions: {stance: {labels: [pro, con]}}"),
@@ -155,16 +141,6 @@ def test_labels_of_the_judgments_make_it_an_oracle(write, settings):
     assert make_target("corpus", name, collection, "T1").oracle
 
 
-def test_documents_come_in_batches():
-    ids = ["T1\td1", "T1\td2", "T2\td1"]
-    buffer = TableBuffer({"s": None})
-    for line, id in enumerate(ids, start=1):
-        buffer.add(id, {"s": "pro"}, line)
-    assert list(TopicGroups(*buffer.finish()).batches()) == [("T1", ["d1", "d2"]), ("T2", ["d1"])]
-    plain = GroupTable.from_rows([(f"d{n}", {"s": "pro"}) for n in range(3)], ["s"])
-    assert list(plain.batches(2)) == [("", ["d0", "d1"]), ("", ["d2"])]
-
-
 # --- world shares, targets, topics
 
 
@@ -181,23 +157,6 @@ def test_given_world_shares_count(write, settings):
     assert make_target("corpus", BOTH, collection, "T1").shares.tolist() == pytest.approx(
         [0, 1 / 6, 1 / 6, 1 / 3, 0, 1 / 3]
     )
-
-
-def test_a_topic_that_is_judged_in_all_parts_is_judged_in_the_intersection(write, settings):
-    text = settings(CROSSED, ("query: title}", "query: title, dimensions: dims}"))
-    topics = '{"n": "T1", "title": "a", "dims": ["gender"]}\n{"n": "T2", "title": "b", "dims": ["region", "gender"]}\n'
-    collection = load_collection(write({"collection.yaml": text, "topics.jsonl": topics}))
-    assert [topic.dimensions for topic in collection.topics.values()] == [("gender",), ("region", "gender", BOTH)]
-
-
-def test_a_group_of_thirty_is_not_small():
-    genders = ["f"] * 30 + ["m"] * 29
-    rows = [(f"d{n}", {"gender": gender, "era": "old"}) for n, gender in enumerate(genders)]
-    table = GroupTable.from_rows(rows, {"gender": ["f", "m"], "era": ["new", "old"]})
-    both = Intersection("both", {"gender": table, "era": table})
-    few, none = small_groups(both, {"f x new": 0.5, "f x old": 0.5})
-    assert few.endswith("into them: m x new (0), m x old (29)")
-    assert none.endswith("world share: f x new")
 
 
 # --- documents of its type, predicted parts
@@ -218,36 +177,7 @@ def test_it_is_of_the_type_of_every_part_that_says(write, settings):
     assert groups.missing(BOTH) == 0
 
 
-def test_with_a_predicted_part_it_is_predicted(write, settings):
-    text = settings(CROSSED, ("{column: gender}", "{predicted: true}"))
-    groups = load_collection(write({"collection.yaml": text})).groups
-    assert groups.predicted == ("gender", BOTH)
-
-
 # --- the track
-
-
-def test_an_intersection_of_the_track(tmp_path):
-    write_track(tmp_path / "track")
-    file = tmp_path / "collection.yaml"
-    file.write_text("name: t\ntrack: {folder: track}\nintersections: {both: [gender, sub-geo]}\n", encoding="utf-8")
-    collection = load_collection(file)
-    labels = collection.groups.labels("both")
-    assert len(labels) == 3 * 20
-    # Ada is a woman and a man, each 1, half of either region.
-    row = collection.groups.memberships("both", ["12"])[0, 1:]
-    found = {label: share for label, share in zip(labels, row.tolist(), strict=True) if share}
-    assert found == {
-        f"{gender} x {region}": 0.5
-        for gender, region in itertools.product(("female", "male"), ("Northern Europe", "Southern Asia"))
-    }
-    world = collection.population
-    expected = 0.495 * world["sub-geo"]["Oceania"]
-    assert world["both"]["female x Oceania"] == pytest.approx(expected, abs=1e-15)
-    file.write_text("name: t\ntrack: {folder: track}\nintersections: {both: [gender, geo]}\n", encoding="utf-8")
-    assert faults_of(file) == [
-        ("collection.yaml", None, "the intersection 'both': no dimension geo; there are: sub-geo, gender")
-    ]
 
 
 # --- real data
@@ -291,8 +221,6 @@ def test_wikilead(shared, tmp_path):
     [
         ("{b: [gender, age]}", "'b': no dimension age; there are: gender, region"),
         ("{b: [gender]}", "'b': expected two or more different dimensions, got gender"),
-        ("{b: []}", "'b': expected two or more different dimensions, got none"),
-        ("{b: [region, region]}", "'b': expected two or more different dimensions, got region, region"),
         ("{gender: [gender, region]}", "'gender': this is the name of a dimension; choose another"),
         ("{b: [gender, region], c: [b, region]}", "'c': no dimension b (an intersection is none: name its parts)"),
     ],
@@ -302,33 +230,3 @@ def test_intersections_that_cannot_be(write, settings, wanted, message):
     ((name, line, found),) = faults_of(write({"collection.yaml": text}))
     assert (name, line) == ("collection.yaml", None)
     assert message in found
-
-
-def test_it_is_refused_together_with_other_faults(write, settings):
-    text = settings(("population: world.json", "intersections: {b: [gender, age]}"))
-    found = faults_of(write({"collection.yaml": text, "qrels.tsv": "T1 0 d1\n"}))
-    assert [(name, line) for name, line, _ in found] == [("qrels.tsv", 1), ("collection.yaml", None)]
-
-
-def test_world_shares_of_no_combination(write, settings):
-    inline = 'population: {"gender x region": {"female x Mars": 1}}\nintersections: {gender x region: [gender, region]}'
-    ((name, line, message),) = faults_of(write({"collection.yaml": settings(("population: world.json", inline))}))
-    assert (name, line) == ("collection.yaml", None)
-    assert "female x Mars is no combination; there are: female x Af" in message
-
-
-def test_two_combinations_with_the_same_name(write, settings):
-    """ "a x b" and "c" make the same label as "a" and "b x c"."""
-    groups = "id\tgender\tregions\nd1\ta x b\tc\nd2\ta\tb x c\n"
-    text = settings(CROSSED)
-    ((name, line, message),) = faults_of(write({"collection.yaml": text, "groups.tsv": groups, "world.json": "{}"}))
-    assert (name, line) == ("collection.yaml", None)
-    assert message == "the intersection 'gender x region': two combinations of labels have the same name"
-
-
-def test_an_unknown_dimension_is_named():
-    table = GroupTable.from_rows([("a", {"g": "x", "h": "y"})], ["g", "h"])
-    both = Intersection("g x h", {"g": table, "h": table})
-    for ask in (both.labels, both.shares, lambda name: both.memberships(name, ["a"]), lambda n: both.of_type(n, ["a"])):
-        with pytest.raises(UsageError, match="no dimension 'sex'; there are: g x h"):
-            ask("sex")

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fairagent import Collection
-from fairagent.collection.labels import group_notes, label_notes
-from fairagent.errors import DataError, FairAgentError, SettingsError, UsageError
+from fairagent.errors import DataError, FairAgentError, UsageError
 
 DIRTY = ["M", "male", "Male ", "female", "Female", "F", "N/A", "unknown", "prefer not to say", None] * 2
 
@@ -32,12 +31,6 @@ def test_a_map_is_taken_as_that_of_a_file() -> None:
     assert groups.memberships("gender", ["d4", "d6"]).tolist() == [[0, 0.5, 0.5, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
 
 
-def test_the_names_of_a_population_are_what_others_are_joined_to() -> None:
-    world = {"gender": {"FEMALE": 0.5, "MALE": 0.5}}
-    collection = Collection.from_records(rows(DIRTY), groups="gender", labels="join", population=world)
-    assert collection.groups.labels("gender") == ("FEMALE", "MALE")
-
-
 def test_lists_separators_columns_and_own_maps() -> None:
     lists = Collection.from_records(rows([["A x", "a X"], ["b", "N/A"], "a x"]), groups="gender", labels="join")
     assert lists.groups.labels("gender") == ("a x", "b")
@@ -59,35 +52,12 @@ def test_spellings_that_look_alike_are_said_and_left(caplog: pytest.LogCaptureFi
     assert note in caplog.text
 
 
-def test_doubts_and_a_single_labeled_document_are_noted() -> None:
-    collection = Collection.from_records(rows(["none", "Jewish", "none"]), groups="gender", labels="join")
-    assert any("'none' is taken for no label" in note for note in collection.notes)
-    collection = Collection.from_records(rows(["female", None, None]), groups="gender")
-    assert ["a single document of 3 has a label of 'gender' (female)" in note for note in collection.notes] == [True]
-    assert label_notes(Collection.from_records(rows(["female"]), groups="gender").groups, "") == []
-
-
-def test_groups_that_are_many_or_small_are_named() -> None:
-    values = [f"group {chr(97 + place % 13)}" for place in range(130)] + ["rare"]
-    many, small = Collection.from_records(rows(values), groups="gender").notes
-    assert "14 groups" in many
-    assert small.endswith("rare 0.76 %")
-    assert group_notes("gender", {"a": 50, "b": 49, "c": 1}) == []
-    assert group_notes("gender", {}) == []
-
-
 WRONG: list[tuple[list[Any], dict[str, Any], type[FairAgentError], str]] = [
     (DIRTY, {"labels": "joined"}, UsageError, "labels='joined': expected 'join'"),
-    (DIRTY, {"labels": ["join"]}, UsageError, "expected 'join', or dimension"),
     (DIRTY, {"labels": {"sex": "join"}}, UsageError, "no dimension 'sex'; there are: gender"),
-    (DIRTY, {"labels": {"gender": "no"}}, UsageError, "'gender' is 'no'"),
-    (DIRTY, {"labels": {"gender": {"M": 3.5}}}, SettingsError, "labels.gender"),
     (DIRTY, {"labels": {"gender": {"M": "m"}}, "groups": {"gender": {"map": {"F": "f"}}}}, UsageError, "has a `map`"),
     (["N/A", "-"], {"labels": "join"}, DataError, "leaves no label: it makes nothing of 'N/A' (1), '-' (1)"),
-    (["x", "y"], {"labels": {"gender": {"x": [], "y": []}}}, DataError, "leaves no label"),
     (["f", 1, True], {}, DataError, "mixed types: text ('f', records:1), whole numbers (1, records:2), true or false"),
-    ([["f"], ["m", 1]], {}, DataError, "mixed types: text ('f', records:1), whole numbers (1, records:2)"),
-    (["f", 1, 2], {"labels": {"gender": {"1": "f"}}}, DataError, "whole numbers (2, records:3)"),
     (["f", 1.5], {"labels": "join"}, DataError, "records:2: gender: 1.5 is no label"),
 ]
 
@@ -97,16 +67,3 @@ def test_bad_input_is_one_error(values: list[Any], how: dict[str, Any], error: t
     with pytest.raises(error) as raised:
         Collection.from_records(rows(values), **{"groups": "gender"} | how)
     assert words in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("values", "labels", "there"),
-    [
-        (["18", 20], None, ("18", "20")),
-        (["f", "1"], None, ("1", "f")),  # as in any CSV file
-        (["f", 1], {"gender": {"1": "f"}}, ("f",)),
-        ([True, False, None], None, ("false", "true")),
-    ],
-)
-def test_what_is_not_mixed(values: list[Any], labels: Any, there: tuple[str, ...]) -> None:
-    assert Collection.from_records(rows(values), groups="gender", labels=labels).groups.labels("gender") == there

@@ -57,15 +57,6 @@ def test_byte_order_mark_crlf_gzip_and_blank_lines_make_no_difference(write, set
         )
 
 
-def test_only_documents_are_needed(write):
-    path = write({"collection.yaml": "name: bare\ndocuments: {path: docs.jsonl}\n"})
-    collection = load_collection(path)
-    assert (collection.topics, collection.qrels, collection.population) == ({}, {}, {})
-    assert collection.groups.dimensions == ()
-    with pytest.raises(UsageError, match="no dimension 'gender'; the collection has no groups"):
-        collection.groups.labels("gender")
-
-
 @pytest.mark.parametrize("setting", ["", "qrels: {}"])
 def test_judgments_may_be_missing(write, settings, setting):
     text = settings(("qrels: {path: qrels.tsv, format: trec, relevant: 1}", setting))
@@ -76,29 +67,6 @@ def test_judgments_may_be_missing(write, settings, setting):
     assert make_target("population", "gender", collection, "T1").shares.tolist() == [0.5, 0.5]
     with pytest.raises(DataError, match="topic 'T1': no relevant document has a label of 'gender'"):
         make_target("qrels", "gender", collection, "T1")
-
-
-def test_topics_may_have_groups(write, settings):
-    topics = (
-        '{"n": "T1", "title": "a", "kind": "place"}\n{"n": "T2", "title": "b", "kind": null}\n'
-        '{"n": "T3", "title": "c"}\n{"n": "T4", "title": "d", "kind": 7}\n{"n": "T5", "title": "e", "kind": ""}\n'
-    )
-    text = settings(("query: title}", "query: title, group: kind}"))
-    collection = load_collection(write({"collection.yaml": text, "topics.jsonl": topics}))
-    assert [topic.group for topic in collection.topics.values()] == ["place", "", "", "7", ""]
-    # As with `dimensions`, the field stays with the topic.
-    assert collection.topics["T1"].extra == {"kind": "place"}
-    assert {topic.group for topic in load_collection(write({"topics.jsonl": topics})).topics.values()} == {""}
-    text = settings(("path: topics.jsonl, id: n, query: title", "path: topics.tsv, id: n, query: title, group: kind"))
-    files = {"topics.tsv": "n\ttitle\tkind\nT1\ta\t person \nT2\tb\t\n", "collection.yaml": text}
-    assert [topic.group for topic in load_collection(write(files)).topics.values()] == ["person", ""]
-
-
-def test_root_is_relative_to_the_settings_file(write, settings):
-    files = {name: None for name in FILES if name != "collection.yaml"}
-    moved = {f"data/{name}": text for name, text in FILES.items() if name != "collection.yaml"}
-    path = write({**files, **moved, "collection.yaml": settings(("name: small", "name: small\nroot: data"))})
-    assert len(list(load_collection(path).documents())) == 4
 
 
 def test_a_group_only_in_the_population_gets_a_column_and_a_note(write):
@@ -114,27 +82,6 @@ def test_a_group_only_in_the_population_gets_a_column_and_a_note(write):
         "no document is in these groups of 'gender': NB",
         "no world share for these groups of 'region', so 0: Africa, Europe",
     )
-
-
-def test_a_fixed_order_of_labels_stays_and_new_ones_come_last(write, settings):
-    ordered = settings(("{column: gender}", "{column: gender, labels: [male, female]}"))
-    world = '{"gender": {"NB": 0.01, "female": 0.495, "male": 0.495}}'
-    collection = load_collection(write({"collection.yaml": ordered, "world.json": world}))
-    assert collection.groups.labels("gender") == ("male", "female", "NB")
-    np.testing.assert_array_equal(collection.groups.memberships("gender", ["d1"]), [[0, 0, 1, 0]])
-
-
-def test_a_population_without_groups_is_noted(write):
-    collection = load_collection(write({"world.json": '{"age": {"old": 1.0}}'}))
-    assert collection.notes == ("the population has shares for age, which is no dimension of the groups",)
-
-
-def test_a_dimension_without_any_label_is_noted(write, settings):
-    empty = "id\tgender\tregions\nd1\t\tAsia\n"
-    collection = load_collection(write({"groups.tsv": empty, "world.json": "{}"}))
-    assert collection.groups.labels("gender") == ()
-    np.testing.assert_array_equal(collection.groups.memberships("gender", ["d1"]), [[1.0]])
-    assert collection.notes == ("no document has a label of dimension 'gender'",)
 
 
 def test_several_group_files_are_joined(write, settings):
@@ -162,18 +109,12 @@ def test_several_group_files_are_joined(write, settings):
     ("old", "new", "message"),
     [
         ("title: title", "titel: title", "documents.titel: unknown key; did you mean 'title'?"),
-        ("id: id, title", "id: '{id', title", "documents.id"),
         ("id: id, title", "id: '{id.x}', title", "no template of plain {field} names"),
-        ("format: trec", "format: csv", "qrels.format"),
-        ("relevant: 1", "relevant: 0", "qrels.relevant"),
         ("relevant: 1", "header: true, format: reldocs", "`header` belongs to `format: trec`"),
-        ("relevant: 1", "dimensions: {stance: {}}", "`dimensions` need named columns"),
         ("{column: gender}", "{column: gender, labels: [a, a]}", "labels must be distinct"),
         ("{column: gender}", "{column: gender, labels: ['@UNKNOWN']}", "labels must be distinct"),
-        ("name: small", "nam: small", "nam: unknown key; did you mean 'name'?"),
         ("topics: {path: topics.jsonl, id: n, query: title}", "", "`qrels` need `topics`"),
         ("relevant: 1", "header: true, dimensions: {gender: {}}", "dimension defined twice: gender"),
-        ("world.json", "[gender]", "population"),
     ],
 )
 def test_a_wrong_setting_is_named(write, settings, old, new, message):

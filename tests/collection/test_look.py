@@ -10,8 +10,7 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.collection.labels import label_notes
-from fairagent.collection.look import MOST_ROWS, Look, look_at
-from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.collection.look import Look, look_at
 
 
 def rows(n: int = 40) -> list[dict[str, Any]]:
@@ -94,53 +93,6 @@ def test_spellings_are_joined_by_a_map_with_their_numbers_of_rows(tmp_path: Path
     assert "Asia -> asia; EUROPE -> Europe" in region
 
 
-def test_many_spellings_of_few_labels_are_groups(tmp_path: Path) -> None:
-    spellings = [f"{sign}female{other}" for sign in " _('\"." for other in " )'\".,"] + ["male"]
-    records = [{"text": f"A text about {place}.", "gender": spellings[place % 37]} for place in range(74)]
-    assert look(tmp_path, records).groups == ("gender",)
-
-
-def test_a_column_that_says_nothing_is_no_group(tmp_path: Path) -> None:
-    records = [row | {"gender": ("N/A", "unknown")[place % 2]} for place, row in enumerate(dirty())]
-    assert look(tmp_path, records).groups == ("region",)
-    with pytest.raises(UsageError, match=r"the column 'gender' holds no label, only 'N/A' \(15\), 'unknown' \(14\)"):
-        look(tmp_path, records, groups=["gender"])
-
-
-def test_groups_that_are_many_or_small_are_named(tmp_path: Path) -> None:
-    records = [{"text": "x", "gender": f"group {place % 15}"} for place in range(150)] + [
-        {"text": "x", "gender": "one"}
-    ]
-    many, small = look(tmp_path, records, groups=["gender"]).notes()
-    assert "16 groups" in many
-    assert "group 14" in many
-    assert small.endswith("one 0.66 %")
-
-
-def test_what_is_named_is_taken(tmp_path: Path) -> None:
-    found = look(tmp_path, rows(), id="Name", text=["body", "city"], title="doc_id", groups=["year"])
-    assert (found.id, found.text, found.title, found.groups) == ("Name", ("body", "city"), "doc_id", ("year",))
-
-
-@pytest.mark.parametrize("change", [{"doc_id": "p1"}, {"doc_id": "a b"}, {"doc_id": None}, {}])
-def test_ids_that_are_none_are_numbers_of_rows(tmp_path: Path, change: dict[str, Any]) -> None:
-    records = rows()
-    del records[7]["doc_id"]
-    records[7] |= change
-    found = look(tmp_path, records)
-    assert found.id == "@row"
-    output = tmp_path / "collection.yaml"
-    output.write_text(found.file(output), encoding="utf-8")
-    assert [one.id for one in load_collection(output).documents()][:2] == ["1", "2"]
-
-
-def test_the_text_is_the_longest_where_no_column_is_named_so(tmp_path: Path) -> None:
-    records = [{"short": f"a {place}", "story": f"a long story, {place}"} for place in range(5)]
-    found = look(tmp_path, records)
-    assert (found.text, found.title, found.groups) == (("story",), None, ())
-    assert "groups:" not in found.file(tmp_path / "collection.yaml")
-
-
 def test_a_label_cannot_write_into_the_file(tmp_path: Path) -> None:
     hostile = ("a\nname: b", "A\nname: b", "c # d", "C # D", "e: [f", "*g", "*G", "map-0", "\u2028h", "\u2028H")
     records = [row | {"gender": hostile[place % 10]} for place, row in enumerate(rows())]
@@ -149,45 +101,3 @@ def test_a_label_cannot_write_into_the_file(tmp_path: Path) -> None:
     assert [line for line in text.splitlines() if line.startswith("name:")] == ["name: rows"]
     output.write_text(text, encoding="utf-8")
     assert len(load_collection(output).groups.labels("gender")) == 6
-
-
-def test_a_part_of_a_long_file_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairagent.collection.look.MOST_ROWS", 10)
-    found = look(tmp_path, rows())
-    assert (found.rows, found.whole) == (10, False)
-    assert "from the first 10 rows of rows.jsonl" in found.file(tmp_path / "collection.yaml")
-    assert MOST_ROWS == 200_000
-
-
-NAMED: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"text": ["txt"]}, UsageError, "no column 'txt'; there are: doc_id, Name, body"),
-    ({"groups": ["gendr"]}, UsageError, "no column 'gendr'; there are: doc_id"),
-    ({"format": "xlsx"}, SettingsError, "format"),
-    ({"format": "csv"}, DataError, "rows.jsonl:"),
-]
-
-
-@pytest.mark.parametrize(("named", "error", "message"), NAMED)
-def test_what_is_named_and_is_not_there(tmp_path: Path, named: dict[str, Any], error: Any, message: str) -> None:
-    with pytest.raises(error) as raised:
-        look(tmp_path, rows(), **named)
-    assert message in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "error", "message"),
-    [
-        ("", DataError, "there are no rows"),
-        ("a,b\n1,2,3\n", DataError, "my rows, (new) ü.csv:2: expected 2 columns (a, b), got 3"),
-        ("a,b\n1,2\n", UsageError, "no column holds text; there are: a, b; name one with --text"),
-    ],
-)
-def test_files_that_hold_no_documents(tmp_path: Path, content: str, error: Any, message: str) -> None:
-    path, output = tmp_path / "my rows, (new) ü.csv", tmp_path / "collection.yaml"
-    path.write_text("text\nsome words\n", encoding="utf-8")
-    output.write_text(look_at(path).file(output), encoding="utf-8")
-    assert load_collection(output).name == "my-rows-new-ü"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(error) as raised:
-        look_at(path)
-    assert message in str(raised.value)

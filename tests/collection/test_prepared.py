@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from fairagent.collection.encodings import decoded, is_utf8
 from fairagent.collection.named_datasets import write_dataset
 from fairagent.collection.repair import mend_ids
 from fairagent.collection.topic_texts import are_topics, read_topics
-from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.errors import BackendUnavailable, UsageError
 
 WORDS = "id,text,group\n1,Der Zug fährt über die Brücke,süd\n2,“Ça va” – 5 €,nord\n"
 FORMS = """
@@ -53,8 +52,6 @@ XML = """<?xml version="1.0"?>
     [
         ("utf-16", "utf-16", "by its byte order mark"),
         ("utf-16-le", "utf-16-le", "by its zeros"),
-        ("utf-16-be", "utf-16-be", "by its zeros"),
-        ("utf-32", "utf-32", "by its byte order mark"),
         ("cp1252", "cp1252", "guessed"),
     ],
 )
@@ -76,35 +73,6 @@ def test_what_is_utf8_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     assert is_utf8(path)
     assert is_utf8(tmp_path / "nowhere.csv")
-
-
-def test_a_few_lines_of_another_encoding(tmp_path: Path) -> None:
-    path = tmp_path / "words.csv"
-    lines = [line.encode() for line in WORDS.splitlines(keepends=True)] * 3
-    lines[4] = lines[4].decode().encode("cp1252")
-    path.write_bytes(b"".join(lines))
-    read = decoded(path)
-    assert read.text == WORDS * 3
-    assert str(read) == "some lines are no UTF-8 and were read as cp1252 (guessed): 5"
-
-
-def test_bytes_that_windows_lacks_are_latin_1(tmp_path: Path) -> None:
-    path = tmp_path / "words.csv"
-    path.write_bytes("a long enough text with an é and more\n".encode("latin-1") + b"\x81 some more text\n")
-    assert decoded(path).encoding == "latin-1"
-
-
-def test_other_alphabets_are_not_guessed_but_may_be_named(tmp_path: Path) -> None:
-    path, text = tmp_path / "words.csv", "id,text\n1,Поезд идёт через мост\n"
-    path.write_bytes(text.encode("cp1251"))
-    with pytest.raises(UsageError, match=r"cannot be guessed.*--encoding, e\.g\. cp1251"):
-        decoded(path)
-    assert decoded(path, "cp1251").text == text
-    with pytest.raises(DataError, match=r"words.csv:2: not ascii \(byte 0x"):
-        decoded(path, "ascii")
-    for unknown in ("klingon", "base64", "\0"):
-        with pytest.raises(UsageError, match="no encoding that Python knows"):
-            decoded(path, unknown)
 
 
 def test_ids_are_mended_by_name(tmp_path: Path) -> None:
@@ -141,23 +109,6 @@ def test_topics_in_several_forms() -> None:
         {"id": "1", "query": "virus origin", "description": "Where from?"},
         {"id": "2", "query": "q two"},
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("<top><title>x</title></top>", "a topic without a number: 'x'"),
-        ("<top><num>1</num></top>", "topic '1' has neither a title nor a description"),
-        (FORMS + "<top><num>301</num><title>again</title></top>", "topic '301' occurs twice"),
-        ("nothing", "there is no <top> or <topic> in it"),
-        ("<top>" * 10_000, "there is no <top> or <topic> in it"),
-        ("<" * 10_000, "there is no <top> or <topic> in it"),
-    ],
-)
-def test_topics_that_are_none(text: str, said: str) -> None:
-    with pytest.raises(DataError) as refused:
-        read_topics(Path("topics"), text)
-    assert said in str(refused.value)
 
 
 @dataclass
@@ -214,9 +165,3 @@ def test_a_name_of_ir_datasets(tmp_path: Path) -> None:
         BackendUnavailable, match=r"could not fetch it .* without a network only those work whose files"
     ):
         write_dataset("away", tmp_path)
-
-
-def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[trec\]'"):
-        write_dataset("vaswani", tmp_path)

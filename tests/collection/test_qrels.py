@@ -1,16 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from fairagent.collection import TopicGroups, load_collection
+from fairagent.collection import load_collection
 
 TREC = "qrels: {path: qrels.tsv, format: trec, relevant: 1}"
-
-
-def test_white_space_of_any_kind_separates(write):
-    collection = load_collection(write({"qrels.tsv": "T1 0  d1\t 1 \nT2\t0\td3\t+2\n"}))
-    assert collection.qrels == {"T1": {"d1": 1}, "T2": {"d3": 2}}
 
 
 def test_grades_below_the_threshold_are_kept_as_zero(write, settings):
@@ -29,25 +23,6 @@ def test_what_is_left_out_is_counted_and_named(write):
         "1 of 2 topics have no relevant document: T2",
         "1 judgments are repeated (with the same grade)",
     )
-
-
-@pytest.mark.parametrize(
-    ("setting", "content"),
-    [
-        (
-            "{path: rel, format: jsonl, topic: q, document: '{q}-{d}', relevance: r}",
-            '{"q": "T1", "d": 5, "r": 1}\n{"q": "T1", "d": 6, "r": false}\n{"q": "T2", "d": 5, "r": "2"}\n',
-        ),
-        (
-            "{path: rel, format: trec}",
-            "T1 0 T1-5 1\nT1 0 T1-6 0\nT2 0 T2-5 2\n",
-        ),
-    ],
-)
-def test_json_lines_say_the_same_as_trec(write, settings, setting, content):
-    text = settings((TREC, f"qrels: {setting}"))
-    collection = load_collection(write({"collection.yaml": text, "rel": content}))
-    assert collection.qrels == {"T1": {"T1-5": 1, "T1-6": 0}, "T2": {"T2-5": 2}}
 
 
 def test_lists_of_relevant_documents(write, settings):
@@ -75,15 +50,3 @@ def test_groups_that_depend_on_the_topic(write, settings):
     np.testing.assert_array_equal(groups.memberships("stance", ["d1"], "T2"), [[0, 1, 0, 0]])
     np.testing.assert_array_equal(groups.memberships("stance", ["d1"]), [[1, 0, 0, 0]])
     np.testing.assert_allclose(groups.shares("stance"), [1 / 3, 1 / 3, 1 / 3, 0])
-
-
-def test_stance_alone(write):
-    text = (
-        "name: claims\ndocuments: {path: docs.jsonl}\ntopics: {path: topics.jsonl, id: n, query: title}\n"
-        "qrels: {path: rel, format: jsonl, dimensions: {stance: {labels: [pro, con]}}}\n"
-    )
-    rel = '{"topic": "T1", "document": "d1", "relevance": 1, "stance": "con"}\n'
-    groups = load_collection(write({"collection.yaml": text, "rel": rel})).groups
-    assert isinstance(groups, TopicGroups)
-    assert groups.labels("stance") == ("pro", "con")
-    np.testing.assert_array_equal(groups.memberships("stance", ["d1", "d2"], "T1"), [[0, 0, 1], [1, 0, 0]])

@@ -13,17 +13,6 @@ def test_lines_keep_their_numbers_over_blank_ones(tmp_path):
     assert list(lines(path, Faults())) == [(3, "a "), (5, "é")]
 
 
-def test_the_format_goes_by_the_name(tmp_path):
-    for name, content in (
-        ("a.tsv.gz", "x\ty\n1\t2\n"),
-        ("a.jsonl", '{"x": "1", "y": "2"}'),
-        ("a", '{"x": "1", "y": "2"}'),
-    ):
-        path = tmp_path / name
-        path.write_text(content, encoding="utf-8")
-        assert [dict(record) for _, record in records(path, RecordsFile(), Faults())] == [{"x": "1", "y": "2"}]
-
-
 def test_reading_goes_on_after_a_fault(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a": 1}\nnope\n\xff\n{"a": 2}\n')

@@ -40,6 +40,7 @@ def load(shared: Path, name: str) -> Collection:
     return load_collection(SETTINGS / f"{name}.yaml")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_counts(shared, name):
     collection = load(shared, name)
@@ -77,12 +78,6 @@ def test_wikilead_people(shared):
     assert (people.sum(), (~people).sum(), (people & unlabeled).sum()) == (6_452, 12_777, 254)
     assert (unlabeled | people).all()
     assert collection.groups.of_type("region", ids) is None
-
-
-def test_all_of_trec22_biographies_are_people(shared):
-    collection = load(shared, "trec22_biographies")
-    ids = [document.id for document in collection.documents()]
-    assert collection.groups.of_type("gender", ids).all()
 
 
 def test_wikilead_targets(shared):

@@ -79,13 +79,3 @@ def test_what_is_in_doubt_is_said() -> None:
     ):
         (doubt,) = join_spellings(values).doubts
         assert word in doubt
-
-
-def test_known_names_are_what_others_are_joined_to() -> None:
-    assert join_spellings({"Female": 9, "FEMALE": 1, "unknown": 2}, ["female", "unknown"]).map == {
-        "Female": ("female",),
-        "FEMALE": ("female",),
-    }
-    both = join_spellings({"US": 3, "U.S.": 2, "us": 1}, ["US", "U.S."])
-    assert both.map == {}
-    assert "'U.S.', 'US' are labels that are known" in both.doubts[0]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scripted import by_letter, collection, ranking
 
-from fairagent import Collection, FairAgent, fair_rerank, load_collection
+from fairagent import Collection, FairAgent, load_collection
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.collection.target_choice import MOST_GROUPS, make_targets, open_choice, target_choice
+from fairagent.collection.target_choice import target_choice
 from fairagent.collection.targets import ESTIMATE_FROM, GivenTarget, UniformTarget, estimate_weights
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import UsageError
 from fairagent.search.hits import groups_alone
 from fairagent.settings import Settings
 
@@ -57,21 +57,6 @@ def test_nobody_chose_one() -> None:
     assert "target: {gender: uniform}" in str(raised.value)
 
 
-def test_the_error_names_a_dozen_groups_in_lines_of_eighty() -> None:
-    letters = "abcdefghijklmnopqrs"
-    groups = by_letter([f"f{letter}" for letter in letters] + ["fz"] * 2, region="1")
-    shown = open_choice(["gender", "region"], collection(groups), "", ranking(["fa"]))
-    assert max(map(len, shown.splitlines())) <= 80
-    assert f"and {len(letters) + 1 - MOST_GROUPS} more" in shown
-    assert sum(line.startswith("    ") and "%" in line for line in shown.splitlines()) == MOST_GROUPS + 2
-
-
-def test_only_the_dimensions_without_a_target_are_asked_for() -> None:
-    whole = collection(by_letter(["fa", "mb"], region="1"))
-    with pytest.raises(UsageError, match=r"no target is set for region\."):
-        make_targets({"gender": "uniform"}, ["gender", "region"], whole, "", ranking(["fa"]))
-
-
 def test_shares_of_a_call_are_the_target_as_they_are() -> None:
     whole = Collection.from_records(ROWS, groups="gender", population={"gender": {"female": 0.9, "male": 0.1}})
     assert source(None, whole) == "given"
@@ -82,43 +67,10 @@ def test_shares_of_a_call_are_the_target_as_they_are() -> None:
     assert source(None, groups_alone(by_letter(IDS), EVEN)) == "given"
 
 
-def test_every_door_asks() -> None:
-    agent = FairAgent.from_records(ROWS, groups="gender", engine="bm25", n=2)
-    with pytest.raises(UsageError, match="no target is set for gender"):
-        agent.search("law")
-    with pytest.raises(UsageError, match="no target is set for gender"):
-        fair_rerank(ROWS, "gender", n=2)
-
-
 def test_the_file_names_its_target(write, settings) -> None:  # type: ignore[no-untyped-def]
     text = settings(("target: trec-estimated", "target: {gender: {female: 0.4, male: 0.6}, region: uniform}"))
     loaded = load_collection(write({"collection.yaml": text}))
     assert loaded.target == {"gender": GivenTarget(shares={"female": 0.4, "male": 0.6}), "region": UniformTarget()}
-
-
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ("{age: uniform}", "target of 'age': no such dimension; there are: gender, region"),
-        ("{gender: {female: 0.4, male: 0.5}}", "the shares add up to 0.9, expected 1"),
-        ("{gender: {female: 0.5, nonbinary: 0.5}}", "nonbinary is no group of the dimension"),
-    ],
-)
-def test_a_target_of_the_file_that_cannot_be(write, settings, target: str, message: str) -> None:  # type: ignore[no-untyped-def]
-    text = settings(("target: trec-estimated", f"target: {target}"))
-    with pytest.raises(DataError, match="collection 'small'") as raised:
-        load_collection(write({"collection.yaml": text}))
-    assert message in str(raised.value)
-
-
-def test_a_dimension_without_any_label(write) -> None:  # type: ignore[no-untyped-def]
-    empty = "id\tgender\tregions\nd1\t\tAsia\n"
-    text = "name: x\ndocuments: {path: docs.jsonl}\ngroups: {path: groups.tsv, dimensions: {gender: {}}}\n"
-    bare = load_collection(write({"groups.tsv": empty, "collection.yaml": text}))
-    with pytest.raises(UsageError, match="no document has a label"):
-        source(None, bare)
-    with pytest.raises(DataError, match="no document of 'x' has a label of 'gender'"):
-        source("uniform", bare)
 
 
 def test_the_last_document_of_a_short_list_counts() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -136,6 +137,7 @@ def labeled(codes: list[int], of_type: bool, predicted: bool = False) -> Collect
 SHOWN = ranking(("d8", 9), ("d0", 8), ("d7", 7), ("d4", 5), ("d1", 3), ("d6", 2))
 
 
+@hypothesis.settings(max_examples=40)
 @given(st.lists(st.integers(1, 3), min_size=8, max_size=8), st.sets(st.integers(0, 7), max_size=7))
 @pytest.mark.parametrize("of_type", [False, True])
 @pytest.mark.parametrize("kind", COUNTED)
@@ -199,16 +201,11 @@ def test_labels_from_the_judgments_make_an_oracle(write, settings):
     ("kind", "dimension", "error", "message"),
     [
         ("trecc", "region", UsageError, "no target of kind 'trecc'; did you mean 'trec'? (or give your own"),
-        ("zzz", "region", UsageError, "no target of kind 'zzz'; there are: population, uniform, corpus"),
         ("uniform", "sex", UsageError, "no dimension 'sex'; there are: gender, region"),
         ("estimated", "region", UsageError, "'estimated' needs the ranking"),
-        ("trec-estimated", "region", UsageError, "'trec-estimated' needs the ranking"),
         ("qrels", "region", DataError, "topic 'T2': no relevant document has a label of 'region'"),
         ({"Asia": 0.9}, "region", DataError, "the shares add up to 0.9, expected 1"),
-        ({"Asia": 1.5, "Europe": -0.5}, "region", DataError, "the share of 'Asia' is 1.5"),
         ({"Asia": float("nan")}, "region", DataError, "the share of 'Asia' is nan"),
-        ({"@UNKNOWN": 1.0}, "region", DataError, "@UNKNOWN is no group"),
-        ({}, "region", DataError, "expected label -> share"),
         ({"Atlantis": 0.5, "Asia": 0.5}, "region", DataError, "Atlantis is no group of the dimension, which has: Afr"),
     ],
 )
@@ -216,12 +213,6 @@ def test_bad_targets(collection, kind, dimension, error, message):
     with pytest.raises(error) as raised:
         make_target(kind, dimension, collection, "T2")
     assert message in str(raised.value)
-
-
-def test_no_population_says_what_to_do(write):
-    collection = load_collection(write({"world.json": '{"region": {"Asia": 1.0}}'}))
-    with pytest.raises(DataError, match=r"no population for 'gender' \(there is: region\); add it"):
-        make_target("population", "gender", collection, "T1", ranking(("d1", 1.0)))
 
 
 @pytest.mark.parametrize(("mixed", "alone"), [("trec", "qrels"), ("trec-estimated", "estimated")])

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.collection import GroupTable, load_collection
+from fairagent.collection import GroupTable
 from fairagent.collection.config import GroupsFile
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.labels import read_groups
 from fairagent.collection.records import Faults
-from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.errors import DataError, UsageError
 
 IDS = ["a", "b", "c", "nobody"]
 
@@ -63,37 +63,12 @@ def test_what_is_missing_is_of_those_that_can_have_a_label(tmp_path):
             ask("h")
 
 
-@pytest.mark.parametrize(
-    ("values", "says", "expected"),
-    [
-        (("true", "false", "null"), None, [True, False, False, False]),
-        (("true", "false", "true"), "true", [True, False, True, False]),
-        (("true", "false", "true"), False, [False, True, False, False]),
-        (('["human", "poet"]', '["river"]', "[]"), ["human", "god"], [True, False, False, False]),
-        (("1", "0", '""'), None, [True, True, False, False]),
-    ],
-)
-def test_json_values(tmp_path, values, says, expected):
-    lines = [f'{{"id": "{id}", "g": "x", "is": {value}}}\n' for id, value in zip(IDS, values, strict=False)]
-    of = {"column": "is"} if says is None else {"column": "is", "values": says}
-    assert read(tmp_path, "".join(lines), "groups.jsonl", applies_to=of).of_type("g", IDS).tolist() == expected
-
-
 def test_rows_are_found_whatever_their_order(tmp_path):
     """Ids are sorted within the table, and so must be their types."""
     ids = [f"d{n * 37 % 101:03d}" for n in range(101)]
     content = "id\tg\tis\n" + "".join(f"{id}\tx\t{'' if int(id[1:]) % 3 else 'yes'}\n" for id in ids)
     of_type = read(tmp_path, content, applies_to={"column": "is"}).of_type("g", ids)
     assert of_type.tolist() == [int(id[1:]) % 3 == 0 for id in ids]
-
-
-def test_judgments_can_say_so(write, settings):
-    typed = "header: true, dimensions: {stance: {applies_to: {column: argues, values: [yes]}}}"
-    judged = "t\t0\td\tr\tstance\targues\nT1\t0\td1\t1\tpro\ttrue\nT1\t0\td2\t1\t\ttrue\nT2\t0\td2\t1\t\tfalse\n"
-    groups = load_collection(write({"collection.yaml": settings(("relevant: 1", typed)), "qrels.tsv": judged})).groups
-    assert groups.of_type("stance", ["d1", "d2", "d3"], "T1").tolist() == [True, True, False]
-    assert groups.of_type("stance", ["d1", "d2"], "T2").tolist() == [False, False]
-    assert groups.of_type("gender", ["d1"]) is None
 
 
 @pytest.mark.parametrize(
@@ -139,23 +114,11 @@ def test_the_line_of_the_documentation(tmp_path):
     np.testing.assert_allclose(table.memberships("gender", ["d1"]), [[0.1, 0.7, 0.2]])
 
 
-def test_probability_of_a_label_that_is_none_is_that_of_the_unknown(tmp_path):
-    content = '{"id": "a", "g": {"F": 0.5, "M": 0.125, "N": 0.375}}\n'
-    names = {"F": "f", "M": "m", "N": []}
-    predicted = read(tmp_path, content, "groups.jsonl", predicted=True, map=names)
-    np.testing.assert_array_equal(predicted.memberships("g", ["a"]), [[0.375, 0.5, 0.125]])
-    # A weight that is none is left out instead, and the others are all there is.
-    weighted = read(tmp_path, content, "groups.jsonl", map=names)
-    np.testing.assert_allclose(weighted.memberships("g", ["a"]), [[0, 0.8, 0.2]])
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         ('{"f": 0.7, "m": 0.2}', "g: predicted labels that do not add up: f 0.7, m 0.2 make 0.9, expected 1"),
         ('{"f": 0.7, "m": 0.3011}', "make 1.0011, expected 1"),
-        ('{"f": 0, "m": 0}', "f 0, m 0 make 0, expected 1"),
-        ('["f", "m"]', "f 1, m 1 make 2, expected 1"),
         ('{"f": -0.5, "m": 1.5}', "the weight of 'f' is -0.5, expected a number >= 0"),
     ],
 )
@@ -165,29 +128,6 @@ def test_probabilities_that_do_not_add_up(tmp_path, value, message):
         read(tmp_path, content, "groups.jsonl", predicted=True)
     assert [(fault.path.name, fault.line) for fault in error.value.faults] == [("groups.jsonl", 2)]
     assert message in error.value.faults[0].message
-
-
-def test_probabilities_in_python():
-    rows = [("a", {"g": {"f": 0.7, "m": 0.3}, "h": {"x": 2, "y": 1}})]
-    table = GroupTable.from_rows(rows, ["g", "h"], predicted=["g"])
-    assert table.predicted == ("g",)
-    with pytest.raises(DataError, match="groups: 1 error") as error:
-        GroupTable.from_rows(rows, ["g", "h"], predicted=["g", "h"])
-    assert "h: predicted labels that do not add up: x 2, y 1 make 3" in error.value.faults[0].message
-
-
-def test_probabilities_are_not_weights_as_given(write, settings):
-    text = settings(("{column: gender}", "{column: gender, predicted: true, normalize: false}"))
-    with pytest.raises(SettingsError, match=r"collection\.yaml") as error:
-        load_collection(write({"collection.yaml": text}))
-    assert "`predicted` weights are probabilities, which add up to 1: leave out `normalize`" in str(error.value)
-
-
-def test_a_note_says_what_is_predicted(write, settings):
-    collection = load_collection(write({"collection.yaml": settings(("{column: gender}", "{predicted: true}"))}))
-    assert collection.groups.predicted == ("gender",)
-    assert collection.notes == ("'gender' is predicted: its memberships are a classifier's probabilities",)
-    assert load_collection(write()).groups.predicted == ()
 
 
 # --- saved tables
@@ -206,10 +146,3 @@ def test_a_saved_table_keeps_both(tmp_path):
     assert loaded.relabeled("g", ["m", "f"]).predicted == ("g",)
     loaded.save(tmp_path / "table")
     assert GroupTable.load(tmp_path / "table").of_type("g", IDS).tolist() == [True, False, False, False]
-
-
-def test_types_of_another_length_are_damage(tmp_path):
-    read(tmp_path, KINDS, applies_to={"column": "person"}).save(tmp_path / "table")
-    np.save(tmp_path / "table" / "0.of_type.npy", np.array([True, False]))
-    with pytest.raises(DataError, match="its arrays differ in length"):
-        GroupTable.load(tmp_path / "table")

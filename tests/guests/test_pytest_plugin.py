@@ -72,25 +72,6 @@ def test_own(assert_exposure_of, fair_query):
     done.stdout.fnmatch_lines(["PASSED *::test_each?jazz?", "PASSED *::test_own?jazz?", "FAILED *::test_each?law? *"])
 
 
-@pytest.mark.parametrize(
-    ("ini", "said"),
-    [
-        pytest.param("", "*set fairagent_queries in pytest's configuration*", id="not set"),
-        pytest.param("fairagent_queries = none.txt", "*fairagent_queries: *none.txt*", id="no file"),
-        pytest.param("fairagent_queries = empty.txt", "*empty.txt has no query*", id="empty"),
-        pytest.param("fairagent_queries = latin.txt", "*fairagent_queries: not UTF-8*", id="encoding"),
-    ],
-)
-def test_a_file_of_queries_that_is_none(pytester: pytest.Pytester, ini: str, said: str) -> None:
-    pytester.makeini(f"[pytest]\n{ini}\n")
-    (pytester.path / "empty.txt").write_text("\n# nothing\n", encoding="utf-8")
-    (pytester.path / "latin.txt").write_bytes(b"caf\xe9\n")
-    pytester.makepyfile("def test_each(fair_query): pass")
-    done = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist")
-    assert done.ret != 0
-    (done.stdout if "set fair" in said else done.stderr if done.errlines else done.stdout).fnmatch_lines([said])
-
-
 def test_a_project_that_has_fixtures_of_these_names_keeps_its_own(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -111,6 +92,7 @@ def test_own(exposure_of, fair_query):
     pytester.runpytest_inprocess("-p", "no:cacheprovider", "-p", "no:xdist").assert_outcomes(passed=2)
 
 
+@pytest.mark.slow
 def test_who_does_not_use_it_imports_no_more_than_the_plugin(tmp_path: Path) -> None:
     """Not even numpy, whatever pytest is asked to do."""
     (tmp_path / "test_nothing.py").write_text(

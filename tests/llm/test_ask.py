@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 
 import pytest
@@ -53,15 +52,10 @@ def test_any_string_survives(word, prose):
     ("text", "words"),
     [
         ("", "no JSON object"),
-        ("I would rather not.", "no JSON object"),
-        ("[1, 2]", "no JSON object"),
         ('{"word": "a", "fair": true', "no JSON object"),
-        ('{"word": "a", "fair": true,}', "trailing comma"),
         ('{"word": "a"}', "fair: Field required"),
         ('{"word": "a", "fair": "True"}', "fair: Input should be a valid boolean"),
-        ('{"word": 1, "fair": true}', "word: Input should be a valid string"),
         ('{"word": "a", "fair": true, "why": ""}', "why: Extra inputs are not permitted"),
-        ('{"verdict": {"word": "a", "fair": true}}', "word: Field required; fair: Field required; verdict: Extra"),
     ],
 )
 def test_what_is_wrong_is_said(text, words):
@@ -69,14 +63,6 @@ def test_what_is_wrong_is_said(text, words):
         parse_reply(text, Verdict)
     assert words in str(caught.value)
     assert caught.value.raw == text
-
-
-@pytest.mark.parametrize("text", ["{" * 200_000, '{"a":' * 100_000, "{}" * 100_000, '{"' + "\\" * 200_000])
-def test_hostile_texts_take_no_time(text):
-    started = time.thread_time()  # the processor's: the parser is not Python's to count
-    with pytest.raises(ReplyInvalid):
-        parse_reply(text, Verdict)
-    assert time.thread_time() - started < 20
 
 
 def test_a_good_reply_is_asked_for_once():
@@ -109,13 +95,6 @@ def test_three_invalid_replies_are_an_error_with_text_and_usage():
     assert caught.value.usage == Usage(3, 17, 11, None, 0.0, unusable=3)
 
 
-def test_corrections_do_not_grow():
-    model = ScriptedModel(["first", "second " * 500, GOOD])
-    ask(model, ASKED, Verdict)
-    sizes = [len(request.messages[-1][1]) for request in model.requests]
-    assert sizes[0] < sizes[1] == sizes[2]
-
-
 def test_a_reply_of_the_right_form_may_still_be_refused():
     def fair(verdict):
         if not verdict.fair:
@@ -128,13 +107,6 @@ def test_a_reply_of_the_right_form_may_still_be_refused():
     with pytest.raises(ReplyInvalid) as caught:
         ask(ScriptedModel([unfair] * 3), replace(ASKED, accept=fair), Verdict)
     assert caught.value.raw == unfair
-
-
-def test_a_correction_does_not_hold_the_bad_reply():
-    long = json.dumps({"word": "a", "fair": "x" * 10_000, **{f"key{'k' * 500}{i}": 1 for i in range(100)}})
-    model = ScriptedModel([long, GOOD])
-    ask(model, ASKED, Verdict)
-    assert len(model.requests[1].messages[1][1]) < 1500
 
 
 @pytest.mark.parametrize("error", [ReplyRefused("no"), ReplyTruncated("cut off"), FatalModelError("no key")])

@@ -89,12 +89,6 @@ def test_a_late_answer_closes_it():
     assert breaker.run(answer) == "fine"
 
 
-def test_other_kinds_do_not_wait_for_a_kind_that_is_tried():
-    breaker = Breaker()
-    breaker.run(answer, "text")
-    assert breaker.run(lambda: breaker.run(answer, "text"), "json") == "fine"
-
-
 def test_a_fatal_error_stays():
     breaker = Breaker()
     breaker.run(answer)

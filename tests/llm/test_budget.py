@@ -118,21 +118,6 @@ def test_sixteen_threads_never_pass_it(limit: str) -> None:
     assert taken[limit] > limits[limit] - {"calls": 1, "tokens": 100, "dollars": 0.0100001}[limit]
 
 
-def test_at_most_so_many_requests_leave(server, make_model) -> None:
-    server.script = [completion("fine")]
-    limited = budget(calls=40)
-    model = make_model(budget=limited)
-
-    def work(_: int) -> None:
-        while True:
-            model.complete(ASKED)
-
-    with ThreadPoolExecutor(16) as pool:
-        errors = [future.exception() for future in [pool.submit(work, n) for n in range(16)]]
-    assert all(isinstance(error, BudgetExceeded) for error in errors)
-    assert len(server.requests) == 40
-
-
 def test_an_answer_is_settled_with_what_it_took(server, make_model) -> None:
     server.script = [completion("fine", usage=(100, 10))]
     price = Price(input=1000, output=10_000)

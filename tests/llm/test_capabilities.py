@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-import pytest
 from pydantic import Field
 
 from fairagent.llm import ModelRequest, Reply
-from fairagent.llm.capabilities import FORMS, OVERRUN, RENAMED, Capabilities, json_schema
+from fairagent.llm.capabilities import FORMS, OVERRUN, Capabilities, json_schema
 from fairagent.llm.reply import list_within, one_for_each, one_of, text_like, text_within
 
 WANTED = {"model": "tiny", "messages": [], "temperature": 0.3, "max_tokens": 400, "seed": 1}
@@ -50,45 +49,6 @@ def test_the_schema_is_closed_complete_and_bare():
         "required": ["verdicts"],
         "additionalProperties": False,
     }
-
-
-def test_what_is_learned_twice_counts_once():
-    """Two threads may have sent the same before the first of them was answered."""
-    capabilities = Capabilities()
-    shaped = capabilities.shape(WANTED, ASKED)
-    for _ in range(2):
-        assert capabilities.learn(shaped, "response_format is not supported") == "no response_format json_schema"
-    assert capabilities.shape(WANTED, ASKED)["response_format"] == {"type": "json_object"}
-
-
-def test_only_what_a_request_asks_for_can_be_lacking():
-    capabilities = Capabilities()
-    shaped = capabilities.shape(WANTED, ASKED)
-    for said in ("response_format is not supported", "unknown field: seed", "max_tokens is not supported"):
-        capabilities.learn(shaped, said)
-    plain = ModelRequest((("user", "Hello"),))
-    assert capabilities.lacks(plain) == (RENAMED,)
-    assert capabilities.lacks(ModelRequest(plain.messages, Verdicts, seed=1)) == (
-        "no response_format json_schema",
-        RENAMED,
-        "no seed",
-    )
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "",
-        "the prompt is too long",
-        "max_tokens must be at most 100",
-        "temperature: Input should be less than 1",
-        "boom",
-    ],
-)
-def test_other_refusals_teach_nothing(said):
-    capabilities = Capabilities()
-    assert capabilities.learn(capabilities.shape(WANTED, ASKED), said) is None
-    assert capabilities.lacks(ModelRequest((), Verdicts, seed=1)) == ()
 
 
 class Named(Reply):
@@ -155,23 +115,6 @@ def test_each_refusal_is_one_rung_down() -> None:
     assert capabilities.lacks(BOUNDED) == ("no response_format json_schema", "no response_format json_object")
 
 
-def test_one_of_is_texts_or_numbers() -> None:
-    assert one_of(["a", "b"]) == {"type": "string", "enum": ["a", "b"]}
-    assert one_of([1, 2]) == {"type": "integer", "enum": [1, 2]}
-
-
-def test_a_server_without_chances_is_not_asked_for_them_again() -> None:
-    capabilities = Capabilities()
-    wanted = WANTED | {"logprobs": True, "top_logprobs": 20}
-    asked = replace(ASKED, choices="AB")
-    assert capabilities.shape(wanted, asked)["top_logprobs"] == 20
-    said = "You are not allowed to request logprobs from this model"
-    assert capabilities.learn(capabilities.shape(wanted, asked), said) == "no logprobs"
-    assert not {"logprobs", "top_logprobs"} & capabilities.shape(wanted, asked).keys()
-    assert "no logprobs" in capabilities.lacks(asked)
-    assert capabilities.lacks(ASKED) == ()
-
-
 class Letters(Reply):
     letters: str
 
@@ -197,13 +140,3 @@ def test_bounds_that_a_reply_has_overrun_shorten_no_other():
     assert capabilities.shape(WANTED, LETTERS)["max_tokens"] == 400
     assert capabilities.lacks(LETTERS) == (OVERRUN,)
     assert capabilities.lacks(replace(ASKED, reply=None)) == ()
-
-
-def test_a_server_that_takes_no_bounds_is_given_no_length_by_them():
-    capabilities = Capabilities()
-    payload = capabilities.shape(WANTED, LETTERS)
-    bounded = {**LETTERS.narrowed["letters"], "maxLength": 3}
-    asked = replace(LETTERS, narrowed={"letters": bounded})
-    assert capabilities.learn(capabilities.shape(WANTED, asked), "response_format is not supported")
-    assert capabilities.shape(WANTED, asked)["max_tokens"] == 400
-    assert payload["max_tokens"] == 22

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.errors import BudgetExceeded, DataError, FatalModelError, ModelError, SettingsError
+from fairagent.errors import BudgetExceeded, FatalModelError
 from fairagent.guests.testing import LoopbackServer, ServerReply
-from fairagent.guests.testing.server import error
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.likelihood import EndpointModel, check_texts, perplexity
+from fairagent.llm.likelihood import EndpointModel
 from fairagent.settings import BudgetSettings, ModelSettings
 
 Request = dict[str, Any]
@@ -99,34 +98,6 @@ def test_a_server_without_log_probabilities_is_named(ask: Any, choice: Request) 
     assert len(server.requests) == 1
 
 
-def test_tokens_that_do_not_show_the_text_are_an_error(ask: Any) -> None:
-    body = {"choices": [{"logprobs": {"tokens": ["a", "\ufffd"], "token_logprobs": [None, -1.0]}}]}
-    model, _ = ask([ServerReply(body)])
-    with pytest.raises(ModelError, match="do not show where the text"):
-        model.score([("a", "\u00e9")])
-
-
-def test_a_first_token_without_probability_is_an_error(ask: Any) -> None:
-    body = {"choices": [{"logprobs": {"tokens": ["a", " b"], "token_logprobs": [None, -1.0]}}]}
-    model, _ = ask([ServerReply(body)])
-    with pytest.raises(ModelError, match="give it a context"):
-        model.score([("", "a b")])
-
-
-def test_what_fails_for_a_moment_is_asked_again(ask: Any) -> None:
-    model, server = ask([error(503), error(429), echo({"prompt": "a b"})], workers=1)
-    assert model.score([("a", " b")])[0].tolist() == [-2.0]
-    assert len(server.requests) == 3
-
-
-@pytest.mark.parametrize(("status", "kind"), [(401, FatalModelError), (404, FatalModelError), (400, ModelError)])
-def test_what_cannot_be_mended_is_not(ask: Any, status: int, kind: type[ModelError]) -> None:
-    model, server = ask([error(status, "no such thing")], workers=1)
-    with pytest.raises(kind, match="no such thing"):
-        model.score([("a", " b")])
-    assert len(server.requests) == 1
-
-
 def test_nothing_is_asked_twice_with_a_cache(ask: Any, tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path / "replies")
     model, server = ask(echo, cache=cache, workers=1)
@@ -146,21 +117,3 @@ def test_a_budget_holds(ask: Any) -> None:
     with pytest.raises(BudgetExceeded, match="1 calls"):
         model.score([("a", " b"), ("a", " c")])
     assert len(server.requests) == 1
-
-
-def test_bad_input_is_named(ask: Any) -> None:
-    model, _ = ask(echo)
-    with pytest.raises(DataError, match="empty"):
-        model.score([("a", "")])
-    with pytest.raises(SettingsError, match="no language model is named"):
-        EndpointModel(ModelSettings(base_url="http://localhost:1/v1"), environ={})
-
-
-def test_perplexity_of_certain_words_is_one() -> None:
-    assert perplexity(np.zeros(3)) == 1
-
-
-def test_empty_texts_are_counted() -> None:
-    with pytest.raises(DataError, match="2 of 3"):
-        check_texts([("a", ""), ("", "b"), ("", "")])
-    check_texts([])

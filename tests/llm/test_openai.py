@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
-import subprocess
-import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -87,22 +84,6 @@ def test_what_goes_over_the_wire(server, make_model):
     assert server.keys == [f"Bearer {CANARY}"] * 3
 
 
-def test_retry_after_is_waited_for(server, make_model, slept):
-    server.script = [error(429, retry_after="2"), GOOD]
-    reply = make_model().complete(ASKED)
-    assert len(server.requests) == 2
-    assert slept == [2.0]
-    assert reply.calls == 2
-
-
-@pytest.mark.parametrize("given", ["soon", "nan", "inf", "-5", "Mon, 99 Foo 2026 00:00:00 GMT", ""])
-def test_a_retry_after_that_says_nothing_is_not_waited_for(server, make_model, slept, given):
-    server.script = [error(429, retry_after=given), GOOD]
-    make_model().complete(ASKED)
-    assert len(slept) == 1
-    assert 0 <= slept[0] <= 0.5
-
-
 @pytest.mark.parametrize("given", ["31", "3600", "Tue, 01 Jan 2999 00:00:00 GMT"])
 def test_a_retry_after_beyond_the_cap_gives_up_at_once(server, make_model, slept, given):
     server.script = [error(503, "back later", retry_after=given), GOOD]
@@ -124,24 +105,13 @@ def test_overload_is_tried_exactly_as_often_as_set(server, make_model, slept, st
     assert all(0 <= wait <= limit for wait, limit in zip(slept, [0.5, 1.0, 2.0], strict=True))
 
 
-def test_waits_differ(server, make_model, slept):
-    server.script = [error(500)]
-    for _ in range(3):
-        with pytest.raises(TransientModelError):
-            make_model(attempts=3).complete(ASKED)
-    assert len(set(slept)) == 6
-
-
 @pytest.mark.parametrize(
     ("status", "code", "advice"),
     [
         (401, "invalid_api_key", "OPENAI_API_KEY"),
-        (403, None, "OPENAI_API_KEY"),
         (400, "invalid_api_key", "OPENAI_API_KEY"),
-        (402, None, "quota or credit"),
         (429, "insufficient_quota", "quota or credit"),
         (404, "model_not_found", "model.name ('tiny')"),
-        (404, None, "model.base_url"),
         (405, None, "model.base_url"),
     ],
 )
@@ -167,56 +137,20 @@ def test_a_request_that_is_not_accepted_says_nothing_about_the_next(server, make
     assert len(server.requests) == 1
 
 
-def test_error_bodies_of_other_servers(server, make_model):
-    server.script = [
-        ServerReply({"error": "model 'tiny' not found"}, 404),
-        ServerReply({"object": "error", "message": "bad key", "code": 401}, 401),
-        ServerReply([{"error": {"code": 401, "message": "no such key", "status": "UNAUTHENTICATED"}}], 401),
-        ServerReply("<html>Forbidden</html>", 403, content_type="text/html"),
-        ServerReply("", 401),
-        ServerReply({"detail": "Not authenticated"}, 401),
-    ]
-    said = []
-    for _ in server.script:
-        with pytest.raises(FatalModelError) as caught:
-            make_model().complete(ASKED)
-        said.append(str(caught.value).partition(" ")[2].partition(". ")[0])
-    assert said == [
-        "answered 404: model 'tiny' not found",
-        "answered 401: bad key",
-        "answered 401: no such key",
-        "answered 403: (a web page)",
-        "answered 401: no explanation",
-        "answered 401: Not authenticated",
-    ]
-
-
 # answer, error, words of it, requests that are sent when 2 attempts are allowed
 ODD_SUCCESSES = [
     (HTML, FatalModelError, "not a chat completion API (got text/html); check model.base_url", 1),
-    (ServerReply("", content_type="text/plain"), FatalModelError, "got text/plain", 1),
-    (ServerReply("[1, 2]"), FatalModelError, "not a chat completion API", 1),
-    (ServerReply({"choices": [{"message": {"content": ["red"]}}]}), FatalModelError, "not a chat completion API", 1),
     (ServerReply('{"choices": [{"mess'), TransientModelError, "broke off", 2),
     (ServerReply(GOOD.body, cut=9), TransientModelError, "no connection", 2),
     (in_body(code=502), TransientModelError, "502: boom", 2),
-    (in_body(code="429"), TransientModelError, "429: boom", 2),
     (in_body(code="server_error"), TransientModelError, "503 server_error: boom", 2),
-    (in_body(code=None, type="overloaded_error"), TransientModelError, "overloaded_error: boom", 2),
     (in_body(), FatalModelError, "with an error: boom", 1),
-    (in_body(code=400), FatalModelError, "with an error: boom", 1),
-    (in_body(code="insufficient_quota"), FatalModelError, "quota or credit", 1),
     (in_body(code="content_filter"), ReplyRefused, "content_filter: boom", 1),
-    (ServerReply({"error": "boom"}), FatalModelError, "with an error: boom", 1),
     (ServerReply({"choices": []}), FatalModelError, "no choices", 1),
-    (ServerReply({"choices": None}), FatalModelError, "no choices", 1),
-    (ServerReply({}), FatalModelError, "no choices", 1),
     (completion(None), ReplyInvalid, "tiny-2026 sent an empty reply", 1),
-    (completion(" \n"), ReplyInvalid, "empty reply", 1),
     (completion(None, refusal="I cannot."), ReplyRefused, "declined to answer: I cannot.", 1),
     (completion("red", finish="content_filter"), ReplyRefused, "(content filter)", 1),
     (completion('{"colors": ["red"]}', finish="length"), ReplyTruncated, "after 7 tokens; raise model.max_tokens", 2),
-    (completion(None, finish="length"), ReplyTruncated, "cut off", 2),
 ]
 
 
@@ -253,17 +187,6 @@ def test_a_reply_that_its_bounds_cut_off_is_asked_for_as_long_as_the_settings_al
     assert reply.notes == ("no max_tokens from the bounds of a reply",)
 
 
-def test_who_asks_for_the_first_tokens_alone_gets_them(server, make_model):
-    server.script = [completion("red, gre", finish="length"), completion(None, finish="length")]
-    model, first = make_model(), replace(ASKED, max_tokens=7, whole=False)
-    reply = model.complete(first)
-    assert (reply.text, reply.finish, reply.calls, reply.notes) == ("red, gre", "length", 1, ())
-    with pytest.raises(ReplyInvalid, match="empty reply"):
-        model.complete(first)
-    # What is kept of it is no reply to those who need a whole one.
-    assert model.identity(first) != model.identity(replace(first, whole=True))
-
-
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": -1, "completion_tokens": 1}, 7])
 def test_missing_usage_is_estimated(server, make_model, usage):
     server.script = [completion("red and blue", usage=usage)]
@@ -271,22 +194,6 @@ def test_missing_usage_is_estimated(server, make_model, usage):
     assert reply.estimated
     # 12 + 21 and 12 bytes, four to a token
     assert (reply.input_tokens, reply.output_tokens) == (9, 3)
-
-
-def test_time_out_and_reset_then_success(server, make_model, slept):
-    server.script = [ServerReply(GOOD.body, delay=0.6), ServerReply(hang_up=True), GOOD]
-    reply = make_model(timeout=0.2).complete(ASKED)
-    assert reply.calls == 3
-    assert len(slept) == 2
-
-
-def test_nobody_there(make_model, slept):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        model = make_model(base_url=f"http://127.0.0.1:{unused.getsockname()[1]}/v1", attempts=3)
-        with pytest.raises(TransientModelError, match="is a server running at that address"):
-            model.complete(ASKED)
-    assert len(slept) == 2
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -346,11 +253,3 @@ def test_the_key_is_shown_nowhere(server, make_model, caplog, slept):
     assert caplog.text
     assert CANARY not in "\n".join([*shown, caplog.text])
     assert server.keys == [f"Bearer {CANARY}"] * len(server.script)
-
-
-def test_openai_is_loaded_only_when_a_model_is_made():
-    rooms = ("search.pipeline", "extend", "llm.openai", "llm.prompts", "search.refine.llm", "guests.testing")
-    code = (
-        f"import sys, fairagent, {', '.join(f'fairagent.{room}' for room in rooms)}; sys.exit('openai' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

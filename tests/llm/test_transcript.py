@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from fairagent.errors import (
     BackendUnavailable,
     ModelError,
-    NotRegular,
     ReplyInvalid,
-    ReplyTruncated,
     TransientModelError,
     UsageError,
 )
 from fairagent.guests.testing import ScriptedModel, completion, error
-from fairagent.guests.testing.server import streamed
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
-from fairagent.llm.budget import Ledger, in_threads
+from fairagent.llm.budget import Ledger
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.calls import CachingModel
 from fairagent.llm.exchange import Attempt, Exchange, Transcript, exchanges_to, read_transcript, transcript
@@ -102,33 +96,6 @@ def test_what_comes_to_nothing_is_told_as_well(server, make_model, heard) -> Non
     assert (down.model, down.calls) == ("tiny", 2)
 
 
-def test_a_stream_and_a_listener_who_leaves(server, make_model, heard) -> None:
-    server.script = [streamed("re", "d")]
-    with exchanges_to(heard.append):
-        door(make_model()).stream(ASKED, lambda piece: None)
-
-    def leave(piece: str) -> None:
-        raise KeyboardInterrupt
-
-    with exchanges_to(heard.append), pytest.raises(KeyboardInterrupt):
-        door(make_model()).stream(ASKED, leave)
-    assert [(one.text, one.error) for one in heard] == [("red", ""), ("re", "KeyboardInterrupt")]
-
-
-def test_a_stream_that_breaks_off_and_a_long_reply_that_is_cut_off(server, make_model, heard) -> None:
-    """What has come is there, all of it."""
-    server.script = [streamed("re", "d", finish=None, usage=None, done=False)]
-    with exchanges_to(heard.append), pytest.raises(ModelError, match="part of it was shown"):
-        door(make_model()).stream(ASKED, lambda piece: None)
-    server.script = [completion("x" * 5000, finish="length")]
-    with exchanges_to(heard.append), pytest.raises(ReplyTruncated):
-        door(make_model()).complete(ASKED)
-    broken, cut = heard
-    assert (broken.text, broken.attempts) == ("red", ())
-    assert "broke off" in broken.error
-    assert (len(cut.text), [len(one.text) for one in cut.attempts]) == (5000, [5000])
-
-
 def test_a_reply_from_the_cache_says_so(tmp_path: Path, heard) -> None:
     cache = ReplyCache(tmp_path / "cache")
     asked = door(Scripted([ModelReply("red", 10, 1, calls=3, finish="stop")]), cache)
@@ -158,24 +125,6 @@ def test_the_key_is_in_no_transcript(server, make_model, tmp_path: Path) -> None
     assert text.count("key *** echoed") == 3
 
 
-def test_blocks_inside_each_other_hear_their_own_and_threads_are_heard(heard) -> None:
-    model = ScriptedModel(lambda request: "red")
-    outer: list[Exchange] = []
-    with exchanges_to(outer.append):
-        model.complete(ASKED)
-        with exchanges_to(heard.append):
-            in_threads(lambda _: model.complete(ASKED), range(5), 3, "asking")
-        model.complete(ASKED)
-    model.complete(ASKED)
-    assert (len(outer), len(heard)) == (7, 5)
-
-
-def test_of_models_that_ask_each_other_the_outer_one_is_told(heard) -> None:
-    with exchanges_to(heard.append):
-        door(Scripted(["red"])).complete(ASKED)
-    assert len(heard) == 1
-
-
 def test_a_file_is_continued_and_read_again(tmp_path: Path, heard) -> None:
     path = tmp_path / "asked.jsonl"
     model = ScriptedModel(["red", ModelError("no"), "blue"])
@@ -198,15 +147,6 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: str) ->
     with pytest.raises(UsageError, match=r"thesis\.md is there and is no transcript"), transcript(path):
         pytest.fail("something was asked")
     assert path.read_text() == content
-
-
-def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
-    for path, expected, words in (
-        (tmp_path, NotRegular, "is a folder and no regular file"),
-        (tmp_path / "no" / "such" / "folder.jsonl", BackendUnavailable, "cannot be written"),
-    ):
-        with pytest.raises(expected, match=words), transcript(path):
-            pytest.fail("something was asked")
 
 
 EXCHANGE = Exchange(
@@ -235,26 +175,6 @@ EXCHANGE = Exchange(
 )
 
 
-def test_a_line_is_what_docs_say(tmp_path: Path) -> None:
-    with Transcript(tmp_path / "t.jsonl") as kept:
-        kept.add(EXCHANGE)
-    (line,) = (tmp_path / "t.jsonl").read_text().splitlines()
-    said = json.loads(line)
-    assert next(iter(said)) == "exchange"
-    assert list(said)[-1] == "sha256"
-    assert said["attempts"] == [
-        {
-            "error": "busy",
-            "text": "",
-            "finish": "",
-            "input_tokens": 0,
-            "output_tokens": 0,
-            "seconds": 0.5,
-            "correction": "",
-        }
-    ]
-
-
 def test_who_comes_too_late_writes_into_no_other_file(tmp_path: Path) -> None:
     """After a second Ctrl-C threads go on that nobody waits for, while the tables are written."""
     with Transcript(tmp_path / "t.jsonl") as kept:
@@ -270,18 +190,6 @@ def test_who_comes_too_late_writes_into_no_other_file(tmp_path: Path) -> None:
             os.close(number)
     assert (tmp_path / "results.csv").read_bytes() == b""
     assert len(list(read_transcript(tmp_path / "t.jsonl"))) == 1
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(st.characters(codec=None), max_size=30))
-def test_any_text_survives(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "t.jsonl"
-    path.unlink(missing_ok=True)
-    with transcript(path):
-        ScriptedModel([ModelReply(text, 1, 1)]).complete(ModelRequest((("user", text),)))
-    (one,) = read_transcript(path)
-    assert one is not None
-    assert (one.text, one.messages) == (text, (("user", text),))
 
 
 def test_a_damaged_line_is_none_and_the_others_stay(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from fairagent.papers.debias_rag.stage import LONGEST_REWRITTEN
 from fairagent.papers.debias_rag.synthesis import Rewriter
 from fairagent.search.refine.asking import MOST_KEYWORDS
 from fairagent.search.refine.llm import LlmRefiner
-from fairagent.settings import ModelSettings, Settings
+from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class, read_part, shipped
 from fairagent.types import Answer, Document, Term
 
@@ -182,15 +182,3 @@ def test_attributing() -> None:
         answer = Answer("x" * (LONGEST_ANSWER + 9), (), ())
         JudgeAttributor(model, PROMPTS("")).attribute(query, answer, [LONG] * 7)
     close(calls, model)
-
-
-def test_parts_that_hold_others_tell_theirs() -> None:
-    given = case()
-    assert list(read_part("rerank", ["mmr", "exposure"]).worst_case(given)) == []
-    assert list(read_part("engine", "rm3").worst_case(given)) == []
-
-
-def test_calls_of_one_model_as_one_line() -> None:
-    model = ModelSettings(name="tiny")
-    assert together(model, []) == Calls(model, 0, 0, 0)
-    assert together(model, [Calls(model, 1, 2, 3), Calls(model, 10, 20, 30)]) == Calls(model, 11, 22, 33)

@@ -56,6 +56,7 @@ def file(tmp_path: Path, no_variables: None, monkeypatch: pytest.MonkeyPatch) ->
     return copy
 
 
+@pytest.mark.slow
 def test_each_system_asks_with_its_own_template(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(request: dict[str, object]) -> str:
         system, user = request["messages"][0]["content"], request["messages"][-1]["content"]

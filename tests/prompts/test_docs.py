@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import yaml
-
 from fairagent.llm.prompts import Prompts, sandbox, specimens, template, variants
 from fairagent.search.refine.asking import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES
 from fairagent.search.refine.llm import LlmConfig
-from fairagent.settings import Settings, validate
 from fairagent.storage.yaml_text import parse_yaml
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -55,12 +52,6 @@ def test_the_language_and_its_limits() -> None:
     keywords = section("What becomes of keywords")
     assert f"At most {MOST_KEYWORDS}, of at most {LONGEST_KEYWORD} characters" in keywords
     assert f"`drift` ({LlmConfig().drift:.1g})".replace("0.", ".") in keywords
-
-
-def test_the_settings_shown_are_settings() -> None:
-    first = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)[0]
-    shown = validate(Settings, yaml.safe_load(first), "docs/prompts_and_models.md")
-    assert (shown.refine.kind, shown.prompts) == ("grounded", "few-shot")
 
 
 def test_the_template_shown_can_be_read(tmp_path: Path) -> None:

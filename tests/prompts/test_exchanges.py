@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from fairagent.errors import ReplyInvalid, ReplyTruncated
+from fairagent.errors import ReplyInvalid
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.prompts import Prompts
@@ -89,16 +89,3 @@ def test_what_is_kept_is_not_asked_again(counting: ModuleType, tmp_path: Path) -
         second.complete(request(1))
     with pytest.raises(counting.Enough):
         second.complete(request(2))
-
-
-def test_a_reply_that_is_cut_off_is_not_asked_for_again(counting: ModuleType, tmp_path: Path) -> None:
-    exchanges = counting.Exchanges(tmp_path / "kept.jsonl", "tiny")
-
-    class CutOff:
-        def complete(self, asked: ModelRequest) -> ModelReply:
-            assert not asked.whole
-            return ModelReply('{"order": "A', 5, 7, finish="length")
-
-    with pytest.raises(ReplyTruncated):
-        counting.Recorder(CutOff(), exchanges, "choose_sentence", 2, 60).complete(request(0))
-    assert exchanges.count("choose_sentence") == {"truncated": 1}

@@ -40,46 +40,26 @@ REFUSED = [
     "{{ text['__class__'] }}",
     "{{ text|attr('__class__') }}",
     "{{ text.upper() }}",
-    "{{ text.format(text) }}",
     "{{ 'x' * 10**9 }}",
-    "{{ 'x' * 1000000000 }}",
     "{{ 10 ** 100000000 }}",
-    "{{ '%1000000000d' % 1 }}",
     "{{ text ~ text }}",
-    "{{ text + text }}",
     "{{ [words, words] }}",
-    "{{ {'a': words} }}",
-    "{{ 'x'|center(1000000000) }}",
-    "{{ 'x'|indent(1000000000) }}",
     "{{ '%1000000000d'|format(1) }}",
-    "{{ words|batch(1000000000, 'x')|list }}",
     "{% set a = text %}",
-    "{% with a = text %}{{ a }}{% endwith %}",
     "{% macro m(n) %}{{ m(n) }}{{ m(n) }}{% endmacro %}{{ m(1) }}",
-    "{% filter upper %}x{% endfilter %}",
     "{% for a in range(1000000) %}{% endfor %}",
-    "{% for a in [words, words] %}{% endfor %}",
     "{% for a in 'x' %}{% endfor %}",
-    "{% for a in words|join %}{% endfor %}",
     "{% for a in words recursive %}{{ loop(words) }}{% endfor %}",
-    "{% include '/etc/passwd' %}",
     "{% import 'x' as x %}",
     "{% from 'x' import y %}",
     "{% extends 'x' %}",
     "{% block b %}{% endblock %}",
-    "{% do text %}",
     "{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}",
-    "{{ " + "9" * 10_000 + " }}",
     "{% for a in words %}" * 300 + "{% endfor %}" * 300,
-    "{% for a in words %}" * 26 + "{% endfor %}" * 26,
     "{% for a in words %}{% endfor %}" * 1000,
-    "{% if text %}" * 1000 + "{% endif %}" * 1000,
     "{{ text" + "|trim" * 6000 + " }}",
-    "{{ 'a'" + "|tojson" * 4000 + " }}",
     "{{ text" + ".a" * 300 + " }}",
-    "{{ text" + "[1:]" * 300 + " }}",
     "{{ " + "not " * 300 + "text }}",
-    "{{ " + "text if text else " * 300 + "text }}",
     "{{ text" + " and text" * 300 + " }}",
 ]
 
@@ -87,31 +67,18 @@ REFUSED = [
 STOPPED = [
     ("{% for a in text %}{% for b in text %}{% for c in text %}{% endfor %}{% endfor %}{% endfor %}", "too long"),
     ("{% for a in text %}" * 15 + "{% endfor %}" * 15, "too long"),
-    ("{% for a in text %}{% for b in text %}{% endfor %}{% endfor %}" * 50, "too long"),
     ("{% for a in text %}{% for b in text %}{{ text }}{% endfor %}{% endfor %}", "longer than 64 kB"),
     ("{{ text" + "|join('xxxxxxxxxx')" * 20 + " }}", "a joined value is longer"),
     ("{{ text" + "|tojson" * 20 + " }}", "a value is longer"),
-    ("{{ text|join(text)|join(text)|join(text) }}", "a joined value is longer"),
     ("{{ absent }}", "'absent' is undefined"),
-    ("{{ record.absent }}", "has no attribute 'absent'"),
     ("{{ text[words[1]] }}", "has no attribute '__class__'"),
-    ("{{ words < 3 }}", "not supported"),
-    ("{{ record|first|length|first }}", "not iterable"),
     ("{{ secret|tojson }}", "object is nothing to print"),
-    # What would be printed as Python does, with a place in memory.
     ("{{ text.format }}", "has no attribute 'format'"),
-    ("{{ text['format'] }}", "has no attribute 'format'"),
     ("{{ text.upper|upper }}", "has no attribute 'upper'"),
-    ("{{ words.append|default(words.append) }}", "has no attribute 'append'"),
-    ("{{ record.items }}", "has no attribute 'items'"),
-    ("{% for a in words %}{{ loop.cycle }}{% endfor %}", "has no attribute 'cycle'"),
     ("{% for a in words %}{{ loop }}{% endfor %}", "LoopContext is nothing to print"),
-    ("{% for a in words %}{{ loop|upper }}{% endfor %}", "LoopContext is nothing to print"),
     ("{{ secret }}", "object is nothing to print"),
-    ("{{ nested }}", "object is nothing to print"),
     ("{{ nested|join }}", "object is nothing to print"),
     ("{{ many }}", "generator is nothing to print"),
-    ("{{ many|default('') }}", "generator is nothing to print"),
     ("{{ function|trim }}", "builtin_function_or_method is nothing to print"),
 ]
 HOSTILE = {**GIVEN, "text": "lawyers in Asia " * 10, "words": ["a", "__class__"], "secret": object()} | {
@@ -147,8 +114,3 @@ def test_hostile_renderings_are_stopped(text, words):
     finally:
         tracemalloc.stop()
     assert peak < 50e6
-
-
-def test_there_are_no_global_functions():
-    used = compile_template("{% for a in range %}{{ lipsum }}{{ dict }}{% endfor %}", 1, "x.j2").used
-    assert used.keys() == {"range", "lipsum", "dict"}

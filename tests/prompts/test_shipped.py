@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from collecting import faults
 
 from fairagent.answer.filtering import Verdicts
 from fairagent.errors import ReplyInvalid
@@ -38,8 +39,7 @@ def test_there_is_an_example_of_what_each_is_given():
     assert {id: prompts[id].variables for id in prompts.ids} == {id: set(SPECIMENS[id]) for id in SPECIMENS}
 
 
-@pytest.mark.parametrize(("source", "id"), ALL)
-def test_each_says_what_it_is_and_is_short(source, id):
+def says_what_it_is_and_is_short(source, id):
     prompts = Prompts(source)
     head = prompts[id].head
     assert head.version >= 1
@@ -63,8 +63,7 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
 }
 
 
-@pytest.mark.parametrize(("source", "id"), ALL)
-def test_each_asks_for_the_reply_that_its_code_reads_and_shows_none_that_could_be_copied(source, id):
+def asks_for_the_reply_that_its_code_reads_and_shows_none_that_could_be_copied(source, id):
     prompts = Prompts(source)
     reply = prompts[id].head.reply
     messages = prompts.render(id, **SPECIMENS[id])
@@ -90,8 +89,7 @@ def _keys(schema: dict[str, Any]) -> set[str]:
     return found.union(*(_keys(part) for part in schema.get("$defs", {}).values()))
 
 
-@pytest.mark.parametrize(("source", "id"), ALL)
-def test_data_stay_data(source, id):
+def data_stay_data(source, id):
     """Whatever a value holds, it stands in the user's message as JSON and changes nothing around it."""
     prompts = Prompts(source)
     # A benchmark's question is asked as it stands.
@@ -121,11 +119,23 @@ def _values(value: object) -> Iterator[str]:
         yield value
 
 
-@pytest.mark.parametrize(("source", "id"), ALL)
-def test_everything_that_is_given_is_shown(source, id):
+def everything_that_is_given_is_shown(source, id):
     user = Prompts(source).render(id, **SPECIMENS[id])[-1][1]
     for text in _values(SPECIMENS[id]):
         assert json.dumps(text, ensure_ascii=False)[1:-1] in user
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        says_what_it_is_and_is_short,
+        asks_for_the_reply_that_its_code_reads_and_shows_none_that_could_be_copied,
+        data_stay_data,
+        everything_that_is_given_is_shown,
+    ],
+)
+def test_every_template(check):
+    assert faults(check, ALL) == []
 
 
 @pytest.mark.parametrize(("wish", "words"), [("length", "at most 100 words"), ("language", 'the language "German"')])
@@ -180,9 +190,7 @@ GROUPS = [("leaning", "left"), ("region", "Africa"), ("OECD member", "no"), ("ge
 PLACES_AND_PEOPLE = ("group of people", "people or places", "groups of people", "people of the group")
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize(("dimension", "group"), GROUPS)
-def test_a_group_is_named_by_its_own_dimension_and_label(source, dimension, group):
+def named_by_its_own_dimension_and_label(source, dimension, group):
     """A dimension is not people or places by itself: every template that speaks of groups serves any."""
     prompts = Prompts(source)
     for id in sorted(REFINING):
@@ -191,3 +199,9 @@ def test_a_group_is_named_by_its_own_dimension_and_label(source, dimension, grou
     for id in (*sorted(REFINING), "group_keywords", "group_passages", "group_sentences", "choose_action", "answer"):
         said = " ".join(" ".join(text for _, text in prompts.render(id, **SPECIMENS[id])).split())
         assert not [words for words in PLACES_AND_PEOPLE if words in said]
+
+
+def test_a_group_is_named_by_its_own_dimension_and_label():
+    assert (
+        faults(named_by_its_own_dimension_and_label, [(source, *group) for source in SOURCES for group in GROUPS]) == []
+    )

@@ -44,10 +44,3 @@ def test_the_schema_has_them() -> None:
         "kind": None,
         "fronds": "Those at its top.",
     }
-
-
-def test_what_was_typed_in_has_no_source() -> None:
-    names: dict[str, type[Section]] = {}
-    exec("class Typed(Section):\n    key: int = 0\n    'Its text.'", {"Section": Section, "__name__": "typed"}, names)
-    assert meanings(names["Typed"]) == {}
-    assert "key" in TypeAdapter(names["Typed"]).json_schema()["properties"]

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from fairagent.errors import SettingsError
 from fairagent.papers.rivals.dlf import DLFConfig
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.search.loop.config import FairQRConfig
-from fairagent.search.pipeline import resolve
 from fairagent.search.refine.llm import LlmConfig
 from fairagent.search.rerank.exposure import ExposureConfig
 from fairagent.search.rerank.relevance import ChainConfig, FusedRerankConfig, OriginalConfig
@@ -53,13 +51,6 @@ def test_every_profile_is_settings_and_remembers_its_name(name: str) -> None:
     assert chosen == Settings(profile=name)
 
 
-def test_the_engine_alone() -> None:
-    chosen = loaded("engine")
-    assert chosen.engine == BM25Config()
-    assert [chosen.loop.kind, chosen.rerank.kind, chosen.filter.kind, chosen.debias.kind] == ["none"] * 4
-    assert (chosen.expansion.documents, chosen.loops, chosen.sees_groups) == (0, False, False)
-
-
 @pytest.mark.parametrize(("name", "depth"), [("fair-qr", 20), ("fair-qr-deep", 0)])
 def test_fair_qr(name: str, depth: int) -> None:
     chosen = loaded(name)
@@ -67,12 +58,6 @@ def test_fair_qr(name: str, depth: int) -> None:
     assert (chosen.expansion.documents, chosen.iterations, chosen.candidates) == (0, 5, "best")
     assert (chosen.refine, chosen.rerank) == (LlmConfig(drift=100, on_error="keep"), OriginalConfig())
     assert chosen.model.temperature == 0.3
-
-
-def test_fair_rag() -> None:
-    chosen = loaded("fair-rag")
-    assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.n, chosen.context.documents) == (1.0, 100, 5, 5)
-    assert not chosen.sees_groups
 
 
 def test_offline_is_the_default_but_for_its_name() -> None:
@@ -88,17 +73,6 @@ def test_with_a_model_the_default_is_the_agent_and_without_one_offline(tmp_path:
     assert load_settings(file, {"profile": "fair-qr"}, {}).profile == "fair-qr"
     # What is laid already, as an experiment's systems are, says what it is.
     assert load_settings(None, lay({"model": {"name": "some"}}), {}).profile == ""
-
-
-def test_a_profile_that_is_not_there() -> None:
-    with pytest.raises(SettingsError, match="no profile 'fairqr'; did you mean 'fair-qr'\\?"):
-        loaded("fairqr")
-    with pytest.raises(SettingsError, match="no profile 'zzz'; there are: agent, debias-rag, engine"):
-        lay({"profile": "zzz"})
-    with pytest.raises(SettingsError, match=r"no profile '\.\./x'"):
-        loaded("../x")
-    with pytest.raises(SettingsError, match="no profile 'engin'; did you mean 'engine'"):
-        Settings(profile="engin")
 
 
 # --- which layer wins -------------------------------------------------------------------------------------------
@@ -128,17 +102,6 @@ def test_settings_made_by_hand_lie_over_their_profile() -> None:
     # Whoever copies or reads them again changes nothing.
     assert Settings.model_validate(chosen.model_dump(mode="json")) == chosen
     assert chosen.model_copy(update={"n": 3}).refine == chosen.refine
-
-
-def test_resolving_settings_with_a_profile() -> None:
-    given = Settings(profile="fair-rag", n=9)
-    assert resolve(given, {}) == given
-    assert resolve(given, {"n": 3}) == Settings(profile="fair-rag", n=3)
-    # A profile in the call beats what was set before.
-    other = resolve(given, {"profile": "fair-filter"})
-    assert (other.profile, other.filter.kind, other.n) == ("fair-filter", "fair", 9)
-    assert resolve(Settings(n=9), {"profile": "fair-rag"}).n == 5
-    assert resolve(Settings(n=9), {"profile": "fair-rag", "n": 3}).n == 3
 
 
 # --- parts over parts -------------------------------------------------------------------------------------------
@@ -201,17 +164,6 @@ def test_keys_over_a_chain_are_those_of_the_part_that_has_them(below: Any, keys:
         again = Settings(rerank=chosen.rerank, **model)
         assert load_settings(overrides=lay(again.given, {"rerank": keys}), environ={}).rerank == chosen.rerank
     assert load_settings(overrides={**model, "rerank": {"fairness": 2}}, environ={}).rerank.inner[0].kind == "graph"
-
-
-@pytest.mark.parametrize("model", [{}, {"name": "m"}])
-def test_a_key_that_no_part_of_a_chain_has(model: dict[str, str]) -> None:
-    with pytest.raises(SettingsError, match=r"rerank\.parts\[1\]\.fairnes: unknown key .* did you mean 'fairness'"):
-        load_settings(overrides={"model": model, "rerank": {"fairnes": 2}}, environ={})
-    with pytest.raises(SettingsError, match=r"rerank\.fairness: unknown key of re-ranker 'chain'; exposure has it"):
-        load_settings(overrides=lay({"rerank": []}, {"rerank": {"fairness": 2}}), environ={})
-    for broken in (5, {"kind": "chain", "parts": 5}, [5], [{"kind": "mrr"}]):
-        with pytest.raises(SettingsError, match="rerank"):
-            load_settings(overrides=lay({"rerank": broken}, {"rerank": {"relevance": 0.3}}), environ={})
 
 
 def test_laying_changes_no_layer() -> None:

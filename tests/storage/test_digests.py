@@ -66,12 +66,6 @@ def test_a_file_is_read_once_by_all_processes(
     assert len(list(notes.iterdir())) == 1
 
 
-def test_nothing_is_noted_of_a_small_file(tmp_path: Path, notes: Path) -> None:
-    (tmp_path / "small").write_bytes(CONTENT[1:])
-    assert file_digest(tmp_path / "small", later) == hashlib.sha256(CONTENT[1:]).hexdigest()
-    assert not notes.exists()
-
-
 def test_a_file_of_just_now_is_read_each_time(large: Path, notes: Path, hashed: list[int]) -> None:
     written = max(large.stat().st_mtime_ns, large.stat().st_ctime_ns)
     for _ in range(2):
@@ -137,20 +131,6 @@ def test_each_byte_of_a_note_counts(large: Path, notes: Path, monkeypatch: pytes
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         forget(monkeypatch)
         assert file_digest(large, later) == hashlib.sha256(CONTENT).hexdigest()
-
-
-def test_the_note_of_another_file_counts_for_nothing(
-    large: Path, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file_digest(large, later)
-    (note,) = notes.iterdir()
-    copy = tmp_path / "copy"
-    os.link(large, copy)
-    file_digest(copy, later)
-    (other,) = set(notes.iterdir()) - {note}
-    other.write_bytes(note.read_bytes())
-    forget(monkeypatch)
-    assert digests._noted(str(copy), digests.FileState.of(os.open(copy, os.O_RDONLY))) == ""
 
 
 def test_without_a_place_for_notes_a_process_reads_a_file_once(large: Path, notes: Path, hashed: list[int]) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,15 +13,6 @@ from fairagent.guests.testing import LoopbackServer
 from fairagent.guests.testing.server import ServerReply
 
 QUERY = "lawyer with hidden words"
-ASKS = """
-import sys
-from fairagent import open_in_memory
-from fairagent.collection import Collection
-rows = [{"id": str(n), "text": "law", "sex": "f" if n % 2 else "m"} for n in range(20)]
-agent = open_in_memory(Collection.from_records(rows, id="id", groups=["sex"]), engine="bm25", target="uniform")
-agent.search("law")
-print([name for name in sys.modules if name.startswith("opentelemetry")])
-"""
 
 
 @pytest.fixture
@@ -144,8 +132,3 @@ def test_a_failure_is_told_by_its_type_alone(exporter: Any, records: Any, key: N
         assert one.attributes["error.type"] == type(raised.value).__name__
         assert one.status.description is None
         assert not one.events
-
-
-def test_nothing_is_imported_where_nobody_collects(tmp_path: Path) -> None:
-    ran = subprocess.run([sys.executable, "-c", ASKS], capture_output=True, text=True, cwd=tmp_path, timeout=120)
-    assert (ran.returncode, ran.stdout.strip()) == (0, "[]"), ran.stderr

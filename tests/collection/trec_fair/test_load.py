@@ -19,8 +19,8 @@ from fairagent.collection.trec_fair import metadata as groups_module
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
 from fairagent.collection.trec_fair.metadata import population, track_groups
-from fairagent.collection.trec_fair.topics import PageGrades, find_track_files, read_track_topics
-from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
+from fairagent.collection.trec_fair.topics import read_track_topics
+from fairagent.errors import DataError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
 from fairagent.storage.digests import RECORD
 from fairagent.types import UNKNOWN
@@ -82,54 +82,11 @@ def test_the_year_2021(tmp_path: Path) -> None:
     assert len(list(collection.documents())) == 3
 
 
-def test_any_dimension_of_the_track(folder: Path) -> None:
-    names = [dimension.name for dimension in DIMENSIONS_2022]
-    collection = load_track(folder, dimensions=names)
-    assert collection.groups.dimensions == tuple(names)
-    assert labels_of(collection, "src-geo", "12") == {UNKNOWN: 0.25, "Northern Europe": 0.75}
-    assert labels_of(collection, "occ", "12") == {"mathematician": 0.5, "writer": 0.5}
-    assert labels_of(collection, "langs", "7") == {"English only": 1.0}
-    assert collection.population.keys() == {"sub-geo", "src-geo", "gender"}
-
-
-def test_keywords_as_the_query(folder: Path, tmp_path: Path) -> None:
-    assert load_track(folder, query="keywords").topics["101"].query == "programs wrote"
-    (folder / "topics_keywords.jsonl").rename(tmp_path / "mine.jsonl")
-    with pytest.raises(DataError, match=r"2 of 2 topics have no keywords \(101, 102\); name a file that has them"):
-        load_track(folder, query="keywords")
-    assert load_track(folder, query="keywords", keywords=tmp_path / "mine.jsonl").topics["102"].query == "island"
-
-
-def test_all_missing_files_are_named_together(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="3 errors") as error:
-        load_track(tmp_path)
-    for name in ("trec_corpus_20220301_plain.json", "trec_2022_articles_discrete_assessed.json", "eval_reldocs"):
-        assert name in str(error.value)
-
-
-def test_the_assessed_metadata_come_first(folder: Path) -> None:
-    write_track(folder, {"trec_2022_articles_discrete.json.gz": PAGES})
-    assert find_track_files(folder).metadata.name == "trec_2022_articles_discrete_assessed.json.gz"
-    find_track_files(folder).metadata.unlink()
-    assert find_track_files(folder).metadata.name == "trec_2022_articles_discrete.json.gz"
-
-
-def test_what_the_track_does_not_have(folder: Path) -> None:
-    with pytest.raises(UsageError, match="2022 has no dimension geo; there are: sub-geo, src-geo, gender"):
-        load_track(folder, dimensions=["geo"])
-    with pytest.raises(UsageError, match="distinct"):
-        load_track(folder, dimensions=["gender", "gender"])
-    with pytest.raises(UsageError, match="year 2020"):
-        load_track(folder, year=2020)  # type: ignore[arg-type]
-
-
 BAD = [
     ("trec_2022_articles_discrete_assessed.json.gz", {"page_id": "12"}, "field 'page_id' is '12'"),
-    ("trec_2022_articles_discrete_assessed.json.gz", {"page_id": 3, "gender": "male"}, "page 3, field 'gender'"),
     ("trec_2022_articles_discrete_assessed.json.gz", "{", "not JSON"),
     ("trec_2022_eval_reldocs.jsonl", {"id": 5, "title": 5.5, "rel_docs": []}, "field 'title' is 5.5"),
     ("trec_2022_eval_reldocs.jsonl", {"id": 101, "title": "x", "rel_docs": []}, "topic 101 is that of line 1 already"),
-    ("trec_2022_eval_reldocs.jsonl", {"id": 5, "title": "x", "rel_docs": ["7"]}, "relevant page is '7'"),
     ("topics_keywords.jsonl", {"id": 6, "title": "x", "keywords": "a b"}, "expected a list of words"),
 ]
 
@@ -141,13 +98,6 @@ def test_faults_are_named_with_file_and_line(tmp_path: Path, name: str, record: 
     with pytest.raises(DataError, match=message) as error:
         load_track(folder)
     assert [(fault.path, fault.line) for fault in error.value.faults] == [(folder / name, len(records))]
-
-
-def test_topics_without_relevant_pages_are_a_note(tmp_path: Path) -> None:
-    topics = [*TOPICS, {"id": 103, "title": "Nothing", "rel_docs": []}]
-    collection = load_track(write_track(tmp_path, changed={"trec_2022_eval_reldocs.jsonl": topics}))
-    assert dict(collection.qrels["103"]) == {}
-    assert any("without a relevant page" in note and "103" in note for note in collection.notes)
 
 
 @pytest.mark.shared
@@ -215,12 +165,6 @@ def test_damaged_groups_are_read_anew(folder: Path, name: str, text: str) -> Non
     assert cached.read_text() == before
 
 
-def test_a_folder_that_cannot_be_written(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (folder / "fairagent-groups").write_text("a file is in the way")
-    assert labels_of(load_track(folder), "gender", "70000001") == {"NB": 1.0}
-    assert "read anew each time" in caplog.text
-
-
 # --- the settings file
 
 
@@ -229,40 +173,7 @@ def settings(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_settings_file_may_name_the_track(folder: Path, tmp_path: Path) -> None:
-    text = "root: track\ntrack: {folder: ., dimensions: [gender, occ], query: keywords}\n"
-    collection = load_collection(settings(tmp_path / "c.yaml", text))
-    assert collection.name == "mine"
-    assert collection.groups.dimensions == ("gender", "occ")
-    assert collection.topics["101"].query == "programs wrote"
-    assert len(list(collection.documents())) == 3
-
-
-WRONG = [
-    ("track: {}", "either the `folder` of the official files or `ir_datasets: true`"),
-    ("track: {ir_datasets: true, keywords: k.jsonl}", "`keywords` belong to `folder`"),
-    ("track: {folder: .}\ndocuments: {path: d.jsonl}", "`track` brings everything: leave out documents"),
-    ("track: {folder: ., year: 2020}", "2021 or 2022"),
-    ("track: {folder: ., splitt: eval}", "split"),
-    ("chunks: {}", "`chunks` are parts of `documents`, which are missing"),
-]
-
-
-@pytest.mark.parametrize(("text", "message"), WRONG)
-def test_a_wrong_settings_file(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        load_collection(settings(tmp_path / "c.yaml", text))
-
-
 # --- judgments
-
-
-def test_relevant_pages_are_a_mapping() -> None:
-    relevant = PageGrades(np.array([7, 12, 7]))
-    assert relevant == {"7": 1, "12": 1}
-    assert list(relevant.items()) == [("7", 1), ("12", 1)]
-    assert [id in relevant for id in ("7", "07", "", "x", "٧", "-7", "8", "13")] == [True] + [False] * 7
-    assert relevant.get("13", 0) == 0
 
 
 # --- through ir-datasets
@@ -358,19 +269,3 @@ def test_ir_datasets_gives_the_same_collection(folder: Path, tmp_path: Path) -> 
     assert Dataset.passes == passes
     file = settings(tmp_path / "c.yaml", "track: {ir_datasets: true, split: train, dimensions: gender}")
     assert load_collection(file).groups.dimensions == ("gender",)
-
-
-@pytest.mark.usefixtures("ir_datasets")
-def test_what_ir_datasets_does_not_have() -> None:
-    with pytest.raises(UsageError, match="ir-datasets has no 'trec-fair/2022/eval'; name the folder"):
-        load_track_from_ir_datasets(2022, "eval")
-    with pytest.raises(UsageError, match="lacks the dimension 'alpha'"):
-        load_track_from_ir_datasets(2022, "train", ["alpha"])
-    with pytest.raises(DataError, match="2 of 2 topics have no keywords"):
-        load_track_from_ir_datasets(2022, "train", query="keywords")
-
-
-def test_without_ir_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ir_datasets", None)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[trec\]'"):
-        load_track_from_ir_datasets(2022, "train")

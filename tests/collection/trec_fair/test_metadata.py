@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairagent.collection.trec_fair import metadata as module
 from fairagent.collection.trec_fair import read_metadata, read_relevant_pages
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 
 PAGE: dict[str, Any] = {
     "page_id": 12,
@@ -122,40 +121,6 @@ def test_every_fault_is_named_with_its_line(path: Path) -> None:
     assert messages[10] == "page 22, field 'qual_cat': expected a quality class, got 3"
 
 
-def test_an_empty_or_missing_file_is_a_fault(path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        read_metadata(path)
-    with pytest.raises(DataError, match="there are no pages"):
-        read_metadata(write(path))
-    with pytest.raises(UsageError, match="year 2020"):
-        read_metadata(path, 2020)  # type: ignore[arg-type]
-
-
-def test_progress_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "EVERY", 2)
-    counts: list[int] = []
-    read_metadata(write(path, *(PAGE | {"page_id": number} for number in range(5))), progress=counts.append)
-    assert counts == [2, 4, 5]
-
-
-def test_how_many_values_are_cached_makes_no_difference(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = [PAGE | {"page_id": n, "source_subcont_regions": {"Caribbean": n % 3, "UNK": 1}} for n in range(9)]
-    expected = read_metadata(write(path, *records)).pages
-    monkeypatch.setattr(module, "CACHED", 1)
-    found = read_metadata(path).pages
-    assert (found.matrix("src-geo") == expected.matrix("src-geo")).all()
-    assert len(found.rows_of("src-geo").counts) == 3
-
-
-def test_metadata_of_2021(path: Path) -> None:
-    record = {"page_id": 5, "quality_score_disc": "GA", "geographic_locations": ["Asia", "Europe"], "gender": None}
-    metadata = read_metadata(write(path, record), 2021)
-    assert metadata.pages.quality.tolist() == [4]
-    assert metadata.pages.matrix("geo")[0].sum() == 2.0
-    assert metadata.pages.matrix("gender")[0].tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert metadata.notes == ()
-
-
 def test_relevant_pages(path: Path) -> None:
     topics = {7: [9, 3, 9], 8: [], 1: [3]}
     found = read_relevant_pages(write(path, *({"id": id, "rel_docs": pages} for id, pages in topics.items())))
@@ -164,19 +129,3 @@ def test_relevant_pages(path: Path) -> None:
         "relevant pages that are listed again, which count once: 1",
         "topics without a relevant page: 1 of 3 (8)",
     )
-
-
-def test_every_fault_of_relevant_pages_is_named_with_its_line(path: Path) -> None:
-    good = {"id": 7, "rel_docs": [9]}
-    bad_pages = [{"id": id, "rel_docs": [3, page]} for id, page in enumerate(("4", 3.5, True, -3), start=9)]
-    write(path, good, good, {"rel_docs": [3]}, good | {"id": "7a"}, {"id": 8}, *bad_pages)
-    with pytest.raises(DataError) as caught:
-        read_relevant_pages(path)
-    messages = {fault.line: fault.message for fault in caught.value.faults}
-    assert messages[2] == "topic 7 is that of line 1 already"
-    assert messages[3] == "field 'id' is None, expected a whole number from 0 to 2147483647"
-    assert messages[5] == "field 'rel_docs' is None, expected a list of page ids"
-    assert messages[6] == "topic 9: a relevant page is '4', expected a whole number from 0 to 2147483647"
-    assert list(messages) == list(range(2, 10))
-    with pytest.raises(DataError, match="there are no topics"):
-        read_relevant_pages(write(path))

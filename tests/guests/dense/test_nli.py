@@ -13,7 +13,7 @@ import tiny_models
 from fairagent.errors import (
     BackendUnavailable,
 )
-from fairagent.guests.dense.nli import BATCH, NliAttributor, _longest_pair, entailment_label
+from fairagent.guests.dense.nli import BATCH, NliAttributor, entailment_label
 from fairagent.types import Answer, Document
 
 WORDS = "the a judge court woman man law city river she he was is born wrote book"
@@ -107,23 +107,3 @@ def test_the_label_is_found_by_its_name_whatever_its_number(folder: Path, tmp_pa
     assert turned._entailment == 0
     with pytest.raises(BackendUnavailable, match="LABEL_0, LABEL_1"):
         entailment_label({0: "LABEL_0", 1: "LABEL_1"}, "x")
-
-
-def test_a_tokenizer_without_a_limit_takes_the_models(tmp_path: Path) -> None:
-    attributor = NliAttributor(str(save_model(tmp_path, {0: "entailment", 1: "neutral"})))
-    attributor._tokenizer.model_max_length = int(1e30)
-
-    assert _longest_pair(attributor._tokenizer, attributor._model) == LIMIT - 2
-
-
-def test_nothing_to_compare(attributor: NliAttributor, read: list[str]) -> None:
-    found = attributor.attribute("law", Answer(" [1] ", (1,)), documents("court", "law"))
-    assert (found.weights.tolist(), found.notes) == ([0.0, 0.0], ("the answer is empty",))
-    assert attributor.attribute("law", Answer("judge"), []).weights.shape == (0,)
-    assert read == []
-
-
-def test_a_model_that_is_not_there(tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    with pytest.raises(BackendUnavailable, match="on this machine; name a model's folder"):
-        NliAttributor(str(tmp_path / "none"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny_models
 
-from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.errors import DataError, UsageError
 from fairagent.guests.local.likelihood import CausalModel
 
 PAIRS = [
@@ -44,21 +44,13 @@ def by_hand(model: CausalModel, context: str, text: str) -> np.ndarray:
     return np.array(found)
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("batch", [1, 3, 8])
+@pytest.mark.parametrize(("batch", "side"), [(1, "left"), (3, "left"), (3, "right")])
 def test_a_batch_equals_the_sums_by_hand(folder: str, batch: int, side: str) -> None:
     model = CausalModel(folder, "cpu", "float32", batch)
     model.tokenizer.padding_side = side
     for (context, text), score in zip(PAIRS, model.score(PAIRS), strict=True):
         np.testing.assert_allclose(score, by_hand(model, context, text), atol=1e-5)
         assert (score <= 0).all()
-
-
-def test_a_model_that_tells_all_places_says_the_same(folder: str, model: CausalModel) -> None:
-    other = CausalModel(folder, "cpu")
-    other._keeps = False
-    for one, two in zip(model.score(PAIRS), other.score(PAIRS), strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-6)
 
 
 def test_probabilities_of_all_next_words_sum_to_one(model: CausalModel) -> None:
@@ -72,11 +64,6 @@ def test_a_token_across_the_border_is_the_texts(model: CausalModel) -> None:
     # "jud" + "ge" is one word: it ends in the text.
     (score,) = model.score([("the jud", "ge")])
     np.testing.assert_allclose(score, by_hand(model, "the", "judge"), atol=1e-5)
-
-
-def test_a_context_without_tokens_is_none(model: CausalModel) -> None:
-    blank, none = model.score([(" ", "judge"), ("", "judge")])
-    np.testing.assert_allclose(blank, none, atol=1e-6)
 
 
 def test_a_long_context_loses_its_beginning_and_says_so(folder: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -94,13 +81,6 @@ def test_a_text_longer_than_the_model_is_refused(model: CausalModel) -> None:
         model.score([("the", "judge " * 40)])
 
 
-def test_texts_without_tokens_are_refused(model: CausalModel) -> None:
-    with pytest.raises(DataError, match="1 of 2 texts are empty"):
-        model.score([("a", "b"), ("a", "")])
-    with pytest.raises(DataError, match="no token"):
-        model.score([("a", " ")])
-
-
 def test_a_chat_is_asked_in_its_template(folder: str, tmp_path: Path) -> None:
     plain = CausalModel(folder, "cpu")
     plain.tokenizer.chat_template = (
@@ -114,20 +94,3 @@ def test_a_chat_is_asked_in_its_template(folder: str, tmp_path: Path) -> None:
     )
     with pytest.raises(UsageError, match="no chat template"):
         CausalModel(folder, "cpu", chat=True)
-
-
-def test_a_model_that_looks_ahead_is_refused(tmp_path: Path) -> None:
-    masked = str(tiny_models.save_masked(tmp_path / "masked"))
-    with pytest.raises(BackendUnavailable, match="no causal language model"):
-        CausalModel(masked, "cpu")
-
-
-def test_what_is_not_there_is_named(folder: str, tmp_path: Path) -> None:
-    with pytest.raises(BackendUnavailable, match="no language model"):
-        CausalModel(str(tmp_path / "nothing"), "cpu")
-    with pytest.raises(UsageError, match="device 'tpu9'"):
-        CausalModel(folder, "tpu9")
-    with pytest.raises(UsageError, match="int4"):
-        CausalModel(folder, "cpu", "int4")
-    with pytest.raises(UsageError, match="at least 1"):
-        CausalModel(folder, "cpu", batch=0)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tiny_models
 
-from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.guests.local.likelihood import MaskedModel
 
 TEXT = "the judge was a good man ."
@@ -104,33 +103,3 @@ def test_a_long_context_loses_its_beginning(folder: Path, caplog: pytest.LogCapt
     assert "longer contexts lose their beginning" in caplog.text
     np.testing.assert_allclose(long, model.each("the judge", [2], "city " * 123), rtol=1e-5)
     assert model.shortened == 1
-
-
-def test_what_cannot_be_scored(model: MaskedModel) -> None:
-    with pytest.raises(DataError, match=r"130 tokens, and .* reads 128 at a time; shorten it"):
-        model.each("law " * 128, [1])
-    with pytest.raises(DataError, match="reads 128 at a time"):
-        model.each("law " * 128, [1], "the judge")
-    with pytest.raises(DataError, match="finds no token in ' '"):
-        model.word(TEXT, 3, 4)
-
-
-def test_models_that_cannot_do_it(tmp_path: Path) -> None:
-    headless = MaskedModel(str(tiny_models.save_masked(tmp_path / "masked")))
-    with pytest.raises(BackendUnavailable, match="no head that says which sentence follows another"):
-        headless.follows("the judge", "he is good")
-    with pytest.raises(BackendUnavailable, match="has no weights cls"):
-        MaskedModel(str(tiny_models.save_bert(tmp_path / "bert")))
-    with pytest.raises(BackendUnavailable, match="cannot be opened as AutoModelForMaskedLM"):
-        MaskedModel(str(tiny_models.save_causal(tmp_path / "causal")))
-    with pytest.raises(BackendUnavailable, match="no language model"):
-        MaskedModel(str(tmp_path / "nothing"))
-    with pytest.raises(UsageError, match="batch"):
-        MaskedModel(str(tmp_path / "masked"), batch=0)
-
-
-def test_a_tokenizer_without_a_mask(tmp_path: Path) -> None:
-    folder = tiny_models.save_masked(tmp_path)
-    tiny_models.tokenizer(pairs=False).save_pretrained(folder)
-    with pytest.raises(BackendUnavailable, match="has no mask token"):
-        MaskedModel(str(folder))

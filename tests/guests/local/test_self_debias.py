@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tiny_models
-from pydantic import ValidationError
 
-from fairagent.errors import DataError
 from fairagent.guests.local.decoding import ABOUT, lowered
 from fairagent.guests.local.likelihood import CausalModel, SelfDebiased
 from fairagent.settings import SelfDebiasSettings
@@ -57,12 +55,3 @@ def test_distributions_hold_the_scores(model: CausalModel) -> None:
     for (ids, table), scores in zip(model.distributions(pairs), model.score(pairs), strict=True):
         np.testing.assert_allclose(np.exp(table).sum(axis=1), 1, atol=1e-5)
         np.testing.assert_allclose(table[np.arange(len(ids)), ids], scores, atol=1e-6)
-
-
-def test_values_that_make_no_sense(model: CausalModel) -> None:
-    for wrong in ({"kinds": ()}, {"decay": -1.0}, {"least": 0.0}, {"least": 1.5}):
-        with pytest.raises(ValidationError):
-            SelfDebiasSettings(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="1 of 1 texts are empty"):
-        SelfDebiased(model, SelfDebiasSettings()).score([("a", "")])
-    assert SelfDebiased(model, SelfDebiasSettings()).name == f"{model.name} (Self-Debias)"
