@@ -15,7 +15,6 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.questions import debiases
 from fairagent.papers.debias_rag.avoid import read_avoid, write_avoid
 from fairagent.papers.debias_rag.benchmarks.measures import icat
-from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.debias_rag.stage import DebiasRAGConfig
 from fairagent.settings import Settings, validate
 
@@ -32,11 +31,6 @@ def blocks(language: str) -> list[str]:
 def test_the_settings_are_the_defaults_but_for_the_kind_and_the_library() -> None:
     part = validate(Settings, yaml.safe_load(blocks("yaml")[0]), "page").debias
     assert part == DebiasRAGConfig(library="avoid.jsonl")
-
-
-def test_the_lexicon_on_the_page(tmp_path: Path) -> None:
-    words = load_lexicon(written(tmp_path / "words.yaml", blocks("yaml")[1]))
-    assert words.swap("Is he pregnant, or a Christian? Hers.") == "Is she pregnant, or a Muslim? His."
 
 
 def test_the_first_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

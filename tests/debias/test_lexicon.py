@@ -35,10 +35,6 @@ def test_the_longest_entry_wins_and_white_space_may_be_any(tmp_path: Path) -> No
     assert words.swap("Native American, native american, NATIVE AMERICAN, native") == "Dane, dane, DANE, native"
 
 
-def test_letters_that_are_alike_without_case_are_left_alone(tmp_path: Path) -> None:
-    assert lexicon(tmp_path, "c: [she -> he]\n").swap("\u017fhe") == "\u017fhe"
-
-
 def test_the_class_is_that_of_most_words_and_of_the_first_on_a_tie(tmp_path: Path) -> None:
     words = lexicon(tmp_path, "gender: [he <-> she, pregnant]\nreligion: [mosque <-> church, imam -> pastor]\n")
     assert words.tag("Is she pregnant in church?") == "gender"

@@ -36,12 +36,6 @@ def test_documents_and_counterfactuals_are_ranked_together(tmp_path: Path) -> No
     assert found.theta_before == (0.5, 0.5)
 
 
-def test_without_documents_the_counterfactuals_are_the_context(tmp_path: Path) -> None:
-    found = stage(tmp_path).apply("Is she a nurse?", ())
-    assert {one.text for one in found.documents} == {"He is a nurse.", "He is late."}
-    assert found.placed
-
-
 def test_the_class_of_the_query_narrows_what_is_avoided(tmp_path: Path) -> None:
     assert stage(tmp_path).apply("the mosque, late", [RAIN]).avoided == ("a3",)
     assert set(stage(tmp_path).apply("late", [RAIN]).avoided) == {"a1", "a2", "a3"}

@@ -84,12 +84,10 @@ def test_faults_of_file_and_collection_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("systems: [a]", SettingsError, "systems: Input should be a valid dictionary"),
         ("a: [", SettingsError, "not valid YAML"),
         (words.EXPERIMENT + "topics: none", SettingsError, "expected `all`, `tune` or `test`, the number of topics"),
         (words.EXPERIMENT + "topics: [T19]", DataError, "none of 1 topics has relevant documents"),
         (words.EXPERIMENT + "per_group: 9", DataError, "none of 20 topics"),
-        (words.EXPERIMENT.replace("plain", '"a\\tb"'), SettingsError, "pattern"),
         (
             words.EXPERIMENT.replace("{kind: words, order: random}", "[random]"),
             SettingsError,

@@ -15,7 +15,7 @@ import pytest
 from fairagent.retrieve.fused import LIGHT_WEIGHT
 from fairagent.search.rerank.exposure import FAIRNESS
 from fairagent.search.rerank.similarity import GraphConfig
-from fairagent.settings import Settings, load_settings
+from fairagent.settings import Settings
 
 FILE = Path(__file__).resolve().parents[2] / "evaluations" / "controller" / "constants.py"
 
@@ -96,9 +96,3 @@ def test_the_table_is_read_again_from_its_file(constants: ModuleType, tmp_path: 
     again.measure([config, config])
     assert calls == [len(constants.AIMS), 0]
     assert constants.objective(again[config], ["allsides"]) == 0.5
-
-
-def test_settings_are_those_of_the_configuration(constants: ModuleType) -> None:
-    for one in constants.varied(constants.combinations()[0]).values():
-        for config in one:
-            load_settings(overrides=constants.overrides(config, "gender", "light"), environ={})

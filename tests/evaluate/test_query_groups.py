@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 
 import pytest
@@ -77,24 +75,7 @@ def test_tables(outcomes: list[Outcome]) -> None:
     assert [row[3] for row in attribution.rows if row[0] == "b"] == [None, None]
 
 
-def test_the_file(outcomes: list[Outcome]) -> None:
-    rows = list(csv.DictReader(io.StringIO(query_group_files(run_of(outcomes))["query_groups.csv"].csv())))
-    of_law = [row for row in rows if (row["system"], row["query_group"], row["quantity"]) == ("a", "law", "measure")]
-    assert [(row["dimension"], row["name"], row["topics"]) for row in of_law] == [
-        ("", "nDCG@20", "3"),
-        ("gender", "AWRF@20", "2"),
-    ]
-    apart = next(row for row in rows if not row["query_group"])
-    assert (apart["system"], apart["name"], apart["topics"]) == ("a", "nDCG@20", "")
-    assert float(apart["value"]) == pytest.approx(0.4)
-
-
 def test_nothing_without_groups_of_topics(outcomes: list[Outcome]) -> None:
     run = run_of([replace(one, group="") for one in outcomes])
     assert query_group_tables(run) == []
     assert query_group_files(run) == {}
-
-
-def test_one_group_has_no_difference(outcomes: list[Outcome]) -> None:
-    run = run_of([one for one in outcomes if one.group == "law"])
-    assert "largest difference" not in [row[1] for row in query_group_tables(run)[0].rows]

@@ -16,7 +16,6 @@ from fairagent.collection import load_collection
 from fairagent.evaluate.layout import LATEX_WIDTH
 from fairagent.evaluate.outcome import from_line, to_line
 from fairagent.evaluate.results import (
-    details_latex,
     falling,
     means_table,
     measure_tables,
@@ -110,35 +109,6 @@ def test_csv(folder: Path, run: Run) -> None:
     assert np.mean(values) == pytest.approx(fair.mean, rel=1e-12)
 
 
-def test_text(run: Run) -> None:
-    text = results_text(run)
-    lines = text.splitlines()
-    assert lines[:3] == [
-        "small experiment",
-        "What it should show.",
-        "words, 19 topics, rankings of 10; baseline: plain",
-    ]
-    assert "oracle, of a kind †" in text
-    assert "† looked at the judgments" in text
-    assert "no system asked a language model" in text
-    # Heads are short, and what is below says what they mean.
-    heads = [line.split()[1:] for line in lines if line.startswith("system") and "nDCG" in line]
-    assert heads == [["nDCG", *("AWRF(ignore)", "AWRF(2)") * 2]]
-    assert "nDCG is nDCG(discount=log2-plus1)@10" in lines
-    assert "AWRF(2) is AWRF(discount=log2-max2, log=2, unknown=group)@10" in lines
-    assert any(line.startswith("system") and line.endswith("expected") for line in lines)
-    assert not re.search(r"\bnan\b|\binf\b|None", text)
-
-
-def test_the_verdict_comes_first(run: Run) -> None:
-    lines = results_text(run).splitlines()
-    verdict = [line for line in lines[:12] if line.startswith(("gender: ", "era: ", "  "))]
-    assert lines[4] == verdict[0]
-    assert re.fullmatch("gender: (female|male) gets [0-9]+% of the attention .*", verdict[0])
-    # The oracle is never the best.
-    assert verdict[1].startswith(("  fair, the best of 2 beside plain: ", "  random, the best of 2 beside plain: "))
-
-
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_tables_fit_any_width_and_keep_every_number(run: Run, width: int) -> None:
     long = "an oracle whose name is very long indeed, and says all of its settings"
@@ -156,13 +126,6 @@ def test_tables_fit_any_width_and_keep_every_number(run: Run, width: int) -> Non
         assert set(re.findall(NUMBER, text)) == set(re.findall(NUMBER, table.text()))
     legend = [line for line in results_text(renamed, width).splitlines() if line.endswith(f" is {long}")]
     assert len(legend) == 1
-
-
-def test_what_is_no_detail_is_printed_first(run: Run) -> None:
-    short, full = results_text(run, details=False), results_text(run)
-    assert len(short.splitlines()) < len(full.splitlines()) / 2
-    assert "randomization" not in short.replace("randomization test", "")
-    assert set(short.splitlines()) <= set(full.splitlines())
 
 
 def columns_of(tabular: str) -> int:
@@ -202,40 +165,6 @@ def test_latex(run: Run) -> None:
     assert not re.search(r"oracle.*\\textbf", table)
     assert "% nDCG is nDCG(discount=log2-plus1)@10" in table.splitlines()
     assert r"$^\dagger$: looked at the judgments." in table
-
-
-def test_latex_in_full(run: Run) -> None:
-    """What the text says of each measure, number for number."""
-    check_latex(details_latex(run))
-    for table in measure_tables(run):
-        rows: dict[str, list[str]] = {}
-        for tabular in check_latex(table.latex()):
-            for line in tabular.splitlines():
-                name, *cells = line.removesuffix(r" \\").split(" & ")
-                if cells and name in ("plain", "fair", "random", r"oracle, of a kind $^\dagger$"):
-                    rows.setdefault(name, []).extend(cells)
-        plain = [
-            [re.sub(r"\$(.)\$", r"\1", cell.replace("{[}", "[")) for cell in cells if cell] for cells in rows.values()
-        ]
-        text = [line.removeprefix("oracle, of a kind †").split() for line in table.text().splitlines()[3:]]
-        assert [" ".join(row).split() for row in plain] == [
-            line if number == 3 else line[1:] for number, line in enumerate(text)
-        ]
-
-
-def test_latex_of_what_models_were_asked(run: Run) -> None:
-    outcomes = (run.outcomes[0], replace(run.outcomes[1], calls=2, input_tokens=30, cost=None), *run.outcomes[2:])
-    last = details_latex(replace(run, outcomes=outcomes)).split("\n\n")[-1]
-    assert last.startswith("% language model, all topics together\n")
-    assert rf"{run.outcomes[1].system} & 2 & 0 & 30 & 0 \\" in last
-    assert rf"{run.outcomes[1].system} & price unknown \\" in last
-    assert r" & \$0.0000 \\" in last
-
-
-def test_a_missing_p_value(tmp_path: Path) -> None:
-    run = words.run(words.write(tmp_path), tmp_path / "run", limit=1)
-    assert {row.randomization_p for row in run.comparisons} == {None}
-    assert re.search(r"^fair .* \d/\d/\d  +-  +-  +-  +-$", results_text(run, 100), re.MULTILINE)
 
 
 def test_another_baseline(folder: Path, run: Run) -> None:

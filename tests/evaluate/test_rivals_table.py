@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "controller"
 spec = importlib.util.spec_from_file_location("rivals", FOLDER / "rivals.py")
@@ -57,10 +56,3 @@ def test_means_marks_and_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "6/12/6" in lines[pooled + 3]
     oracles = next(place for place, line in enumerate(lines) if line.startswith("| agent less, oracles: 12 topics"))
     assert [line.split(" | ")[0] for line in lines[oracles + 2 :]] == ["| b"]
-
-
-def test_every_aim_has_a_file_with_the_same_systems() -> None:
-    files = [yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")) for name in rivals.AIMS]
-    files += [yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")) for name in rivals.ORACLES]
-    assert all(file["systems"] == files[0]["systems"] for file in files)
-    assert rivals.AGENT in files[0]["systems"]

@@ -136,13 +136,11 @@ def test_a_changed_run_is_another_run(folder: Path) -> None:
 
 
 FAULTS: list[tuple[dict[str, object], bytes, type[FairAgentError], str]] = [
-    ({}, b"", DataError, r"a\.tsv: there are no lines"),
     ({}, b"T00\td00\nT00\td\xff\n", DataError, r"a\.tsv:2: not UTF-8"),
     ({}, b"T00\td00\nT00\td00\n", DataError, r"a\.tsv:2: topic T00 has document 'd00' in line 1 already"),
     ({}, b"X\td00\n", DataError, r"a\.tsv: ranks documents for none of the 20 topics"),
     ({}, b"T00 Q0 d00 1 x me\n", DataError, r"a\.tsv:1: the score 'x' is no finite number"),
     ({"baseline": "c"}, b"T00\td00\n", SettingsError, "no system 'c'; there are: a"),
-    ({"dimensions": ["age"]}, b"T00\td00\n", UsageError, "age"),
     ({"measures": ["nDCG@5"], "n": 5}, b"T00\td00\n", UsageError, "leave out n"),
 ]
 
@@ -152,17 +150,3 @@ def test_faults(folder: Path, options: dict[str, object], raw: bytes, kind: type
     (folder / "a.tsv").write_bytes(raw)
     with pytest.raises(kind, match=message):
         checked(folder, folder / "a.tsv", **options)
-
-
-def test_all_faulty_runs_are_named_at_once(folder: Path) -> None:
-    (folder / "a.tsv").write_text("T00\td00\nT00\n", encoding="utf-8")
-    (folder / "b.tsv").write_text("T00\td00\nT00\td00\n", encoding="utf-8")
-    with pytest.raises(DataError, match="experiment of 3 runs: 3 problems, nothing was run") as error:
-        checked(folder, folder / "a.tsv", folder / "b.tsv", folder / "none.tsv")
-    for said in ("a.tsv:2: expected 2 columns", "b.tsv:2: topic T00 has document", "none.tsv: no such file"):
-        assert said in str(error.value)
-
-
-def test_files_of_one_name(folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"two runs are called 'a', one/a\.txt and two/a\.tsv\.gz"):
-        checked(folder, Path("one/a.txt"), Path("two/a.tsv.gz"))

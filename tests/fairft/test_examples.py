@@ -32,17 +32,6 @@ def test_every_fault_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_an_empty_file_is_a_fault(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no question"):
-        read_examples(write_lines(tmp_path / "q.jsonl", []))
-
-
-def test_a_label_that_is_no_option_is_a_fault(tmp_path: Path) -> None:
-    record = {"prompt": "x" * 40, "label": "maybe", "sentence": "s", "context": "c"}
-    with pytest.raises(DataError, match="'maybe' is none of"):
-        read_examples(write_lines(tmp_path / "q.jsonl", [record]), "recognition")
-
-
 @pytest.mark.shared
 def test_trustllms_recognition_is_read(shared: Path) -> None:
     path = shared / "data" / "trustllm_fairness" / "stereotype_recognition.jsonl"

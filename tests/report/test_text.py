@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import io
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
 
-from fairagent.report.text import exposure_table, gap_text, hits_table, plain, targets_text
+from fairagent.report.text import exposure_table, hits_table, plain
 from fairagent.types import Exposure, Hit, Ranking, SearchResult, Trace
 from fairagent.types.change import percent
 
@@ -88,36 +85,9 @@ def test_titles_are_no_markup() -> None:
         assert literal in text
 
 
-def test_a_terminal_without_block_characters(trace: Trace, result: SearchResult) -> None:
-    raw = io.BytesIO()
-    page = io.TextIOWrapper(raw, encoding="ascii")
-    console = Console(file=page, width=100)
-    console.print(hits_table(result.hits))
-    console.print(exposure_table(trace))
-    page.flush()
-    assert b"#" in raw.getvalue()
-
-
-def test_text_is_text_in_a_notebook_too(result: SearchResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert "First" in plain(hits_table(result.hits))
-
-
-def test_an_empty_ranking_and_an_infinite_gap() -> None:
-    assert "rank" in plain(hits_table(()))
-    assert gap_text(math.inf) == "infinite"
-    assert gap_text(0.12345) == "0.1235"
-
-
 def test_percent_rounds_nothing_away() -> None:
     shares = {0: "0%", 1e-9: "<1%", 0.005: "<1%", 0.0051: "1%", 0.5: "50%", 0.999: "100%", 1: "100%"}
     assert {share: percent(share) for share in shares} == shares
-
-
-def test_targets_are_named_once_where_they_are_the_same(trace: Trace) -> None:
-    two = (*trace.exposures, replace(trace.exposures[0], dimension="region"))
-    assert targets_text(replace(trace, exposures=two, targets=("trec", "trec"))) == "trec"
-    assert targets_text(replace(trace, exposures=two, targets=("given", "corpus"))) == "gender given, region corpus"
 
 
 @pytest.mark.parametrize(("due", "shown"), [(0.2, "20%"), (None, "-")])

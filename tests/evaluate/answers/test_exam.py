@@ -158,11 +158,10 @@ def test_files_of_a_run(agreed: Agreed) -> None:
     assert AnswerRecord("Hard to say.", "model") in [outcome.answer for outcome in journal]
 
 
-@pytest.mark.parametrize("task", ["agreement", "accuracy"])
 def test_whatever_ends_it_it_comes_to_the_same(
-    server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str
+    server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = school.write(tmp_path, task)
+    file = school.write(tmp_path)
     school.run(file, tmp_path / "whole")
     asked = [json.dumps(request, sort_keys=True) for request in server.requests]
 
@@ -233,9 +232,8 @@ def test_one_judge_for_all(server: LoopbackServer, tmp_path: Path) -> None:
         school.run(file, tmp_path / "run")
 
 
-@pytest.mark.parametrize("task", ["agreement", "accuracy"])
-def test_an_estimate_is_not_exceeded(server: LoopbackServer, tmp_path: Path, task: str) -> None:
-    file = school.write(tmp_path, task)
+def test_an_estimate_is_not_exceeded(server: LoopbackServer, tmp_path: Path) -> None:
+    file = school.write(tmp_path)
     prices = "prices: {tiny: {input: 1, output: 2}}\n"
     file.write_text(file.read_text(encoding="utf-8") + prices, encoding="utf-8")
     expected = {row.system: row for row in estimate(check_experiment(file))}

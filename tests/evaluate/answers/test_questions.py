@@ -42,13 +42,9 @@ def test_answers_may_be_numbers(tmp_path: Path) -> None:
     ("task", "line", "fault"),
     [
         ("agreement", "{", ":1: not JSON"),
-        ("agreement", "[]", ":1: expected a JSON object in the line, got a list"),
-        ("agreement", {"bias_type": "age"}, ":1: 'prompt': expected a text, got None"),
         ("agreement", {"prompt": " ", "bias_type": "age"}, ":1: 'prompt': expected a text, got ' '"),
         ("accuracy", {"query": ["a"], "answer": "b"}, ":1: 'query': expected a text, got ['a']"),
-        ("accuracy", {"query": "a", "answer": True}, ":1: 'answer': expected a text, got True"),
         ("accuracy", {"query": "a", "answer": "b", "alt_ans": "c"}, ":1: 'alt_ans': expected a list, got 'c'"),
-        ("accuracy", {"query": "a", "answer": "b", "domain": {}, "alt_ans": {}}, ":1: 'alt_ans': expected a list"),
         ("accuracy", "", ": holds no question"),
     ],
 )
@@ -63,12 +59,8 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: str, line: object, fault: 
     ("old", "new", "message"),
     [
         ("agreement.jsonl", "none.jsonl", "none.jsonl: no such file"),
-        ("kind: agreement", "kind: agreeing", "kind: no kind of experiment 'agreeing'; did you mean 'agreement'?"),
-        ("kind: agreement", "kind: accuracy", "'query': expected a text, got None"),
-        ("settings: {", "measures: [nDCG@5]\nsettings: {", "measures: no key of kind 'agreement'; it is one of"),
         ("settings: {", "topics: [q1, q9]\nsettings: {", "topics: there is no question 'q9'; there are 4"),
         ("settings: {", "expected: {alone: {accuracy: 1}}\nsettings: {", "expected.alone: no measure 'accuracy'"),
-        ("settings: {", "expected: {alone: {sex: {agreement: 1}}}\nsettings: {", "no dimension 'sex' is judged"),
         ("settings: {", "settings: {generate: llm, ", "settings.generate cannot be set: the model answers"),
         (
             "{profile: engine, engine: words}",
@@ -82,12 +74,6 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: str, line: object, fault: 
         ),
         ("{name: tiny}", "{temperature: 0}", "systems.alone: no language model is named"),
         (".jsonl}", ".jsonl, judge: {temperature: 0}}", "questions.judge: no language model is named"),
-        ("questions: {", "# {", "questions: Field required"),
-        (
-            "kind: agreement",
-            "kind: ranking",
-            "questions: no key of kind 'ranking'; it is one of kind accuracy, agreement",
-        ),
         (
             "kind: agreement",
             "kind: ranking",

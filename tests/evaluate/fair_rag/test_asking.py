@@ -48,8 +48,9 @@ def test_a_prompt_shows_the_question_as_it_stands_and_the_items_in_their_order(t
 
 
 @pytest.mark.parametrize("task", ALL)
-@pytest.mark.parametrize("text", ["court " * 900, "x" * 5000, '"\n' * 2000, "裁判所" * 900])
-@pytest.mark.parametrize("items", [0, 1, 5, 20])
+@pytest.mark.parametrize(
+    ("text", "items"), [("court " * 900, 0), ("x" * 5000, 1), ('"\n' * 2000, 5), ("裁判所" * 900, 20)]
+)
 def test_no_prompt_is_longer_than_it_may_be(task: str, text: str, items: int) -> None:
     asked = long_question(task, text, items)
     messages = messages_for(PROMPTS, asked, asked.items)
@@ -67,24 +68,6 @@ def test_any_length_fits_and_room_is_used(tokens: int, length: int, items: int) 
     if items and length > 5 * tokens:
         # What a share leaves over is less than two words an item, and as much again for rounding.
         assert taken > tokens - 10 * items
-
-
-def test_the_question_gets_half_and_the_items_equal_shares() -> None:
-    asked = long_question("LaMP-7", "court " * 900, 2)
-    (_, text) = messages_for(PROMPTS, asked, asked.items)[1]
-    first, second = (json.loads(line[2:]) for line in text.splitlines() if line.startswith("- "))
-    assert first == second
-    assert text.count("court") * 6 / 4 > 0.8 * TOKENS
-    left = text.replace(json.dumps(first), "")
-    assert 250 <= estimate_tokens(left[left.index("court") : left.rindex("court") + 5]) <= 256
-
-
-def test_what_is_short_is_kept_where_the_long_field_is_cut() -> None:
-    item = Item("p0", "", {"description": "court " * 900, "tag": "thought-provoking"})
-    asked = replace(long_question("LaMP-2", "Which tag?", 0), items=(item,))
-    (_, text) = messages_for(PROMPTS, asked, asked.items)[1]
-    assert '"thought-provoking"' in text
-    assert 100 < text.count("court") < 900
 
 
 def test_a_model_is_asked_greedily_for_a_short_answer(tmp_path: Path) -> None:

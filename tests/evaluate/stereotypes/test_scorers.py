@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 import tiny_models
 
 from fairagent.guests.local.likelihood import CausalModel, MaskedModel
-from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample, crows_pairs_numbers, stereoset_numbers
+from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample, crows_pairs_numbers
 from fairagent.papers.debias_rag.benchmarks.measures import shared_tokens
 from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, MaskedScorer
-from fairagent.types import FloatArray
 
 INTRA = StereoSetExample(
     "e1", "intrasentence", "gender", "judge", "The BLANK judge.", "The bad judge.", "The good judge.", "The law judge."
@@ -89,39 +86,3 @@ def test_causal_next_sentences_are_compared_with_themselves_alone(causal: Causal
     alone = [causal.score([("", text)])[0].mean() for text in INTER.sentences]
     after = [causal.score([(INTER.context, f" {text}")])[0].mean() for text in INTER.sentences]
     np.testing.assert_allclose(found.scores, np.divide(alone, after), rtol=1e-4)
-
-
-class Lengths:
-    """A scorer for which the longer sentence is the better one, with a context or without."""
-
-    way = "length"
-    decimals = None
-
-    def __init__(self) -> None:
-        self.contexts: list[str] = []
-
-    def score(self, item: StereoSetExample | Pair, context: str = "") -> object:
-        from fairagent.papers.debias_rag.benchmarks.scorers import Scored
-
-        self.contexts.append(context)
-        return Scored(np.array([float(len(text)) for text in item.sentences]))
-
-
-def test_every_item_has_a_context_of_its_own() -> None:
-    scorer = Lengths()
-    items: Sequence[StereoSetExample] = [INTRA, INTER]
-    scored = [scorer.score(item, f"about {item.id}") for item in items]
-    assert scorer.contexts == ["about e1", "about e2"]
-    scores: list[FloatArray] = [one.scores for one in scored]
-    rows = {(row.part, row.kind): row for row in stereoset_numbers(items, scores)}
-    assert list(rows) == [
-        ("intrasentence", "gender"),
-        ("intrasentence", "overall"),
-        ("intersentence", "race"),
-        ("intersentence", "overall"),
-        ("overall", "gender"),
-        ("overall", "race"),
-        ("overall", "overall"),
-    ]
-    assert [rows["overall", kind].values["SS"] for kind in ("overall", "gender", "race")] == [50, 0, 100]
-    assert rows["overall", "overall"].count == 2

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairagent.errors import DataError, FairAgentError
+from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import Run
@@ -105,27 +105,6 @@ def test_not_comparable_stands_wherever_a_number_is_printed(run: Run) -> None:
     assert "the numbers are not comparable with those of papers" in told
 
 
-def test_both_figures_are_on_the_page_of_such_a_run_alone(
-    same_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    more = {f"q{n}": f"judge law {n}" for n in range(5, 9)}
-    monkeypatch.setattr(library, "QUERIES", {**library.QUERIES, **more})
-    monkeypatch.setattr(library, "QRELS", {**library.QRELS, **{id: {f"p{n % 3 + 1}": 2} for n, id in enumerate(more)}})
-    experiment = library.EXPERIMENT.replace(
-        "  run: {profile: engine, engine: {kind: run-file, path: run.txt, tag: mine}}\n", ""
-    )
-    run = library.run(library.write(tmp_path, experiment), tmp_path / "run")
-    told = page(run)
-    section = told[told.index('<section id="kind">') :]
-    section = section[: section.index("</section>")]
-    assert section.count("<figure>") == 2
-    assert 'aria-label="U[not comparable] against k. Rel: k=0 0.000 0.000' in section
-    assert 'aria-label="Pearson&#39;s r against k.' in section
-    line = lines(run)["words", 1]
-    assert line.topics == 6
-    assert f"{line.r:+.3f}" in (tmp_path / "run" / "results.txt").read_text()
-
-
 def test_other_values_are_another_run(run: Run, same_words: None, tmp_path: Path) -> None:
     file = tmp_path / "experiment.yaml"
     file.write_text(file.read_text().replace("relevant: 2", "relevant: 3"))
@@ -177,12 +156,6 @@ def test_a_relevant_passage_without_a_text_is_no_reference(same_words: None, tmp
     assert checked.plan.topics == ("q1", "q4")
 
 
-def test_no_relevant_passage_at_all(same_words: None, tmp_path: Path) -> None:
-    file = library.write(tmp_path, library.EXPERIMENT.replace("relevant: 2", "relevant: 9"))
-    with pytest.raises(DataError, match="none of 4 topics has a passage with a grade of 9 or more"):
-        check_experiment(file, environ={})
-
-
 def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None:
     turned = library.EXPERIMENT.replace("relevant: 2", "relevant: 2, grades: {1: 3, 3: 1}")
     without_run = "".join(line for line in turned.splitlines(True) if not line.startswith("  run:"))
@@ -194,13 +167,10 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
     ("old", "new", "message"),
     [
         ("ks: [0, 1, 2]", "ks: [0]", "expected numbers of documents, at least one of them above 0 and none below"),
-        ("ks: [0, 1, 2]", "ks: [-1, 2]", "expected numbers of documents"),
-        ("seed: 5", "measures: [nDCG@5]", "measures: no key of kind 'utility'; it is one of kind ranking"),
-        (
-            "seed: 5",
-            "dimensions: [gender]",
-            "dimensions: no key of kind 'utility'; it is one of kind ranking and fair-rag",
-        ),
+        ("ks: [0, 1, 2]", "ks: [0, 1, 2], scatter: [1, 7]", "utility.scatter: 7 is none of the ks, which are: 1, 2"),
+        ("relevant: 2", "relevant: 2, folds: 1", "utility.folds: with one fold"),
+        ("relevant: 2", "relevant: 9", "none of 4 topics has a passage with a grade of 9 or more"),
+        ("relevant: 2", "relevant: 2, compat: authors", "utility.compat: names a prompt, and no language model"),
         ("engine: words}", "engine: words, filter: fair}", "filter: cannot be set"),
         ("engine: words}", "engine: words, debias: debias-rag}", "systems.words.debias cannot be set"),
         (
@@ -209,12 +179,6 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
             "are one for all in a utility experiment",
         ),
         ("  NRel:", "  words reversed: {profile: engine, engine: words}\n  NRel:", "a name is that of another's row"),
-        (
-            "{profile: engine, engine: words}",
-            "{profile: engine, engine: none}",
-            "'none' ranks nothing; it is there for `accuracy, agreement, bold, crows-pairs, stereoset`",
-        ),
-        ("baseline: Rel", "baseline: Real", "baseline: no system 'Real'"),
     ],
 )
 def test_refused(same_words: None, tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -308,11 +272,6 @@ def test_both_prompts_are_rows_each_against_its_own_answer_without_documents(
     assert sum(line.calls for line in before) >= len(server.requests)
 
 
-def test_a_prompt_without_a_model_to_ask_is_refused(same_words: None, tmp_path: Path) -> None:
-    file = library.write(tmp_path, library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, compat: authors}"))
-    assert "utility.compat: names a prompt, and no language model answers" in refused(file)
-
-
 def test_every_order_is_a_row(same_words: None, tmp_path: Path) -> None:
     experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, orders: [middle, ends, reversed]}")
     checked = check_experiment(library.write(tmp_path, experiment), environ={})
@@ -321,22 +280,11 @@ def test_every_order_is_a_row(same_words: None, tmp_path: Path) -> None:
     assert [name for name in checked.plan.systems if "Rel" in name] == ["Rel", "NRel"]
 
 
-def test_the_plan_survives_the_way_to_another_machine(same_words: None, tmp_path: Path) -> None:
-    experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, grades: {3: 2, -1: 0}}")
-    plan = check_experiment(library.write(tmp_path, experiment), environ={}).plan
-    assert type(plan).model_validate_json(plan.model_dump_json()) == plan
-    assert plan.experiment.utility.grades == {3: 2, -1: 0}
-
-
 def test_drawn_contexts_of_a_smaller_k_begin_those_of_a_larger_one(same_words: None, tmp_path: Path) -> None:
-    """Another seed draws others; the same one the same."""
-    file = library.write(tmp_path)
-    first = [o.hits for o in library.run(file, tmp_path / "one").outcomes if (o.topic, o.system) == ("q1", "Rel")]
-    again = [o.hits for o in library.run(file, tmp_path / "two").outcomes if (o.topic, o.system) == ("q1", "Rel")]
-    assert first == again
+    """Another seed draws others."""
     found = set()
-    for seed in range(8):
-        file.write_text(library.EXPERIMENT.replace("seed: 5", f"seed: {seed}"))
+    for seed in range(4):
+        file = library.write(tmp_path, library.EXPERIMENT.replace("seed: 5", f"seed: {seed}\ntopics: [q1]"))
         run = library.run(file, tmp_path / f"seed{seed}")
         found |= {tuple(hit.id for hit in o.hits) for o in run.outcomes if (o.topic, o.system) == ("q1", "Rel")}
     assert found == {("p1", "p2"), ("p2", "p1")}

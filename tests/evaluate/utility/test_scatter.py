@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.errors import FairAgentError
-from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.query_groups import cloud
 from fairagent.evaluate.tables import PlotPoint
 from fairagent.papers.utility.kind import summary, topic_points
@@ -48,11 +46,6 @@ def test_the_line_by_hand(same_words: None, tmp_path: Path) -> None:
     assert "against nDCG@2, topic by topic" not in html
     assert "<title>run q1" in plot
     assert "run: fit 0.000 0.000, fit 0.333 -0.455" in html
-
-
-def test_only_what_is_measured_can_be_drawn(same_words: None, tmp_path: Path) -> None:
-    with pytest.raises(FairAgentError, match=r"utility.scatter: 7 is none of the ks, which are: 1, 2"):
-        check_experiment(scattered(tmp_path, "[1, 7]"), environ={})
 
 
 def test_a_cloud_without_spread_has_no_line() -> None:
