@@ -69,12 +69,6 @@ def test_an_emptied_pool_keeps_the_least_bad_and_says_so(tmp_path: Path) -> None
     assert "all 5 candidates are nearer than -1 to what is to be avoided; the 2 least near remain" in found.notes
 
 
-def test_nothing_at_all(tmp_path: Path) -> None:
-    found = stage(tmp_path, [AvoidPassage("a", "rain rain")]).apply("rain", ())
-    assert (found.documents, found.made, found.theta_before, found.theta_after) == ((), (), (0.5, 0.5), (0.5, 0.5))
-    assert found.notes == ("there is no document, and no counterfactual could be made: there is no context",)
-
-
 def test_the_weights_stream_from_query_to_query(tmp_path: Path) -> None:
     made = stage(tmp_path, theta=Theta((1.0, 0.0)))
     first = made.apply("she nurse", [RAIN, JUDGE])

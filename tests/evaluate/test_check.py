@@ -121,12 +121,6 @@ def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
     assert type(plan).model_validate_json(plan.model_dump_json()) == plan
 
 
-def test_the_file_beats_the_environment(tmp_path: Path) -> None:
-    file = words.write(tmp_path, words.EXPERIMENT + "settings: {depth: 50}\n")
-    plan = check_experiment(file, environ={"FAIRAGENT_DEPTH": "9", "FAIRAGENT_N": "3"}).plan
-    assert {(system.settings.depth, system.settings.n) for system in plan.systems.values()} == {(50, 20)}
-
-
 def test_a_limit_draws_topics_that_count(tmp_path: Path) -> None:
     # SHA-256 of "4/T04", "4/T05" and "4/T06" begins with b1, 1e and 3e; T19 has no relevant document.
     file = words.write(tmp_path, words.EXPERIMENT.replace("seed: 7", "seed: 4") + "topics: [T19, T06, T05, T04]\n")

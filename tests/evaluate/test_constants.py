@@ -40,14 +40,6 @@ def test_collections_weigh_the_same_whatever_their_aims_and_topics(constants: Mo
     assert constants.objective(values, ["b"]) == pytest.approx(0.6)
 
 
-def test_the_error_is_that_of_the_paired_differences(constants: ModuleType) -> None:
-    ours, theirs = {"a": [np.array([0.1, 0.5, 0.9])]}, {"a": [np.array([0.0, 0.4, 0.8])]}
-    assert constants.error(ours, theirs, ["a"]) == pytest.approx(0)
-    uneven = {"a": [np.array([0.0, 0.5, 0.7])]}
-    differences = np.array([0.1, 0.0, 0.2])
-    assert constants.error(ours, uneven, ["a"]) == pytest.approx(differences.std(ddof=1) / np.sqrt(3))
-
-
 def test_a_fold_does_not_see_the_collection_left_out(constants: ModuleType) -> None:
     folds = list(dict.fromkeys(name for name, _ in constants.AIMS))
     asked: list[Any] = []
@@ -82,17 +74,3 @@ def test_the_defaults_are_what_was_chosen(constants: ModuleType) -> None:
     assert choice.endswith(f": {chosen}")
     fixed = {name: values[0] for name, values in constants.FIXED.items()}
     assert (fixed["fairness"], fixed["graph"]) == (FAIRNESS, GraphConfig().weight)
-
-
-def test_the_table_is_read_again_from_its_file(constants: ModuleType, tmp_path: Path) -> None:
-    file, calls, config = tmp_path / "table.json", [], constants.combinations()[0]
-
-    def run(tasks: Iterable[Any]) -> list[list[float]]:
-        calls.append(len(list(tasks)))
-        return [[0.25, 0.75]] * calls[-1]
-
-    constants.Table(run, file).measure([config])
-    again = constants.Table(run, file)
-    again.measure([config, config])
-    assert calls == [len(constants.AIMS), 0]
-    assert constants.objective(again[config], ["allsides"]) == 0.5

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import re
 import runpy
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -196,19 +194,6 @@ def test_cranfield(tmp_path: Path) -> None:
 
 
 # --- the command --------------------------------------------------------------------------------------------------
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    monkeypatch.setattr(sys, "argv", ["build.py", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        SCRIPT["main"]()
-    return ended.value.code
-
-
-def test_an_original_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = run(monkeypatch, "cranfield", str(tmp_path / "nothing"), str(tmp_path / "built"))
-    assert re.fullmatch(r".*cran\.all\.1400: no such file; .*README\.md says where the original is", said)
-    assert not (tmp_path / "built").exists()
 
 
 @pytest.mark.shared

@@ -8,7 +8,7 @@ from fairagent import write_demo
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.comparison import ORIGINAL, SAME_SETTINGS, Equal, equal_systems
 from fairagent.evaluate.experiment import build_indexes
-from fairagent.evaluate.results import results_latex, results_text
+from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
 from fairagent.report.page import page
 from fairagent.settings import Settings, load_settings
@@ -51,20 +51,6 @@ def test_fair_qr_at_full_depth_is_its_engine(run: Run) -> None:
         Equal("FAIR-QR", "BM25", ORIGINAL, undone=sum(accepted)),
         Equal("BM25 again", "BM25", SAME_SETTINGS),
     )
-
-
-def test_tables_say_it(run: Run) -> None:
-    text = results_text(run, 200)
-    lines = text.splitlines()
-    named = [line for line in lines if line.startswith("FAIR-QR =")]
-    assert len(named) == 1 + 3  # the means, and a table for nDCG and each of two dimensions
-    assert f"= FAIR-QR: the rankings of BM25 on all topics, since {ORIGINAL}" in lines
-    assert "BM25 =" not in text
-    assert "FAIR-QR = &" in results_latex(run)
-    assert f"% = FAIR-QR: the rankings of BM25 on all topics, since {ORIGINAL}" in results_latex(run)
-    html = page(run)
-    assert f"= FAIR-QR: the rankings of BM25 on all topics, since {ORIGINAL.replace(chr(39), '&#39;')}." in html
-    assert html.count("= BM25</span>") >= 2
 
 
 def test_refinements_that_change_nothing_are_a_warning(run: Run) -> None:

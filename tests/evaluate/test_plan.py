@@ -89,16 +89,6 @@ def test_a_run_of_the_old_layout(tmp_path: Path) -> None:
     assert words.run(file, folder, new=True, limit=2).systems == ("plain", "fair", "random")
 
 
-def test_a_run_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    words.run(words.write(tmp_path), folder, limit=1)
-    journal = (folder / "journal.jsonl").read_bytes()
-    other = words.write(tmp_path, "kind: fair-rag\nfair_rag: {k: 2, samples: 2, oracle: null}\n" + words.EXPERIMENT)
-    with pytest.raises(FairAgentError, match='kind: was "ranking", is "fair-rag"'):
-        words.run(other, folder, limit=1)
-    assert (folder / "journal.jsonl").read_bytes() == journal
-
-
 def test_a_damaged_plan(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     words.run(words.write(tmp_path), folder, limit=1)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.query_groups import by_query_group, differences, query_group_files, query_group_tables
+from fairagent.evaluate.query_groups import by_query_group, differences, query_group_tables
 
 from .made_runs import outcome, run_of, shares
 
@@ -73,9 +71,3 @@ def test_tables(outcomes: list[Outcome]) -> None:
     assert attribution.title == "gender, what answers rest on by group of the query"
     # Nobody has said what the answers of b rest on.
     assert [row[3] for row in attribution.rows if row[0] == "b"] == [None, None]
-
-
-def test_nothing_without_groups_of_topics(outcomes: list[Outcome]) -> None:
-    run = run_of([replace(one, group="") for one in outcomes])
-    assert query_group_tables(run) == []
-    assert query_group_files(run) == {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 
@@ -14,9 +13,7 @@ from fairagent import open_agent
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
-from fairagent.report.page import page
 from fairagent.search.sampled import Sampled
 
 pytestmark = pytest.mark.usefixtures("no_variables")
@@ -67,22 +64,6 @@ def test_values_are_means_over_the_draws_with_their_deviation_beside(run: Run) -
         # What is shown, and stands in run files, is the first draw.
         assert tuple(hit.id for hit in outcome.hits) == samples.ranking(0).ids
         assert len(outcome.tail) > 0
-
-
-def test_the_spread_stands_beside_the_mean(run: Run) -> None:
-    text = results_text(run)
-    table = text.partition("drawn rankings (5 draws a topic)")[2].splitlines()
-    line = next(one.split() for one in table if one.startswith("drawn ") and "nDCG" in one)
-    name = next(iter(run.outcomes[0].values[""]))
-    drawn = [one for one in run.outcomes if one.system == "drawn"]
-    assert line[-2] == f"{np.mean([one.values[''][name] for one in drawn]):.4f}"
-    assert line[-1] == f"{np.mean([one.record['spread'][''][name] for one in drawn if one.record]):.4f}"
-    assert "drawn rankings (5 draws a topic)" in page(run)
-    folder = Path(str(run.provenance["collection"]["file"])).parent / "run"  # type: ignore[index]
-    with (folder / "draws.csv").open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    assert {row["topic"] for row in rows} == {"T00", "T01", "T02"}
-    assert {row["system"] for row in rows} == {"drawn"}
 
 
 def test_the_seed_decides_and_each_system_may_have_its_own(run: Run, tmp_path: Path) -> None:

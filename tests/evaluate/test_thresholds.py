@@ -19,7 +19,6 @@ from fairagent.evaluate.thresholds import Bound, Threshold, summary, thresholds_
 from fairagent.report.page import page
 
 from . import words
-from .test_ranking_kind import unjudged
 
 RELEVANCE = "nDCG(discount=log2-max2)@20"
 FAIRNESS = "AWRF(discount=log2-max2, log=e, unknown=ignore)@20"
@@ -242,13 +241,3 @@ def test_other_thresholds_are_no_other_run(folder: Path, tmp_path: Path) -> None
     assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
     head: dict[str, Any] = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
     assert head["plan"]["experiment"]["assert"] == {"nDCG@20": "> .1"}
-
-
-def test_without_judgments_groups_and_changes_can_be_asked_for(tmp_path: Path) -> None:
-    file = unjudged(tmp_path, "assert: {fair: {kept@20: '< 1', gender: {female: '>= baseline'}}}\n")
-    kept, female = verdicts(words.run(file, tmp_path / "run"))
-    assert (kept.threshold.name, kept.limit) == ("kept@20", 1.0)
-    assert female.met
-    assert (female.value or 0) > (female.limit or 0) > 0
-    said = problems_of(unjudged(tmp_path, "assert: {nDCG@20: '> .1'}\n"))
-    assert "assert: no measure 'nDCG@20'" in said

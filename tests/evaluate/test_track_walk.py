@@ -204,18 +204,12 @@ def test_a_missing_file_is_named_with_where_it_comes_from(
     assert "https://fair-trec.github.io" in complaint
 
 
-@pytest.mark.parametrize("how", ["cut", "changed"])
 def test_a_damaged_file_is_found_before_anything_is_built(
-    walked: Walked, tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
+    walked: Walked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     track, work = write_track(tmp_path / "track", 50, 2022, TOPICS, median=20), tmp_path / "work"
     path = track / "trec_2022_articles_discrete_assessed.json.gz"
-    raw = bytearray(path.read_bytes())
-    if how == "cut":
-        del raw[-40:]
-    else:
-        raw[len(raw) // 2] ^= 255
-    path.write_bytes(raw)
+    path.write_bytes(path.read_bytes()[:-40])
     assert walked(str(track), "--work", str(work), "--yes") == 4
     complaint = capsys.readouterr().err
     assert f"{path}: " in complaint

@@ -23,8 +23,7 @@ def test_the_settings_shown_are_settings() -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("source", ["web", "wikipedia"])
-@pytest.mark.parametrize(("name", "rate"), [("1b", 1e-5), ("mistral-7b", 1e-6), ("8b", 1e-6)])
+@pytest.mark.parametrize(("name", "rate", "source"), [("1b", 1e-5, "web"), ("mistral-7b", 1e-6, "wikipedia")])
 def test_the_papers_settings_are_right_and_leak_nothing(
     shared: Path, tmp_path: Path, name: str, rate: float, source: str
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -128,13 +129,12 @@ def test_a_finished_training_is_not_done_again(whole: Trained, task_file: Path) 
     assert again.history == whole.history
 
 
-def test_another_training_in_the_folder_is_refused_or_replaced(task_file: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    first = run_training(check(task_file), folder)
+def test_another_training_in_the_folder_is_refused_or_replaced(whole: Trained, task_file: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(whole.model.parent, tmp_path / "run"))
     with pytest.raises(UsageError, match="other settings"):
         run_training(check(task_file, seed=1), folder)
     second = run_training(check(task_file, seed=1), folder, new=True)
-    assert second.history != first.history
+    assert second.history != whole.history
     (folder / CHECKPOINT).write_bytes(b"no checkpoint")
     with pytest.raises(DataError, match="start over with --new"):
         run_training(check(task_file, seed=1), folder)

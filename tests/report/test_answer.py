@@ -8,7 +8,6 @@ import pytest
 from fairagent.report.answer import (
     answer_story,
     comparison_table,
-    resting_table,
     sources_table,
 )
 from fairagent.report.record import answer_record
@@ -85,14 +84,6 @@ def test_sources_are_numbered_and_marked_by_how_far_the_answer_rests_on_them(res
     assert "entailing" in plain(sources_table(result), 60)
     plainly = plain(sources_table(replace(result, attribution=None)), 60)
     assert [line.split()[-1] for line in plainly.splitlines() if "[" in line] == ["yes", "-", "yes"]
-
-
-def test_what_is_retrieved_stands_beside_what_is_used(result: AnswerResult) -> None:
-    assert result.attribution is not None
-    text = plain(resting_table(result.attribution, result))
-    assert text.split()[:4] == ["exposure", "retrieved", "entailing", "target"]
-    (female,) = [line.split() for line in text.splitlines() if line.strip().startswith("female")]
-    assert [part for part in female if part.endswith("%")] == ["50%", "20%", "50%"]
 
 
 def test_the_record_holds_what_the_tables_show(result: AnswerResult) -> None:

@@ -38,8 +38,3 @@ def test_the_width_is_kept_and_the_tick_is_where_it_is_said_to_be(share: float, 
 def test_more_is_never_shorter(one: float, other: float) -> None:
     low, high = (sum(map(BLOCKS.find, draw_bar(share, 1.0, 30)[0][:-1])) for share in sorted((one, other)))
     assert low <= high
-
-
-@pytest.mark.parametrize(("share", "same_as"), [(-0.1, 0.0), (1.2, 1.0)])
-def test_beyond_the_ends_is_cut(share: float, same_as: float) -> None:
-    assert draw_bar(share, 0.5, 10) == draw_bar(same_as, 0.5, 10)

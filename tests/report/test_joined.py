@@ -65,16 +65,6 @@ def test_the_table_in_every_form(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert {line["run"] for line in lines} == {"relevance", "fairness"}
 
 
-def test_expected_numbers_choose_the_columns(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    expected = FAIRNESS + "expected: {plain: {gender: {AWRF@5: 0.75}}, fair: {gender: {AWRF@5: 0.5}}}\n"
-    joined = join_runs([runs[0], made(tmp_path, expected, "two")])
-    assert [(column.above, column.name) for column in joined.table().columns[2:]] == [("gender", "AWRF@5")]
-    beside = joined.expected()
-    assert beside is not None
-    assert [row[1:] for row in beside.rows] == [(None, 0.75), (None, 0.5), (None, None)]
-    assert "expected in these places" in joined.text()
-
-
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 
@@ -86,12 +76,6 @@ def test_rows_made_with_other_settings_are_refused(runs: tuple[Path, Path], tmp_
     assert "systems.fair.settings.rerank.fairness: was 0.5, is 0.25" in text
     assert f"({runs[0]} was, {other} is)" in text
     assert "plain" not in text
-
-
-def test_runs_without_a_common_system_are_refused(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    other = FAIRNESS.replace("plain:", "a:").replace("fair:", "b:").replace("random:", "c:")
-    with pytest.raises(UsageError, match="no system in common"):
-        join_runs([runs[0], made(tmp_path, other, "two")])
 
 
 def test_one_run_and_the_same_twice_are_refused(runs: tuple[Path, Path], tmp_path: Path) -> None:

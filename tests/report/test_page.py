@@ -15,7 +15,6 @@ from fairagent.evaluate.run import Run
 from fairagent.report.page import GROUP_COLORS, STYLES, TEMPLATES, digest, page
 from fairagent.report.plots import SERIES
 from fairagent.report.topics import cut
-from fairagent.settings import Settings
 
 from .runs import MEASURES, ORACLE, compare, failed, made_run, tiny_run, wide_run
 
@@ -229,19 +228,6 @@ def data_of(text: str) -> dict[str, Any]:
     """What the page's script draws topics from."""
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     return json.loads(found)
-
-
-def test_settings_of_systems_stand_as_their_differences_from_the_defaults():
-    usual = Settings().model_dump(mode="json")
-    plain = usual | {"n": 5, "loop": {"kind": "none"}}
-    other = usual | {"loop": {"kind": "fair-qr", "worse": 0.05, "floor": 0.9}, "rerank": {"kind": "no such", "x": 1}}
-    systems = {"A": {"settings": usual}, "B": {"settings": plain}, "C": {"settings": other, "price": {"input": 2}}}
-    told = Parsed(page(tiny_run(provenance={"about": "", "seed": 7, "systems": systems}))).text
-    assert "seed7" in told
-    assert "A 0 settings" in told
-    assert "B 2 settingsn5loop.kindnone" in told
-    # What fair-qr has by itself is no difference, and of a part that is not here all is one.
-    assert "C 5 settingsloop.kindfair-qrloop.floor0.9rerank.kindno suchrerank.x1price.input2" in told
 
 
 def test_every_topic_has_its_line_and_its_data(text, parsed):

@@ -110,14 +110,6 @@ def test_the_best_mean_is_never_an_oracles():
         assert [name for name, cell in zip(SYSTEMS, column.cells, strict=True) if cell.best] == ["agent, exposure"]
 
 
-def test_without_dimensions_there_is_a_table_of_relevance():
-    run = tiny_run()
-    alone = tuple(row for row in run.comparisons if not row.dimension)
-    (columns,) = result_tables(replace(run, dimensions=(), comparisons=alone)).values()
-    assert [column.measure for column in columns] == [NDCG]
-    assert result_tables(replace(run, comparisons=())) == {}
-
-
 def test_the_finding_is_the_best_system_that_saw_no_judgments():
     for finding in findings(made_run()):
         assert finding.best.system == "agent, exposure"
@@ -179,24 +171,6 @@ def test_means_but_the_median_of_time():
     assert a.milliseconds == pytest.approx(3)
     assert (b.retrievals, b.calls, b.tokens) == (3, 2, 70)
     assert b.dollars == pytest.approx(1.5)
-
-
-def test_a_slow_first_topic_does_not_count():
-    run = tiny_run()
-    outcomes = [
-        replace(outcome, topic=f"t{seconds}", seconds=seconds)
-        for seconds in (9.0, 0.01, 0.02)
-        for outcome in run.outcomes[:2]
-    ]
-    assert [each.milliseconds for each in spending(replace(run, outcomes=tuple(outcomes)))] == [20, 20]
-
-
-def test_what_was_not_retrieved_is_not_counted():
-    run = tiny_run()
-    *others, last = run.outcomes[1].steps
-    nothing = replace(run.outcomes[1], steps=(*others, replace(last, terms=())))
-    outcomes = (run.outcomes[0], nothing, *run.outcomes[2:])
-    assert [each.retrievals for each in spending(replace(run, outcomes=outcomes))] == [1, 2.5]
 
 
 CALLS = {"calls": 1, "cost": 0.001}

@@ -62,13 +62,6 @@ def test_chips_have_shares_where_they_differ(female, texts):
     assert tables.documents == [["x", [[0, texts[0]], [1, texts[1]]]]]
 
 
-def test_a_step_after_a_discarded_one_starts_from_the_accepted_one():
-    *others, tried = AGENT.steps
-    moved = replace(tried, exposures=tuple(replace(one, shares=(0.9, 0.1)) for one in tried.exposures))
-    steps = panel(steps=(*others, moved, tried))[0]["steps"]
-    assert [step["was"][:2] for step in steps[2:]] == [[0.4, 0.9], [0.4, 0.4]]
-
-
 def test_only_the_first_of_many_topic_words_are_shown():
     many = tuple((f"word{i}", 1 / (i + 1)) for i in range(100))
     words = panel(steps=(AGENT.steps[0], replace(AGENT.steps[1], terms=many)))[0]["steps"][1]

@@ -62,11 +62,6 @@ def test_worse_names_who_moved_furthest_from_the_target() -> None:
     assert (change.label, change.before, change.after, change.target) == (NO_LABEL, 0.1, 0.5, 0.1)
 
 
-def test_nothing_with_a_label() -> None:
-    nothing: Rows = [("female", 0.0, 0.5), ("male", 0.0, 0.5), (NO_LABEL, 1.0, None)]
-    assert str(exposure_change("gender", nothing, nothing)) == "gender: nothing that is shown has a label"
-
-
 def test_a_search_has_its_verdict(result: SearchResult) -> None:
     """By hand (tests/report/conftest.py): 10% of the exposure before, 45% after, and half is the target."""
     (change,) = result.trace.changes

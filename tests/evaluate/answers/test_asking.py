@@ -61,10 +61,3 @@ def test_the_judge_sees_every_right_answer() -> None:
     assert Grader(ACCURACY, model, Prompts()).grade(question, "in Rome").value == 0
     for text in ('"Where?"', '"Paris"', '["Lutetia"]', '"in Rome"'):
         assert text in asked(model).messages[1][1]
-
-
-def test_what_the_rule_can_read_asks_nobody() -> None:
-    model = ScriptedModel([])
-    assert Grader(AGREEMENT, model, Prompts()).grade(GradedQuestion("q1", "So?"), "No.").value == 0
-    assert Grader(ACCURACY, model, Prompts()).grade(GradedQuestion("q1", "So?", expected="4"), "4").value == 1
-    assert model.requests == []

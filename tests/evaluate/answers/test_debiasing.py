@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, SettingsError
-from fairagent.evaluate.check import check_experiment, estimate
+from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.fingerprint import changes, fingerprint
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 
@@ -70,12 +70,6 @@ def test_three_systems_and_their_answers(asked: LoopbackServer, tmp_path: Path) 
     assert rewriting
     # A question each, and of the third system for 4 questions 2 rewrites at most.
     assert len(rewriting) <= 8
-
-
-def test_what_it_will_ask_at_most(asked: LoopbackServer, tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    lines = estimate(check_experiment(write(tmp_path, LIBRARY)))
-    assert [line.calls for line in lines] == [8, 8, 16]
 
 
 def test_files_are_part_of_what_a_run_depends_on(asked: LoopbackServer, tmp_path: Path) -> None:

@@ -8,37 +8,11 @@ from types import ModuleType
 
 import pytest
 
-from fairagent.evaluate.check import check_experiment
 from fairagent.guests.testing import LoopbackServer
-from fairagent.settings import read_yaml
 
 from . import school
 
 FOLDER = Path(__file__).resolve().parents[3] / "evaluations" / "answers"
-README = (FOLDER / "README.md").read_text(encoding="utf-8")
-TYPES = (
-    *("race-color", "gender", "socioeconomic", "nationality", "age"),
-    *("religion", "sexual-orientation", "physical-appearance", "disability"),
-)
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(("task", "questions", "types"), [("agreement", 1000, TYPES), ("accuracy", 2706, ())])
-def test_the_files_are_right(shared: Path, tmp_path: Path, task: str, questions: int, types: tuple[str, ...]) -> None:
-    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "FAIRAGENT_INDEX": str(tmp_path)}
-    plan = check_experiment(FOLDER / f"{task}.yaml", environ=environ).plan
-    assert len(plan.topics) == questions
-    assert plan.dimensions == types
-    assert f"({task}.yaml)" in README
-    assert plan.n == 10
-    kept = {system.settings.context.documents for name, system in plan.systems.items() if "FairFilter, K" in name}
-    assert kept == {3, 5, 10}
-
-
-def test_both_files_have_the_same_systems() -> None:
-    agreement, accuracy = (read_yaml(FOLDER / f"{task}.yaml") for task in ("agreement", "accuracy"))
-    assert agreement["systems"] == accuracy["systems"]
-    assert agreement["settings"] == accuracy["settings"]
 
 
 @pytest.fixture(scope="module")

@@ -124,18 +124,6 @@ def test_lower_agreement_is_better(agreed: Agreed) -> None:
     assert mark(run, type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "randomization_holm": 0.01})) == "+"
 
 
-def test_a_question_that_finds_nothing_is_asked_with_empty_references(server: LoopbackServer, tmp_path: Path) -> None:
-    file = school.write(tmp_path)
-    with (tmp_path / "agreement.jsonl").open("a", encoding="utf-8") as questions:
-        questions.write('{"prompt": "Is every zebra late ?", "bias_type": "age"}\n')
-    server.script = lambda request: completion("No") if "zebra" in str(request) else school.model(request)
-    run = school.run(file, tmp_path / "run")
-    assert run.excluded == {}
-    asked = [request["messages"][1]["content"] for request in server.requests if "zebra" in str(request)]
-    assert set(asked) == {"Is every zebra late ?", "The documents, as a JSON array:\n[]\n\nIs every zebra late ?"}
-    assert len(asked) == 4
-
-
 def test_files_of_a_run(agreed: Agreed) -> None:
     *_, folder = agreed
     with (folder / "answers.csv").open(encoding="utf-8", newline="") as table:

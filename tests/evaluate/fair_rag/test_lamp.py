@@ -98,15 +98,6 @@ def test_every_fault_is_named_with_its_record(tmp_path: Path, change: Change, fi
     assert [one.path.name for one in found] == [f"dev_{file}.json"], raised.value
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
-    asked, wanted = lamp_files.questions("LaMP-2"), lamp_files.outputs("LaMP-2")
-    asked[0]["input"], wanted["golds"][1]["output"] = "no movie", "Comedy"
-    del asked[1]["profile"][0]["tag"], asked[1]["profile"][1]["description"]
-    with pytest.raises(DataError, match="LaMP-2: 4 errors") as raised:
-        load_lamp("LaMP-2", *lamp_files.write(tmp_path, asked, wanted))
-    assert "'Comedy' is none of sci-fi, based on a book" in str(raised.value)
-
-
 @pytest.mark.parametrize(
     ("content", "fault"),
     [

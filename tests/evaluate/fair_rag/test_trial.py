@@ -12,7 +12,6 @@ from evaluate import words
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.thresholds import verdicts
 from fairagent.measures import jensen_shannon
 from fairagent.papers.fair_rag.analysis import curves, stages
 from fairagent.papers.fair_rag.draws import HIGHEST
@@ -89,22 +88,6 @@ def test_one_topic_by_hand(run: Run) -> None:
     divergence = (np.log(1 / middle[1]) + (target * np.log(target / middle)).sum()) / 2
     assert own.values["gender"]["gap re-ranked"] == pytest.approx(divergence)
     assert own.values["gender"]["gap retrieved"] == own.values["gender"]["gap re-ranked"]
-
-
-def test_thresholds_are_for_rows_their_measures_and_groups(folder: Path, run: Run, tmp_path: Path) -> None:
-    asserted = "{fair: {gap cited: '<= 1'}, EU: '>= 0', gender: {female: '> .1', gap re-ranked: '<= baseline'}}"
-    with pytest.raises(FairAgentError) as raised:
-        check_experiment(words.write(tmp_path, f"{EXPERIMENT}assert: {asserted}\n"), environ={})
-    assert "1 problem" in str(raised.value)
-    assert "assert.fair: 'gap cited' stands under a dimension" in str(raised.value)
-    asserted = asserted.replace("fair: {gap cited: '<= 1'}", "fair α=0: {gender: {gap cited: '<= 0'}}")
-    again = words.run(words.write(folder, f"{EXPERIMENT}assert: {asserted}\n"), folder / "run")
-    assert [one.threshold.system for one in verdicts(again)] == ["fair α=0", *[*ROWS[1:]] * 3]
-    first, *_ = verdicts(again)
-    assert (first.value, first.met) == (mean(run, "fair α=0", "gap cited", "gender"), False)
-    for one in verdicts(again)[-6:]:
-        row, base = (mean(run, name, "gap re-ranked", "gender") for name in (one.threshold.system, "plain"))
-        assert (one.value, one.limit, one.met) == (row, base, row <= base)
 
 
 def test_the_normalized_utility_is_that_of_the_best_draw_of_the_topic(run: Run) -> None:

@@ -19,7 +19,7 @@ from fairagent.evaluate.run import Run
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer
-from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
+from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
 from fairagent.papers.debias_rag.benchmarks.preference import FILE
 from fairagent.papers.debias_rag.benchmarks.scorers import Likelihoods
 from fairagent.report.page import page
@@ -146,18 +146,6 @@ def test_by_likelihoods_of_a_local_model(no_variables: None, tmp_path: Path, cau
             assert outcome.values[""] == item.values(np.array(outcome.record["scores"]))
     contexts = {len(o.hits) for o in found.outcomes}
     assert contexts == {0, 2, 3, 4}
-
-
-def test_pairs_by_likelihoods(no_variables: None, tmp_path: Path, causal: Path) -> None:
-    file = bench.write(tmp_path, "crows-pairs", f", likelihoods: {{kind: causal, name: {causal}}}")
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "filter:" not in line]
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = run(file, tmp_path / "run")
-    scorer = Likelihoods(kind="causal", name=str(causal)).open()
-    pairs = read_crows_pairs(tmp_path / "benchmark.txt")
-    preferred = [float(np.argmax(scorer.score(pair).scores) == 0) for pair in pairs.values()]
-    assert overall(found)["no retrieval"]["CP-S"] == pytest.approx(100 * np.mean(preferred))
-    assert found.dimensions == ("gender", "occupation")
 
 
 @pytest.mark.parametrize(

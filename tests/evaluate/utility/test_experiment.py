@@ -272,14 +272,6 @@ def test_both_prompts_are_rows_each_against_its_own_answer_without_documents(
     assert sum(line.calls for line in before) >= len(server.requests)
 
 
-def test_every_order_is_a_row(same_words: None, tmp_path: Path) -> None:
-    experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, orders: [middle, ends, reversed]}")
-    checked = check_experiment(library.write(tmp_path, experiment), environ={})
-    of_words = [name for name in checked.plan.systems if name.startswith("words")]
-    assert of_words == ["words", "words best in the middle", "words best at the ends", "words reversed"]
-    assert [name for name in checked.plan.systems if "Rel" in name] == ["Rel", "NRel"]
-
-
 def test_drawn_contexts_of_a_smaller_k_begin_those_of_a_larger_one(same_words: None, tmp_path: Path) -> None:
     """Another seed draws others."""
     found = set()
