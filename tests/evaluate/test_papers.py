@@ -1,15 +1,16 @@
-"""The papers' tables: every printed number stands once in a file that loads, as it was printed and where it belongs."""
+"""The papers' tables: every printed number stands once in a file, and each table has a small twin."""
 
 from __future__ import annotations
 
 import csv
+import importlib
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ import yaml
 from evaluate import words
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.thresholds import verdicts
 from fairagent.papers.fair_rag.analysis import curves
 from fairagent.report.page import page
 
@@ -107,12 +107,6 @@ def generated(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    """The evaluations in a folder of their own."""
-    return Path(shutil.copytree(ROOT / "evaluations", tmp_path / "project" / "evaluations")).parent
-
-
-@pytest.fixture
 def numbers(shared: Path) -> Path:
     """The list of the printed numbers."""
     path = shared / "spec" / "seed_numbers.tsv"
@@ -139,28 +133,6 @@ def test_the_files_hold_the_printed_numbers(numbers: Path) -> None:
     for file in FILES:
         printed[table_of(file)].subtract(numbers_in(file).values())
     assert {table: +left + -left for table, left in printed.items() if any(left.values())} == {}
-
-
-@pytest.mark.shared
-def test_a_changed_number_is_noticed(numbers: Path, copied: Path) -> None:
-    (copied.parent / "shared" / "spec").mkdir(parents=True)
-    listed = copied.parent / "shared" / "spec" / "seed_numbers.tsv"
-    shutil.copy(numbers, listed)
-    listed.chmod(0o644)
-    file = copied / "evaluations" / "papers" / "debias_rag" / "table_7.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("41.38", "41.83"), encoding="utf-8")
-    done = generated(copied)
-    assert done.returncode == 1
-    assert "evaluations/papers/debias_rag/table_7.yaml is not what generate.py would write" in done.stdout
-    # The same number twice, and one of a table that no file is of.
-    for more, said in (
-        ("004\t7\tGPT\tCP-S\tDebiasRAG\tagain\t1", "in one place"),
-        ("004\t9\ta\tb\tc\t\t1", "0 places"),
-    ):
-        listed.write_bytes(numbers.read_bytes() + f"{more}\r\n".encode())
-        done = generated(copied)
-        assert done.returncode == 1
-        assert said in done.stderr
 
 
 # --- what such files say beside results -----------------------------------------------------------------------------
@@ -201,16 +173,6 @@ def test_what_is_expected_of_a_curve_stands_beside_it(drawn: Run) -> None:
     assert "0.6250" in text.partition("normalized EU (")[2]
 
 
-def test_what_topics_have_together_can_be_asserted(drawn: Run) -> None:
-    curve = next(one for one in curves(drawn) if one.system == "words")
-    (verdict,) = verdicts(drawn)
-    assert (verdict.value, verdict.met) == (curve.slope, True)
-    together = drawn.kind.values_together(drawn)
-    for interval in curve.intervals:
-        assert together.get(("words", "", f"difference {interval.name}")) == interval.difference
-    assert set(drawn.kind.measured_together) >= {name for _, _, name in together}
-
-
 def test_what_is_not_measured_stands_beside_the_results(drawn: Run) -> None:
     text, html = results_text(drawn), page(drawn)
     block = text.partition("not measured here: nothing here counts them")[2].splitlines()[1:4]
@@ -219,3 +181,46 @@ def test_what_is_not_measured_stands_beside_the_results(drawn: Run) -> None:
     assert block[2].split()[-1] == "4"
     assert "not measured here: nothing here counts them" in html
     assert "17.5" in html
+
+
+SMALL = PAPERS / "small"
+TWINS = sorted(SMALL.glob("*.yaml"))
+TABLES = sorted(f"{path.parent.name}/{path.stem}" for path in PAPERS.glob("*/*.yaml") if path.parent.name[0] in "fud")
+
+
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[SimpleNamespace]:
+    """The modules beside the tables, which import each other by their own names."""
+    names = ("run_small", "small_page", "generate", "overview", "tables")
+    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in names}
+    for name in before:
+        del sys.modules[name]
+    sys.path.insert(0, str(PAPERS))
+    try:
+        yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
+    finally:
+        sys.path.remove(str(PAPERS))
+        for name in [name for name in sys.modules if name.partition(".")[0] in names]:
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def test_every_table_has_a_twin(scripts: SimpleNamespace) -> None:
+    of = [name for _, names in scripts.tables.twins().values() for name in names]
+    assert sorted(of) == TABLES
+    assert sorted(scripts.tables.twins()) == [file.stem for file in TWINS]
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_what_its_script_makes(scripts: SimpleNamespace) -> None:
+    found = {
+        file.name: scripts.generate.numbers_in((PAPERS / f"{file.name}.yaml").read_text(encoding="utf-8"))
+        for file in scripts.tables.files()
+    }
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in TWINS}
+    assert scripts.small_page.page(found, texts) == (PAPERS / "SMALL.md").read_text(encoding="utf-8")
+
+
+# --- run_small.py ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from fairagent.errors import DataError, FairAgentError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.plan import SHIPPED, kinds
-from fairagent.evaluate.run import FORMAT, load_run, read_head, write_head
+from fairagent.evaluate.run import FORMAT, load_run, plan_in, read_head, write_head
 
 from . import words
 
@@ -97,3 +97,9 @@ def test_a_damaged_plan(tmp_path: Path) -> None:
     write_head(folder, head)
     with pytest.raises(DataError, match=r"run\.json: is damaged \(plan\.experiment\.name: Field required\);"):
         load_run(folder)
+
+
+@pytest.mark.parametrize("experiment", [None, []])
+def test_a_plan_whose_experiment_is_none(tmp_path: Path, experiment: object) -> None:
+    with pytest.raises(DataError, match=r"run\.json: is damaged \(plan: .+\);"):
+        plan_in({"plan": {"experiment": experiment}}, tmp_path)

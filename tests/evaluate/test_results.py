@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +26,7 @@ from fairagent.evaluate.results import (
     write_results,
 )
 from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.tables import Table
+from fairagent.evaluate.tables import Cell, Column, Table
 
 from . import words
 
@@ -167,14 +169,6 @@ def test_latex(run: Run) -> None:
     assert r"$^\dagger$: looked at the judgments." in table
 
 
-def test_another_baseline(folder: Path, run: Run) -> None:
-    other = load_run(folder / "run", baseline="fair")
-    assert other.systems == ("fair", "plain", "random", "oracle, of a kind")
-    differences = {row.system: row.difference for row in run.comparisons if row.dimension == "gender"}
-    reversed_ones = {row.system: row.difference for row in other.comparisons if row.dimension == "gender"}
-    assert reversed_ones["plain"] == pytest.approx(-differences["fair"])
-
-
 def test_the_journal_survives_json(run: Run) -> None:
     for outcome in run.outcomes:
         assert from_line(to_line(outcome)) == outcome
@@ -216,3 +210,37 @@ def test_a_table_of_one_column_or_no_rows_is_one_still() -> None:
     wide = Table.of(["what", "said"], [("a", "many words " * 30)])
     assert max(map(len, wide.text(60).splitlines())) <= 60
     assert r"\begin{tabular}{lp{" in wide.latex()
+
+
+HOSTILE = Table.of(
+    [
+        Column("system"),
+        Column("nDCG@20 & co_1", above="gender #1"),
+        Column("AWRF*x", above="gender #1"),
+        Column("p^2 {~}\\", above="region%"),
+        *(Column(f"measure {number}", above="more ≥ 1") for number in range(9)),
+    ],
+    [
+        ("BM25 + vectors_ü", 0.5, Cell(0.6, "+", True), None, *[-0.25] * 9),
+        ("agent † é ł “q” – — … →", 0.5, Cell(0.1, "-"), "[a]", *[Cell("<|>", "", True)] * 9),
+    ],
+    title="A 100% title",
+    notes=["a note % $ _"],
+)
+
+
+def test_letters_that_pdflatex_has_not_are_said() -> None:
+    said = "% has letters beyond Latin"
+    assert said not in HOSTILE.latex()
+    assert Table.of(["系統", "p"], [("a", 1)]).latex().startswith(said)
+    assert Table.of(["system", "p"], [("λ", 1)]).latex().startswith(said)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex (texlive-latex-recommended)")
+def test_pdflatex_sets_it_and_no_line_is_too_wide(tmp_path: Path) -> None:
+    head = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs}\begin{document}"
+    (tmp_path / "all.tex").write_text(f"{head}\n\\noindent\n{HOSTILE.latex()}\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout
+    assert "Overfull" not in done.stdout, done.stdout

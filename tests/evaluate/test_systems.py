@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.errors import DataError, IndexMismatch, SettingsError
+from fairagent.errors import DataError, IndexMismatch
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.outcome import Outcome
@@ -190,12 +190,6 @@ def test_an_index_of_something_else_is_a_problem(folder: Path, tmp_path: Path) -
         documents.write('{"id": "d40", "title": "", "text": "one more"}\n')
     with pytest.raises(IndexMismatch, match="does not belong to collection 'words'"):
         check_experiment(file, environ={})
-
-
-def test_two_analyzers_need_two_indexes(tmp_path: Path) -> None:
-    more = "  a: {profile: engine}\n  b: {profile: engine, analyzer: whitespace}\n"
-    with pytest.raises(SettingsError, match="its analyzer is 'whitespace', that of 'plain' 'english'"):
-        check_experiment(words.write(tmp_path, words.EXPERIMENT + more), environ={})
 
 
 def test_nobody_is_judged_by_what_it_was_trained_on() -> None:

@@ -252,7 +252,7 @@ def running(pid: int) -> bool:
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.mark.parametrize("kind", ["crew", "dask"])
+@pytest.mark.parametrize("kind", ["crew", pytest.param("dask", marks=pytest.mark.slow)])
 def test_other_processes_give_the_same_results(tmp_path: Path, at_once: None, kind: str) -> None:
     """Two processes, the collection and the index on the disk."""
     if kind == "dask":

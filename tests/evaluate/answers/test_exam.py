@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -16,7 +15,7 @@ from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.findings import mark
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.results import costs
-from fairagent.evaluate.run import Run, read_outcomes
+from fairagent.evaluate.run import Run
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.report.page import page
 
@@ -122,28 +121,6 @@ def test_lower_agreement_is_better(agreed: Agreed) -> None:
     assert "Hard to say." in told
     assert "better than the baseline" not in told
     assert mark(run, type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "randomization_holm": 0.01})) == "+"
-
-
-def test_files_of_a_run(agreed: Agreed) -> None:
-    *_, folder = agreed
-    with (folder / "answers.csv").open(encoding="utf-8", newline="") as table:
-        rows = list(csv.DictReader(table))
-    assert len(rows) == 4 * 4
-    assert rows[0] == {
-        "topic": "q1",
-        "system": "alone",
-        "kind": "gender",
-        "agreement": "1.0",
-        "graded_by": "rule",
-        "removed": "",
-        "question": "Is every judge late ?",
-        "answer": "Yes, all of them.",
-    }
-    text = (folder / "results.txt").read_text(encoding="utf-8")
-    assert "words, 4 topics, answered from at most 4 documents; baseline: alone" in text
-    assert "not judged for" not in text
-    journal = read_outcomes(folder)
-    assert AnswerRecord("Hard to say.", "model") in [outcome.answer for outcome in journal]
 
 
 def test_whatever_ends_it_it_comes_to_the_same(

@@ -1,17 +1,41 @@
-"""LaMP's files: what is read of each of the seven tasks, and everything that can be wrong with them."""
+"""LaMP: its files, what models are asked, and scores of a profile's items."""
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import lamp_files
+import numpy as np
 import pytest
+import tiny_models
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fairagent.errors import DataError, UsageError
-from fairagent.papers.fair_rag.lamp import LIMIT, TASKS, load_lamp, parse_task
+from fairagent.errors import DataError, ReplyInvalid, ReplyRefused, UsageError
+from fairagent.guests.dense.splade import SpladeEncoder
+from fairagent.guests.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.request import estimate_tokens
+from fairagent.papers.fair_rag.lamp import (
+    LIMIT,
+    NO_ANSWER,
+    TASKS,
+    TOKENS,
+    Item,
+    LampQuestion,
+    answer_from,
+    load_lamp,
+    messages_for,
+    parse_task,
+    score_items,
+)
+from fairagent.papers.fair_rag.okapi import okapi_scores
+from fairagent.retrieve.encoders import Embeddings
 
 ALL = tuple(TASKS)
 
@@ -113,3 +137,124 @@ def test_files_that_cannot_be_read(tmp_path: Path, content: bytes, fault: str) -
     with pytest.raises(DataError, match=fault) as raised:
         load_lamp("LaMP-6", asked, wanted)
     assert len(raised.value.faults) == 1
+
+
+PROMPTS = Prompts()
+
+
+def question(folder: Path, task: str = "LaMP-4", items: int = 2) -> LampQuestion:
+    return lamp_files.load(folder, task, count=1, items=items).questions[0]
+
+
+def long_question(task: str, text: str, items: int) -> LampQuestion:
+    """A question all of whose texts are `text`."""
+    fields = dict.fromkeys(TASKS[task].shown, text)
+    return LampQuestion("1", TASKS[task], text, text, tuple(Item(f"p{n}", text, fields) for n in range(items)), text)
+
+
+@pytest.mark.parametrize("task", ALL)
+def test_a_prompt_shows_the_question_as_it_stands_and_the_items_in_their_order(tmp_path: Path, task: str) -> None:
+    asked = question(tmp_path, task)
+    (system, _), (user, text) = messages_for(PROMPTS, asked, asked.items[::-1])
+    assert (system, user) == ("system", "user")
+    assert text.count(asked.input) == 1
+    places = [text.index(json.dumps(value)) for item in asked.items[::-1] for value in sorted(item.fields.values())]
+    assert max(places) < text.index(asked.input)
+    first, last = ([text.index(json.dumps(value)) for value in item.fields.values()] for item in asked.items)
+    assert max(last) < min(first)
+    bare = messages_for(PROMPTS, asked, [])
+    assert asked.input in bare[1][1]
+    assert bare[1][1].startswith(asked.input)
+    assert not any(json.dumps(value) in bare[1][1] for item in asked.items for value in item.fields.values())
+
+
+@pytest.mark.parametrize("task", ALL)
+@pytest.mark.parametrize(
+    ("text", "items"), [("court " * 900, 0), ("x" * 5000, 1), ('"\n' * 2000, 5), ("裁判所" * 900, 20)]
+)
+def test_no_prompt_is_longer_than_it_may_be(task: str, text: str, items: int) -> None:
+    asked = long_question(task, text, items)
+    messages = messages_for(PROMPTS, asked, asked.items)
+    assert estimate_tokens(*(text for _, text in messages)) <= TOKENS
+    # The end of the template, where it says what is wanted, is there.
+    assert messages[-1][1].endswith("and nothing else:")
+
+
+@given(tokens=st.integers(200, 900), length=st.integers(0, 3000), items=st.integers(0, 7))
+def test_any_length_fits_and_room_is_used(tokens: int, length: int, items: int) -> None:
+    asked = replace(long_question("LaMP-4", "court law " * (length // 10), items), input="Which headline?")
+    messages = messages_for(PROMPTS, asked, asked.items, tokens)
+    taken = estimate_tokens(*(text for _, text in messages))
+    assert taken <= tokens
+    if items and length > 5 * tokens:
+        # What a share leaves over is less than two words an item, and as much again for rounding.
+        assert taken > tokens - 10 * items
+
+
+def test_a_model_is_asked_greedily_for_a_short_answer(tmp_path: Path) -> None:
+    asked = question(tmp_path)
+    model = ScriptedModel(["<think>North.</think> A court in the north"])
+    answer = answer_from(model, PROMPTS, asked, asked.items)
+    assert (answer.text, answer.notes, answer.usage.calls) == ("A court in the north", (), 1)
+    (request,) = model.requests
+    assert (request.temperature, request.max_tokens, request.whole) == (0.0, 128, False)
+    assert request.messages == messages_for(PROMPTS, asked, asked.items)
+
+
+@pytest.mark.parametrize("error", [ReplyRefused("it declined"), ReplyInvalid("the answer is empty")])
+def test_a_model_that_gives_no_answer_has_answered_with_nothing(tmp_path: Path, error: ReplyInvalid) -> None:
+    answer = answer_from(ScriptedModel([error]), PROMPTS, question(tmp_path), [])
+    assert (answer.text, answer.notes) == ("", (f"{NO_ANSWER}: {error}",))
+
+
+TEXTS = st.lists(st.text(alphabet="ab B", max_size=12), max_size=6)
+
+
+class Letters:
+    """Counts "o" and "e"; or gives what is no number."""
+
+    name = "letters"
+
+    def __init__(self, broken: bool = False) -> None:
+        self.broken = broken
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        counts = np.array([[text.count("o"), text.count("e")] for text in texts], dtype=np.float32)
+        return counts * np.array([[1.0], [np.nan]], dtype=np.float32) if self.broken else counts
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        return np.array([[1.0, 10.0]] * len(texts), dtype=np.float32)
+
+
+@given(st.text(alphabet="ab B", max_size=12), TEXTS)
+def test_any_texts_have_finite_scores_that_do_not_depend_on_their_order(query: str, texts: list[str]) -> None:
+    scores = okapi_scores(query, texts)
+    assert scores.shape == (len(texts),)
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(okapi_scores(query, texts[::-1]), scores[::-1], atol=1e-12)
+    np.testing.assert_allclose(okapi_scores(f"{query} {query}", texts), 2 * scores, atol=1e-12)
+
+
+def test_items_are_scored_for_the_query_and_not_for_the_whole_input(tmp_path: Path) -> None:
+    (question,) = lamp_files.load(tmp_path, "LaMP-4", count=1, items=3).questions
+    texts = [item.text for item in question.items]
+    assert score_items(question, "okapi").tolist() == okapi_scores(question.query, texts).tolist()
+    assert score_items(question, "okapi").tolist() != okapi_scores(question.input, texts).tolist()
+
+
+def test_items_are_scored_by_vectors(tmp_path: Path) -> None:
+    (question,) = lamp_files.load(tmp_path, "LaMP-7", count=1).questions
+    assert [item.text for item in question.items] == ["court again, what fun", "rain rain rain"]
+    scores = score_items(question, Letters())
+    assert (scores.tolist(), scores.dtype) == ([1.0, 0.0], np.float64)
+    with pytest.raises(DataError, match="question '10': letters gives item 'p1' a score that is no number"):
+        score_items(question, Letters(broken=True))
+
+
+def test_items_are_scored_by_sparse_weights(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    (question,) = lamp_files.load(tmp_path, "LaMP-7", count=1).questions
+    encoder = SpladeEncoder(str(tiny_models.save_masked(tmp_path / "splade", ("court", "rain", "what", "day"))))
+    documents = encoder.documents([item.text for item in question.items]).toarray()
+    expected = documents @ encoder.queries([question.query]).toarray()[0]
+    np.testing.assert_allclose(score_items(question, encoder), expected, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Fair RAG on LaMP, from files of that form to the table, through the commands and a server on the loopback."""
+"""Fair RAG on LaMP, from files of that form to the table, by a server on the loopback and by models in this process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import lamp_files
 import pytest
+import tiny_models
 from typer.testing import CliRunner
 
 from fairagent.cli.app import app
@@ -116,17 +117,29 @@ def test_less_is_better_in_lamp_3(tmp_path: Path, server: LoopbackServer) -> Non
     assert values["Okapi α=1"]["normalized EU"] == pytest.approx(values["Okapi α=1"]["EU"] / 4)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("engine: okapi", "engine: bm25"), "LaMP's items are scored by okapi, dense, splade, not by 'bm25'"),
-        (("ATTRIBUTION", "citations"), "LaMP's answers cite nothing"),
-        (("seed: 3", "collection: c.yaml"), "does not go with `kind: lamp`"),
-        (("name: tiny", "temperature: 0"), "model={"),
-    ],
-)
-def test_bad_input(tmp_path: Path, server: LoopbackServer, change: tuple[str, str], message: str) -> None:
-    done = call("evaluate", write(tmp_path, EXPERIMENT.replace(*change)), "--run", tmp_path / "run")
-    assert done.exit_code in (2, 4)
-    assert message in done.output
-    assert not server.requests
+pytestmark = pytest.mark.usefixtures("no_variables")
+
+
+@pytest.fixture(scope="module")
+def generator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.save_causal(tmp_path_factory.mktemp("generators") / "causal", seed=4, limit=2048)
+
+
+def of_model(generator: Path, more: str = "device: cpu") -> str:
+    model = f"{{name: {generator}, max_tokens: 4, transformers: {{beams: 2, batch: 4, {more}}}}}"
+    return EXPERIMENT.replace("{name: tiny}", model)
+
+
+def test_labels_by_a_model_in_this_process(tmp_path: Path, generator: Path) -> None:
+    file = write(tmp_path, of_model(generator), count=2, items=3)
+    told = call("estimate", file)
+    assert told.exit_code == 0, told.output
+    made = call("labels", file, "--workers", 2)
+    assert made.exit_code == 0, made.output
+    # A model of random weights knows no answer: each question alone, and with each of its three items, in vain.
+    assert "0 of 2 questions count" in made.output
+    (labels,) = (tmp_path / "labels").glob("*.jsonl")
+    assert len(labels.read_text(encoding="utf-8").splitlines()) >= 2
+    done = call("evaluate", file, "--run", tmp_path / "run")
+    assert done.exit_code == 4
+    assert "no question has 2 useful items" in done.output

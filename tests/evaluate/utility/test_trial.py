@@ -12,10 +12,12 @@ import pytest
 
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment, estimate
+from fairagent.evaluate.query_groups import cloud
 from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import PlotPoint
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
-from fairagent.papers.utility.kind import RowSummary, summary, without_utility
+from fairagent.papers.utility.kind import RowSummary, summary, topic_points, without_utility
 from fairagent.papers.utility.prediction import PREDICTORS
 from fairagent.report.page import page
 
@@ -133,18 +135,6 @@ def test_missing_texts_are_named(same_words: None, tmp_path: Path) -> None:
         run.write("q2 Q0 zz 1 9 mine\n")
     assert "systems.run: 1 of " in refused(file)
     assert "passages are not among the documents of 'library': zz" in refused(file)
-
-
-def test_what_a_run_file_lacks(same_words: None, tmp_path: Path) -> None:
-    file = library.write(tmp_path)
-    run = tmp_path / "run.txt"
-    whole = run.read_text()
-    run.write_text("".join(line for line in whole.splitlines(keepends=True) if not line.startswith("q2")))
-    assert "has no ranking for 1 of 3 topics: q2" in refused(file)
-    run.write_text(whole + "q1 Q0 p1 4 7 mine\n")
-    assert "run.txt:9: topic q1 has document 'p1' in line 2 already" in refused(file)
-    run.unlink()
-    assert "run.txt: no such file" in refused(file)
 
 
 def test_a_relevant_passage_without_a_text_is_no_reference(same_words: None, tmp_path: Path) -> None:
@@ -280,3 +270,41 @@ def test_drawn_contexts_of_a_smaller_k_begin_those_of_a_larger_one(same_words: N
         run = library.run(file, tmp_path / f"seed{seed}")
         found |= {tuple(hit.id for hit in o.hits) for o in run.outcomes if (o.topic, o.system) == ("q1", "Rel")}
     assert found == {("p1", "p2"), ("p2", "p1")}
+
+
+def scattered(folder: Path, ks: str) -> Path:
+    file = library.write(folder)
+    text = file.read_text(encoding="utf-8")
+    assert "utility: {" in text
+    file.write_text(text.replace("utility: {", f"utility: {{scatter: {ks}, "), encoding="utf-8")
+    return file
+
+
+def test_the_line_by_hand(same_words: None, tmp_path: Path) -> None:
+    """Of `run` at k = 1 the first question has nDCG 1/3 and U -5/11, the second 0 and 0."""
+    run = library.run(scattered(tmp_path, "[1]"), tmp_path / "run")
+    points = {point.name: (point.x, point.y) for point in topic_points(run, run.kind.utility, "run", 1)}
+    assert points == {"q1": (pytest.approx(1 / 3), pytest.approx(-5 / 11)), "q2": (0, 0)}
+    fits = {f"{one.system} k={one.k}": one.fit for one in summary(run, run.kind.utility)}
+    fit = fits["run k=1"]
+    assert fit is not None
+    assert (fit.slope, fit.intercept) == (pytest.approx(-15 / 11), pytest.approx(0))
+    # All of the oracle's lists are as good as can be.
+    assert fits["Rel k=1"] is None
+    with (tmp_path / "run" / "utility.csv").open(encoding="utf-8", newline="") as rows:
+        found = {(row["system"], row["k"]): row for row in csv.DictReader(rows)}
+    assert float(found["run", "1"]["fit_slope"]) == pytest.approx(-15 / 11)
+    assert found["Rel", "1"]["fit_slope"] == ""
+    html = page(run)
+    plot = html.partition("topic by topic")[2].partition("</figure>")[0]
+    assert "against nDCG@1, topic by topic" in html
+    assert "against nDCG@2, topic by topic" not in html
+    assert "<title>run q1" in plot
+    assert "run: fit 0.000 0.000, fit 0.333 -0.455" in html
+
+
+def test_a_cloud_without_spread_has_no_line() -> None:
+    points = [PlotPoint("a", 0.5, 1.0), PlotPoint("b", 0.5, 2.0)]
+    line = cloud("name", 3, points)
+    assert (line.points, line.alone, line.color) == ((), tuple(points), 3)
+    assert cloud("name", 3, []).points == ()

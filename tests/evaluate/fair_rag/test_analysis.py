@@ -1,4 +1,4 @@
-"""Medians over systems and runs, and queries one by one."""
+"""Medians over systems and runs."""
 
 from __future__ import annotations
 
