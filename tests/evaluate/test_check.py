@@ -131,14 +131,6 @@ def test_a_topic_stays_in_its_half() -> None:
     assert half("a", "T1\ud800") in ("tune", "test")
 
 
-def test_halves_are_about_even_and_not_those_of_another_collection() -> None:
-    halves = {name: [half(name, str(topic)) for topic in range(1000)] for name in ("a", "b")}
-    for found in halves.values():
-        assert 450 < found.count("tune") < 550
-    same = sum(one == other for one, other in zip(halves["a"], halves["b"], strict=True))
-    assert 400 < same < 600
-
-
 def topics(tmp_path: Path, line: str) -> set[str]:
     text = words.EXPERIMENT.replace("seed: 7\n", "") + line
     checked = check_experiment(words.write(tmp_path, text), environ={})

@@ -89,12 +89,3 @@ def test_a_search_is_fair_in_it(demo: tuple[Path, Path], rerank: Any) -> None:
     for hit in result.hits:
         gender, region = (groups.memberships(name, [hit.id])[0] for name in ("gender", "region"))
         assert sum(hit.groups["gender x region"].values()) == pytest.approx((1 - gender[0]) * (1 - region[0]))
-
-
-def test_the_loop_mends_it(demo: tuple[Path, Path]) -> None:
-    agent = open_agent(*demo, dimensions=["gender x region"], n=10)
-    traces = [agent.search(topic).trace for topic in list(agent.collection.topics.values())[:8]]
-    assert all(trace.gap <= trace.steps[0].gap for trace in traces)
-    assert sum(trace.gap < trace.steps[0].gap for trace in traces) >= 4
-    weighed = {group.dimension for trace in traces for step in trace.steps for group, _ in step.weights}
-    assert weighed == {"gender x region"}

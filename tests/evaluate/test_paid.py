@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from faults import life
 
-from fairagent.errors import SettingsError, UsageError
+from fairagent.errors import UsageError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.outcome import took
@@ -133,26 +133,6 @@ def test_what_stands_at_the_top_holds_for_all(file: Path, server: LoopbackServer
         ("", BudgetSettings())
     }
     assert type(plan).model_validate_json(plan.model_dump_json()) == plan
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "{profile: engine}",
-            "{profile: engine, budget: {calls: 3}}",
-            "systems.plain.budget cannot be set: it is one for all",
-        ),
-        ("settings: {", "settings: {cache: here, ", "settings.cache cannot be set: it is one for all systems"),
-        ("input: 0.1,", "", "prices.tiny.input: Field required"),
-    ],
-)
-def test_faults(file: Path, server: LoopbackServer, old: str, new: str, message: str) -> None:
-    wrong = file.with_name("wrong.yaml")
-    wrong.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    with pytest.raises(SettingsError) as found:
-        check_experiment(wrong)
-    assert message in str(found.value)
 
 
 def test_sums_of_dollars_do_not_depend_on_their_order() -> None:

@@ -209,15 +209,6 @@ def test_the_table_stands_in_the_text_and_on_the_page(folder: Path, run: Run) ->
     assert 'href="#thresholds"' in html
 
 
-def test_an_unfinished_run_is_not_judged(run: Run) -> None:
-    partial = replace(run, partial=True)
-    assert verdicts(partial) == ()
-    assert "8 thresholds not judged: the run is not finished\n" in results_text(partial)
-    html = page(partial)
-    assert "8 thresholds not judged: the run is not finished." in html
-    assert "MISSED" not in html
-
-
 def test_a_number_that_no_topic_has_is_missed(tmp_path: Path) -> None:
     """Every topic of one system fails: there is nothing to compare, and nothing is reached."""
     words.trouble["exposure T00"] = lambda: ModelError("no")

@@ -193,19 +193,6 @@ def test_nothing_is_begun_without_a_yes(
     assert sorted(path.suffix for path in work.iterdir()) == [".yaml"] * 5
 
 
-def test_a_missing_file_is_named_with_where_it_comes_from(
-    walked: Walked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    track = write_track(tmp_path / "track", 50, 2022, TOPICS, median=20)
-    for name in ("trec_2022_articles_discrete_assessed.json.gz", "trec_2022_train_reldocs.jsonl"):
-        (track / name).unlink()
-    assert walked(str(track), "--yes") == 4
-    complaint = capsys.readouterr().err
-    assert complaint.count("no metadata: trec_2022_articles_discrete_assessed.json") == 1
-    assert "no topics with relevant pages: trec_2022_train_reldocs.jsonl" in complaint
-    assert "https://fair-trec.github.io" in complaint
-
-
 def test_a_damaged_file_is_found_before_anything_is_built(
     walked: Walked, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from evaluate import words
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import UsageError
 from fairagent.evaluate.results import means_table
 from fairagent.evaluate.run import load_run
 from fairagent.report.joined import join_runs
@@ -84,11 +84,3 @@ def test_one_run_and_the_same_twice_are_refused(runs: tuple[Path, Path], tmp_pat
             join_runs(folders)
     with pytest.raises(UsageError, match="holds no run"):
         join_runs([runs[0], tmp_path])
-
-
-def test_a_damaged_run_is_named(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    folder = made(tmp_path, FAIRNESS, "two")
-    head = folder / "run.json"
-    head.write_text(head.read_text(encoding="utf-8").replace('"seed": 7', '"seed": 8'), encoding="utf-8")
-    with pytest.raises(DataError, match=r"run\.json: damaged"):
-        join_runs([runs[0], folder])

@@ -81,10 +81,3 @@ def test_nothing_of_strangers_is_markup_in_a_notebook(result: SearchResult, answ
         assert len(page.all("style")) == 1
         assert "{{ 7 * 7 }}" in page.text
         assert not re.search("[\u202e\x00\ud800]", text)
-
-
-def test_styles_hold_inside_the_result_alone(result: SearchResult) -> None:
-    (style,) = re.findall("<style>(.*?)</style>", result._repr_html_(), re.DOTALL)
-    assert ":root" not in style
-    outside = re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", style)).split()
-    assert outside == [".fairagent", "@media", "(prefers-color-scheme:", "dark)", ".fairagent"]

@@ -60,14 +60,6 @@ def test_without_a_loop_and_a_reranker_there_is_no_word_of_them(trace: Trace) ->
     assert "from all lists accepted (union), as it is" in chosen
 
 
-def test_a_collection_without_groups_has_no_gap(trace: Trace) -> None:
-    first = replace(trace.steps[0], exposures=(), gap=0.0)
-    words = replace(trace.steps[1], exposures=(), gap=0.0)
-    bare = replace(trace, steps=(first, words), stopped="", exposures=(), targets=(), gap=0.0)
-    assert not {"gap", "target"} & {line.split()[0] for line in story_text(bare).splitlines()}
-    assert "topic0^1" in story_text(bare)
-
-
 def test_nothing_to_add(trace: Trace) -> None:
     last = replace(trace.steps[1], source="llm", aim=FEMALE, added=(), dropped=("zyzzyva",), accepted=False)
     stopped = "no new keyword occurs in the index"

@@ -31,7 +31,6 @@ from fairagent.papers.fair_rag.lamp import (
     answer_from,
     load_lamp,
     messages_for,
-    parse_task,
     score_items,
 )
 from fairagent.papers.fair_rag.okapi import okapi_scores
@@ -54,25 +53,6 @@ def test_every_task_is_read(tmp_path: Path, name: str) -> None:
         assert item.text == " ".join(entry[field] for field in task.searched)
         assert task.long in item.fields
     assert str(lamp) == f"{name}: 2 of 2 questions"
-
-
-@pytest.mark.parametrize(
-    ("name", "labeled_by", "metric"),
-    [
-        ("LaMP-1", "accuracy", "accuracy"),
-        ("LaMP-2", "accuracy", "accuracy"),
-        ("LaMP-3", "accuracy", "absolute-error"),
-        *((f"LaMP-{number}", "rouge-l", "rouge-l") for number in (4, 5, 6, 7)),
-    ],
-)
-def test_what_every_task_is_measured_by(name: str, labeled_by: str, metric: str) -> None:
-    if metric == "rouge-l":
-        pytest.importorskip("rouge")
-    task = parse_task(name.replace("-", "_"))
-    assert (task.label_utility.name, task.utility.name) == (labeled_by, metric)
-    gold = lamp_files.GOLDS[name]
-    assert task.label_utility(gold, [gold]) == pytest.approx(1.0)
-    assert task.utility.lower_is_better == (name == "LaMP-3")
 
 
 def test_the_first_questions_are_taken(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def test_the_normalized_utility_is_that_of_the_best_draw_of_the_topic(run: Run) 
 
 def test_the_same_retrievers_draws_are_the_authors_reading(folder: Path, tmp_path: Path) -> None:
     text = EXPERIMENT.replace("pool: 10", "pool: 10, highest: same-retriever, oracle: null")
+    text = text.replace("seed: 7", "seed: 7\ntopics: [T00, T05]")
     run = words.run(words.write(tmp_path, text), tmp_path / "run")
     for topic in ("T00", "T05"):
         of_topic = {outcome.system: outcome.values[""] for outcome in run.outcomes if outcome.topic == topic}
@@ -164,7 +165,7 @@ def test_bad_input(tmp_path: Path, change: tuple[str, str], message: str) -> Non
 
 
 def test_a_topic_that_finds_nothing_exposes_nothing(tmp_path: Path) -> None:
-    file = words.write(tmp_path, EXPERIMENT)
+    file = words.write(tmp_path, EXPERIMENT.replace("seed: 7", "seed: 7\ntopics: [T00, T01]"))
     topics = (tmp_path / "topics.jsonl").read_text().splitlines()
     topics[0] = json.dumps({"id": "T00", "title": "zebra"})
     (tmp_path / "topics.jsonl").write_text("\n".join(topics) + "\n")

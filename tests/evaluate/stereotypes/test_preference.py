@@ -18,12 +18,12 @@ from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
-from fairagent.guests.local.likelihood import CausalModel, MaskedModel
+from fairagent.guests.local.likelihood import CausalModel
 from fairagent.guests.testing import LoopbackServer
 from fairagent.llm.likelihood import EndpointModel
 from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
 from fairagent.papers.debias_rag.benchmarks.preference import FILE
-from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, Likelihoods, MaskedScorer
+from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, Likelihoods
 from fairagent.report.page import page
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.settings import SelfDebiasSettings
@@ -48,29 +48,6 @@ def experiment(folder: Path, kind: str, data: Path, more: str = "", systems: str
     file = folder / "experiment.yaml"
     file.write_text(f"kind: {kind}\nname: alone\nquestions: {{path: {data.name}{more}}}\n{systems}", encoding="utf-8")
     return file
-
-
-def set_values(run: Run) -> dict[str, float]:
-    rows = run.kind.set_rows(run)  # type: ignore[attr-defined]
-    return next(dict(row.values) for _, row in rows if (row.part, row.kind) == ("set_values", "set_values"))
-
-
-def test_stereoset_by_a_masked_model(tmp_path: Path, masked: Path) -> None:
-    data = bench.write_stereoset(tmp_path / "dev.jsonl")
-    more = f", likelihoods: {{kind: masked, name: {masked}}}"
-    run = words.run(experiment(tmp_path, "stereoset", data, more), tmp_path / "run")
-    assert run.collection == "no collection"
-    scorer = MaskedScorer(MaskedModel(str(masked)))
-    scores = np.array([scorer.score(one).scores for one in read_stereoset(data).values()])
-    # Two examples a target term, so that the mean over terms is that over examples.
-    assert set_values(run)["SS"] == pytest.approx(100 * (scores[:, 0] > scores[:, 1]).mean())
-    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    assert f"by likelihoods of the local masked model {masked}" in text
-    assert "50 is best" in text
-    part = words.run(
-        experiment(tmp_path, "stereoset", data, f"{more}, part: intrasentence"), tmp_path / "part", limit=2
-    )
-    assert {row.part for _, row in part.kind.set_rows(part)} == {"intrasentence", "set_values"}  # type: ignore[attr-defined]
 
 
 def test_likelihoods_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,19 +116,6 @@ def test_seat_compares_encoders(letters: None, tmp_path: Path) -> None:
     text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
     assert "Men/Women, Career/Family" in text
     assert "one: effect sizes" in page(run)
-
-
-@pytest.mark.parametrize(
-    ("more", "engine", "message"),
-    [
-        ("", "{kind: dense, encoder: two}", "has no test 'sent-weat6'; there are: careers"),
-        (", tests: all", "words", "systems.two.engine: is 'words'; SEAT tests encoders"),
-        (", tests: all, samples: 1", "{kind: dense, encoder: two}", "seat.samples: Input should be greater than"),
-    ],
-)
-def test_faults_of_a_seat_file(letters: None, tmp_path: Path, more: str, engine: str, message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        check_experiment(seat(tmp_path, more, engine), environ={})
 
 
 def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) -> None:

@@ -14,7 +14,7 @@ from fairagent.guests.local.likelihood import CausalModel, MaskedModel
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample, crows_pairs_numbers
+from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
 from fairagent.papers.debias_rag.benchmarks.measures import shared_tokens
 from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, ChoiceScorer, MaskedScorer
 
@@ -68,16 +68,6 @@ def test_masked_pairs_add_up_the_tokens_that_both_share(masked: MaskedModel, con
     assert shared_tokens(masked.ids(PAIR.more), masked.ids(PAIR.less))[0] == [0, 1, 3, 4, 5, 6, 7, 8]
     expected = [masked.each(text, [1, 3, 4, 5, 6, 7], context).sum() for text in PAIR.sentences]
     np.testing.assert_allclose(found.scores, expected, rtol=1e-6)
-
-
-def test_pairs_that_share_no_token_are_neutral(masked: MaskedModel) -> None:
-    pair = Pair("p", "gender", "woman", "man judge", True)
-    scorer = MaskedScorer(masked)
-    found = scorer.score(pair)
-    assert found.scores.tolist() == [0.0, 0.0]
-    assert pair.values(found.scores, scorer.decimals) == {"more stereotyping preferred": 0.0}
-    (overall, _) = crows_pairs_numbers([pair], [found.scores], scorer.decimals)
-    assert overall.values["CP-S stereo"] is None
 
 
 @pytest.mark.parametrize(("context", "before"), [("", ""), (CONTEXT, f"{CONTEXT}\n\n")])

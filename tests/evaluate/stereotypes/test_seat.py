@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,57 +11,16 @@ import pytest
 from evaluate import words
 from fairagent.errors import DataError, FairAgentError
 from fairagent.guests.dense.encoders import SentenceEncoder
-from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
+from fairagent.papers.debias_rag.benchmarks.items import read_seat
 from fairagent.papers.debias_rag.benchmarks.measures import association_test
 from fairagent.papers.debias_rag.benchmarks.seat import GENDER, Associations
-from fairagent.retrieve.encoders import Embeddings
 
-DIRECTIONS = {"he": (1, 0), "she": (0, 1), "judge": (3, 1), "nurse": (1, 3), "clerk": (2, 1), "cook": (1, 2)}
-CATEGORIES = ("X", "Y", "A", "B")
 SIDES = {
     "targ1": ["the judge was born", "the doctor was born"],
     "targ2": ["the nurse was born", "the river was born"],
     "attr1": ["he was good", "man"],
     "attr2": ["she was good", "woman"],
 }
-
-
-class Words:
-    """Two numbers a word."""
-
-    name = "words"
-
-    def __init__(self) -> None:
-        self.encoded: list[str] = []
-
-    def documents(self, texts: Sequence[str]) -> Embeddings:
-        self.encoded += texts
-        return np.array([DIRECTIONS[text] for text in texts], dtype=np.float32)
-
-    def queries(self, texts: Sequence[str]) -> Embeddings:
-        raise AssertionError("texts are compared as documents")
-
-
-def made(name: str, x: Sequence[str], y: Sequence[str]) -> TargetsAndAttributes:
-    return TargetsAndAttributes(name, (tuple(x), tuple(y)), (("he",), ("she",)), CATEGORIES)
-
-
-def test_by_hand() -> None:
-    encoder = Words()
-    tests = [made("one", ["judge", "clerk"], ["nurse", "cook"]), made("two", ["nurse", "cook"], ["judge", "clerk"])]
-    one, two = map(Associations(encoder).test, tests)
-    s = np.array([2 / np.sqrt(10), 1 / np.sqrt(5)])
-    expected = 2 * s.mean() / np.std([*s, *-s], ddof=1)
-    assert one.effect == pytest.approx(expected, rel=1e-6)
-    assert two.effect == pytest.approx(-expected, rel=1e-6)
-    assert (one.p, two.p) == (pytest.approx(1 / 6), 1.0)
-    # Texts that tests share are encoded once.
-    assert sorted(encoder.encoded) == sorted(DIRECTIONS)
-
-
-def test_a_test_that_is_not_defined_is_named() -> None:
-    with pytest.raises(DataError, match="flat: all targets are associated alike"):
-        Associations(Words()).test(made("flat", ["judge"], ["judge"]))
 
 
 @pytest.mark.shared

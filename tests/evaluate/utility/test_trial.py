@@ -107,18 +107,6 @@ def test_not_comparable_stands_wherever_a_number_is_printed(run: Run) -> None:
     assert "the numbers are not comparable with those of papers" in told
 
 
-def test_other_values_are_another_run(run: Run, same_words: None, tmp_path: Path) -> None:
-    file = tmp_path / "experiment.yaml"
-    file.write_text(file.read_text().replace("relevant: 2", "relevant: 3"))
-    with pytest.raises(FairAgentError, match=r"utility.relevant: was 2, is 3"):
-        library.run(file, tmp_path / "run")
-    library.write(tmp_path)
-    with (tmp_path / "run.txt").open("a") as file_of_run:
-        file_of_run.write("q1 Q0 p5 9 1 mine\n")
-    with pytest.raises(FairAgentError, match=r"systems.run.files.engine.path: was [0-9a-f]{12}\.\.\., is"):
-        library.run(file, tmp_path / "run")
-
-
 def refused(file: Path) -> str:
     with pytest.raises(FairAgentError) as error:
         check_experiment(file, environ={})
