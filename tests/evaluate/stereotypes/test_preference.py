@@ -1,4 +1,4 @@
-"""Experiments on StereoSet, CrowS-Pairs and SEAT: four systems, or models and encoders alone."""
+"""Experiments on StereoSet and CrowS-Pairs: four systems, or models and encoders alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
 from fairagent.papers.debias_rag.benchmarks.preference import FILE
 from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, Likelihoods
 from fairagent.report.page import page
-from fairagent.retrieve.encoders import Embeddings
 from fairagent.settings import SelfDebiasSettings
 
 from . import bench
@@ -58,64 +57,6 @@ def test_likelihoods_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (scorer.model.name, scorer.model.endpoint.host) == ("tiny", "127.0.0.1:9")
     assert likelihoods.way == "likelihoods of the model tiny at a server"
     scorer.model.close()
-
-
-# --- SEAT -----------------------------------------------------------------------------------------------------------
-
-SETS = {
-    "Men": ["John", "Paul", "Mike"],
-    "Women": ["Amy", "Lisa", "Sarah"],
-    "Career": ["executive", "salary"],
-    "Family": ["home", "children"],
-}
-
-
-class Letters:
-    """Vectors of a text's letters; `power` tells encoders apart."""
-
-    def __init__(self, power: float) -> None:
-        self.name, self.power = f"letters {power}", power
-
-    def documents(self, texts: list[str]) -> Embeddings:
-        rows = [[text.lower().count(chr(letter)) ** self.power for letter in range(97, 123)] for text in texts]
-        return np.array(rows, dtype=np.float32)
-
-
-def seat(folder: Path, more: str = "", engine: str = "{kind: dense, encoder: two}") -> Path:
-    names = ({"category": name, "examples": texts} for name, texts in SETS.items())
-    test = dict(zip(("targ1", "targ2", "attr1", "attr2"), names, strict=True))
-    (folder / "careers.jsonl").write_text(json.dumps(test), encoding="utf-8")
-    file = folder / "seat.yaml"
-    file.write_text(
-        f"kind: seat\nname: associations\nseat: {{path: careers.jsonl{more}}}\n"
-        f"systems:\n  one: {{profile: engine, engine: {{kind: dense, encoder: one}}}}\n"
-        f"  two: {{profile: engine, engine: {engine}}}\n",
-        encoding="utf-8",
-    )
-    return file
-
-
-@pytest.fixture
-def letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairagent.papers.debias_rag.benchmarks import seat as kind
-
-    monkeypatch.setattr(kind, "open_encoder", lambda name, device: Letters({"one": 1.0, "two": 2.0}[name]))
-
-
-def test_seat_compares_encoders(letters: None, tmp_path: Path) -> None:
-    run = words.run(seat(tmp_path, ", tests: all"), tmp_path / "run")
-    assert (run.collection, run.measures, run.systems) == ("careers.jsonl", ("|d|",), ("one", "two"))
-    lines = list(csv.DictReader((tmp_path / "run" / "seat.csv").read_text(encoding="utf-8").splitlines()))
-    assert [(line["system"], line["test"], line["partitions"]) for line in lines] == [
-        ("one", "careers", "all"),
-        ("two", "careers", "all"),
-    ]
-    means = {row.system: row.mean for row in run.comparisons}
-    assert means == {line["system"]: abs(float(line["d"])) for line in lines}
-    assert means["one"] != means["two"]
-    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    assert "Men/Women, Career/Family" in text
-    assert "one: effect sizes" in page(run)
 
 
 def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.papers.debias_rag.benchmarks.items import read_seat
 from fairagent.papers.debias_rag.benchmarks.measures import association_test
 from fairagent.papers.debias_rag.benchmarks.seat import GENDER, Associations
+from fairagent.report.page import page
+from fairagent.retrieve.encoders import Embeddings
 
 SIDES = {
     "targ1": ["the judge was born", "the doctor was born"],
@@ -21,6 +24,62 @@ SIDES = {
     "attr1": ["he was good", "man"],
     "attr2": ["she was good", "woman"],
 }
+
+
+SETS = {
+    "Men": ["John", "Paul", "Mike"],
+    "Women": ["Amy", "Lisa", "Sarah"],
+    "Career": ["executive", "salary"],
+    "Family": ["home", "children"],
+}
+
+
+class Letters:
+    """Vectors of a text's letters; `power` tells encoders apart."""
+
+    def __init__(self, power: float) -> None:
+        self.name, self.power = f"letters {power}", power
+
+    def documents(self, texts: list[str]) -> Embeddings:
+        rows = [[text.lower().count(chr(letter)) ** self.power for letter in range(97, 123)] for text in texts]
+        return np.array(rows, dtype=np.float32)
+
+
+def seat(folder: Path, more: str = "", engine: str = "{kind: dense, encoder: two}") -> Path:
+    names = ({"category": name, "examples": texts} for name, texts in SETS.items())
+    test = dict(zip(("targ1", "targ2", "attr1", "attr2"), names, strict=True))
+    (folder / "careers.jsonl").write_text(json.dumps(test), encoding="utf-8")
+    file = folder / "seat.yaml"
+    file.write_text(
+        f"kind: seat\nname: associations\nseat: {{path: careers.jsonl{more}}}\n"
+        f"systems:\n  one: {{profile: engine, engine: {{kind: dense, encoder: one}}}}\n"
+        f"  two: {{profile: engine, engine: {engine}}}\n",
+        encoding="utf-8",
+    )
+    return file
+
+
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairagent.papers.debias_rag.benchmarks import seat as kind
+
+    monkeypatch.setattr(kind, "open_encoder", lambda name, device: Letters({"one": 1.0, "two": 2.0}[name]))
+
+
+def test_seat_compares_encoders(letters: None, tmp_path: Path) -> None:
+    run = words.run(seat(tmp_path, ", tests: all"), tmp_path / "run")
+    assert (run.collection, run.measures, run.systems) == ("careers.jsonl", ("|d|",), ("one", "two"))
+    lines = list(csv.DictReader((tmp_path / "run" / "seat.csv").read_text(encoding="utf-8").splitlines()))
+    assert [(line["system"], line["test"], line["partitions"]) for line in lines] == [
+        ("one", "careers", "all"),
+        ("two", "careers", "all"),
+    ]
+    means = {row.system: row.mean for row in run.comparisons}
+    assert means == {line["system"]: abs(float(line["d"])) for line in lines}
+    assert means["one"] != means["two"]
+    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert "Men/Women, Career/Family" in text
+    assert "one: effect sizes" in page(run)
 
 
 @pytest.mark.shared

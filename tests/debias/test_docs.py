@@ -71,7 +71,7 @@ def test_the_split_and_the_experiment(shared: Path, tmp_path: Path, monkeypatch:
 
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "debias"
-DEBIAS_PAGE = (FOLDER / "DEBIAS_PAGE.md").read_text(encoding="utf-8")
+DEBIAS_PAGE = (FOLDER / "README.md").read_text(encoding="utf-8")
 AVOID = ("She was a nurse.", "He was a doctor.", "The woman wrote.")
 
 
