@@ -160,6 +160,7 @@ def slow_pid(seconds: float) -> int:
     return os.getpid()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
 def test_a_crew_is_this_process_and_others_that_stay() -> None:
     pids: list[int] = []

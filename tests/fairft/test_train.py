@@ -67,6 +67,7 @@ class Broken(BaseException):
     """What Ctrl-C is like."""
 
 
+@pytest.mark.slow
 def test_broken_off_anywhere_it_comes_to_the_same(
     whole: Trained, task_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

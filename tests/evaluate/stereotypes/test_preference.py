@@ -166,6 +166,15 @@ def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -
     assert BY_FORCE in shown
 
 
+def test_pairs_without_a_collection(server: LoopbackServer, tmp_path: Path) -> None:
+    data = bench.write_crows_pairs(tmp_path / "pairs.csv")
+    systems = f"settings: {{model: {{name: tiny}}}}\n{SYSTEMS}"
+    found = run(experiment(tmp_path, "crows-pairs", data, systems=systems), tmp_path / "run")
+    assert len(server.requests) == 3
+    assert overall(found)["alone"]["CP-S"] == 100.0
+    assert (found.collection, found.kind.way) == ("no collection", BY_FORCE)
+
+
 def test_who_is_asked_what(server: LoopbackServer, tmp_path: Path) -> None:
     file = bench.write(tmp_path)
     asked = {line.system: line.calls for line in estimate(check_experiment(file))}
