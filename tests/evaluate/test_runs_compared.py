@@ -101,7 +101,7 @@ def test_runs_are_judged_as_the_systems_that_wrote_them(whole: tuple[Path, Run])
     assert means(again) == pytest.approx(means(run), rel=1e-12, abs=1e-12)
     # All but what is drawn at random, with the seed of the experiment: intervals and the randomization test.
     theirs, ours = (
-        [value for row in one.comparisons for value in (row.difference, row.t_p, row.wins, row.ties, row.losses)]
+        [-1.0 if x is None else x for r in one.comparisons for x in (r.difference, r.t_p, r.wins, r.ties, r.losses)]
         for one in (run, again)
     )
     assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-12)

@@ -29,7 +29,7 @@ SYSTEMS = """\
 name: every kind
 collection: collection.yaml
 seed: 3
-topics: [T00, T01, T02, T03, T04, T05, T06, T07, T08, T09]
+topics: [T09, T10, T11, T12, T13, T14, T15, T16, T17, T18]
 measures: [nDCG@8, AWRF(unknown=ignore)@8]
 settings: {index: INDEX, depth: 20, engine: bm25, expansion: {terms: 5, documents: 3}}
 systems:
