@@ -10,7 +10,7 @@ import pytest
 from .small import write_task
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def one_thread() -> Iterator[None]:
     """Sums as small as these take longer when they are shared out."""
     import torch
@@ -22,5 +22,5 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def task_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def task_file(one_thread: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_task(tmp_path_factory.mktemp("fairft"))
