@@ -67,7 +67,6 @@ class Broken(BaseException):
     """What Ctrl-C is like."""
 
 
-@pytest.mark.slow
 def test_broken_off_anywhere_it_comes_to_the_same(
     whole: Trained, task_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +140,6 @@ def test_another_training_in_the_folder_is_refused_or_replaced(whole: Trained, t
         run_training(check(task_file, seed=1), folder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "training",
     [
@@ -150,7 +148,7 @@ def test_another_training_in_the_folder_is_refused_or_replaced(whole: Trained, t
     ],
     ids=["the code's loss", "more refreshes than questions"],
 )
-def test_other_settings_run_too(tmp_path: Path, training: dict[str, object]) -> None:
+def test_other_settings_run_too(one_thread: None, tmp_path: Path, training: dict[str, object]) -> None:
     file = write_task(tmp_path, **training)
     text = file.read_text(encoding="utf-8").replace("device: cpu", "device: cpu\n  towers: query\n  dtype: bfloat16", 1)
     file.write_text(text, encoding="utf-8")
