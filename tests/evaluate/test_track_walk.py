@@ -106,7 +106,8 @@ def made(work: Path) -> dict[str, bytes]:
     return {str(path.relative_to(work)): path.read_bytes() for path in files}
 
 
-@pytest.mark.parametrize("year", [2022, pytest.param(2021, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("year", [2022, 2021])
 def test_from_the_files_to_submissions_and_tables_broken_off_or_not(
     walked: Walked,
     tracks: dict[int, Path],
