@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 import pytest
 
 from fairagent.evaluate.tables import LinePlot, PlotLine, PlotPoint
-from fairagent.report.page import page
 from fairagent.report.plots import (
     MARKERS,
     Box,
@@ -24,10 +23,7 @@ from fairagent.report.plots import (
 )
 from fairagent.report.results import cost_trade_off, gap_paths, trade_off
 
-from .runs import SYSTEMS, made_run, tiny_run
-
-HOSTILE = '</text><script>alert(1)</script> $x^2$ & "q" \x00\ud800 判事'
-SHOWN = '</text><script>alert(1)</script> $x^2$ & "q" \ufffd\ufffd 判事'
+from .runs import SYSTEMS, made_run
 
 
 def drawn(systems=SYSTEMS, dimension="region"):
@@ -63,22 +59,6 @@ def test_equal_input_gives_equal_bytes(plots):
     assert drawn() == plots
 
 
-def test_each_is_one_labeled_image(plots):
-    for svg in plots.values():
-        root = ElementTree.fromstring(svg)
-        assert root.tag == "svg"
-        assert root.get("role") == "img"
-        assert len(root.get("aria-label")) > 40
-        assert root.get("viewBox").startswith("0 0 360 ")
-
-
-def test_no_style_and_no_reference_is_in_it(plots):
-    for svg in plots.values():
-        assert "style" not in svg
-        assert "href" not in svg
-        assert "http" not in svg
-
-
 def test_every_color_is_a_class_of_the_page(plots):
     for svg in plots.values():
         for element in ElementTree.fromstring(svg).iter():
@@ -86,27 +66,6 @@ def test_every_color_is_a_class_of_the_page(plots):
                 assert element.get(name, "none") == "none", element.attrib
         for path in elements(svg, "path"):
             assert re.match(r"[fk]-(s\d|ink|muted|paper|grid)", path.get("class", ""))
-
-
-def test_names_are_text_whatever_they_say():
-    for svg in drawn((HOSTILE,) * len(SYSTEMS)).values():
-        root = ElementTree.fromstring(svg)
-        assert not list(root.iter("script"))
-        assert SHOWN in ElementTree.tostring(root, encoding="unicode", method="text") + root.get("aria-label")
-
-
-def test_every_group_and_its_target_is_named(plots):
-    labels = made_run().mean_exposures("region")[0].labels
-    assert set(labels) <= set(texts(plots["exposure"]))
-    label = ElementTree.fromstring(plots["exposure"]).get("aria-label")
-    assert all(f"{group}: target " in label for group in labels)
-
-
-def test_the_trade_off_names_axes_and_systems(plots):
-    shown = texts(plots["trade-off"])
-    assert {"nDCG@20", "AWRF@20", "BM25", "agent, exposure"} <= set(shown)
-    label = ElementTree.fromstring(plots["trade-off"]).get("aria-label")
-    assert label.count("Pareto front") == 1
 
 
 def points_of(path: str) -> list[tuple[float, float]]:
@@ -127,37 +86,12 @@ def test_the_front_of_costs_falls_to_the_cheap_side(plots):
     assert list(ys) == sorted(ys)
 
 
-def test_points_tell_their_numbers_where_a_pointer_rests(plots):
-    titles = [title.text for title in elements(plots["trade-off"], "title")]
-    assert len(titles) == len(SYSTEMS)
-    assert titles[0].startswith("BM25\nnDCG@20 0.")
-    assert [title.text for title in elements(plots["lines"], "title")][2] == "BM25 k=5\nk 5.0\nU 0.500"
-
-
 def test_nothing_is_drawn_outside_of_the_picture(plots):
     for name, svg in plots.items():
         height = float(ElementTree.fromstring(svg).get("viewBox").split()[3])
         for path in elements(svg, "path"):
             if not path.get("transform"):
                 assert all(-1 <= x <= 361 and -1 <= y <= height + 1 for x, y in points_of(path.get("d"))), name
-
-
-def test_long_names_are_cut_beside_points():
-    run = tiny_run()
-    svg = trade_off_plot(trade_off(run, "gender"), ("A" * 100, "B"), ("x", "y"))
-    assert "A" * 25 + "…" in texts(svg)
-
-
-def test_every_retrieval_is_a_tick():
-    run = tiny_run()
-    svg = gap_plot(gap_paths(run)[0], "B", 0.5)
-    assert {"1", "2", "3"} <= set(texts(svg))
-
-
-def test_one_system_at_one_point_can_be_drawn():
-    run = tiny_run()
-    alone = [point for point in trade_off(run, "gender") if point.system == 0]
-    assert "<svg" in trade_off_plot(alone, run.systems, ("x", "y"))
 
 
 def test_no_two_of_many_systems_look_alike():
@@ -186,14 +120,3 @@ def test_a_point_is_where_its_numbers_say():
 )
 def test_ticks_are_round(limits, expected):
     assert ticks(limits) == pytest.approx(expected)
-
-
-def test_equal_limits_and_negative_ticks():
-    chart = Chart(100, (1, 1), (-0.2, 0.1), left=40, bottom=20)
-    chart.grid_y(ticks((-0.2, 0.1)))
-    assert "−0.20" in texts(chart.svg("a chart with a tick below zero, for people who do not see it"))
-    assert chart.at(1, 0)[0] == 40
-
-
-def test_a_page_has_its_plots():
-    assert page(tiny_run()).count('class="plot"') == 4

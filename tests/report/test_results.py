@@ -15,7 +15,6 @@ from fairagent.report.results import (
     Currency,
     Mean,
     cost_trade_off,
-    efforts,
     gains,
     gap_paths,
     points,
@@ -82,12 +81,6 @@ def test_gap_paths_stay_where_a_refinement_was_discarded():
     np.testing.assert_allclose(paths.gaps, [[0.4, 0.3, 0.3]] * 2)
 
 
-def test_gap_paths_of_topics_that_stopped_early_keep_their_last_gap():
-    run = tiny_run()
-    (paths,) = gap_paths(changed(run, 1, steps=run.outcomes[1].steps[:1]))
-    np.testing.assert_allclose(paths.gaps, [[0.4, 0.4, 0.4], [0.4, 0.3, 0.3]])
-
-
 def test_infinite_gaps_are_counted_and_left_out():
     run = tiny_run()
     first, *others = run.outcomes[1].steps
@@ -117,14 +110,6 @@ def test_the_best_mean_is_never_an_oracles():
         assert [name for name, cell in zip(SYSTEMS, column.cells, strict=True) if cell.best] == ["agent, exposure"]
 
 
-def test_without_dimensions_there_is_a_table_of_relevance():
-    run = tiny_run()
-    alone = tuple(row for row in run.comparisons if not row.dimension)
-    (columns,) = result_tables(replace(run, dimensions=(), comparisons=alone)).values()
-    assert [column.measure for column in columns] == [NDCG]
-    assert result_tables(replace(run, comparisons=())) == {}
-
-
 def test_the_finding_is_the_best_system_that_saw_no_judgments():
     for finding in findings(made_run()):
         assert finding.best.system == "agent, exposure"
@@ -135,17 +120,6 @@ def test_the_finding_is_the_best_system_that_saw_no_judgments():
     (finding,) = findings(tiny_run())
     assert finding.best.difference == pytest.approx((0.54 - 0.40 + 0.40 - 0.70) / 2)
     assert finding.verdict == ""
-
-
-def test_no_finding_where_only_oracles_stand_beside_the_baseline():
-    assert findings(tiny_run(oracle_systems=("B",))) == ()
-
-
-def test_efforts_count_failures_and_retrievals():
-    run = tiny_run()
-    a, b = efforts(replace(run, outcomes=(*run.outcomes[:3], failed(run.outcomes[3], "no"))))
-    assert (a.answered, a.failed, a.retrievals) == (2, 0, 2)
-    assert (b.answered, b.failed, b.retrievals) == (1, 1, 3)
 
 
 # --- systems as points, and the front
@@ -164,19 +138,6 @@ def test_an_oracle_is_on_no_front_and_pushes_nobody_off():
     a, _ = trade_off(tiny_run(oracle_systems=("A",)), "gender")
     assert a.oracle
     assert not a.front
-
-
-def test_equal_systems_are_both_on_the_front():
-    run = tiny_run()
-    same = tuple(replace(row, mean=0.5) for row in run.comparisons)
-    assert [point.front for point in trade_off(replace(run, comparisons=same), "gender")] == [True, True]
-
-
-def test_no_trade_off_without_both_measures():
-    run = tiny_run()
-    for gone in (NDCG, AWRF):
-        left = tuple(row for row in run.comparisons if row.measure != gone)
-        assert trade_off(replace(run, comparisons=left), "gender") == ()
 
 
 def test_of_cost_less_is_better():
@@ -210,31 +171,6 @@ def test_means_but_the_median_of_time():
     assert a.milliseconds == pytest.approx(3)
     assert (b.retrievals, b.calls, b.tokens) == (3, 2, 70)
     assert b.dollars == pytest.approx(1.5)
-
-
-def test_a_slow_first_topic_does_not_count():
-    run = tiny_run()
-    outcomes = [
-        replace(outcome, topic=f"t{seconds}", seconds=seconds)
-        for seconds in (9.0, 0.01, 0.02)
-        for outcome in run.outcomes[:2]
-    ]
-    assert [each.milliseconds for each in spending(replace(run, outcomes=tuple(outcomes)))] == [20, 20]
-
-
-def test_what_was_not_retrieved_is_not_counted():
-    run = tiny_run()
-    *others, last = run.outcomes[1].steps
-    nothing = replace(run.outcomes[1], steps=(*others, replace(last, terms=())))
-    outcomes = (run.outcomes[0], nothing, *run.outcomes[2:])
-    assert [each.retrievals for each in spending(replace(run, outcomes=outcomes))] == [1, 2.5]
-
-
-def test_only_judged_topics_count():
-    run = tiny_run()
-    run = replace(run, outcomes=(*run.outcomes[:3], failed(run.outcomes[3], "no")))
-    assert [each.milliseconds for each in spending(run)] == [100, 100]
-    assert spending(replace(run, excluded={"t1": "why"})) == ()
 
 
 CALLS = {"calls": 1, "cost": 0.001}

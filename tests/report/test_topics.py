@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome
-from fairagent.report.text import highlighted, is_keyword, keywords_of
+from fairagent.report.text import highlighted, is_keyword
 from fairagent.report.topics import (
     FEWEST_HITS,
     MOST_HITS,
@@ -18,12 +18,11 @@ from fairagent.report.topics import (
     TopicView,
     exposure_bar,
     extremes,
-    palette,
     topic_views,
     topics_json,
 )
 
-from .runs import MEASURES, made_run, tiny_run
+from .runs import MEASURES, tiny_run
 
 PRODUCT = str(MEASURES[2])
 COLORS = {("gender", "female"): 0, ("gender", "male"): 1}
@@ -56,39 +55,11 @@ def test_only_words_of_accepted_steps_are_marked():
     assert tables.documents[place][0][start:end] == "courts"
 
 
-def test_a_single_letter_is_no_keyword():
-    assert keywords_of(["O", "she", "court of law"]) == {"she", "court", "of", "law"}
-
-
-def test_long_rankings_are_cut_and_say_so():
-    shown, _ = panel(most=1)
-    assert (len(shown["hits"]), shown["hidden"]) == (1, 1)
-
-
 @pytest.mark.parametrize(("female", "texts"), [(0.75, ["female 75%", "male 25%"]), (0.5, ["female", "male"])])
 def test_chips_have_shares_where_they_differ(female, texts):
     split = {"gender": {"female": female, "male": 1 - female}}
     _, tables = panel(hits=(HitRecord("d1", "x", 1.0, False, split),))
     assert tables.documents == [["x", [[0, texts[0]], [1, texts[1]]]]]
-
-
-def test_the_story_knows_what_each_step_was():
-    steps = panel()[0]["steps"]
-    assert [step.get("was") for step in steps] == [None, None, [0.4, 0.4, 0.5]]
-    assert [step["gap"] for step in steps[:2]] == ["0.4000", "0.3000"]
-
-
-def test_a_step_after_a_discarded_one_starts_from_the_accepted_one():
-    *others, tried = AGENT.steps
-    moved = replace(tried, exposures=tuple(replace(one, shares=(0.9, 0.1)) for one in tried.exposures))
-    steps = panel(steps=(*others, moved, tried))[0]["steps"]
-    assert [step["was"][:2] for step in steps[2:]] == [[0.4, 0.9], [0.4, 0.4]]
-
-
-def test_a_step_without_words_has_no_bars():
-    steps = AGENT.steps
-    shown, _ = panel(steps=(*steps[:2], replace(steps[2], terms=())))
-    assert not {"terms", "exposures"} & shown["steps"][-1].keys()
 
 
 def test_only_the_first_of_many_topic_words_are_shown():
@@ -147,22 +118,6 @@ def test_extremes_are_the_largest_gains_and_losses():
     assert [(e.topic.id, round(e.gain, 6)) for e in worst] == [("t2", -0.3)]
 
 
-def test_extremes_come_in_order_and_few():
-    run = made_run()
-    best, _ = extremes(run, topic_views(run), "gender", PRODUCT, "agent, exposure")
-    assert len(best) == 3
-    assert [e.gain for e in best] == sorted((e.gain for e in best), reverse=True)
-
-
-def test_all_topics_are_there_the_excluded_ones_too():
-    views = topic_views(made_run())
-    assert [view.id for view in views] == [*(f"T{number:02d}" for number in range(1, 13)), "T98"]
-    assert [view.number for view in views] == list(range(1, 14))
-    assert views[-1].excluded == "no relevant document"
-    assert views[-1].outcomes == {}
-    assert [outcome.system for outcome in views[0].outcomes.values()] == list(made_run().systems)
-
-
 def test_rankings_get_shorter_as_runs_get_larger():
     run = tiny_run()
     long = replace(run.outcomes[0], hits=run.outcomes[0].hits * 100)
@@ -175,9 +130,3 @@ def test_rankings_get_shorter_as_runs_get_larger():
     assert lengths(long) == {MOST_HITS}
     assert lengths(*(replace(long, topic=f"t{number}") for number in range(ROWS // 20))) == {20}
     assert FEWEST_HITS <= 20
-
-
-def test_the_dimensions_have_colors_of_their_own():
-    colors = palette(made_run())
-    assert list(colors.values()) == list(range(9))
-    assert colors["region", "Africa"] == 3

@@ -1,4 +1,4 @@
-"""Fair RAG on LaMP, from files of that form to the table, through the commands and a server on the loopback."""
+"""Fair RAG on LaMP, from files of that form to the table, by a server on the loopback and by models in this process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import lamp_files
 import pytest
+import tiny_models
 from typer.testing import CliRunner
 
 from fairagent.cli.app import app
@@ -116,44 +117,29 @@ def test_less_is_better_in_lamp_3(tmp_path: Path, server: LoopbackServer) -> Non
     assert values["Okapi α=1"]["normalized EU"] == pytest.approx(values["Okapi α=1"]["EU"] / 4)
 
 
-def test_a_question_with_too_few_useful_items_is_left_out_and_named(tmp_path: Path, server: LoopbackServer) -> None:
-    asked = lamp_files.questions("LaMP-2", 3, 6)
-    asked[1]["profile"] = [entry for entry in asked[1]["profile"] if "clown" not in entry["description"]]
-    lamp_files.write(tmp_path, asked, lamp_files.outputs("LaMP-2", 3))
-    file = tmp_path / "experiment.yaml"
-    file.write_text(EXPERIMENT.replace("ATTRIBUTION", "none"))
-    made = call("labels", file)
-    assert "2 of 3 questions count" in made.output
-    assert call("evaluate", file, "--run", tmp_path / "run").exit_code == 0
-    run = load_run(tmp_path / "run")
-    assert run.excluded == {"11": "fewer than 2 useful items"}
-    assert {outcome.topic for outcome in run.outcomes} == {"10", "12"}
+pytestmark = pytest.mark.usefixtures("no_variables")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("engine: okapi", "engine: bm25"), "LaMP's items are scored by okapi, dense, splade, not by 'bm25'"),
-        (("ATTRIBUTION", "citations"), "LaMP's answers cite nothing"),
-        (("dev_outputs.json", "none.json"), "none.json"),
-        (("LaMP-2,", "LaMP-9,"), "LaMP-9"),
-        (("seed: 3", "collection: c.yaml"), "does not go with `kind: lamp`"),
-        (("name: tiny", "temperature: 0"), "model={"),
-    ],
-)
-def test_bad_input(tmp_path: Path, server: LoopbackServer, change: tuple[str, str], message: str) -> None:
-    done = call("evaluate", write(tmp_path, EXPERIMENT.replace(*change)), "--run", tmp_path / "run")
-    assert done.exit_code in (2, 4)
-    assert message in done.output
-    assert not server.requests
+@pytest.fixture(scope="module")
+def generator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.save_causal(tmp_path_factory.mktemp("generators") / "causal", seed=4, limit=2048)
 
 
-def test_there_is_nothing_to_label_without_lamp(tmp_path: Path, no_variables: None) -> None:
-    from evaluate import words
+def of_model(generator: Path, more: str = "device: cpu") -> str:
+    model = f"{{name: {generator}, max_tokens: 4, transformers: {{beams: 2, batch: 4, {more}}}}}"
+    return EXPERIMENT.replace("{name: tiny}", model)
 
-    file = words.write(
-        tmp_path, "name: x\ncollection: collection.yaml\nsystems: {a: {profile: engine, engine: words}}\n"
-    )
-    done = call("labels", file)
-    assert done.exit_code == 2
-    assert "is of kind 'ranking'; only `kind: lamp` has items to label" in done.output
+
+def test_labels_by_a_model_in_this_process(tmp_path: Path, generator: Path) -> None:
+    file = write(tmp_path, of_model(generator), count=2, items=3)
+    told = call("estimate", file)
+    assert told.exit_code == 0, told.output
+    made = call("labels", file, "--workers", 2)
+    assert made.exit_code == 0, made.output
+    # A model of random weights knows no answer: each question alone, and with each of its three items, in vain.
+    assert "0 of 2 questions count" in made.output
+    (labels,) = (tmp_path / "labels").glob("*.jsonl")
+    assert len(labels.read_text(encoding="utf-8").splitlines()) >= 2
+    done = call("evaluate", file, "--run", tmp_path / "run")
+    assert done.exit_code == 4
+    assert "no question has 2 useful items" in done.output

@@ -1,10 +1,12 @@
-"""How alike two texts are: the library's BERTScore is the greedy matching of this package, and both need no network."""
+"""Contexts and how alike two texts are: the library's BERTScore is this package's greedy matching."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tiny_models import save_bert
 
 from fairagent.errors import BackendUnavailable
@@ -14,9 +16,27 @@ from fairagent.papers.utility.section import (
     MiniLMTokens,
     SimilaritySection,
     Utility,
+    arranged,
     check_similarity,
     open_similarity,
 )
+
+LISTS = st.lists(st.integers(), unique=True, max_size=8)
+
+
+@given(LISTS, st.sampled_from(["rank", "reversed", "ends", "middle"]))
+def test_an_order_is_a_permutation(items: list[int], order: str) -> None:
+    assert sorted(arranged(items, order)) == sorted(items)  # type: ignore[arg-type]
+
+
+@given(LISTS)
+def test_where_the_best_stands(items: list[int]) -> None:
+    if items:
+        ends, middle = arranged(items, "ends"), arranged(items, "middle")
+        assert items[0] in (ends[0], ends[-1])
+        assert middle[len(items) // 2] == items[0]
+        assert arranged(items, "reversed") == items[::-1]
+
 
 TEXTS = ["the judge wrote a good book", "she was born", "", "the doctor knew the law of the city"]
 

@@ -1,14 +1,18 @@
-"""Training data: two forms, their faults, and what is held out."""
+"""Training data and settings: their faults, what is held out, and the files that are shipped."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fairagent.errors import DataError, UsageError
-from fairagent.papers.fairft.settings import OPTIONS, TrainingExample, read_examples, split
+from fairagent.papers.fairft.run import check
+from fairagent.papers.fairft.settings import OPTIONS, FairFTFile, TrainingExample, read_examples, split
+from fairagent.settings import read_yaml, validate
 
 from .small import write_lines
 
@@ -30,17 +34,6 @@ def test_every_fault_is_named(tmp_path: Path) -> None:
         (4, "the id 'a' occurs twice"),
         (5, "the question id 'a b' holds white space"),
     ]
-
-
-def test_an_empty_file_is_a_fault(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds no question"):
-        read_examples(write_lines(tmp_path / "q.jsonl", []))
-
-
-def test_a_label_that_is_no_option_is_a_fault(tmp_path: Path) -> None:
-    record = {"prompt": "x" * 40, "label": "maybe", "sentence": "s", "context": "c"}
-    with pytest.raises(DataError, match="'maybe' is none of"):
-        read_examples(write_lines(tmp_path / "q.jsonl", [record]), "recognition")
 
 
 @pytest.mark.shared
@@ -66,3 +59,36 @@ def test_what_is_held_out_is_not_trained_on() -> None:
 def test_examples_that_are_all_alike_cannot_be_divided() -> None:
     with pytest.raises(UsageError, match="none is left for training"):
         split([TrainingExample("a", "Who?", "no"), TrainingExample("b", "who", "no")], 0.1, 0)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "fairagent" / "papers" / "fairft" / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_settings_shown_are_settings() -> None:
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    file = validate(FairFTFile, yaml.safe_load(shown), "the README")
+    assert file.training == FairFTFile.model_fields["training"].default
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("name", "rate", "source"), [("1b", 1e-5, "web"), ("mistral-7b", 1e-6, "wikipedia")])
+def test_the_papers_settings_are_right_and_leak_nothing(
+    shared: Path, tmp_path: Path, name: str, rate: float, source: str
+) -> None:
+    pytest.importorskip("sentence_transformers")
+    folder = ROOT / "evaluations" / "papers" / "fairft" / "train"
+    file = read_yaml(folder / f"{name}_{source}.yaml")
+    # Its documents are not at hand.
+    assert file["collection"] == f"../../collections/{source}.yaml"
+    file["collection"] = str(ROOT / "evaluations" / "collections" / "wikilead.yaml")
+    for section in (file["examples"], *file["test"]):
+        section["path"] = str((folder / section["path"]).resolve())
+    (tmp_path / "train.yaml").write_text(yaml.safe_dump(file), encoding="utf-8")
+    checked = check(tmp_path / "train.yaml")
+    assert checked.file.name == f"fairft-{name}-{source}"
+    training = checked.file.training
+    assert (training.documents, training.gamma, training.beta, training.batch) == (20, 0.1, 0.1, 20)
+    assert (training.direction, training.rate) == ("p-q", rate)
+    assert len(checked.held_out) == 100
+    assert 850 < len(checked.training) <= 900

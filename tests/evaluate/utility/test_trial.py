@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from fairagent.errors import DataError, FairAgentError
+from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment, estimate
+from fairagent.evaluate.query_groups import cloud
 from fairagent.evaluate.results import costs
 from fairagent.evaluate.run import Run
+from fairagent.evaluate.tables import PlotPoint
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
-from fairagent.papers.utility.kind import RowSummary, summary, without_utility
+from fairagent.papers.utility.kind import RowSummary, summary, topic_points, without_utility
 from fairagent.papers.utility.prediction import PREDICTORS
 from fairagent.report.page import page
 
@@ -105,39 +107,6 @@ def test_not_comparable_stands_wherever_a_number_is_printed(run: Run) -> None:
     assert "the numbers are not comparable with those of papers" in told
 
 
-def test_both_figures_are_on_the_page_of_such_a_run_alone(
-    same_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    more = {f"q{n}": f"judge law {n}" for n in range(5, 9)}
-    monkeypatch.setattr(library, "QUERIES", {**library.QUERIES, **more})
-    monkeypatch.setattr(library, "QRELS", {**library.QRELS, **{id: {f"p{n % 3 + 1}": 2} for n, id in enumerate(more)}})
-    experiment = library.EXPERIMENT.replace(
-        "  run: {profile: engine, engine: {kind: run-file, path: run.txt, tag: mine}}\n", ""
-    )
-    run = library.run(library.write(tmp_path, experiment), tmp_path / "run")
-    told = page(run)
-    section = told[told.index('<section id="kind">') :]
-    section = section[: section.index("</section>")]
-    assert section.count("<figure>") == 2
-    assert 'aria-label="U[not comparable] against k. Rel: k=0 0.000 0.000' in section
-    assert 'aria-label="Pearson&#39;s r against k.' in section
-    line = lines(run)["words", 1]
-    assert line.topics == 6
-    assert f"{line.r:+.3f}" in (tmp_path / "run" / "results.txt").read_text()
-
-
-def test_other_values_are_another_run(run: Run, same_words: None, tmp_path: Path) -> None:
-    file = tmp_path / "experiment.yaml"
-    file.write_text(file.read_text().replace("relevant: 2", "relevant: 3"))
-    with pytest.raises(FairAgentError, match=r"utility.relevant: was 2, is 3"):
-        library.run(file, tmp_path / "run")
-    library.write(tmp_path)
-    with (tmp_path / "run.txt").open("a") as file_of_run:
-        file_of_run.write("q1 Q0 p5 9 1 mine\n")
-    with pytest.raises(FairAgentError, match=r"systems.run.files.engine.path: was [0-9a-f]{12}\.\.\., is"):
-        library.run(file, tmp_path / "run")
-
-
 def refused(file: Path) -> str:
     with pytest.raises(FairAgentError) as error:
         check_experiment(file, environ={})
@@ -156,18 +125,6 @@ def test_missing_texts_are_named(same_words: None, tmp_path: Path) -> None:
     assert "passages are not among the documents of 'library': zz" in refused(file)
 
 
-def test_what_a_run_file_lacks(same_words: None, tmp_path: Path) -> None:
-    file = library.write(tmp_path)
-    run = tmp_path / "run.txt"
-    whole = run.read_text()
-    run.write_text("".join(line for line in whole.splitlines(keepends=True) if not line.startswith("q2")))
-    assert "has no ranking for 1 of 3 topics: q2" in refused(file)
-    run.write_text(whole + "q1 Q0 p1 4 7 mine\n")
-    assert "run.txt:9: topic q1 has document 'p1' in line 2 already" in refused(file)
-    run.unlink()
-    assert "run.txt: no such file" in refused(file)
-
-
 def test_a_relevant_passage_without_a_text_is_no_reference(same_words: None, tmp_path: Path) -> None:
     file = library.write(tmp_path)
     passages = tmp_path / "passages.tsv"
@@ -175,12 +132,6 @@ def test_a_relevant_passage_without_a_text_is_no_reference(same_words: None, tmp
     checked = check_experiment(file, environ={})
     assert checked.excluded["q2"] == "no relevant passage has a text"
     assert checked.plan.topics == ("q1", "q4")
-
-
-def test_no_relevant_passage_at_all(same_words: None, tmp_path: Path) -> None:
-    file = library.write(tmp_path, library.EXPERIMENT.replace("relevant: 2", "relevant: 9"))
-    with pytest.raises(DataError, match="none of 4 topics has a passage with a grade of 9 or more"):
-        check_experiment(file, environ={})
 
 
 def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None:
@@ -194,13 +145,10 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
     ("old", "new", "message"),
     [
         ("ks: [0, 1, 2]", "ks: [0]", "expected numbers of documents, at least one of them above 0 and none below"),
-        ("ks: [0, 1, 2]", "ks: [-1, 2]", "expected numbers of documents"),
-        ("seed: 5", "measures: [nDCG@5]", "measures: no key of kind 'utility'; it is one of kind ranking"),
-        (
-            "seed: 5",
-            "dimensions: [gender]",
-            "dimensions: no key of kind 'utility'; it is one of kind ranking and fair-rag",
-        ),
+        ("ks: [0, 1, 2]", "ks: [0, 1, 2], scatter: [1, 7]", "utility.scatter: 7 is none of the ks, which are: 1, 2"),
+        ("relevant: 2", "relevant: 2, folds: 1", "utility.folds: with one fold"),
+        ("relevant: 2", "relevant: 9", "none of 4 topics has a passage with a grade of 9 or more"),
+        ("relevant: 2", "relevant: 2, compat: authors", "utility.compat: names a prompt, and no language model"),
         ("engine: words}", "engine: words, filter: fair}", "filter: cannot be set"),
         ("engine: words}", "engine: words, debias: debias-rag}", "systems.words.debias cannot be set"),
         (
@@ -209,12 +157,6 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
             "are one for all in a utility experiment",
         ),
         ("  NRel:", "  words reversed: {profile: engine, engine: words}\n  NRel:", "a name is that of another's row"),
-        (
-            "{profile: engine, engine: words}",
-            "{profile: engine, engine: none}",
-            "'none' ranks nothing; it is there for `accuracy, agreement, bold, crows-pairs, stereoset`",
-        ),
-        ("baseline: Rel", "baseline: Real", "baseline: no system 'Real'"),
     ],
 )
 def test_refused(same_words: None, tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -308,35 +250,49 @@ def test_both_prompts_are_rows_each_against_its_own_answer_without_documents(
     assert sum(line.calls for line in before) >= len(server.requests)
 
 
-def test_a_prompt_without_a_model_to_ask_is_refused(same_words: None, tmp_path: Path) -> None:
-    file = library.write(tmp_path, library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, compat: authors}"))
-    assert "utility.compat: names a prompt, and no language model answers" in refused(file)
-
-
-def test_every_order_is_a_row(same_words: None, tmp_path: Path) -> None:
-    experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, orders: [middle, ends, reversed]}")
-    checked = check_experiment(library.write(tmp_path, experiment), environ={})
-    of_words = [name for name in checked.plan.systems if name.startswith("words")]
-    assert of_words == ["words", "words best in the middle", "words best at the ends", "words reversed"]
-    assert [name for name in checked.plan.systems if "Rel" in name] == ["Rel", "NRel"]
-
-
-def test_the_plan_survives_the_way_to_another_machine(same_words: None, tmp_path: Path) -> None:
-    experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, grades: {3: 2, -1: 0}}")
-    plan = check_experiment(library.write(tmp_path, experiment), environ={}).plan
-    assert type(plan).model_validate_json(plan.model_dump_json()) == plan
-    assert plan.experiment.utility.grades == {3: 2, -1: 0}
-
-
 def test_drawn_contexts_of_a_smaller_k_begin_those_of_a_larger_one(same_words: None, tmp_path: Path) -> None:
-    """Another seed draws others; the same one the same."""
-    file = library.write(tmp_path)
-    first = [o.hits for o in library.run(file, tmp_path / "one").outcomes if (o.topic, o.system) == ("q1", "Rel")]
-    again = [o.hits for o in library.run(file, tmp_path / "two").outcomes if (o.topic, o.system) == ("q1", "Rel")]
-    assert first == again
+    """Another seed draws others."""
     found = set()
-    for seed in range(8):
-        file.write_text(library.EXPERIMENT.replace("seed: 5", f"seed: {seed}"))
+    for seed in range(4):
+        file = library.write(tmp_path, library.EXPERIMENT.replace("seed: 5", f"seed: {seed}\ntopics: [q1]"))
         run = library.run(file, tmp_path / f"seed{seed}")
         found |= {tuple(hit.id for hit in o.hits) for o in run.outcomes if (o.topic, o.system) == ("q1", "Rel")}
     assert found == {("p1", "p2"), ("p2", "p1")}
+
+
+def scattered(folder: Path, ks: str) -> Path:
+    file = library.write(folder)
+    text = file.read_text(encoding="utf-8")
+    assert "utility: {" in text
+    file.write_text(text.replace("utility: {", f"utility: {{scatter: {ks}, "), encoding="utf-8")
+    return file
+
+
+def test_the_line_by_hand(same_words: None, tmp_path: Path) -> None:
+    """Of `run` at k = 1 the first question has nDCG 1/3 and U -5/11, the second 0 and 0."""
+    run = library.run(scattered(tmp_path, "[1]"), tmp_path / "run")
+    points = {point.name: (point.x, point.y) for point in topic_points(run, run.kind.utility, "run", 1)}
+    assert points == {"q1": (pytest.approx(1 / 3), pytest.approx(-5 / 11)), "q2": (0, 0)}
+    fits = {f"{one.system} k={one.k}": one.fit for one in summary(run, run.kind.utility)}
+    fit = fits["run k=1"]
+    assert fit is not None
+    assert (fit.slope, fit.intercept) == (pytest.approx(-15 / 11), pytest.approx(0))
+    # All of the oracle's lists are as good as can be.
+    assert fits["Rel k=1"] is None
+    with (tmp_path / "run" / "utility.csv").open(encoding="utf-8", newline="") as rows:
+        found = {(row["system"], row["k"]): row for row in csv.DictReader(rows)}
+    assert float(found["run", "1"]["fit_slope"]) == pytest.approx(-15 / 11)
+    assert found["Rel", "1"]["fit_slope"] == ""
+    html = page(run)
+    plot = html.partition("topic by topic")[2].partition("</figure>")[0]
+    assert "against nDCG@1, topic by topic" in html
+    assert "against nDCG@2, topic by topic" not in html
+    assert "<title>run q1" in plot
+    assert "run: fit 0.000 0.000, fit 0.333 -0.455" in html
+
+
+def test_a_cloud_without_spread_has_no_line() -> None:
+    points = [PlotPoint("a", 0.5, 1.0), PlotPoint("b", 0.5, 2.0)]
+    line = cloud("name", 3, points)
+    assert (line.points, line.alone, line.color) == ((), tuple(points), 3)
+    assert cloud("name", 3, []).points == ()

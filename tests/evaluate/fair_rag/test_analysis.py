@@ -1,23 +1,19 @@
-"""Medians over systems and runs, and queries one by one."""
+"""Medians over systems and runs."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 import pytest
 
 from evaluate import words
-from fairagent.errors import FairAgentError
-from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
 from fairagent.measures.curves import DisparityInterval
 from fairagent.papers.fair_rag.analysis import MEASURES, Curve, RowMeans, curves, medians
 from fairagent.papers.fair_rag.draws import NORMALIZED
-from fairagent.report.page import page
 
 EXPERIMENT = """\
 kind: fair-rag
@@ -89,23 +85,3 @@ def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(r
     assert line[1] == "6"
     assert line[head.index("slope")] == f"{values['both', '', 'slope']:.4f}"
     assert [line[head.index(f"expected {name}")] for name in ("slope", NORMALIZED)] == ["0.1250", "0.7500"]
-
-
-@pytest.mark.slow
-def test_queries_one_by_one(run: Run) -> None:
-    html = page(run)
-    captions = re.findall(r"([^<>]+): utility \(normalized EU\) against disparity \(EE-D\), query by query", html)
-    assert captions == [one.system for one in curves(run)]
-    # Five queries at three alphas.
-    plot = html.partition("query by query")[2].partition("</figure>")[0]
-    topics = re.findall(r"<title>plain (T\d\d) α=([028])", plot)
-    assert len(set(topics)) == 15
-    assert {topic for topic, _ in topics} == {f"T0{number}" for number in range(5)}
-
-
-def test_names_that_are_wrong(tmp_path: Path) -> None:
-    text = EXPERIMENT.replace("{both: [plain, fair]}", "{plain: [plain], both: [fare]}")
-    with pytest.raises(FairAgentError) as raised:
-        check_experiment(words.write(tmp_path, text), environ={})
-    assert "fair_rag.medians: 'plain' is the name of a system's row" in str(raised.value)
-    assert "fair_rag.medians.both: no system 'fare'; there are: plain, fair" in str(raised.value)

