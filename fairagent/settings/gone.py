@@ -6,6 +6,8 @@ GONE: dict[str, str] = {
     "GFR": "use AWRF, or nDCG and AWRF as a product",
     "ExposureRatio": "use AWRF, and the exposure table for each group's share of its target",
     "PoolTest": "use NDKL, or fail_probability of fairagent.papers.rivals.fa_star_ir for FA*IR's test",
+    "MinSkew": "use NDKL, or the exposure table, which says what each group has of its target",
+    "MaxSkew": "use NDKL, or the exposure table, which says what each group has of its target",
     "xquad": "use rerank: {kind: mmr, by: groups}",
     "pm2": "use rerank: representative, whose ranks go to groups by their target shares",
     "det-greedy": "use rerank: exposure",
