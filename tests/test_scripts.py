@@ -85,7 +85,7 @@ def test_every_script_is_named_here() -> None:
         str(path.relative_to(ROOT))
         for folder in ("benchmarks", "evaluations")
         for path in (ROOT / folder).rglob("*.py")
-        if "__main__" in path.read_text(encoding="utf-8")
+        if path.name != "tables.py" and "__main__" in path.read_text(encoding="utf-8")
     }
     assert scripts == {*RUNS, *ELSEWHERE, *BY_HAND}
     for script, test in ELSEWHERE.items():
