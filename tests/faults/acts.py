@@ -71,29 +71,4 @@ def save(id: str, text: str) -> None:
     prompts.save(SaveRequest(id=id, template=text, was=was))
 
 
-def blocks(folder: str) -> None:
-    """An index of several blocks by two processes."""
-    from retrieve.conftest import Made
-
-    from fairagent.retrieve.bm25.build import build_index
-    from fairagent.types import Document
-
-    texts = tuple(Document(f"d{n}", f"a river and a lawyer {n} " * 60) for n in range(6))
-    build_index(Made(texts, "made"), Path(folder), workers=2, memory=1)
-
-
-def simulate(seed: str, attempt: str, log: str, *arguments: str) -> None:
-    """A command in the world of a seed."""
-    from fairagent.cli import evaluate
-    from fairagent.report import page
-
-    from .simulated import enter
-
-    # What is drawn and printed of the tables takes half of the time.
-    page.write_page = evaluate.print_results = lambda *given: None
-    enter(int(seed), int(attempt), Path(log))
-    sys.argv = ["fairagent", *arguments]
-    command()
-
-
-ACTS = {"save": save, "blocks": blocks, "simulate": simulate}
+ACTS = {"save": save}

@@ -5,7 +5,7 @@ bytes over a socket (seccomp's user notifications), and asks here what shall com
 error, half of it is written, or the process is killed. So what C libraries write (numpy, SQLite) is reached as well.
 Not reached: memory that is mapped and written to (SQLite's index of its log), and reading of files.
 
-Counted are calls on files below one folder, on sockets, and what workers answer. It takes Linux 5.6 or newer, on x86-64
+Counted are calls on files below one folder, and on sockets. It takes Linux 5.6 or newer, on x86-64
 or ARM.
 """
 
@@ -56,7 +56,6 @@ SORTS = {
     "sockets": ("connect", "sendto", "recvfrom"),
 }
 """What is counted together; `names` are renamed, made, linked and removed ones."""
-ANSWERS = "answers of workers"
 SORT_OF = {call: sort for sort, calls in SORTS.items() for call in calls}
 ON_FILES = frozenset((*SORTS["writes"], *SORTS["fsyncs"], "fchmod")) - {"truncate"}
 """Those whose first argument is an open file (of `sendfile` and `copy_file_range` see `_place`)."""
@@ -125,16 +124,10 @@ def watch_me(to: socket.socket) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One call: its name, the file (relative to the folder; "" of a socket), and whether a worker made it."""
+    """One call: its name, and the file (relative to the folder; "" of a socket)."""
 
     call: str
     place: str
-    worker: bool
-
-    @property
-    def sort(self) -> str:
-        """What it is counted with."""
-        return ANSWERS if self.worker else SORT_OF[self.call]
 
 
 Decision = str | int
@@ -187,7 +180,7 @@ class Watch:
             process = _process_of(thread)
             place = self._place(process, _names[number], given)
             if place is not None:
-                point = Point(_names[number], place, process != self.pid)
+                point = Point(_names[number], place)
                 self.points.append(point)
                 decision = self.decide(len(self.points), point)  # type: ignore[assignment]
                 if decision in ("half", "torn"):
@@ -210,8 +203,6 @@ class Watch:
             return ""
         if call in ON_FILES:
             path = os.readlink(f"/proc/{process}/fd/{_file(call, given)}")
-            if process != self.pid and path.startswith("socket:"):
-                return ""
         else:
             folder, name = NAMED[call]
             path = _text(process, given[name])

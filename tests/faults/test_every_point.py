@@ -1,4 +1,4 @@
-"""Cases 74, 75, 221, 222 and 224: a failure at every point of a command, one after another; see `points`.
+"""Cases 74, 75, 221 and 222: a failure at every point of a command, one after another; see `points`.
 
 `pytest -s -m night tests/faults/test_every_point.py` fails each command at each of its points in each way, and prints
 how many there were and what came of them; `make test` takes every n-th.
@@ -31,7 +31,7 @@ from fairagent.retrieve.manifest import Manifest
 from fairagent.types.clean import printable
 
 from . import life
-from .points import ANSWERS, SORTS, Point
+from .points import SORT_OF, SORTS, Point
 from .watched import Ended, Watched, watched_in_memory
 
 EXPERIMENT = "".join(
@@ -44,7 +44,7 @@ INDEX = ("index", "-c", "collection.yaml", "--index", "index", "--set", "engine=
 
 def ways(point: Point, number: int) -> tuple[str, ...]:
     """In what ways the n-th point fails: by an error, one of two in turn, half done, and by the end of the process."""
-    if point.sort == "sockets":
+    if SORT_OF[point.call] == "sockets":
         return ("ECONNRESET", "kill")
     turn = number % 2
     more: tuple[str, ...] = (("full", "torn")[turn], "half") if point.call in ("write", "pwrite64") else ()
@@ -149,8 +149,8 @@ class Trials:
 
     def told(self, what: str) -> None:
         """Print how many points of which sort there were, and what came of the failures."""
-        sorts = Counter(point.sort for point in self.whole.points)
-        counts = ", ".join(f"{sorts[one]} {one}" for one in (*SORTS, ANSWERS) if sorts[one])
+        sorts = Counter(SORT_OF[point.call] for point in self.whole.points)
+        counts = ", ".join(f"{sorts[one]} {one}" for one in SORTS if sorts[one])
         print(f"\n{what}: {len(self.whole.points)} points ({counts}); {self.came.total()} failures: {dict(self.came)}")
 
 
@@ -179,7 +179,7 @@ def change(root: Path) -> None:
     (root / "docs.jsonl").write_text("".join(changed), encoding="utf-8")
 
 
-STEP = {"index": 41, "update": 43, "report": 29, "save": 3, "evaluate": 97, "workers": 5}
+STEP = {"index": 97, "update": 101, "report": 43, "save": 3, "evaluate": 181}
 """In `make test` one point in so many; all of them under `-m night`."""
 
 
@@ -215,20 +215,6 @@ def saving(program: Watched, step: int) -> None:
     assert trials.old != trials.new
     trials.every(step)
     trials.told("studio save")
-
-
-@pytest.mark.parametrize("act", [indexing, updating, saving], ids=["index", "update", "save"])
-def test_74_and_221_what_fails_at_any_point_leaves_the_old_or_the_new(
-    act: Callable[[Watched, int], None], program: Watched, request: pytest.FixtureRequest
-) -> None:
-    act(program, STEP[request.node.callspec.id])
-
-
-@pytest.mark.night
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("act", [indexing, updating, saving], ids=["index", "update", "save"])
-def test_221_every_point(act: Callable[[Watched, int], None], program: Watched) -> None:
-    act(program, 1)
 
 
 # Case 222
@@ -392,57 +378,24 @@ class Reports(Trials):
         return all(one in (self.old.get(name), self.new.get(name)) for name, one in found.items() if name != "lock")
 
 
-def test_75_and_222_an_experiment_that_fails_at_any_point_goes_on_and_pays_once(program: Watched) -> None:
-    evaluating(program, STEP["evaluate"])
+ACTS = {"index": indexing, "update": updating, "save": saving, "report": reporting, "evaluate": evaluating}
 
 
-def test_222_a_report_that_fails_at_any_point_leaves_whole_tables(program: Watched) -> None:
-    reporting(program, STEP["report"])
+@pytest.mark.parametrize("name", ACTS)
+def test_74_and_221_what_fails_at_any_point_leaves_the_old_or_the_new(name: str, program: Watched) -> None:
+    ACTS[name](program, STEP[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "step"), [("index", 19), ("update", 37), ("report", 13), ("evaluate", 53)])
+def test_75_and_222_a_command_that_fails_at_any_point_goes_on_and_pays_once(
+    name: str, step: int, program: Watched
+) -> None:
+    ACTS[name](program, step)
 
 
 @pytest.mark.night
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("act", [evaluating, reporting])
-def test_222_every_point(act: Callable[[Watched, int], None], program: Watched) -> None:
-    act(program, int(os.environ.get("FAULT_STEP", 1)))
-
-
-# Case 224
-
-
-@dataclass
-class WorkerDeaths(Trials):
-    """A worker is killed when it has done its n-th block, before it can say so."""
-
-    def every(self, step: int) -> None:
-        blocks = sum(point.worker for point in self.whole.points)
-        assert blocks == 5
-        for number in range(1 + step // 2, blocks + 1, step):
-            self._begin()
-            ended = self._run({number: "worker"})
-            self.came[f"ended with {ended.code}"] += 1
-            assert ended.code == 3, ended.said
-            assert "Traceback" not in ended.said
-            assert "a worker process has ended (exit code -9)" in ended.said
-            assert self.is_one(self.state()), number
-            again = self._run()
-            assert again.code == 0, again.said
-            assert self.state() == self.new
-            assert content(self.root) == self.expected
-
-
-def losing_workers(program: Watched, step: int) -> None:
-    root = program.root
-    trials = WorkerDeaths(program, ("blocks", "index"), index_of(root))
-    trials.every(step)
-    trials.told("index with two processes")
-
-
-def test_224_a_worker_that_is_killed_is_told_and_the_build_goes_on(program: Watched) -> None:
-    losing_workers(program, STEP["workers"])
-
-
-@pytest.mark.night
-@pytest.mark.timeout(3600)
-def test_224_at_every_answer_of_the_workers(program: Watched) -> None:
-    losing_workers(program, 1)
+@pytest.mark.parametrize("name", ACTS)
+def test_222_every_point(name: str, program: Watched) -> None:
+    ACTS[name](program, int(os.environ.get("FAULT_STEP", 1)))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,6 @@ from typing import Any
 
 import anserini_indexes
 import pytest
-from evaluate import words
 from retrieve.conftest import Made
 from retrieve.test_dense import Words
 
@@ -31,9 +28,6 @@ from fairagent.storage.folders import workshop
 from fairagent.types import Document
 
 from .damage import trials
-from .power import Recording, after_the_cut
-from .test_damage import told
-from .test_disk import cuts, on_a_full_disk
 from .tiny import write
 
 OLD = Made(tuple(Document(f"d{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
@@ -69,45 +63,7 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
     return answers(folder)
 
 
-# Case 175
-
-
-def test_175_a_power_cut_leaves_the_old_or_the_new_index(tmp_path: Path, new: list[object]) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
-    build_index(OLD, work / "index")
-    before = answers(work / "index")
-    with Recording(work) as recording:
-        assert update_index(NEW, work / "index") == CHANGES
-    tried = Counter[str]()
-    for place, kind in cuts(recording, 6, 175):
-        folder = tmp_path / "cut"
-        folder.mkdir()
-        after_the_cut(recording.moments[place], folder, kind)
-        found = answers(folder / "index")
-        assert found in ((before, new) if place < len(recording.moments) - 1 else (new,)), (place, kind)
-        tried["old" if found == before else "new"] += 1
-        update_index(NEW, folder / "index")
-        assert answers(folder / "index") == new, (place, kind)
-        shutil.rmtree(folder)
-    assert set(tried) == {"old", "new"}
-    told(tried, "power cuts of an update")
-
-
 # Case 176
-
-
-def test_176_on_a_full_disk_the_old_index_is_kept(tmp_path: Path) -> None:
-    file = words.write(tmp_path).with_name("collection.yaml")
-    documents = tmp_path / "docs.jsonl"
-    build_index(load_collection(file), tmp_path / "index")
-    before = files(tmp_path / "index")
-    many = [json.dumps({"id": f"m{n}", "title": f"many {n}", "text": f"word{n} " * 9}) for n in range(2_000)]
-    documents.write_text(documents.read_text(encoding="utf-8") + "\n".join(many) + "\n", encoding="utf-8")
-    said = on_a_full_disk(20_000, tmp_path, "index", "-c", str(file), "--index", "index", "--set", "engine=bm25")
-    assert "index.partial cannot be written (" in said
-    assert files(tmp_path / "index") == before
-    assert update_index(load_collection(file), tmp_path / "index") == Changes(2_000, 0, 0, 40)
 
 
 def test_176_where_a_file_cannot_be_at_two_places_it_is_copied(
@@ -199,7 +155,6 @@ def test_179_faults_of_the_documents_leave_the_index_as_it_was(tmp_path: Path, l
 @pytest.mark.parametrize(
     ("documents", "said"),
     [
-        ((), "collection 'made' has no documents"),
         ((*NEW.made, NEW.made[4]), f"1 document ids occur twice, '{NEW.made[4].id}' first"),
         ((*NEW.made, Document("", "text")), "a document id is 1 to 255 bytes"),
     ],
@@ -269,15 +224,6 @@ def test_182_an_index_of_an_earlier_version_is_not_brought_up_to_date_but_built_
     assert files(old) == before
     build_index(NEW, old)
     assert answers(old) == new
-
-
-def test_182_one_without_its_digests_says_so(old: Path) -> None:
-    (old / "digests.npy").unlink()
-    (old / RECORD).unlink()
-    # It is searched as ever.
-    assert len(BM25Retriever(old, OLD).search(Query("lawyer"), 5)) == 5
-    with pytest.raises(IndexMismatch, match=r"digests\.npy.*build it again with|build it again with.*digests\.npy"):
-        update_index(NEW, old)
 
 
 # Case 183

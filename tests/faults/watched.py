@@ -73,8 +73,7 @@ class Watched:
         """How the command ends; `failures`: the number of a point -> what comes of it.
 
         That is an error's name, "half" (half is written), "torn" (half is written, then the process is killed), "kill"
-        (before the call), "full" (from here on all that takes room), or "worker": a worker is killed, and points are
-        those of workers alone.
+        (before the call), "full" (from here on all that takes room).
         """
         told = {"root": str(self.root), "arguments": arguments, "environ": environ, "failures": dict(failures)}
         assert self._process.stdin
@@ -149,13 +148,10 @@ def _watched(given: dict[str, Any], act: Callable[[], None]) -> dict[str, Any]:
     _, (listener,), _, _ = socket.recv_fds(ours, 1, 1)
     ours.close()
     theirs.close()
-    full, of_workers = [False], [0]
+    full = [False]
 
     def decide(number: int, point: Point) -> Decision:
         how = failures.get(number, "")
-        of_workers[0] += point.worker
-        if "worker" in failures.values():
-            return "kill" if point.worker and of_workers[0] in failures else ""
         full[0] = full[0] or how == "full"
         if full[0]:
             return errno.ENOSPC if point.call in FULL else ""
@@ -164,7 +160,7 @@ def _watched(given: dict[str, Any], act: Callable[[], None]) -> dict[str, Any]:
     watch = Watch(pid, listener, given["root"], decide)
     code = watch.follow()
     said = Path(f"{given['root']}-said").read_text(encoding="utf-8", errors="replace")
-    return {"code": code, "said": said, "points": [(one.call, one.place, one.worker) for one in watch.points]}
+    return {"code": code, "said": said, "points": [(one.call, one.place) for one in watch.points]}
 
 
 def _begin(given: dict[str, Any]) -> None:
