@@ -1,4 +1,4 @@
-"""Cases 72 to 76 and 175: full disks, folders of others, kills and power cuts while indexes are built and experiments run."""
+"""Cases 72 to 76 and 175: full disks, folders of others, kills and power cuts of indexes and experiments."""
 
 from __future__ import annotations
 
@@ -192,7 +192,9 @@ def _updated(made: Made, folder: Path) -> object:
 @pytest.mark.parametrize(
     ("build", "answer", "old", "new"),
     [
-        (lambda made, folder: build_index(made, folder, memory=1), ranking, OLD, NEW),
+        pytest.param(
+            *(lambda made, folder: build_index(made, folder, memory=1), ranking, OLD, NEW), marks=pytest.mark.slow
+        ),
         (_updated, ranking, OLD, Made((*NEW.made[:9], *OLD.made[3:]), "some of both")),
         (lambda made, folder: build_dense_index(made, folder, Words()), _dense, OLD, NEW),
         pytest.param(

@@ -1,4 +1,4 @@
-"""Cases 121 to 124 and 209 of docs/reliability.md: builds that die, are damaged or stopped; indexes of before."""
+"""Cases 121 to 124, 209 and 224 of docs/reliability.md: builds that die, are damaged or stopped; indexes of before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -51,25 +53,28 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 # Case 121
 
 
-class Killing(Made):
-    """Documents; when most are read, all processes that analyze them are killed."""
+@dataclass(frozen=True)
+class Signalled(Made):
+    """Documents; when most are read, the processes that analyze them get a signal."""
+
+    number: signal.Signals = signal.SIGKILL
 
     def documents(self) -> Iterator[Document]:
         for number, document in enumerate(self.made):
             if number == 700:
                 victims = multiprocessing.active_children()
                 assert victims
-                for victim in victims:
-                    victim.kill()
+                for victim in victims if self.number == signal.SIGKILL else victims[:1]:
+                    os.kill(victim.pid or 0, self.number)
             yield document
 
 
-def test_121_a_process_that_is_killed_is_an_error_and_no_smaller_index(
+def test_121_and_224_a_process_that_is_killed_is_an_error_and_no_smaller_index(
     tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "index"
     with pytest.raises(BackendUnavailable, match=r"a worker process has ended \(exit code -9\).*repeat the command"):
-        build_index(Killing(MANY.made), folder, workers=2, memory=MEMORY)
+        build_index(Signalled(MANY.made), folder, workers=2, memory=MEMORY)
     assert not folder.exists()
     assert multiprocessing.active_children() == []
     kept = len(blocks(tmp_path))
@@ -88,30 +93,15 @@ def test_121_a_process_that_is_killed_is_an_error_and_no_smaller_index(
 # Case 209
 
 
-class Stopping(Made):
-    """Documents; when most are read, one of the processes that analyze them is stopped, and stays so."""
-
-    def documents(self) -> Iterator[Document]:
-        for number, document in enumerate(self.made):
-            if number == 700:
-                os.kill(multiprocessing.active_children()[0].pid or 0, signal.SIGSTOP)
-            yield document
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell which process is stopped")
-def test_209_a_process_that_is_stopped_is_named_and_ended(
-    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_209_a_process_that_is_stopped_is_named_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "BEAT", 0.01)
     monkeypatch.setattr(processes, "SILENT", 10**9)
     folder = tmp_path / "index"
     with pytest.raises(BackendUnavailable, match=r"worker process \(pid \d+\) is stopped.*repeat the command"):
-        build_index(Stopping(MANY.made), folder, workers=2, memory=MEMORY)
+        build_index(Signalled(MANY.made, number=signal.SIGSTOP), folder, workers=2, memory=MEMORY)
     assert not folder.exists()
     assert multiprocessing.active_children() == []
-    monkeypatch.undo()
-    build_index(MANY, folder, memory=MEMORY)
-    assert files(folder) == whole
 
 
 class Beats:
@@ -148,33 +138,35 @@ def test_209_a_process_is_given_up_after_looks_without_a_sign_of_life(
 
 # Case 122
 
-BLOCK_FILES = (
-    *("terms.bytes", "terms.starts", "starts", "numbers", "counts", "lengths", "texts.bytes", "texts.starts"),
-)
 
-
-@pytest.mark.parametrize("name", BLOCK_FILES)
-@pytest.mark.parametrize("how", ["cut short", "removed", "one bit"])
-def test_122_a_damaged_block_of_an_unfinished_build_is_made_again(
-    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, name: str, how: str
+def test_122_damaged_blocks_of_an_unfinished_build_are_made_again(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "index"
-    stop(folder)
-    path = blocks(tmp_path)[1] / f"{name}.npy"
-    content = path.read_bytes()
-    path.unlink()
-    if how == "cut short":
-        path.write_bytes(content[:-3])
-    elif how == "one bit":
-        path.write_bytes(content[:-5] + bytes([content[-5] ^ 1]) + content[-4:])
+    """In each file of a block, one after another."""
+    begun, folder = tmp_path / "begun" / "index", tmp_path / "index"
+    begun.parent.mkdir()
+    stop(begun)
     made: list[int] = []
     analyzed = building.analyzed
     monkeypatch.setattr(building, "analyzed", lambda *given: (made.append(1), analyzed(*given))[1])
-    done: list[int] = []
-    build_index(MANY, folder, progress=done.append, memory=MEMORY)
-    assert len(made) == len(done) - 3
-    assert files(folder) == whole
-    assert not folder.with_name("index.partial").exists()
+    names = [path.name for path in blocks(begun.parent)[1].glob("*.npy")]
+    assert len(names) == 8
+    for name, how in zip(names, cycle(["cut short", "removed", "one bit"]), strict=False):
+        shutil.copytree(begun.parent, tmp_path, dirs_exist_ok=True)
+        path = blocks(tmp_path)[1] / name
+        content = path.read_bytes()
+        path.unlink()
+        if how == "cut short":
+            path.write_bytes(content[:-3])
+        elif how == "one bit":
+            path.write_bytes(content[:-5] + bytes([content[-5] ^ 1]) + content[-4:])
+        made.clear()
+        done: list[int] = []
+        build_index(MANY, folder, progress=done.append, memory=MEMORY)
+        assert len(made) == len(done) - 3, name
+        assert files(folder) == whole, name
+        assert not folder.with_name("index.partial").exists()
+        shutil.rmtree(folder)
 
 
 def stop(folder: Path) -> None:
