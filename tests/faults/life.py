@@ -129,7 +129,9 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, said
 
 
-def start(*arguments: str, folder: Path, server: LoopbackServer, kill_at: int = 0) -> subprocess.Popen[str]:
+def start(
+    *arguments: str, folder: Path, server: LoopbackServer, kill_at: int = 0, **environ: str
+) -> subprocess.Popen[str]:
     """`fairagent` in a process of its own that works in `folder` and asks `server`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
     environment = {"OPENAI_BASE_URL": server.url, "KILL_AT": str(kill_at), "NO_PROXY": "127.0.0.1"}
@@ -137,7 +139,7 @@ def start(*arguments: str, folder: Path, server: LoopbackServer, kill_at: int = 
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments],
         cwd=folder,
-        env={**kept, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        env={**kept, "PYTHONPATH": os.pathsep.join(sys.path), **environment, **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

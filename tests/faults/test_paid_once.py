@@ -65,7 +65,7 @@ def test_116_a_damaged_table_is_read_anew(file: Path, caplog: pytest.LogCaptureF
     expected = table(file)
     (folder,) = folders(file)
     chance = random.Random(131)
-    for _ in range(trials(25)):
+    for _ in range(trials(8)):
         how = harm(folder, chance)
         caplog.clear()
         assert same(table(file), expected), how
