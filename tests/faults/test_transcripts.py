@@ -153,9 +153,7 @@ def test_157_a_full_disk_in_the_middle_loses_no_reply_that_was_paid_for(
 
     with monkeypatch.context() as patch:
         patch.setattr(lines, "os", Full())
-        with pytest.raises(
-            BackendUnavailable, match=r"transcript\.jsonl cannot be written \(No space"
-        ):
+        with pytest.raises(BackendUnavailable, match=r"transcript\.jsonl cannot be written \(No space"):
             life.run(file, tmp_path / "run", limit=3)
     assert len(server.requests) == 1
     life.run(file, tmp_path / "run", limit=3)
