@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
 import pytest
-from pyarrow.parquet import write_table
 
 from fairagent import Collection, DataError, FairAgent, GroupTable, UsageError, fair_rerank
 from fairagent.collection import bounds, columns
@@ -49,30 +47,37 @@ except DataError as error:
 """
 
 
+def arrow() -> Any:
+    """A function, so that who does not use it needs no pyarrow."""
+    import pyarrow.parquet
+
+    return pyarrow
+
+
 def _dictionary(rows: int) -> dict[str, Any]:
     """The issue's: 2 million rows of one text of 100 kB."""
-    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(rows, np.int32)), [LONG])
-    return {"id": pyarrow.array(np.arange(rows)).cast(pyarrow.string()), "text": texts}
+    texts = arrow().DictionaryArray.from_arrays(arrow().array(np.zeros(rows, np.int32)), [LONG])
+    return {"id": arrow().array(np.arange(rows)).cast(arrow().string()), "text": texts}
 
 
 def _nested() -> dict[str, Any]:
     """Within lists: 10 of one text a row."""
-    labels = pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(10_000, np.int32)), [LONG])
-    lists = pyarrow.ListArray.from_arrays(pyarrow.array(np.arange(0, 10_001, 10, np.int32)), labels)
+    labels = arrow().DictionaryArray.from_arrays(arrow().array(np.zeros(10_000, np.int32)), [LONG])
+    lists = arrow().ListArray.from_arrays(arrow().array(np.arange(0, 10_001, 10, np.int32)), labels)
     ids = list(map(str, range(1_000)))
     return {"id": ids, "text": ids, "labels": lists}
 
 
 def _runs() -> dict[str, Any]:
     """Runs of one number within lists."""
-    ends = pyarrow.array(np.arange(0, 1_000_001, 100_000, np.int32))
-    numbers = pyarrow.ListArray.from_arrays(ends, pyarrow.array(np.zeros(1_000_000, np.int64)))
+    ends = arrow().array(np.arange(0, 1_000_001, 100_000, np.int32))
+    numbers = arrow().ListArray.from_arrays(ends, arrow().array(np.zeros(1_000_000, np.int64)))
     return {"id": list("abcdefghij"), "text": ["x"] * 10, "labels": numbers}
 
 
 def test_210_a_dictionary_of_one_text_takes_less_than_a_gigabyte(tmp_path: Path) -> None:
     file = tmp_path / "rows.parquet"
-    write_table(pyarrow.table(_dictionary(2_000_000)), file)
+    arrow().parquet.write_table(arrow().table(_dictionary(2_000_000)), file)
     assert file.stat().st_size < 12 << 20
     done = subprocess.run([sys.executable, "-c", READ, str(file)], capture_output=True, text=True, check=True)
     _, message, peak = done.stdout.splitlines()
@@ -99,7 +104,7 @@ def test_210_other_files_that_stand_for_far_more(tmp_path: Path) -> None:
         (_runs(), {}, "labels.*element': 1,000,000 values of 8,000,000 bytes"),
         ({"id": ["a"], "text": ["x" * 6_000_000]}, {"compression": "zstd"}, r"'text': 1 values of 6,000,0\d\d bytes"),
     ):
-        write_table(pyarrow.table(given), file, **options)
+        arrow().parquet.write_table(arrow().table(given), file, **options)
         assert file.stat().st_size < 100_000
         with pytest.raises(DataError, match=rf"rows\.parquet:\d+: .*{words}"):
             Collection.from_records(file, id="id")
@@ -107,8 +112,8 @@ def test_210_other_files_that_stand_for_far_more(tmp_path: Path) -> None:
 
 def test_210_the_rows_that_a_file_says_it_has(tmp_path: Path) -> None:
     file = tmp_path / "rows.parquet"
-    rows = pyarrow.table({name: np.zeros(10_000_000, np.int8) for name in "abcdefghijkl"})
-    write_table(rows, file, row_group_size=10_000_000)
+    rows = arrow().table({name: np.zeros(10_000_000, np.int8) for name in "abcdefghijkl"})
+    arrow().parquet.write_table(rows, file, row_group_size=10_000_000)
     with pytest.raises(DataError, match=r"10,000,000 rows of 12 columns in .* bytes"):
         look_at(file)
 
@@ -119,17 +124,17 @@ def test_210_usual_tables_are_read_as_they_are(tmp_path: Path) -> None:
     labels = [None if n % 7 == 0 else [LONG, "b", None][: n % 4] for n in range(90)]
     rows = {
         "id": [str(n) for n in range(90)],
-        "text": pyarrow.array(texts).dictionary_encode(),
-        "large": pyarrow.array(texts, pyarrow.large_string()),
-        "view": pyarrow.array(texts, pyarrow.string_view()),
-        "labels": pyarrow.array(labels, pyarrow.list_(pyarrow.string())),
-        "map": pyarrow.array([[("a", n)] for n in range(90)], pyarrow.map_(pyarrow.string(), pyarrow.int64())),
+        "text": arrow().array(texts).dictionary_encode(),
+        "large": arrow().array(texts, arrow().large_string()),
+        "view": arrow().array(texts, arrow().string_view()),
+        "labels": arrow().array(labels, arrow().list_(arrow().string())),
+        "map": arrow().array([[("a", n)] for n in range(90)], arrow().map_(arrow().string(), arrow().int64())),
         "number": [None if n % 5 == 0 else n for n in range(90)],
         "part": [{"of": text, "n": [1, 2]} for text in texts],
     }
-    table = pyarrow.table(rows)
-    runs = pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([40, 90], pyarrow.int32()), ["x", LONG])
-    write_table(table, tmp_path / "rows.parquet", row_group_size=50)
+    table = arrow().table(rows)
+    runs = arrow().RunEndEncodedArray.from_arrays(arrow().array([40, 90], arrow().int32()), ["x", LONG])
+    arrow().parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=50)
     expected = [{name: plain(cell) for name, cell in row.items()} for row in table.to_pylist()]
     faults = Faults()
     read = [row for _, row in records(tmp_path / "rows.parquet", RecordsFile(), faults)]
@@ -146,10 +151,10 @@ def test_210_tables_in_memory_and_gzip(tmp_path: Path) -> None:
     """Equal texts of a table are one object: a gigabyte of rows takes megabytes, and ends at the bound of all text."""
     import pandas
 
-    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(500, np.int32)), [LONG])
+    texts = arrow().DictionaryArray.from_arrays(arrow().array(np.zeros(500, np.int32)), [LONG])
     frame = pandas.DataFrame({"text": pandas.Categorical.from_codes(np.zeros(500, int), [LONG])})
     rows = [{"text": LONG}] * 500
-    for source in (pyarrow.table({"text": texts}), frame, rows):
+    for source in (arrow().table({"text": texts}), frame, rows):
         with pytest.raises(DataError, match=r"records:2\d\d: up to here the rows have more than 20,000,000 characters"):
             Collection.from_records(source, bounds=Bounds(text=20_000_000))
     bomb = tmp_path / "docs.jsonl.gz"
@@ -166,8 +171,8 @@ def test_210_a_dataset_that_stands_for_far_more(tmp_path: Path) -> None:
     disable_progress_bars()
     Dataset.from_list([{"id": "a", "text": "x"}]).save_to_disk(str(tmp_path / "rows"))
     (file,) = (tmp_path / "rows").glob("*.arrow")
-    table = pyarrow.table(_dictionary(200_000))
-    with pyarrow.OSFile(str(file), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as stream:
+    table = arrow().table(_dictionary(200_000))
+    with arrow().OSFile(str(file), "wb") as sink, arrow().ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     with pytest.raises(DataError, match=r"rows:1: column 'text' of data-.*\.arrow: a dictionary, runs or views"):
         Collection.from_records(tmp_path / "rows")
@@ -213,10 +218,10 @@ def _wide(folder: Path, form: str, width: int) -> Any:
         return [dict.fromkeys(names, "x")]
     if form == "pandas":
         return pandas.DataFrame([["x"] * width], columns=names)
-    table = pyarrow.table([pyarrow.array(["x"])] * width, names=names)
+    table = arrow().table([arrow().array(["x"])] * width, names=names)
     if form == "arrow":
         return table
-    write_table(table, file)
+    arrow().parquet.write_table(table, file)
     return file
 
 
