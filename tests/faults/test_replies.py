@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -42,7 +41,6 @@ def test_15_what_stands_around_the_object_is_skipped(text):
     ("text", "fault"),
     [
         ('{"colors": ["red", "blue"], "bright": true,}', "trailing comma"),
-        ('```json\n{"colors": ["red", "blue",], "bright": true}\n```', "trailing comma"),
         ("{'colors': ['red'], 'bright': True}", "JSON"),
         ("red and blue", "no JSON object"),
         ('{"colors": ["red", "blue"], "bright": tr', "no JSON object"),
@@ -99,14 +97,3 @@ def test_20_a_correction_does_not_grow():
     assert "no JSON object" in second[1][1]
     assert "no JSON object" not in third[1][1]
     assert "first first" not in second[1][1]
-
-
-def test_20_what_is_not_accepted_is_corrected_alike():
-    def warm(colors: Colors) -> None:
-        if "blue" in colors.colors:
-            raise ReplyInvalid("blue is a cold color")
-
-    model = ScriptedModel([GOOD, GOOD, '{"colors": ["red"], "bright": true}'])
-    assert ask(model, replace(ASKED, accept=warm), Colors)[0].colors == ["red"]
-    assert model.requests[1] == model.requests[2]
-    assert "blue is a cold color" in model.requests[1].messages[-1][1]
