@@ -185,8 +185,11 @@ def refused(*given: Any, **options: Any) -> None:
 # Case 207
 
 
+Later = Callable[[], None]
+
+
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def later(monkeypatch: pytest.MonkeyPatch) -> Later:
     """Lets so much time pass that whoever serves looks again."""
     now = [0.0]
     monkeypatch.setattr("fairagent.search.live.monotonic", lambda: now[0])
@@ -197,9 +200,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return later
 
 
-def test_207_what_an_update_has_removed_is_not_served_a_second_later(
-    file: Path, index: Path, later: Callable[[], None]
-) -> None:
+def test_207_what_an_update_has_removed_is_not_served_a_second_later(file: Path, index: Path, later: Later) -> None:
     pytest.importorskip("fastapi", reason="the studio (extra: studio) is not installed")
     from fairagent.studio.calls import Choices, ExposureRequest, ListRequest
     from fairagent.studio.desk import Desk, StartSettings
@@ -246,9 +247,7 @@ def test_207_what_an_update_has_removed_is_not_served_a_second_later(
                 made.retriever.document("d000")  # type: ignore[attr-defined]
 
 
-def test_207_what_cannot_be_opened_is_an_error_and_not_the_old_index(
-    file: Path, index: Path, later: Callable[[], None]
-) -> None:
+def test_207_what_cannot_be_opened_is_an_error_and_not_the_old_index(file: Path, index: Path, later: Later) -> None:
     agent = open_agent(file, index, **PLAIN)
     write(file.parent, 1, REMOVED)
     update_index(file, index, **PLAIN)
@@ -262,9 +261,7 @@ def test_207_what_cannot_be_opened_is_an_error_and_not_the_old_index(
     assert len(agent.search("lawyer").ranking) == 20
 
 
-def test_207_work_whose_index_is_replaced_under_it_is_begun_again(
-    file: Path, index: Path, later: Callable[[], None]
-) -> None:
+def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, index: Path, later: Later) -> None:
     live, begun = open_live(file, index, **PLAIN), []
 
     def work(site: Any) -> int:
@@ -285,7 +282,7 @@ def test_207_work_whose_index_is_replaced_under_it_is_begun_again(
     assert TRIES > 1
 
 
-def test_207_models_budget_and_encoders_stay(file: Path, index: Path, later: Callable[[], None]) -> None:
+def test_207_models_budget_and_encoders_stay(file: Path, index: Path, later: Later) -> None:
     live = open_live(file, index, **PLAIN)
     before = live.now()
     before.memo.get(("encoder", "some"), lambda: "opened")
@@ -333,9 +330,7 @@ def test_208_updates_in_a_row_leave_nothing_behind(file: Path, index: Path) -> N
         assert sorted(path.name for path in file.parent.iterdir()) == names
 
 
-def test_207_groups_alone_that_have_changed_are_read_by_the_next_index(
-    file: Path, index: Path, later: Callable[[], None]
-) -> None:
+def test_207_groups_alone_that_have_changed_are_read_by_the_next_index(file: Path, index: Path, later: Later) -> None:
     own = file.read_text(encoding="utf-8").replace("groups: {path: docs.jsonl", "groups: {path: groups.jsonl")
     file.write_text(own, encoding="utf-8")
     rows = [json.loads(line) for line in (file.parent / "docs.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -91,24 +90,24 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("folder", "expected"), [("index", "fingerprint: "), ("index-light", "made of another index")])
-def test_a_folder_of_another_collection_is_refused(copy: Path, other: Path, folder: str, expected: str) -> None:
-    shutil.rmtree(copy / folder)
-    shutil.copytree(other / folder, copy / folder)
-    found = search(copy)
-    assert found.exit_code == 4
-    assert expected in said(found)
-
-
-@pytest.mark.parametrize(("folder", "name"), [("index", INDEX), ("index-light", DenseManifest.FILE)])
-def test_files_of_another_version_are_refused_with_both_numbers(copy: Path, folder: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("folder", "name", "expected"),
+    [("index", INDEX, "fingerprint: "), ("index-light", DenseManifest.FILE, "made of another index")],
+)
+def test_a_folder_of_another_collection_or_version_is_refused(
+    copy: Path, other: Path, folder: str, name: str, expected: str
+) -> None:
     about = json.loads((copy / folder / name).read_text(encoding="utf-8"))
     (copy / folder / name).write_text(json.dumps(about | {"format": 99}), encoding="utf-8")
     record_files(copy / folder)
     found = search(copy)
     assert found.exit_code == 4
     assert "99, now " in said(found)
-    assert "fairagent index" in said(found)
+    shutil.rmtree(copy / folder)
+    shutil.copytree(other / folder, copy / folder)
+    found = search(copy)
+    assert found.exit_code == 4
+    assert expected in said(found)
 
 
 def test_light_vectors_of_an_index_by_another_analyzer_are_refused_and_made_again(copy: Path) -> None:
@@ -131,9 +130,6 @@ def test_light_vectors_of_an_index_by_another_analyzer_are_refused_and_made_agai
     assert call("search", "judge", *options).exit_code == 0
 
 
-# --- disks and other programs -----------------------------------------------------------------------------------
-
-
 # --- texts and queries ------------------------------------------------------------------------------------------
 
 
@@ -147,23 +143,21 @@ def collection(folder: Path, texts: dict[str, str]) -> Path:
     return file
 
 
-@pytest.mark.parametrize("kind", ["words", "one word", "one line of signs"])
-def test_a_text_of_ten_megabytes(tmp_path: Path, kind: str) -> None:
-    long = {
+@pytest.mark.slow
+def test_a_text_of_ten_megabytes(tmp_path: Path) -> None:
+    kinds = {
         "words": " ".join(f"law word{n % 50_000}" for n in range(770_000)),
         "one word": "y" * 10_000_000,
         "one line of signs": "!? " * 3_300_000 + "law",
-    }[kind]
-    file = collection(tmp_path / "files", {"long": long, "short": "law court", "other": "river"})
-    started = time.process_time()
-    indexed(file, tmp_path / "index")
-    agent = open_agent(file, tmp_path / "index", profile="engine", n=3)
-    assert time.process_time() - started < 60
-    found = agent.retriever.documents(["long"])[0]
-    assert found.text == long
-    assert set(agent.search("law").ranking.ids) == ({"short"} if kind == "one word" else {"long", "short"})
-    assert agent.search("river").ranking.ids == ("other",)
-    assert call("search", "law", "-c", str(file), "--index", str(tmp_path / "index"), "--json").exit_code == 0
+    }
+    for kind, long in kinds.items():
+        index = tmp_path / kind
+        file = collection(tmp_path / "files", {"long": long, "short": "law court", "other": "river"})
+        indexed(file, index)
+        agent = open_agent(file, index, profile="engine", n=3)
+        assert agent.retriever.documents(["long"])[0].text == long
+        assert set(agent.search("law").ranking.ids) == ({"short"} if kind == "one word" else {"long", "short"})
+        assert agent.search("river").ranking.ids == ("other",)
 
 
 @pytest.mark.parametrize(
@@ -196,9 +190,7 @@ def test_texts_in_thai_or_emoji_only(tmp_path: Path, texts: dict[str, str], quer
 def test_a_query_of_ten_thousand_words(built: Path) -> None:
     text = " ".join(["law", *(f"word{n}" for n in range(9_998)), "court"])
     agent = open_agent(built / "files" / "collection.yaml", built / "index", n=3)
-    started = time.process_time()
     long, short = agent.search(text), agent.search("law court")
-    assert time.process_time() - started < 20
     assert len(long.ranking) == 3
     assert long.query.text == text
     # Words that no document holds change nothing.
@@ -214,9 +206,8 @@ def test_a_query_of_more_words_than_any_engine_takes(built: Path) -> None:
     query = Query(" ".join(f"word{n}" for n in range(70_000)))
     with pytest.raises(DataError, match=f"{limit}; this one has 70,000"):
         open_agent(*place, engine="bm25", n=3).search(query)
-    assert any(
-        "engine bm25 failed" in note and limit in note for note in open_agent(*place, n=3).search(query).trace.notes
-    )
+    notes = open_agent(*place, n=3).search(query).trace.notes
+    assert any("engine bm25 failed" in note and limit in note for note in notes)
 
 
 def test_settings_of_a_collection_without_vectors_search_by_bm25(copy: Path) -> None:

@@ -40,11 +40,8 @@ def csv(folder: Path, text: str) -> Path:
     return file
 
 
-RAGGED = "id,text,gender\na,law,female\nb,law, and more,male\nc,law\nd,law,male\n"
-
-
 def test_135_ragged_rows_are_all_named_with_their_lines(tmp_path: Path) -> None:
-    file = csv(tmp_path, RAGGED)
+    file = csv(tmp_path, "id,text,gender\na,law,female\nb,law, and more,male\nc,law\nd,law,male\n")
     for read in (
         lambda: load_collection(file),
         lambda: Collection.from_records(tmp_path / "rows.csv", groups="gender"),
@@ -82,15 +79,12 @@ def test_138_a_column_that_there_is_not_is_named_with_those_that_there_are() -> 
         fair_rerank(ROWS, "sex")
 
 
-def test_139_ids_that_occur_twice_are_named_with_both_rows() -> None:
+def test_139_and_140_ids_that_occur_twice_and_cells_that_are_no_text_are_said_with_their_rows() -> None:
     with pytest.raises(DataError, match="records:10: the document id 'd0' is that of 1 already"):
         FairAgent.from_records([*ROWS, ROWS[0]])
-
-
-@pytest.mark.parametrize("cell", [2.5, None, b"law", ["law"], {"law": 1}, object()])
-def test_140_a_cell_that_is_no_text_is_said_with_its_row(cell: object) -> None:
-    with pytest.raises(DataError, match=r"records:10: field 'text' is .*, expected text"):
-        FairAgent.from_records([*ROWS, {"id": "odd", "text": cell}])
+    for cell in (2.5, None, b"law", ["law"], {"law": 1}, object()):
+        with pytest.raises(DataError, match=r"records:10: field 'text' is .*, expected text"):
+            FairAgent.from_records([*ROWS, {"id": "odd", "text": cell}])
 
 
 def test_141_a_table_file_that_is_damaged_is_said_with_its_row(tmp_path: Path) -> None:
@@ -124,7 +118,7 @@ def test_141_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: 
         Dataset.from_list(ROWS).save_to_disk(str(source))
         (file,) = source.glob("*.arrow")
     whole, rng, found = file.read_bytes(), random.Random(166), 0
-    for _ in range(60):
+    for _ in range(30):
         damaged = bytearray(whole)
         for _ in range(rng.choice((1, 3, 10))):
             damaged[rng.randrange(len(damaged))] = rng.randrange(256)
@@ -134,7 +128,7 @@ def test_141_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: 
                 read()
             except FairAgentError:
                 found += 1
-    assert found > 20
+    assert found > 10
 
 
 def test_142_hits_in_no_order_or_of_no_kind_are_refused() -> None:

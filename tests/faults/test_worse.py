@@ -24,7 +24,6 @@ from fairagent.types import AnswerResult, Group, Removal
 from fairagent.types.common import GROUP_REMOVED, NO_REPLY, NO_VERDICTS, REMOVED, WORSE, Alarm
 
 from .conftest import Search
-from .test_strangers_text import in_a_terminal
 
 PROMPTS = Prompts()
 # Whatever is served shows men and women, and the target asks for men alone: the engine's list for "he" is on target.
@@ -59,21 +58,6 @@ def test_78_a_list_less_fair_than_the_engines_is_not_served(search: Search) -> N
     assert whats(served.trace.alarms) == [WORSE]
     with pytest.raises(WorseThanEngine):
         search("court he", **UNFAIR, **WRONG_WAY, loop={"on_worse": "error", "worse": 0, "prior": 0, "steps": 0})
-
-
-def test_78_it_stands_in_red_at_the_end_in_a_terminal(tiny: tuple[Path, Path], tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text(
-        "target: {gender: {male: 1.0, female: 0.0, nonbinary: 0.0}}\nengine: bm25\nn: 3\n"
-        "rerank: {kind: mmr, relevance: 0.0}\nloop: {worse: 0, prior: 0, steps: 0}\n",
-        encoding="utf-8",
-    )
-    options = ("--collection", str(tiny[0]), "--index", str(tiny[1]), "--settings", str(file))
-    code, sent = in_a_terminal("search", "court he", *options, folder=tmp_path)
-    assert code == 0
-    last = sent.strip().splitlines()[-1]
-    assert WORSE in last
-    assert "\x1b[1;31m" in last
 
 
 # --- filters ----------------------------------------------------------------------------------------------------------
@@ -147,18 +131,3 @@ def test_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None
     assert f"\n! {said}\n" in results_text(run)
     write_page(run, tmp_path / "page.html")
     assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_81_alarms_that_systems_share_are_one_line_and_all_of_them_one_box(tmp_path: Path) -> None:
-    values = {"": {"nDCG@20": 0.5}}
-    worse, useless = Alarm(WORSE, "less fair"), Alarm(NO_REPLY, "36 calls")
-    raised = {"engine": (worse,), "agent": (worse, useless), "other": (worse, useless)}
-    run = run_of([replace(outcome("T1", name, values), alarms=alarms) for name, alarms in raised.items()])
-    assert alarms_of(run) == [
-        "all 3 systems: worse than the engine on 1 of 1",
-        "agent, other: no usable reply on 1 of 1",
-    ]
-    write_page(run, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count('class="notice alarm"') == 1
-    assert all(line in page for line in alarms_of(run))
