@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from fairagent.cli import app
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch
 from fairagent.evaluate.results import results_table, results_text
-from fairagent.evaluate.run import load_run, read_outcomes
+from fairagent.evaluate.run import load_run
 from fairagent.guests.dense.splade import SpladeRetriever, build_splade_index
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.request import ModelReply
@@ -106,17 +106,6 @@ def test_66_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
     # Only what stands for nothing may change without being noticed.
     assert tried["refused"] >= 0.8 * sum(tried.values())
     told(tried, "indexes")
-
-
-@pytest.mark.parametrize("name", ["index/rows.numbers.npy", "index/terms.bytes.npy", "index/fairagent.json"])
-def test_66_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: Path, name: str) -> None:
-    shutil.copytree(indexes / "index", tmp_path / "index")
-    path = tmp_path / name
-    path.write_bytes(path.read_bytes().replace(b'"made"', b'"mode"')[:-1] + b"\n")
-    with pytest.raises(IndexMismatch, match=rf"damaged; build it again with `fairagent index --force`\n.*{name}: "):
-        BM25Retriever(tmp_path / "index", MADE)
-    build_index(MADE, tmp_path / "index")
-    assert len(BM25Retriever(tmp_path / "index", MADE)) == len(MADE.made)
 
 
 # Case 67
@@ -259,16 +248,6 @@ def test_69_a_changed_digit_is_named_with_its_line(run_folder: Path, tmp_path: P
     assert len(raised.value.faults) == 1
 
 
-def test_69_lines_of_another_run_are_refused(run_folder: Path, tmp_path: Path) -> None:
-    """Of the same topics and systems, made with another seed."""
-    words.run(words.write(tmp_path, words.EXPERIMENT.replace("seed: 7", "seed: 8")), tmp_path / "other", limit=5)
-    assert len(read_outcomes(tmp_path / "other")) == len(read_outcomes(run_folder)) == 15
-    (tmp_path / "other" / "journal.jsonl").write_bytes((run_folder / "journal.jsonl").read_bytes())
-    with pytest.raises(DataError) as raised:
-        load_run(tmp_path / "other")
-    assert len(raised.value.faults) == 15
-
-
 # Case 70
 
 
@@ -351,31 +330,6 @@ def test_71_and_196_a_reply_without_its_checksum_or_with_another_is_asked_for_ag
     cache.put("new", reply)
     cache._rows.set("moved", cache._rows.get("new"))
     assert cache.get("moved") is None
-    cache.close()
-
-
-@pytest.mark.parametrize(
-    ("code", "moved"),
-    [
-        (sqlite3.SQLITE_BUSY, False),
-        (sqlite3.SQLITE_IOERR, False),
-        (sqlite3.SQLITE_IOERR_SHORT_READ, True),
-        (sqlite3.SQLITE_CORRUPT, True),
-        (sqlite3.SQLITE_ERROR, True),
-    ],
-)
-def test_71_only_damage_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, moved: bool) -> None:
-    cache = ReplyCache(tmp_path / "cache")
-
-    def failing(*arguments: object, **more: object) -> None:
-        error = sqlite3.OperationalError("as SQLite says it")
-        error.sqlite_errorcode = code
-        raise error
-
-    monkeypatch.setattr(cache._rows, "set", failing)
-    cache.put("k", REPLIES["key 07"])
-    assert bool(list(tmp_path.glob("cache.bad-*"))) is moved
-    assert (cache.get("k") is not None) is moved
     cache.close()
 
 

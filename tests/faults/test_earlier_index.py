@@ -21,8 +21,6 @@ from fairagent.search.live import LOOK, TRIES
 from fairagent.search.pipeline import build, open_live, open_site
 from fairagent.types import SearchResult
 
-from .damage import trials
-
 COLLECTION = """\
 name: staff
 documents: {path: docs.jsonl, title: title}
@@ -93,18 +91,6 @@ def test_205_what_was_indexed_serves_while_the_documents_have_changed(file: Path
     assert seen(after) == seen(open_agent(load_collection(file), index, **PLAIN).search("lawyer court"))
 
 
-def test_205_so_it_does_while_the_file_is_half_written(file: Path, index: Path) -> None:
-    expected = seen(open_agent(file, index, **PLAIN).search("lawyer court"))
-    whole = (file.parent / "docs.jsonl").read_text(encoding="utf-8")
-    (file.parent / "docs.jsonl").write_text(whole[: len(whole) // 2], encoding="utf-8")
-    assert seen(open_agent(file, index, **PLAIN).search("lawyer court")) == expected
-    # An update hears of it, and changes nothing.
-    with pytest.raises(DataError, match=r"docs\.jsonl:"):
-        update_index(file, index, **PLAIN)
-    assert sorted(path.name for path in file.parent.glob("index*")) == ["index", "index-collection"]
-    assert seen(open_agent(file, index, **PLAIN).search("lawyer court")) == expected
-
-
 def test_205_whoever_needs_one_state_of_the_data_is_refused(file: Path, index: Path) -> None:
     write(file.parent, 1)
     with pytest.raises(IndexMismatch, match="`fairagent index` brings it up to date"):
@@ -160,7 +146,7 @@ def test_206_an_update_that_ends_between_index_and_vectors(
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_206_of_two_updates_the_second_is_told_so_and_ends_nothing(
+def test_206_and_176_of_two_updates_the_second_is_told_so_and_ends_nothing(
     file: Path, index: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
     """Also where there are no links, and files are copied."""
@@ -282,22 +268,6 @@ def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, in
     assert TRIES > 1
 
 
-def test_207_models_budget_and_encoders_stay(file: Path, index: Path, later: Later) -> None:
-    live = open_live(file, index, **PLAIN)
-    before = live.now()
-    before.memo.get(("encoder", "some"), lambda: "opened")
-    before.memo.get(("encoder", "light", before.index), lambda: "of the index")
-    write(file.parent, 1)
-    update_index(file, index, **PLAIN)
-    assert live.now() is before
-    later()
-    after = live.now()
-    assert after is not before
-    assert after.models is before.models
-    assert after.memo.get(("encoder", "some"), lambda: "again") == "opened"
-    assert after.memo.get(("encoder", "light", after.index), lambda: "again") == "again"
-
-
 # Case 208
 
 
@@ -320,14 +290,6 @@ def test_208_documents_that_change_while_they_are_indexed(file: Path, monkeypatc
     update_index(file, index, **chosen)
     titles = [title for _, title, _ in seen(open_agent(file, index, **chosen).search("lawyer court"))]
     assert not any("version 0" in title or "version 1" in title for title in titles)
-
-
-def test_208_updates_in_a_row_leave_nothing_behind(file: Path, index: Path) -> None:
-    names = sorted(path.name for path in file.parent.iterdir())
-    for version in range(1, 1 + trials(2)):
-        write(file.parent, version, range(0, 200, 2 + version % 3))
-        update_index(file, index, **PLAIN)
-        assert sorted(path.name for path in file.parent.iterdir()) == names
 
 
 def test_207_groups_alone_that_have_changed_are_read_by_the_next_index(file: Path, index: Path, later: Later) -> None:

@@ -10,18 +10,15 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from fairagent import DataError, load_collection, open_agent
+from fairagent import DataError, open_agent
 from fairagent.cli import app
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.encoded import DenseManifest
-from fairagent.retrieve.manifest import MANIFEST as INDEX
-from fairagent.storage.digests import record_files
 from fairagent.types import Query
 
 from .tiny import write
@@ -77,37 +74,6 @@ def search(folder: Path, text: str = "law") -> Result:
 
 
 # --- files ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As `built`, of other documents."""
-    folder = tmp_path_factory.mktemp("other")
-    file = write(folder / "files")
-    with (folder / "files" / "docs.jsonl").open("a", encoding="utf-8") as documents:
-        documents.write('{"id": "m4", "text": "sea law"}\n')
-    indexed(file, folder / "index", "--set", FUSED)
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("folder", "name", "expected"),
-    [("index", INDEX, "fingerprint: "), ("index-light", DenseManifest.FILE, "made of another index")],
-)
-def test_a_folder_of_another_collection_or_version_is_refused(
-    copy: Path, other: Path, folder: str, name: str, expected: str
-) -> None:
-    about = json.loads((copy / folder / name).read_text(encoding="utf-8"))
-    (copy / folder / name).write_text(json.dumps(about | {"format": 99}), encoding="utf-8")
-    record_files(copy / folder)
-    found = search(copy)
-    assert found.exit_code == 4
-    assert "99, now " in said(found)
-    shutil.rmtree(copy / folder)
-    shutil.copytree(other / folder, copy / folder)
-    found = search(copy)
-    assert found.exit_code == 4
-    assert expected in said(found)
 
 
 def test_light_vectors_of_an_index_by_another_analyzer_are_refused_and_made_again(copy: Path) -> None:
@@ -187,19 +153,6 @@ def test_texts_in_thai_or_emoji_only(tmp_path: Path, texts: dict[str, str], quer
         assert plain.ranking.ids[0] == best
 
 
-def test_a_query_of_ten_thousand_words(built: Path) -> None:
-    text = " ".join(["law", *(f"word{n}" for n in range(9_998)), "court"])
-    agent = open_agent(built / "files" / "collection.yaml", built / "index", n=3)
-    long, short = agent.search(text), agent.search("law court")
-    assert len(long.ranking) == 3
-    assert long.query.text == text
-    # Words that no document holds change nothing.
-    plain = open_agent(built / "files" / "collection.yaml", built / "index", engine="bm25", profile="engine", n=6)
-    assert plain.search(text).ranking.ids == plain.search("law court").ranking.ids
-    assert plain.search(text).ranking.scores.tolist() == plain.search("law court").ranking.scores.tolist()
-    assert len(short.ranking) == 3
-
-
 def test_a_query_of_more_words_than_any_engine_takes(built: Path) -> None:
     """BM25 refuses it; where it is one of two engines the other one serves, and the result says so."""
     place, limit = (built / "files" / "collection.yaml", built / "index"), "a query may have 65,536 distinct terms"
@@ -208,13 +161,3 @@ def test_a_query_of_more_words_than_any_engine_takes(built: Path) -> None:
         open_agent(*place, engine="bm25", n=3).search(query)
     notes = open_agent(*place, n=3).search(query).trace.notes
     assert any("engine bm25 failed" in note and limit in note for note in notes)
-
-
-def test_settings_of_a_collection_without_vectors_search_by_bm25(copy: Path) -> None:
-    """Light vectors that are not there are no error; those that are there and damaged are."""
-    shutil.rmtree(copy / "index-light")
-    found: Any = search(copy)
-    assert found.exit_code == 0
-    assert load_collection(copy / "files" / "collection.yaml").name == "tiny"
-    (copy / "index-light").mkdir()
-    assert search(copy).exit_code == 3

@@ -150,17 +150,6 @@ def test_193_report_writes_into_its_folder_alone(made: Path, mine: Path, tmp_pat
         assert (folder / name).read_bytes() == (made / name).read_bytes()
 
 
-def test_193_a_folder_of_rankings_that_is_a_link(made: Path, mine: Path, tmp_path: Path) -> None:
-    """Nothing is written there by `report`, and nothing removed by `evaluate --new`."""
-    folder = tmp_path / "run"
-    shutil.copytree(made, folder)
-    shutil.rmtree(folder / "runs")
-    (folder / "runs").symlink_to(mine.parent)
-    assert "runs is no folder" in reported(folder, 4)
-    with pytest.raises(NotRegular, match="runs is no folder"):
-        words.run(made.parent / "files" / "experiment.yaml", folder, limit=3, new=True)
-
-
 def test_193_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -> None:
     def rights(path: Path) -> int:
         return path.stat().st_mode & 0o777
@@ -233,14 +222,6 @@ def test_194_a_run_and_templates_are_read_from_regular_files_of_their_own(
         if (command, what) != ("diff", "link"):
             assert done.exit_code == 4, done.output
             assert "refine_query.j2" in done.output.replace("\n", "")
-
-
-def test_194_a_link_within_the_folder_is_followed(made: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(made, folder)
-    (folder / "journal.jsonl").rename(folder / "kept.jsonl")
-    (folder / "journal.jsonl").symlink_to("kept.jsonl")
-    reported(folder)
 
 
 @pytest.mark.parametrize("what", ["link", "link to a device", "FIFO", "folder"])

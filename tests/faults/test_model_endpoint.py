@@ -116,16 +116,6 @@ def at_once(model: OpenAIModel, request: ModelRequest = ASKED, calls: int = THRE
 # --- the server is busy, broken or closed to us -------------------------------------------------------------------
 
 
-def test_01_retry_after_is_waited_for(server, make_model, clock):
-    server.script = [error(429, "slow down", retry_after="2"), GOOD]
-    reply = make_model().complete(ASKED)
-    assert reply.text == TEXT
-    assert clock.waits == [2.0]
-    assert len(server.requests) == 2
-    assert reply.usage.calls == 2
-    assert reply.usage.notes == ("1 retry",)
-
-
 def test_02_no_quota_is_not_asked_for_again(server, make_model, clock):
     server.script = [GOOD, error(429, "You exceeded your current quota", "insufficient_quota", retry_after="1")]
     model = make_model()
@@ -136,16 +126,6 @@ def test_02_no_quota_is_not_asked_for_again(server, make_model, clock):
         assert caught.value.exit_code == 5
     assert len(server.requests) == 2
     assert clock.waits == []
-
-
-def test_03_exactly_so_many_attempts(server, make_model, clock):
-    server.script = [error(500, "boom")]
-    for _ in range(2):
-        with pytest.raises(TransientModelError, match="500: boom") as caught:
-            make_model(attempts=4).complete(ASKED)
-        assert caught.value.usage.calls == 4
-    assert len(server.requests) == 8
-    assert len(set(clock.waits)) == 6
 
 
 def test_04_a_wrong_key_costs_one_request_in_the_whole_run(server, make_model, caplog):
@@ -290,33 +270,6 @@ def test_08_all_of_them_at_once_and_by_many_threads(server, make_model):
 # --- odd successes ------------------------------------------------------------------------------------------------
 
 
-def test_09_a_web_page_is_no_api(server, make_model):
-    page = "<!doctype html><html><body>Sign in</body></html>"
-    server.script = [ServerReply(page, content_type="text/html; charset=utf-8")]
-    with pytest.raises(ModelError, match=r"not a chat completion API \(got text/html\); check model.base_url"):
-        make_model().complete(ASKED)
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("body", "kind", "requests"),
-    [
-        ({"error": {"message": "busy", "code": 503}}, TransientModelError, 2),
-        ({"error": {"message": "busy", "code": "rate_limit_exceeded"}}, TransientModelError, 2),
-        ({"error": {"message": "no"}}, FatalModelError, 1),
-        ({"error": "no"}, FatalModelError, 1),
-        ({"choices": []}, FatalModelError, 1),
-        ({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]}, ModelError, 1),
-    ],
-)
-def test_10_an_odd_success_is_a_typed_error(server, make_model, body, kind, requests):
-    server.script = [ServerReply(body)]
-    with pytest.raises(kind) as caught:
-        make_model(attempts=2).complete(ASKED)
-    assert isinstance(caught.value, kind)
-    assert len(server.requests) == requests
-
-
 CUT = completion('{"colors": ["red"]}', finish="length", usage=(11, 30))
 
 
@@ -373,21 +326,6 @@ def test_12_a_refusal_ends_the_refinement_and_not_the_search(server, make_model,
     assert result.trace.usage.calls == 1
     with pytest.raises(ReplyRefused):
         refiner.model.complete(ASKED)
-
-
-@pytest.mark.parametrize("sent", [None, {}, {"prompt_tokens": None, "completion_tokens": 3}])
-def test_13_tokens_that_nobody_counted_are_estimated_and_flagged(server, make_model, sent):
-    # 12 + 21 bytes asked and 27 answered, four to a token
-    read, written = 9, 7
-    server.script = [completion(TEXT, usage=sent)]
-    budget = Budget(BudgetSettings(tokens=2 * (read + written) + read + 20 - 1))
-    model = make_model(budget, PRICE, max_tokens=20)
-    for _ in range(2):
-        usage = model.complete(ASKED).usage
-        assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (read, written, True)
-        assert usage.cost == pytest.approx(0.009 + 0.07)
-    with pytest.raises(BudgetExceeded, match="tokens"):
-        model.complete(ASKED)
 
 
 # --- the breaker --------------------------------------------------------------------------------------------------

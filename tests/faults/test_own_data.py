@@ -87,20 +87,6 @@ def test_139_and_140_ids_that_occur_twice_and_cells_that_are_no_text_are_said_wi
             FairAgent.from_records([*ROWS, {"id": "odd", "text": cell}])
 
 
-def test_141_a_table_file_that_is_damaged_is_said_with_its_row(tmp_path: Path) -> None:
-    import pyarrow
-    from pyarrow.parquet import write_table
-
-    path = tmp_path / "rows.parquet"
-    write_table(pyarrow.Table.from_pylist(ROWS), path, compression="none")
-    whole = path.read_bytes()
-    assert len(list(Collection.from_records(path).documents())) == 9
-    for size in (0, 3, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        with pytest.raises(DataError, match=r"rows\.parquet:1: cannot be read as a Parquet file from here on"):
-            Collection.from_records(path, id="id")
-
-
 @pytest.mark.parametrize("form", ["csv", "parquet", "dataset"])
 def test_141_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: str) -> None:
     """Arrow believes the offsets that a file names: a wrong one ended the process."""

@@ -21,7 +21,6 @@ from fairagent.llm.calls import CachingModel
 from fairagent.llm.models import Models
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.settings import ModelSettings
-from fairagent.storage.files import one_at_a_time
 
 from . import life
 from .damage import trials
@@ -200,13 +199,6 @@ def test_53_who_has_waited_long_enough_asks_himself(tmp_path: Path) -> None:
     assert quick.complete(ASKED).cached
     cache.close()
     other.close()
-
-
-def test_53_where_nothing_can_be_locked_nobody_waits(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    path = tmp_path / "file" / ".asking"
-    with one_at_a_time(path, 3000.0), one_at_a_time(path, 3000.0):
-        assert not path.exists()
 
 
 # Case 217

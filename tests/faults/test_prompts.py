@@ -166,20 +166,6 @@ def test_26_a_prompt_has_at_most_64_kb(tmp_path: Path) -> None:
         Prompts(tmp_path).render("refine_query", query="x" * 70_000, **values)
 
 
-def test_26_all_sections_together_have_64_kb_and_100_000_steps(tmp_path: Path) -> None:
-    values = {"dimension": "gender", "group": "female", "share": "1%", "target": "2%"}
-    shown = "\n[assistant]\nx\n[user]\n{{ query }}"
-    for times, query, section, words in (
-        (8, "x" * 20_000, shown, "longer than 64 kB"),
-        (8, "x" * 12_000, "\n[assistant]\nx\n[user]\nx{% for a in query %}{% endfor %}", "loops are too long"),
-    ):
-        (tmp_path / "refine_query.j2").write_text(template() + section * times, encoding="utf-8")
-        with pytest.raises(PromptError, match=words):
-            Prompts(tmp_path).render("refine_query", query=query, **values)
-        (tmp_path / "refine_query.j2").write_text(template() + section, encoding="utf-8")
-        assert Prompts(tmp_path).render("refine_query", query=query, **values)
-
-
 # --- 218: what a template prints -----------------------------------------------------------------------------
 
 
@@ -202,16 +188,6 @@ def test_218_a_template_that_prints_what_is_no_value_is_refused_with_its_line(
         assert f"{path}:{template().count(chr(10)) + 2}: [user] cannot be rendered: " in str(caught.value)
         assert words in str(caught.value)
     assert server.requests == []
-
-
-def test_218_values_of_a_call_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "refine_query.j2").write_text(template() + "\n{{ keywords }}\n", encoding="utf-8")
-    values = {"query": "law", "dimension": "gender", "group": "female", "share": "1%", "target": "2%"}
-    for keywords in (object(), [object()], (one for one in "ab"), {"a": len}):
-        with pytest.raises(PromptError, match="is nothing to print"):
-            Prompts(tmp_path).render("refine_query", keywords=keywords, **values)
-    for keywords in ("she", ["she", 1, None], {"she": [0.5, ("he",)]}):
-        assert str(keywords) in Prompts(tmp_path).render("refine_query", keywords=keywords, **values)[-1][1]
 
 
 # --- 27: edited between two runs -------------------------------------------------------------------------------

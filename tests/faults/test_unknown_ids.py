@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fairagent import BM25Retriever, Collection, DataError, GroupTable, build_index, load_collection, open_agent
+from fairagent import BM25Retriever, DataError, build_index, load_collection, open_agent
 from fairagent.cli.app import app
 from fairagent.collection import known as of_collection
-from fairagent.collection.known import KnownIds, compare_ids, known_documents, warn_once
+from fairagent.collection.known import KnownIds, compare_ids, warn_once
 from fairagent.evaluate.ranking.kind import check_runs
-from fairagent.guests.testing import assert_exposure
 from fairagent.retrieve.known import indexed_documents
 
 from .tiny import write
@@ -107,45 +105,23 @@ def test_214_the_index_tells_which_documents_there_are(tmp_path: Path, monkeypat
         open_agent(collection, tmp_path / "index", profile="engine", engine=engine)
 
 
-@pytest.mark.parametrize(
-    ("change", "hint"),
-    [
-        (lambda id: f"{id}.0", "without `.0` at their end 3 of 3 are: they went through numbers with fractions"),
-        (lambda id: id.lstrip("0"), r"with zeros before them \(4 digits\) 3 of 3 are"),
-        (lambda id: f"00{id}", "without zeros before them"),
-        (lambda id: f"\ufeff{id}", "without white space, quotes and invisible characters 3 of 3 are"),
-        (lambda id: f' "{id}"', "without white space, quotes and invisible characters 3 of 3 are"),
-        (lambda id: f"{id}#1", r"without the number of a passage \(#1\) 3 of 3 are"),
-        (lambda id: f"docs/{id}", "without what stands before their last / 3 of 3 are"),
-        (lambda id: f"other-{id}", "and those there '0001', '0002', '0003'$"),
-    ],
-)
-def test_214_ids_that_almost_match(change: Callable[[str], str], hint: str) -> None:
+ALMOST: list[tuple[Callable[[str], str], str]] = [
+    (lambda id: f"{id}.0", "without `.0` at their end 3 of 3 are: they went through numbers with fractions"),
+    (lambda id: id.lstrip("0"), r"with zeros before them \(4 digits\) 3 of 3 are"),
+    (lambda id: f"00{id}", "without zeros before them"),
+    (lambda id: f"\ufeff{id}", "without white space, quotes and invisible characters 3 of 3 are"),
+    (lambda id: f"{id}#1", r"without the number of a passage \(#1\) 3 of 3 are"),
+    (lambda id: f"docs/{id}", "without what stands before their last / 3 of 3 are"),
+    (lambda id: f"other-{id}", "and those there '0001', '0002', '0003'$"),
+]
+
+
+def test_214_ids_that_almost_match() -> None:
     ids = ["0001", "0002", "0003"]
-    # Zeros that are too many go back to what numbers are.
-    there = KnownIds.of("the collection", [id.lstrip("0") for id in ids] if "00" in change("") else ids)
-    with pytest.raises(DataError, match=hint):
-        compare_ids("documents of the run", map(change, ids), there)
+    for change, hint in ALMOST:
+        # Zeros that are too many go back to what numbers are.
+        there = KnownIds.of("the collection", [id.lstrip("0") for id in ids] if "00" in change("") else ids)
+        with pytest.raises(DataError, match=hint):
+            compare_ids("documents of the run", map(change, ids), there)
     capitals = KnownIds.of("the collection", ["A1", "B2"])
     assert compare_ids("ids", ["A1", "b2"], capitals).endswith("(50 %): 'b2'; in capitals 1 of 1 are")
-
-
-def test_214_rankings_in_tests_and_groups_in_memory() -> None:
-    gender = {"a": "male", "b": "female"}
-    with pytest.raises(DataError, match=r"none of the 2 documents of the ranking is in .*: they are called 'A', 'B'"):
-        assert_exposure(["A", "B"], gender, "uniform")
-    with pytest.raises(AssertionError, match=r"1 of 3 documents of the ranking are not in .* \(33 %\): 'x'"):
-        assert_exposure(["x", "a", "b"], gender, "uniform", at_least=1)
-    table = GroupTable.from_rows([(id, {"gender": label}) for id, label in gender.items()], ["gender"])
-    assert table.has(["a", "x"]).tolist() == [True, False]
-    collection = Collection.from_records([{"id": "a", "text": "law"}, {"id": "b", "text": "law"}])
-    there = known_documents(collection)
-    assert there is not None
-    assert compare_ids("documents", ["a", "b"], there) == ""
-
-
-def test_214_a_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING)
-    for _ in range(3):
-        warn_once("1 of 2 documents")
-    assert [record.message for record in caplog.records] == ["1 of 2 documents"]

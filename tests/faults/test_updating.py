@@ -61,20 +61,6 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
     return answers(folder)
 
 
-# Case 176
-
-
-def test_176_where_a_file_cannot_be_at_two_places_it_is_copied(
-    old: Path, new: list[object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*given: Any, **options: Any) -> None:
-        raise OSError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refused)
-    assert update_index(NEW, old) == CHANGES
-    assert answers(old) == new
-
-
 # Case 177
 
 
