@@ -290,25 +290,3 @@ def test_208_documents_that_change_while_they_are_indexed(file: Path, monkeypatc
     update_index(file, index, **chosen)
     titles = [title for _, title, _ in seen(open_agent(file, index, **chosen).search("lawyer court"))]
     assert not any("version 0" in title or "version 1" in title for title in titles)
-
-
-def test_207_groups_alone_that_have_changed_are_read_by_the_next_index(file: Path, index: Path, later: Later) -> None:
-    own = file.read_text(encoding="utf-8").replace("groups: {path: docs.jsonl", "groups: {path: groups.jsonl")
-    file.write_text(own, encoding="utf-8")
-    rows = [json.loads(line) for line in (file.parent / "docs.jsonl").read_text(encoding="utf-8").splitlines()]
-
-    def label(gender: str) -> None:
-        lines = (json.dumps({"id": row["id"], "gender": gender}) + "\n" for row in [*rows, {"id": "none"}])
-        (file.parent / "groups.jsonl").write_text("".join(lines), encoding="utf-8")
-
-    label("female")
-    update_index(file, index, **PLAIN)
-    agent = open_agent(file, index, **PLAIN)
-    label("male")
-    later()
-    assert {genders for _, _, genders in seen(agent.search("lawyer"))} == {("female",)}
-    assert update_index(file, index, **PLAIN).kept == len(rows)
-    later()
-    result = agent.search("lawyer")
-    assert {genders for _, _, genders in seen(result)} == {("male",)}
-    assert not note(result)

@@ -26,7 +26,6 @@ from fairagent.evaluate.results import write_results
 from fairagent.evaluate.run import load_run, read_outcomes
 from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.prompts.folder import shipped_folder
 from fairagent.retrieve.manifest import Manifest
 from fairagent.types.clean import printable
 
@@ -179,7 +178,7 @@ def change(root: Path) -> None:
     (root / "docs.jsonl").write_text("".join(changed), encoding="utf-8")
 
 
-STEP = {"index": 97, "update": 101, "report": 43, "save": 3, "evaluate": 181}
+STEP = {"index": 97, "update": 101, "report": 43, "evaluate": 181}
 """In `make test` one point in so many; all of them under `-m night`."""
 
 
@@ -202,19 +201,6 @@ def updating(program: Watched, step: int) -> None:
         trials.every(step)
         trials.told(name)
         trials._begin()
-
-
-def saving(program: Watched, step: int) -> None:
-    pytest.importorskip("fastapi")
-    root = program.root
-    text = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
-    (root / "my-prompts").mkdir()
-    (root / "my-prompts" / "refine_query.j2").write_text(text, encoding="utf-8")
-    command = ("save", "refine_query", text.replace("#}", "Mine. #}", 1) + "\n")
-    trials = Trials(program, command, lambda: (root / "my-prompts" / "refine_query.j2").read_bytes())
-    assert trials.old != trials.new
-    trials.every(step)
-    trials.told("studio save")
 
 
 # Case 222
@@ -378,7 +364,7 @@ class Reports(Trials):
         return all(one in (self.old.get(name), self.new.get(name)) for name, one in found.items() if name != "lock")
 
 
-ACTS = {"index": indexing, "update": updating, "save": saving, "report": reporting, "evaluate": evaluating}
+ACTS = {"index": indexing, "update": updating, "report": reporting, "evaluate": evaluating}
 
 
 @pytest.mark.parametrize("name", ACTS)

@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from fairagent import DataError, open_agent
+from fairagent import open_agent
 from fairagent.cli import app
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.encoded import DenseManifest
-from fairagent.types import Query
 
 from .tiny import write
 
@@ -151,13 +150,3 @@ def test_texts_in_thai_or_emoji_only(tmp_path: Path, texts: dict[str, str], quer
     plain = open_agent(file, tmp_path / "index", engine="bm25", profile="engine", n=3).search(query)
     if best:
         assert plain.ranking.ids[0] == best
-
-
-def test_a_query_of_more_words_than_any_engine_takes(built: Path) -> None:
-    """BM25 refuses it; where it is one of two engines the other one serves, and the result says so."""
-    place, limit = (built / "files" / "collection.yaml", built / "index"), "a query may have 65,536 distinct terms"
-    query = Query(" ".join(f"word{n}" for n in range(70_000)))
-    with pytest.raises(DataError, match=f"{limit}; this one has 70,000"):
-        open_agent(*place, engine="bm25", n=3).search(query)
-    notes = open_agent(*place, n=3).search(query).trace.notes
-    assert any("engine bm25 failed" in note and limit in note for note in notes)

@@ -15,9 +15,6 @@ from pathlib import Path
 import pytest
 
 from fairagent.guests.testing import LoopbackServer, completion
-from fairagent.llm.budget import Ledger
-from fairagent.llm.cache import ReplyCache
-from fairagent.llm.calls import CachingModel
 from fairagent.llm.models import Models
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.settings import ModelSettings
@@ -158,47 +155,7 @@ def test_53_nobody_waits_for_one_that_was_killed(server: LoopbackServer, tmp_pat
     assert (reply.text, reply.cached, len(server.requests)) == ("red", False, 1)
 
 
-class Held:
-    """A model that answers once `free` is set, and counts."""
-
-    def __init__(self) -> None:
-        self.free = threading.Event()
-        self.asked = 0
-
-    def complete(self, request: ModelRequest) -> ModelReply:
-        self.asked += 1
-        self.free.wait()
-        return ModelReply("red", 1, 1)
-
-    def identity(self, request: ModelRequest) -> dict[str, object]:
-        return {"messages": request.messages}
-
-    def hide(self, text: str) -> str:
-        return text
-
-    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
-        return None
-
-
 ASKED = ModelRequest((("user", "Which color?"),))
-
-
-def test_53_who_has_waited_long_enough_asks_himself(tmp_path: Path) -> None:
-    cache, other = ReplyCache(tmp_path / "cache"), ReplyCache(tmp_path / "cache")
-    first, second = Held(), Held()
-    second.free.set()
-    slow, quick = CachingModel(first, cache, Ledger()), CachingModel(second, other, Ledger(), patience=0.3)
-    thread = threading.Thread(target=slow.complete, args=(ASKED,))
-    thread.start()
-    until(lambda: first.asked == 1)
-    # The first one is still at it.
-    assert not quick.complete(ASKED).cached
-    first.free.set()
-    thread.join()
-    assert (first.asked, second.asked) == (1, 1)
-    assert quick.complete(ASKED).cached
-    cache.close()
-    other.close()
 
 
 # Case 217

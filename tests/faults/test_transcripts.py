@@ -17,7 +17,7 @@ from fairagent.cli.verify import verify
 from fairagent.errors import BackendUnavailable, FatalModelError, UsageError
 from fairagent.evaluate import workers as engine_workers
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.experiment import close, run_experiment, run_job
+from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.workers import crew, dask, threads
 from fairagent.guests.testing import LoopbackServer, completion, error
 from fairagent.llm import ModelReply
@@ -221,22 +221,6 @@ def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: Lo
 
 
 # Case 161
-
-
-def test_161_what_is_asked_in_another_process_comes_back_with_its_topic(
-    file: Path, server: LoopbackServer, tmp_path: Path
-) -> None:
-    """As the processes of a crew and of a cluster do a job: nobody there has opened the run."""
-    environ = {**os.environ, "FAIRAGENT_CACHE": str(tmp_path / "replies")}
-    plan = check_experiment(file, environ=environ).plan
-    try:
-        done = run_job("elsewhere", plan.model_dump_json(), "asked", plan.topics[0])
-        again = run_job("elsewhere", plan.model_dump_json(), "asked", plan.topics[0])
-    finally:
-        close("elsewhere")
-    assert done.outcome.calls == len(done.exchanges) == len(server.requests) > 0
-    assert {(one.topic, one.system) for one in done.exchanges} == {(plan.topics[0], "asked")}
-    assert [one.cached for one in again.exchanges] == [True] * len(done.exchanges)
 
 
 @pytest.mark.parametrize("kind", ["crew", pytest.param("cluster", marks=pytest.mark.slow)])

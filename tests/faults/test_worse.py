@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from evaluate.made_runs import outcome, run_of
-from judges import documents_in, judge, says, verdicts
+from judges import judge, says
 
 from fairagent.answer.answering import Answerer, Contexts
 from fairagent.answer.filtering import FairFilter
@@ -15,13 +15,12 @@ from fairagent.answer.generators import ExtractiveGenerator
 from fairagent.errors import WorseThanEngine
 from fairagent.evaluate.outcome import from_line, to_line
 from fairagent.evaluate.results import alarms_of, results_text
-from fairagent.guests.testing import Scripted, ScriptedModel
-from fairagent.llm import ModelRequest
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.report.page import write_page
 from fairagent.search.pipeline import open_agent
 from fairagent.types import AnswerResult, Group, Removal
-from fairagent.types.common import GROUP_REMOVED, NO_REPLY, NO_VERDICTS, REMOVED, WORSE, Alarm
+from fairagent.types.common import GROUP_REMOVED, NO_REPLY, REMOVED, WORSE, Alarm
 
 from .conftest import Search
 
@@ -72,14 +71,6 @@ def test_79_a_filter_that_removes_most(tiny: tuple[Path, Path]) -> None:
     assert REMOVED not in whats(half.alarms)
 
 
-def test_79_a_filter_without_verdicts(tiny: tuple[Path, Path]) -> None:
-    result = answered(tiny, ScriptedModel(lambda request: "As an AI I cannot say."))
-    assert result.filtered is not None
-    seen = len(result.filtered.verdicts)
-    assert NO_VERDICTS in whats(result.alarms)
-    assert f"no usable verdict on {seen} of {seen}" in " ".join(map(str, result.alarms))
-
-
 def test_80_a_group_removed_more_often_in_a_run(tiny: tuple[Path, Path]) -> None:
     """Of 3 women 2 and of 3 men none are removed on each of 10 topics: no single topic says anything, all do."""
     women, men = Group("gender", "female"), Group("gender", "male")
@@ -104,16 +95,6 @@ def test_81_a_model_that_is_of_no_use(tiny: tuple[Path, Path]) -> None:
     assert Alarm(NO_REPLY, f"the model was called {len(model.requests)} times, for nothing") in result.alarms
     assert len(model.requests) == 15
     assert (result.usage.calls, result.usage.unusable) == (15, 15)
-
-
-def test_81_one_usable_reply_is_of_use(tiny: tuple[Path, Path]) -> None:
-    def answer(request: ModelRequest) -> Scripted:
-        shown = documents_in(request)
-        return verdicts(shown, says("law")) if "he" in shown[0]["text"].split() else "no"
-
-    result = answered(tiny, ScriptedModel(answer))
-    assert NO_REPLY not in whats(result.alarms)
-    assert 0 < result.usage.unusable < result.usage.calls
 
 
 def test_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None:
