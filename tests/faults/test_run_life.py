@@ -167,15 +167,6 @@ def test_37_a_damaged_cache_is_moved_aside_and_what_is_done_is_kept(
     assert str(aside) in caplog.text
 
 
-def test_37_a_cache_that_cannot_be_made_is_explained_before_anything_is_paid(
-    file: Path, server: LoopbackServer, tmp_path: Path
-) -> None:
-    (tmp_path / "plain").write_text("a file", encoding="utf-8")
-    with pytest.raises(BackendUnavailable, match="cache of replies cannot be made"):
-        run(file, tmp_path / "run", FAIRAGENT_CACHE=str(tmp_path / "plain" / "cache"))
-    assert server.requests == []
-
-
 @pytest.mark.parametrize("pragma", ["query_only = 1", "max_page_count = 1"])
 def test_37_a_disk_that_is_full_or_read_only_in_the_middle_loses_no_reply(
     file: Path,
