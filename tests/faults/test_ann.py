@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +17,10 @@ from fairagent.cli import app
 from fairagent.errors import BackendUnavailable, IndexMismatch
 from fairagent.guests.dense import ann as ann_build
 from fairagent.guests.dense.ann import INDEX
-from fairagent.retrieve import encoded, manifest
+from fairagent.retrieve import manifest
 from fairagent.retrieve.ann import AnnManifest, build_ann, open_ann
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import Work, build_dense_index
-from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.encoded import build_dense_index
 from fairagent.storage import digests
 from fairagent.storage.digests import record_files
 
@@ -165,26 +163,6 @@ def test_113_what_was_embedded_stays_where_its_ann_index_is_broken_off(
     build_ann(dense, copy / "ann")
     assert (copy / "ann" / INDEX).read_bytes() == (made / "ann" / INDEX).read_bytes()
     assert sorted(path.name for path in copy.iterdir()) == ["ann", "dense"]
-
-
-def test_113_a_process_that_embeds_and_dies_costs_what_it_had_under_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoded, "CHUNK", 10)
-    encoder = Words()
-
-    def dying(texts: Sequence[str]) -> Embeddings:
-        if len(encoder.encoded) == 40:
-            raise BackendUnavailable("a process that embeds has ended before its time")
-        return encoder.documents(texts)
-
-    done: list[int] = []
-    with pytest.raises(BackendUnavailable, match="before its time"):
-        build_dense_index(MADE, tmp_path / "dense", Words(), work=Work(dying, progress=done.append))
-    assert done == [10, 20, 30, 40]
-    encoder = Words()
-    build_dense_index(MADE, tmp_path / "dense", encoder)
-    assert len(encoder.encoded) == 60 + 1
 
 
 # Case 114

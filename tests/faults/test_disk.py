@@ -8,7 +8,6 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -58,23 +57,6 @@ def test_72_a_read_only_disk_is_explained(tmp_path: Path, monkeypatch: pytest.Mo
     for build in (lambda: build_index(OLD, tmp_path / "i"), lambda: build_dense_index(OLD, tmp_path / "d", Words())):
         with pytest.raises(BackendUnavailable, match=r"\.partial cannot be written \(Read-only file system\)"):
             build()
-
-
-def test_72_embeddings_on_a_full_disk_go_on_from_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded, "CHUNK", 10)
-    write, calls = encoded.write_rows, []
-
-    def full(path: Path, numbers: Any, rows: Any) -> None:
-        calls.append(int(numbers[0]))
-        if len(calls) == 3:
-            raise OSError(28, "No space left on device")
-        write(path, numbers, rows)
-
-    monkeypatch.setattr(encoded, "write_rows", full)
-    with pytest.raises(BackendUnavailable, match=r"cannot be written \(No space left on device\)"):
-        build_dense_index(NEW, tmp_path / "d", Words())
-    build_dense_index(NEW, tmp_path / "d", Words())
-    assert calls == [0, 10, 20, 20, 30, 40]
 
 
 # Case 73

@@ -146,7 +146,7 @@ def test_206_an_update_that_ends_between_index_and_vectors(
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_206_and_176_of_two_updates_the_second_is_told_so_and_ends_nothing(
+def test_206_and_176_and_178_of_two_updates_the_second_is_told_so_and_ends_nothing(
     file: Path, index: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
     """Also where there are no links, and files are copied."""

@@ -20,11 +20,11 @@ from fairagent import BackendUnavailable
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve import manifest
 from fairagent.retrieve.bm25 import build as building
-from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.build import build_index, update_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.manifest import Manifest
 from fairagent.storage import processes
-from fairagent.storage.digests import differences
+from fairagent.storage.digests import RECORD, differences
 from fairagent.types import Document
 
 MANY = Made(
@@ -236,12 +236,20 @@ def test_123_a_build_that_is_stopped_at_its_end_leaves_the_old_index_and_goes_on
 
 
 @pytest.mark.parametrize("about", [{"format": 2, "pyserini": "1.6.0"}, {"format": Manifest.FORMAT + 1}])
-def test_124_an_index_of_another_version_is_refused(tmp_path: Path, about: dict[str, object]) -> None:
+def test_124_and_182_an_index_of_another_version_is_refused(tmp_path: Path, about: dict[str, object]) -> None:
+    """Also by an update, as is one without the digests of its documents."""
     folder = tmp_path / "index"
     build_index(MADE, folder)
     manifest = json.loads((folder / "fairagent.json").read_text(encoding="utf-8"))
     (folder / "fairagent.json").write_text(json.dumps(manifest | about), encoding="utf-8")
-    with pytest.raises(IndexMismatch, match=r"another version of fairagent .*`fairagent index --force`$"):
-        BM25Retriever(folder, MADE)
+    before = files(folder)
+    for read in (BM25Retriever, lambda folder, made: update_index(made, folder)):
+        with pytest.raises(IndexMismatch, match=r"another version .*`fairagent index --force`$"):
+            read(folder, MADE)
+    assert files(folder) == before
     build_index(MADE, folder)
     assert len(BM25Retriever(folder, MADE)) == len(MADE.made)
+    for name in ("digests.npy", RECORD):
+        (folder / name).unlink()
+    with pytest.raises(IndexMismatch, match="`fairagent index --force`"):
+        update_index(Made(MADE.made, "later"), folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,9 +18,7 @@ from fairagent.retrieve import encoded
 from fairagent.retrieve.bm25.build import Changes, build_index, update_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.encoded import build_dense_index
-from fairagent.retrieve.manifest import Manifest
 from fairagent.storage.digests import RECORD
-from fairagent.storage.folders import workshop
 from fairagent.types import Document
 
 from .damage import trials
@@ -99,15 +95,6 @@ def test_177_who_searches_in_the_meantime_has_the_old_index_and_then_the_new_one
 # Case 178
 
 
-def test_178_of_two_updates_at_once_one_is_told_so(old: Path, new: list[object]) -> None:
-    before = files(old)
-    with workshop(old, (RECORD,)), pytest.raises(BackendUnavailable, match=rf"process {os.getpid()} on .* is working"):
-        update_index(NEW, old)
-    assert files(old) == before
-    update_index(NEW, old)
-    assert answers(old) == new
-
-
 # Cases 179 and 180
 
 OTHERS: list[tuple[Made, str, type[FairAgentError], str]] = [
@@ -160,22 +147,6 @@ def test_181_damage_is_found_before_it_becomes_part_of_the_new_index(old: Path) 
         assert files(old) == before
         path.write_bytes(whole)
     assert update_index(NEW, old) == CHANGES
-
-
-# Case 182
-
-
-def test_182_an_index_of_an_earlier_version_is_not_brought_up_to_date_but_built_anew(
-    old: Path, new: list[object]
-) -> None:
-    manifest = json.loads((old / "fairagent.json").read_text(encoding="utf-8"))
-    (old / "fairagent.json").write_text(json.dumps(manifest | {"format": Manifest.FORMAT - 1}), encoding="utf-8")
-    before = files(old)
-    with pytest.raises(IndexMismatch, match=r"of another version .*; build it again with `fairagent index --force`"):
-        update_index(NEW, old)
-    assert files(old) == before
-    build_index(NEW, old)
-    assert answers(old) == new
 
 
 # Case 183
