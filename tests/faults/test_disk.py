@@ -116,7 +116,7 @@ def cuts(recording: Recording, few: int, seed: int) -> Iterator[tuple[int, str]]
     chance = random.Random(seed)
     count = len(recording.moments)
     drawn = [(chance.randrange(count), chance.choice(KINDS)) for _ in range(trials(few))]
-    last = [(place, kind) for place in range(count - 1, max(0, count - 7), -2) for kind in KINDS]
+    last = [(place, kind) for place in range(count - 1, max(0, count - 5), -2) for kind in KINDS]
     yield from (*drawn, *last)
 
 
@@ -138,7 +138,7 @@ def test_76_a_power_cut_loses_no_outcome_that_was_said_to_be_done(tmp_path: Path
         run_experiment(checked, tmp_path / "work" / "run", workers, progress=progress, environ={})
     assert len(recording.moments) > 40
     kept = Counter[str]()
-    for place, kind in cuts(recording, 6, 79):
+    for place, kind in cuts(recording, 4, 79):
         moment, folder = recording.moments[place], tmp_path / "cut"
         folder.mkdir()
         after_the_cut(moment, folder, kind)

@@ -115,6 +115,7 @@ def test_43_the_key_is_in_nothing_that_is_written(
     assert "Request options" not in caplog.text
 
 
+@pytest.mark.slow
 def test_43_log_prompts_shows_what_is_asked_and_never_the_key(server: LoopbackServer, tmp_path: Path) -> None:
     file = life.write(tmp_path / "files")
     server.script = [completion('{"keywords": ["she"]}')]

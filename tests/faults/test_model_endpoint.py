@@ -333,43 +333,6 @@ def test_12_a_refusal_ends_the_refinement_and_not_the_search(server, make_model,
 BUSY = ServerReply(error(503, "busy").body, 503, delay=0.02)
 
 
-def test_14_the_breaker_opens_probes_once_and_recovers(server, make_model, clock):
-    healthy = threading.Event()
-    healthy.set()
-    server.script = lambda _: GOOD if healthy.is_set() else BUSY
-    model = make_model()
-    model.complete(ASKED)
-    healthy.clear()
-    clock.frozen = True
-    server.requests.clear()
-
-    assert {type(fault) for fault in at_once(model)} == {TransientModelError}
-    assert len(server.requests) <= 5 + THREADS
-    sent = len(server.requests)
-    with pytest.raises(TransientModelError):
-        model.complete(ASKED)
-    assert len(server.requests) == sent
-
-    clock.now += 30
-    assert {type(fault) for fault in at_once(model)} == {TransientModelError}
-    assert len(server.requests) == sent + 1
-
-    clock.now += 30
-    healthy.set()
-    replies = at_once(model)
-    assert {reply.text for reply in replies} == {TEXT}
-    assert len(server.requests) == sent + 1 + THREADS
-
-
-def test_14_while_it_is_open_calls_wait_for_it_rather_than_fail(server, make_model, clock):
-    down_until = clock.now + 25
-    server.script = lambda _: GOOD if clock.now >= down_until else BUSY
-    replies = at_once(make_model(attempts=8, deadline=10_000), calls=16)
-    assert [fault for fault in replies if isinstance(fault, ModelError)] == []
-    assert len(server.requests) <= 5 + 16
-    assert max(clock.waits) <= 30
-
-
 def test_14_few_retries_for_many_failures(server, make_model, clock):
     """Every third request fails, so the breaker never opens; what is repeated stays below the allowance."""
     rate = iter(range(10_000))

@@ -14,6 +14,7 @@ ELSEWHERE = {
     3: "test_overload_is_tried_exactly_as_often_as_set",
     **dict.fromkeys((9, 10), "test_odd_successes"),
     13: "test_missing_usage_is_estimated",
+    14: "test_it_opens_for_a_while_and_closes_by_one_answer",
     15: "test_the_first_object_is_read",
     16: "test_three_invalid_replies_are_an_error_with_text_and_usage",
     20: "test_a_correction_does_not_hold_the_bad_reply",

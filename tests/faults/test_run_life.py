@@ -94,7 +94,7 @@ def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
     refused = error(429, "You exceeded your current quota", "insufficient_quota")
     server.script = lambda request: good(request) if len(server.requests) < 13 else refused
     with pytest.raises(FatalModelError, match="quota") as caught:
-        run(file, tmp_path / "run")
+        run(file, tmp_path / "run", limit=5)
     assert caught.value.exit_code == 5
     assert len(server.requests) == 13
     done = (tmp_path / "run" / "journal.jsonl").read_bytes()
@@ -102,7 +102,7 @@ def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
 
     last = server.requests.pop()
     server.script = good
-    run(file, tmp_path / "run")
+    run(file, tmp_path / "run", limit=5)
     assert server.requests[12] == last
     assert life.paid_twice(server) == []
     assert (tmp_path / "run" / "journal.jsonl").read_bytes().startswith(done)
@@ -111,12 +111,12 @@ def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
 def test_36_a_second_run_with_the_replies_at_hand_asks_nothing(
     file: Path, server: LoopbackServer, tmp_path: Path
 ) -> None:
-    first, paid = run(file, tmp_path / "run")
+    first, paid = run(file, tmp_path / "run", limit=5)
     asked = len(server.requests)
     assert paid.calls == asked > 20
     assert paid.saved is None or paid.saved.calls < asked
     expected = life.files(tmp_path / "run")
-    second, again = run(file, tmp_path / "run", new=True)
+    second, again = run(file, tmp_path / "run", limit=5, new=True)
     assert len(server.requests) == asked
     assert (again.calls, again.input_tokens, again.cost) == (0, 0, 0.0)
     assert again.saved
@@ -238,12 +238,12 @@ def test_39_no_more_requests_leave_than_the_budget_has(file: Path, server: Loopb
     """Each time it has 10 more; with enough it comes to its end, and has paid for nothing twice."""
     for times in (1, 2):
         with pytest.raises(BudgetExceeded, match="the budget of 10 calls is used up") as caught:
-            run(file, tmp_path / "run", 8 * times, FAIRAGENT_BUDGET="{calls: 10}")
+            run(file, tmp_path / "run", 8 * times, limit=6, FAIRAGENT_BUDGET="{calls: 10}")
         assert caught.value.exit_code == 6
         assert len(server.requests) == 10 * times
         assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
         assert load_run(tmp_path / "run").partial
-    finished, _ = run(file, tmp_path / "run", 16)
+    finished, _ = run(file, tmp_path / "run", 16, limit=6)
     assert not finished.partial
     assert life.paid_twice(server) == []
 
@@ -256,7 +256,7 @@ def test_39_tokens_dollars_and_seconds_end_a_run_too(
     file: Path, server: LoopbackServer, tmp_path: Path, limit: str, named: str
 ) -> None:
     with pytest.raises(BudgetExceeded, match=f"the budget of {named}"):
-        run(file, tmp_path / "run", 8, FAIRAGENT_BUDGET=limit)
+        run(file, tmp_path / "run", 8, limit=5, FAIRAGENT_BUDGET=limit)
     assert load_run(tmp_path / "run").partial
     paid = len(server.requests)
     assert paid * (400 + 30) <= 8000 or "tokens" not in limit
@@ -295,7 +295,8 @@ def test_52_a_signal_keeps_what_is_done_and_the_budget(
     file: Path, server: LoopbackServer, tmp_path: Path, number: signal.Signals, code: int, words: str
 ) -> None:
     server.script = life.Moody(lambda text: replace(completion(text), delay=0.1))
-    process = life.start("evaluate", str(file), "--workers", "8", "--run", "run", folder=tmp_path, server=server)
+    command = ("evaluate", str(file), "--workers", "8", "--limit-topics", "5", "--run", "run")
+    process = life.start(*command, folder=tmp_path, server=server)
     until(lambda: len(server.requests) >= 8)
     process.send_signal(number)
     ended, said = life.finish(process)
@@ -304,7 +305,7 @@ def test_52_a_signal_keeps_what_is_done_and_the_budget(
     assert "Traceback" not in said
     assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
     server.script = life.Moody()
-    finished, _ = run(file, tmp_path / "run", FAIRAGENT_CACHE=str(tmp_path / ".fairagent" / "replies"))
+    finished, _ = run(file, tmp_path / "run", limit=5, FAIRAGENT_CACHE=str(tmp_path / ".fairagent" / "replies"))
     assert not finished.partial
     assert life.paid_twice(server) == []
 
