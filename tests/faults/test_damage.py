@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import random
 import shutil
 import sqlite3
@@ -45,12 +44,6 @@ from fairagent.types import Query
 from .damage import harm, trials
 
 QUERIES = ("lawyer court", "harbor town", "ocean wave", "law she", "odd lawyer")
-
-
-def told(tried: Counter[str], what: str) -> None:
-    """The figures, where they are asked for."""
-    if "FAULT_TRIALS" in os.environ:
-        print(f"\n{what}: {sum(tried.values())} cases, {dict(tried)}")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +98,6 @@ def test_66_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
         shutil.rmtree(copy)
     # Only what stands for nothing may change without being noticed.
     assert tried["refused"] >= 0.8 * sum(tried.values())
-    told(tried, "indexes")
 
 
 # Case 67
@@ -230,7 +222,6 @@ def test_69_a_damaged_journal_is_refused_or_shorter_and_says_so(run_folder: Path
             tried["refused"] += 1
         shutil.rmtree(copy)
     assert tried["refused"] >= 0.7 * sum(tried.values())
-    told(tried, "journals")
 
 
 def test_69_a_changed_digit_is_named_with_its_line(run_folder: Path, tmp_path: Path) -> None:
@@ -312,7 +303,6 @@ def test_71_a_damaged_cache_tells_nothing_else_and_is_moved_aside(kept: Path, tm
         tried["moved aside" if aside else "rows lost" if lost else "no difference"] += 1
         shutil.rmtree(folder.parent)
     assert tried["moved aside"]
-    told(tried, "caches")
 
 
 def test_71_and_196_a_reply_without_its_checksum_or_with_another_is_asked_for_again(tmp_path: Path) -> None:

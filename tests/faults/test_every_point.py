@@ -1,7 +1,7 @@
 """Cases 74, 75, 221 and 222: a failure at every point of a command, one after another; see `points`.
 
-`pytest -s -m night tests/faults/test_every_point.py` fails each command at each of its points in each way, and prints
-how many there were and what came of them; `make test` takes every n-th.
+`pytest -s -m night tests/faults/test_every_point.py` fails each command at each of its points in each way; `make test`
+takes every n-th.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fairagent.retrieve.manifest import Manifest
 from fairagent.types.clean import printable
 
 from . import life
-from .points import SORT_OF, SORTS, Point
+from .points import SORT_OF, Point
 from .watched import Ended, Watched, watched_in_memory
 
 EXPERIMENT = "".join(
@@ -86,7 +86,7 @@ class Trials:
     environ: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.root, self.came = self.program.root, Counter[str]()
+        self.root = self.program.root
         self._kept = self.root.with_name("kept")
         shutil.rmtree(self._kept, ignore_errors=True)
         shutil.copytree(self.root, self._kept, symlinks=True)
@@ -125,7 +125,6 @@ class Trials:
             assert not ended.code or "fairagent: " in ended.said, case
         found = self.state()
         assert self.is_one(found), case
-        self.came[f"{how}: {'new' if found == self.new else 'old' if found == self.old else 'in between'}"] += 1
         again = self._run()
         assert again.code == 0, f"{case}\nand then {again.said}"
         assert self.state() == self.new, case
@@ -142,12 +141,6 @@ class Trials:
 
     def _run(self, failures: dict[int, str] | None = None) -> Ended:
         return self.program.run(*self.command, failures=failures or {}, **self.environ)
-
-    def told(self, what: str) -> None:
-        """Print how many points of which sort there were, and what came of the failures."""
-        sorts = Counter(SORT_OF[point.call] for point in self.whole.points)
-        counts = ", ".join(f"{sorts[one]} {one}" for one in SORTS if sorts[one])
-        print(f"\n{what}: {len(self.whole.points)} points ({counts}); {self.came.total()} failures: {dict(self.came)}")
 
 
 def differing(left: object, expected: object) -> object:
@@ -184,7 +177,6 @@ def indexing(program: Watched, step: int) -> None:
     words.write(root)
     trials = Trials(program, INDEX, index_of(root))
     trials.every(step)
-    trials.told("index")
 
 
 def updating(program: Watched, step: int) -> None:
@@ -192,11 +184,10 @@ def updating(program: Watched, step: int) -> None:
     words.write(root)
     assert program.run(*INDEX).code == 0
     change(root)
-    for name, command in (("update", INDEX), ("index --force", ("index", "--force", *INDEX[1:]))):
+    for command in (INDEX, ("index", "--force", *INDEX[1:])):
         trials = Trials(program, command, index_of(root))
         assert trials.old != trials.new
         trials.every(step)
-        trials.told(name)
         trials._begin()
 
 
@@ -256,7 +247,6 @@ class Evaluations(Trials):
         self.paid = self.server.asked()
         assert len(self.paid) > 3
         assert set(self.paid.values()) == {1}
-        self.again = Counter[str]()
         self.of_all, self.of_values = self.expected, self.everything(tables)
         self.learn()
 
@@ -271,7 +261,6 @@ class Evaluations(Trials):
         assert not self.paid - asked, (number, how)
         # The reply that is on its way when the process dies or its connection breaks, or that finds the disk full.
         assert more.total() <= (how in ("kill", "torn", "ECONNRESET", "full")), (number, point, how)
-        self.again[f"{how}: {'one request twice' if more else 'each request once'}"] += 1
 
     def everything(self, files: Callable[[Path], dict[str, bytes]] | None = None) -> object:
         """The run's files, and the names of all; without SQLite's log: who opens the database next takes it up."""
@@ -331,8 +320,6 @@ def evaluating(program: Watched, step: int) -> None:
 
         trials = Evaluations(program, EVALUATE, files, environ, server=server)
         trials.every(step)
-        trials.told("evaluate")
-        print(f"asked for: {dict(trials.again)}")
 
 
 def reporting(program: Watched, step: int) -> None:
@@ -348,7 +335,6 @@ def reporting(program: Watched, step: int) -> None:
         trials = Reports(program, ("report", "run", "--baseline", "asked"), state)
         assert trials.old != trials.new
         trials.every(step)
-        trials.told("report")
 
 
 class Reports(Trials):
