@@ -80,13 +80,6 @@ def test_109_a_damaged_ann_index_is_refused(made: Path, tmp_path: Path) -> None:
     assert refused >= 0.8 * tried
 
 
-def test_109_the_message_names_the_file_and_the_way_out(copy: Path) -> None:
-    path = copy / "ann" / INDEX
-    path.write_bytes(path.read_bytes()[:-1] + b"?")
-    with pytest.raises(IndexMismatch, match=rf"remove {copy / 'ann'}, (?s:.*){INDEX}: is not what was written"):
-        engine(copy)
-
-
 def test_109_what_cannot_be_is_found_when_it_is_used(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files as large as if a moment's look missed the damage."""
     monkeypatch.setattr(digests, "differences", lambda folder, whole: [])

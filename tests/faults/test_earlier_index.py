@@ -233,20 +233,6 @@ def test_207_what_an_update_has_removed_is_not_served_a_second_later(file: Path,
                 made.retriever.document("d000")  # type: ignore[attr-defined]
 
 
-def test_207_what_cannot_be_opened_is_an_error_and_not_the_old_index(file: Path, index: Path, later: Later) -> None:
-    agent = open_agent(file, index, **PLAIN)
-    write(file.parent, 1, REMOVED)
-    update_index(file, index, **PLAIN)
-    content = (index / "ids.npy").read_bytes()
-    (index / "ids.npy").write_bytes(content[:-1])
-    later()
-    for _ in range(2):
-        with pytest.raises(IndexMismatch, match=r"ids\.npy"):
-            agent.search("lawyer")
-    (index / "ids.npy").write_bytes(content)
-    assert len(agent.search("lawyer").ranking) == 20
-
-
 def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, index: Path, later: Later) -> None:
     live, begun = open_live(file, index, **PLAIN), []
 

@@ -23,7 +23,7 @@ from fairagent.llm.exchange import Exchange, Transcript
 from fairagent.retrieve.catalog import ArrayWriter
 from fairagent.retrieve.encoded import create_rows
 from fairagent.storage.arrays import write_array
-from fairagent.storage.files import is_left_over, locked, whole_file, write_whole
+from fairagent.storage.files import locked, write_whole
 from fairagent.storage.folders import workshop
 from fairagent.storage.lines import LineFile
 from fairagent.storage.regular import new_file
@@ -165,27 +165,6 @@ def test_193_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -
     assert rights(tmp_path / "c") == 0o640
     write_whole(tmp_path / "c", "more", private=True)
     assert rights(tmp_path / "c") == 0o600
-
-
-def test_193_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(made: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    left, foreign = folder / ".a.0123456789abcdef.new", folder / ".a.new"
-    for path in (left, foreign):
-        path.write_text("half")
-    with whole_file(folder / "a") as file:
-        assert not left.exists()
-        write_whole(folder / "a", "another's")
-        (_,) = (path.name for path in folder.iterdir() if is_left_over(path.name, "a"))
-        file.write(b"whole")
-    assert (folder / "a").read_bytes() == b"whole"
-    assert sorted(os.listdir(folder)) == [".a.new", "a"]
-    # A run's folder that was only begun is one to begin anew.
-    left = tmp_path / "begun" / ".run.json.0123456789abcdef.new"
-    left.parent.mkdir()
-    left.write_text("half")
-    words.run(made.parent / "files" / "experiment.yaml", left.parent, limit=1)
-    assert not left.exists()
 
 
 @pytest.mark.parametrize("place", [".", "new", "new/rows.npy", "lock", ".fairagent"])

@@ -100,28 +100,6 @@ def test_25_all_faults_of_all_templates_come_with_file_and_line_before_anything_
     assert server.requests == []
 
 
-FAULTS = [
-    ("{{ group|tojson }}", "", "required variable 'group' is never used"),
-    ("{{ group|tojson }}", "{{ group|tojson }}{{ groups }}", "unknown variable 'groups'"),
-    ("optional: [keywords, tried]", "optional: [keywords, tried, mood]", "will not be given: mood"),
-    ("reply: Keywords", "reply: text", "reply is 'text', but has to be Keywords"),
-    ("version: 4", "version: two", "version: Input should be a valid integer"),
-    ("{{ tried|tojson }}", "{{ tried.last.word }}", "[user] cannot be rendered"),
-    ("[user]", "[human]", "unknown section [human]"),
-]
-
-
-def test_25_one_fault_at_a_time(file: Path, server: LoopbackServer) -> None:
-    for old, new, words in FAULTS:
-        assert old in template()
-        path = write(file, template().replace(old, new, 1 if new else -1))
-        with pytest.raises(PromptError) as caught:
-            check_experiment(file)
-        assert words in str(caught.value)
-        assert str(path) in str(caught.value)
-    assert server.requests == []
-
-
 # --- 26: hostile templates -------------------------------------------------------------------------------------
 
 HOSTILE = [
@@ -213,19 +191,3 @@ def test_27_an_edited_template_refuses_to_go_on_and_names_its_file(
 
     run(file, folder, new=True)
     assert any("Please reply" in request["messages"][1]["content"] for request in server.requests[asked:])
-
-
-def test_27_a_template_that_the_system_does_not_ask_with_may_change(
-    file: Path, server: LoopbackServer, tmp_path: Path
-) -> None:
-    write(file, template())
-    folder = tmp_path / "run"
-    run(file, folder)
-    asked = len(server.requests)
-    write(file, template("answer").replace("Write plain", "Write short"), "answer")
-    run(file, folder)
-    # And the same words in another folder are the same templates.
-    (file.parent / "mine").rename(file.parent / "yours")
-    file.write_text(file.read_text(encoding="utf-8").replace("prompts: mine", "prompts: yours"), encoding="utf-8")
-    run(file, folder)
-    assert len(server.requests) == asked

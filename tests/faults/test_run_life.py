@@ -129,16 +129,6 @@ def test_36_a_second_run_with_the_replies_at_hand_asks_nothing(
 # Case 37
 
 
-def test_37_a_torn_last_line_asks_nothing_again(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    run(file, tmp_path / "run", limit=4)
-    expected, asked = life.files(tmp_path / "run"), len(server.requests)
-    journal = tmp_path / "run" / "journal.jsonl"
-    journal.write_bytes(journal.read_bytes()[:-100])
-    run(file, tmp_path / "run", limit=4)
-    assert life.files(tmp_path / "run") == expected
-    assert len(server.requests) == asked
-
-
 @pytest.mark.parametrize("damage", ["cut", "no database", "older"])
 def test_37_a_damaged_cache_is_moved_aside_and_what_is_done_is_kept(
     file: Path, server: LoopbackServer, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture

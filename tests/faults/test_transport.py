@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, ReplyInvalid, TransientModelError
-from fairagent.llm import ModelReply, ModelRequest
+from fairagent.llm import ModelRequest
 from fairagent.llm.budget import Budget
 from fairagent.llm.completion import NO_COUNT
 from fairagent.llm.faults import MOST_TOKENS
@@ -302,24 +302,6 @@ def test_49_the_first_request_holds_up_the_others_no_longer_than_its_time() -> N
             stuck.set()
         assert late.result(timeout=250) == "late"
     assert breaker.run(lambda: "still fine") == "still fine"
-
-
-def test_49_a_server_that_hangs_ends_all_calls_in_their_time() -> None:
-    with HostileServer(DRIPS["a body"][0]) as server:
-        given = ModelSettings(name="tiny", base_url=server.url, timeout=0.5, deadline=1.5, attempts=3)
-        model = OpenAIModel(given, {}, sleep=lambda _: None)
-        assert model._client.chat.completions
-
-        def call(_: int) -> ModelReply | ModelError:
-            try:
-                return model.complete(ASKED)
-            except ModelError as error:
-                return error
-
-        with ThreadPoolExecutor(8) as pool:
-            came = list(pool.map(call, range(8)))
-        assert {type(one) for one in came} == {TransientModelError}
-        model.close()
 
 
 # Case 50
