@@ -281,13 +281,6 @@ def transcripts(random: Random, folder: Path) -> None:
     assert [one for one in read_transcript(file) if one] == [*found, *found]
 
 
-@cache
-def shipped_prompts() -> Any:
-    from fairagent.llm.prompts import Prompts
-
-    return Prompts()
-
-
 @target(2)
 def joined(random: Random, folder: Path) -> None:
     from fairagent.report.joined import join_runs
