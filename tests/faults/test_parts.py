@@ -81,6 +81,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         sys.modules.pop("odd_parts", None)
         all_entry_points.cache_clear()
 
+    # One file after another within a second: what was compiled of the last one is not to be taken for the next.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield install
     sys.modules.pop("odd_parts", None)
