@@ -23,7 +23,7 @@ help:
 	@echo "make demo-llm   the same with a small language model on this machine: shows the plumbing, not the quality"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make papers   set up, and fill a cell of every table of evaluations/papers with the smallest models, an hour at a time"
-	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 300"
+	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 200"
 	@echo "make night   a failure at every point of the commands; make test has a few"
 	@echo "make check   set up and run the linter, the formatter's check, the type checker, the rooms' imports and the reference"
 	@echo "make notebooks   set up and execute the notebooks of examples/notebooks"
