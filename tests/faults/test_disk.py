@@ -170,15 +170,10 @@ def _updated(made: Made, folder: Path) -> object:
 @pytest.mark.parametrize(
     ("build", "answer", "old", "new"),
     [
-        pytest.param(
-            *(lambda made, folder: build_index(made, folder, memory=1), ranking, OLD, NEW), marks=pytest.mark.slow
-        ),
+        (lambda made, folder: build_index(made, folder, memory=1), ranking, OLD, NEW),
         (_updated, ranking, OLD, Made((*NEW.made[:9], *OLD.made[3:]), "some of both")),
         (lambda made, folder: build_dense_index(made, folder, Words()), _dense, OLD, NEW),
-        pytest.param(
-            *(lambda made, folder: build_splade_index(made, folder, SparseWords()), _splade, OLD, NEW),
-            marks=pytest.mark.slow,
-        ),
+        (lambda made, folder: build_splade_index(made, folder, SparseWords()), _splade, OLD, NEW),
     ],
     ids=["bm25", "update", "dense", "splade"],
 )
