@@ -14,7 +14,7 @@ from retrieve.test_dense import MADE, Made, Words
 from typer.testing import CliRunner
 
 from fairagent.cli import app
-from fairagent.errors import BackendUnavailable, IndexMismatch
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.guests.dense import ann as ann_build
 from fairagent.guests.dense.ann import INDEX
 from fairagent.retrieve import manifest
@@ -131,6 +131,22 @@ def test_111_an_ann_index_that_is_not_there_is_no_other_search(tmp_path: Path) -
     assert result.exit_code == 3
     assert "no ANN index at" in result.stderr
     assert "make it with `fairagent index`, or set `ann: never`" in " ".join(result.stderr.split())
+
+
+# Case 112
+
+
+def test_112_an_ann_index_that_finds_too_little_is_looked_at_further_or_refused(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense, report = DenseRetriever(made / "dense", ENCODER), AnnManifest.read(made / "ann")
+    assert report.recall >= ann_build.FLOOR == 0.98
+    monkeypatch.setattr(ann_build, "FLOOR", 0.6)
+    assert build_ann(dense, tmp_path / "poor").probes < report.probes
+    monkeypatch.setattr(ann_build, "FLOOR", 1.01)
+    with pytest.raises(DataError, match="set `ann: never` for exact search"):
+        build_ann(dense, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 # Case 113

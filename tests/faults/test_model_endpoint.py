@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.guests.testing import LoopbackServer, ServerReply, completion, error
+from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion, error
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
@@ -114,6 +115,16 @@ def at_once(model: OpenAIModel, request: ModelRequest = ASKED, calls: int = THRE
 
 
 # --- the server is busy, broken or closed to us -------------------------------------------------------------------
+
+
+def test_01_retry_after_is_waited_for(server, make_model, clock):
+    server.script = [error(429, "slow down", retry_after="2"), GOOD]
+    reply = make_model().complete(ASKED)
+    assert reply.text == TEXT
+    assert clock.waits == [2.0]
+    assert len(server.requests) == 2
+    assert reply.usage.calls == 2
+    assert reply.usage.notes == ("1 retry",)
 
 
 def test_02_no_quota_is_not_asked_for_again(server, make_model, clock):
@@ -352,3 +363,19 @@ def test_14_few_retries_for_many_failures(server, make_model, clock):
             continue
     retries = len(server.requests) - calls
     assert 0.2 * calls <= retries <= 0.2 * calls + 10
+
+
+def test_20_a_correction_does_not_grow():
+    huge = json.dumps({"colors": "red" * 5000, **{f"key{i}" * 100: i for i in range(50)}})
+    model = ScriptedModel(["first " * 1000, huge, TEXT])
+    ask(model, ASKED, Colors)
+    first, second, third = (request.messages for request in model.requests)
+    for corrected in (second, third):
+        assert [role for role, _ in corrected] == ["system", "user"]
+        assert corrected[0] == first[0]
+        assert corrected[1][1].startswith(first[1][1])
+        assert len(corrected[1][1]) < len(first[1][1]) + 1500
+    # Each of them tells of the last fault alone.
+    assert "no JSON object" in second[1][1]
+    assert "no JSON object" not in third[1][1]
+    assert "first first" not in second[1][1]

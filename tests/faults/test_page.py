@@ -10,15 +10,12 @@ from fairagent.storage.yaml_text import parse_yaml
 FAULTS = Path(__file__).parent
 CASES = parse_yaml((FAULTS / "cases.yaml").read_text(encoding="utf-8"))
 ELSEWHERE = {
-    1: "test_retry_after_is_waited_for",
     3: "test_overload_is_tried_exactly_as_often_as_set",
     **dict.fromkeys((9, 10), "test_odd_successes"),
     13: "test_missing_usage_is_estimated",
     14: "test_it_opens_for_a_while_and_closes_by_one_answer",
     15: "test_the_first_object_is_read",
     16: "test_three_invalid_replies_are_an_error_with_text_and_usage",
-    20: "test_a_correction_does_not_hold_the_bad_reply",
-    112: "test_an_index_that_cannot_reach_the_floor_is_refused",
     128: "test_another_encoder_is_found_by_its_dimensions",
     130: "test_an_experiment_notices_another_index",
     134: "test_nothing_is_written_into_the_index",
