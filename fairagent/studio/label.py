@@ -20,7 +20,6 @@ from fairagent.extend import (
     labels_file,
     listed,
 )
-from fairagent.studio.api_page import CallExample
 from fairagent.studio.app import Studio, StudioPage
 from fairagent.studio.calls import RequestModel
 from fairagent.studio.desk import Desk
@@ -31,8 +30,6 @@ COUNT, MOST = 20, 100
 SHOWN = 600
 """Characters of a document."""
 WAITING = 50
-OTHER = "example"
-"""A dimension that no document has a label of."""
 
 Dimension = Annotated[str, Field(max_length=100, description="The dimension; the collection's first without it.")]
 
@@ -66,8 +63,6 @@ class LabelPage(StudioPage):
         async def answer(body: LabelRequest) -> Response:
             """409 for a document that has a label already: given labels stay as they are."""
             return await studio.json(partial(desk.answer, body), lane)
-
-        studio.examples["POST /api/label"] = CallExample(desk.example, lambda: "writes into the file of labels")
 
         @app.get("/label", include_in_schema=False)
         async def page() -> Response:
@@ -105,14 +100,6 @@ class LabelDesk:
                 return {"answers": asking.answer(body.id, body.label), "file": str(asking.file)}
         except LabelGiven as error:
             raise FileChanged(str(error)) from None
-
-    def example(self) -> PlainRecord:
-        """A document to be asked about, and a label; of another dimension where none lacks one of the first."""
-        there = self._desk.collection.groups.dimensions
-        askings = (self._asking(name) for name in (*there[:1], OTHER))
-        known = ((one, one.examples()) for one in askings)
-        asking, examples, ids = next((one, has, ids) for one, has in known if (ids := one.unlabeled(has)))
-        return {"id": ids[0], "label": next(iter(asking.labels(examples)), "a label"), "dimension": asking.dimension}
 
     def _asking(self, dimension: str) -> LabelAsking:
         site: Site = self._desk.site

@@ -41,7 +41,7 @@ def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/api", "/prompts", "/label", "/runs", "/runs/one", "/runs/one/topics", "/compare"]
+    "path", ["/", "/docs", "/prompts", "/label", "/runs", "/runs/one", "/runs/one/topics", "/compare"]
 )
 def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio, path: str) -> None:
     with anybody(studio) as client:
@@ -101,7 +101,7 @@ def test_its_own_pages_and_programs_are_let_in_without_a_token(open_studio: Stud
 
 def test_every_reply_says_that_nothing_may_come_from_elsewhere(studio: Studio) -> None:
     with studio.client() as client:
-        replies = [client.get(path) for path in ("/", "/api", "/nothing", "/api/about")]
+        replies = [client.get(path) for path in ("/", "/runs", "/nothing", "/api/about")]
     with anybody(studio) as client:
         replies.append(client.get("/"))
     for reply in replies:

@@ -12,7 +12,7 @@ from fairagent.studio.moves import ordinal
 
 pytestmark = needs_chromium
 
-DONE = "document.getElementById('state').textContent.startsWith('Done') && !document.getElementById('again').hidden"
+DONE = "document.getElementById('state').textContent.startsWith('Done')"
 SAID = "document.querySelector('#error .notice') !== null"
 IDS = "[...document.querySelectorAll('#agent-list .plain')].map((one) => one.innerText)"
 MOVES = "[...document.querySelectorAll('#agent-list .move')].map((one) => one.innerText)"
@@ -58,7 +58,6 @@ def test_a_search_shows_the_verdict_both_lists_and_the_steps(page: Browser, stud
     pushed = found["moves"]["pushed_down"]
     assert page.text("#pushed .why .plain") == (pushed[0]["title"] or pushed[0]["id"])
     assert page.text("#pushed .why .move") == pushed[0]["text"]
-    assert "lawyer" in page.text("#as-command")
     assert page.run("location.search") == "?q=lawyer"
 
 
@@ -152,7 +151,6 @@ def test_an_answer_with_its_sources(page: Browser, studio: Studio) -> None:
     groups = [group for one in found["citations"]["exposure"]["cited"] for group in one["groups"]]
     assert f"{100 * groups[0]['share']:.0f}%" == cited[0]
     assert f"{found['citations']['gap']['cited']:.4f} (cited)" in page.text("#carried")
-    assert "agent.answer('lawyer', n=5)" in page.text("#as-python")
 
 
 def test_a_hostile_title_is_text(page: Browser, studio: Studio) -> None:
@@ -170,7 +168,6 @@ def test_a_hostile_title_is_text(page: Browser, studio: Studio) -> None:
 def test_a_hostile_query_is_text(page: Browser, studio: Studio) -> None:
     search(page, studio, "q=lawyer+%3Cimg+src%3Dx+onerror%3Dalert(1)%3E")
     assert page.run("document.querySelectorAll('main img').length") == 0
-    assert "<img src=x" in page.text("#as-python")
 
 
 @pytest.mark.parametrize("width", [360, 390, 768, 1280])
@@ -226,7 +223,6 @@ def test_a_setting_that_was_changed_is_in_the_address_and_marked(page: Browser) 
     page.run("document.getElementById('search').click()")
     page.wait(DONE)
     assert page.run("location.search") == "?q=lawyer&target=uniform"
-    assert "--set target=uniform" in page.text("#as-command")
 
 
 def test_what_is_wrong_is_shown_where_people_look(page: Browser, studio: Studio) -> None:

@@ -135,7 +135,7 @@ def test_two_runs_compared(studio: Studio, runs: Path) -> None:
 @pytest.fixture
 def page(browser: Browser, studio: Studio) -> Iterator[Browser]:
     """Whoever has the token; nothing may be complained of, and nothing asked for elsewhere."""
-    browser.begin(f"{studio.url}/api#token={TOKEN}")
+    browser.begin(f"{studio.url}/#token={TOKEN}")
     with browser.quiet(studio.url):
         yield browser
 

@@ -40,7 +40,7 @@ def test_a_tab_keeps_it_through_pages_reloads_and_back(tab: Browser, studio: Stu
     assert tab.run(KEPT) == [TOKEN]
     tab.open(f"{studio.url}/?q=lawyer")
     tab.wait("document.getElementById('state')?.textContent.startsWith('Done')")
-    for path in ("/prompts", "/runs", "/api"):
+    for path in ("/prompts", "/runs", "/docs"):
         tab.run(f"document.querySelector('nav a[href=\"{path}\"]').click()")
         tab.wait(f"location.pathname === '{path}' && document.readyState === 'complete'")
         assert tab.run("location.href") == f"{studio.url}{path}"
