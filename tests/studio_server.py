@@ -21,7 +21,7 @@ from fairagent.studio.desk import Desk, StartSettings
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import Door, hosts_of
 from fairagent.studio.serving import listening
-from fairagent.studio.tokens import OneToken
+from fairagent.studio.tokens import hash_of
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m\u202e"
 COLLECTION = """\
@@ -104,7 +104,7 @@ def running(
     with closing(listening(0)) as opened, closing(desk):
         port = opened.getsockname()[1]
         lanes = lanes or Lanes()
-        door = {"hosts": hosts_of("127.0.0.1", port), "admission": OneToken(token) if token else None} | door
+        door = {"hosts": hosts_of("127.0.0.1", port), "admission": {hash_of(token): None} if token else None} | door
         server = StudioServer(studio_app(desk, lanes, Door(**door), runs, prompts), lanes, protocol)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()

@@ -25,7 +25,7 @@ from fairagent.studio.access import RequestLog
 from fairagent.studio.app import studio_app
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import Door
-from fairagent.studio.tokens import UserFile, add_user
+from fairagent.studio.tokens import User, hash_of
 
 PROGRAM = "from fairagent.cli import main; main()"
 HIDDEN = "lawyerly-hidden-words"
@@ -159,13 +159,11 @@ def test_a_request_has_an_id_which_a_proxy_may_give(studio: Studio) -> None:
         assert "x-request-id" in client.get("/nothing").headers
 
 
-def test_a_line_for_each_request_without_what_was_asked(
-    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "users.jsonl"
-    token = add_user(path, "ada")
+def test_a_line_for_each_request_without_what_was_asked(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    token = "not-a-real-token-of-ada"
+    users = {hash_of(token): User(name="ada", sha256=hash_of(token))}
     caplog.set_level(logging.INFO, logger="fairagent")
-    with running(desk_of(folder, cache=""), token=token, admission=UserFile(path)) as studio:
+    with running(desk_of(folder, cache=""), token=token, admission=users) as studio:
         with studio.client() as client:
             client.post("/api/search", json={"query": HIDDEN})
             client.get("/api/document", params={"id": HIDDEN})
