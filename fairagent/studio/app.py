@@ -61,7 +61,18 @@ from fairagent.studio.access import RequestLog, expect_known_arguments, expect_k
 from fairagent.studio.calls import ExposureRequest, LiftRequest, ListRequest, SearchRequest
 from fairagent.studio.desk import Desk
 from fairagent.studio.finished import NotFinished
-from fairagent.studio.lanes import FAULT, WITH_MODEL, Lanes, NothingThere, Work, encoded, events, ignore_event, status
+from fairagent.studio.lanes import (
+    FAULT,
+    OF_ONE_USER,
+    WITH_MODEL,
+    Lanes,
+    NothingThere,
+    Work,
+    encoded,
+    events,
+    ignore_event,
+    status,
+)
 from fairagent.studio.metrics import MEDIA, StudioMetrics
 from fairagent.studio.server import (
     LARGEST_BODY,
@@ -109,7 +120,7 @@ class Studio:
 
         It ends as soon as the client has left.
         """
-        return _json(await unless_gone(asyncio.wrap_future((lanes or self.lanes).submit(work))))
+        return _json(await unless_gone(asyncio.ensure_future((lanes or self.lanes).do(work))))
 
     async def reply(self, request: Request, work: Work, lanes: Lanes | None = None) -> Response:
         """The same, or its events where the request accepts `text/event-stream`."""
@@ -177,7 +188,7 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
     )
     _add_errors(app)
     pages = studio_pages()
-    studio = Studio(desk, lanes, lanes.beside(WITH_MODEL), door.admission is not None, runs, prompts)
+    studio = Studio(desk, lanes, lanes.beside(WITH_MODEL, share=OF_ONE_USER), door.admission is not None, runs, prompts)
     metrics = StudioMetrics(desk, lanes, studio.models)
     for page in pages:
         page.add(app, studio)

@@ -6,7 +6,6 @@ opened by its name alone, which is compared with the existing ones.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -362,7 +361,7 @@ class RunPages(StudioPage):
 
         @app.get("/api/runs/{name}/page", summary="The page of a run, as it is in its folder (HTML)")
         async def page(name: str) -> Response:
-            content = await asyncio.wrap_future(studio.lanes.submit(partial(page_of, root, name)))
+            content = await studio.lanes.do(partial(page_of, root, name))
             # As a download at most: a browser must not show it as a page of this server.
             return Response(content, headers={"content-disposition": "attachment"}, media_type=TEXT)
 

@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairagent.extend import UsageError, limited_by
+from fairagent.studio.lanes import asking
 from fairagent.studio.spending import SpendingBook, SpendingLimit
 from fairagent.studio.tokens import Admission, User, hash_of
 
@@ -125,6 +126,7 @@ class RequestGuard:
             refusal = None if key in self._door.admission else refused(401, NO_TOKEN)
         if user is not None:
             scope["user"] = user.name
+            asking.set(user.name)
         limit = SpendingLimit(self._door.book, user) if self._door.book and user else None
         with limited_by(limit) if limit else nullcontext():
             await (refusal or self._app)(scope, receive, guarded)
@@ -160,6 +162,8 @@ async def unless_gone(result: asyncio.Future[T]) -> T:
     The request has to be read before. Cancelled itself, it cancels `result` too.
     """
     gone = asyncio.create_task(_gone(_receive.get()))
+    # How it ends after that is nobody's any more.
+    result.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
         await asyncio.wait((result, gone), return_when=asyncio.FIRST_COMPLETED)
         if result.done():

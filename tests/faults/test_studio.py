@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+from browser import waited
 from studio_server import Studio, desk_of, running, write_collection
 
 from fairagent.errors import UsageError
@@ -145,18 +146,21 @@ def test_150_a_second_server_on_the_port(studio: Studio) -> None:
 
 
 def test_151_fifty_at_once_are_answered_and_more_than_may_wait_are_told_so(folder: Path) -> None:
-    held = threading.Event()
-    lanes = Lanes(lanes=1, waiting=50)
-    with running(desk_of(folder, cache=""), lanes=lanes) as studio:
-        lanes.submit(held.wait)
-        time.sleep(0.2)  # until the lane holds it
-        with ThreadPoolExecutor(60) as pool, studio.client() as client:
-            asked = [pool.submit(client.post, "/api/search", json=ASKED) for _ in range(60)]
-            end = time.monotonic() + 30
-            while sum(one.done() for one in asked) < 10 and time.monotonic() < end:
-                time.sleep(0.05)
-            held.set()
-            statuses = sorted(one.result().status_code for one in asked)
+    held, begun = threading.Event(), threading.Event()
+    desk = desk_of(folder, cache="")
+    desk.document = lambda id: (begun.set(), held.wait(), {"id": id})[-1]  # type: ignore[assignment, method-assign]
+    with (
+        running(desk, lanes=Lanes(lanes=1, waiting=50)) as studio,
+        ThreadPoolExecutor(61) as pool,
+        studio.client() as client,
+    ):
+        first = pool.submit(client.get, "/api/document?id=d02")
+        assert begun.wait(60)
+        asked = [pool.submit(client.post, "/api/search", json=ASKED) for _ in range(60)]
+        waited(lambda: sum(one.done() for one in asked) == 10)
+        held.set()
+        assert first.result().status_code == 200
+        statuses = sorted(one.result().status_code for one in asked)
     assert statuses == [200] * 50 + [503] * 10
 
 
