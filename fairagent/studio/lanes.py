@@ -165,16 +165,12 @@ class Lanes:
 async def _in_thread(work: Callable[[], T], ended: Callable[[], object]) -> T:
     """What `work` returns, in a thread; `ended` is called when that ends, which may be after this was cancelled."""
     loop, cancellation = asyncio.get_running_loop(), Cancellation()
-    future: asyncio.Future[T] = loop.create_future()
+    future = loop.create_future()
 
     def told(result: T | None, error: BaseException | None) -> None:
         ended()
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)  # type: ignore[arg-type]
-        else:
-            future.set_exception(error)
+        if not future.done():
+            future.set_result((result, error))
 
     def working() -> None:
         result, failure = None, None
@@ -189,9 +185,12 @@ async def _in_thread(work: Callable[[], T], ended: Callable[[], object]) -> T:
 
     threading.Thread(target=copy_context().run, args=(working,), name="lane", daemon=True).start()
     try:
-        return await future
+        result, error = await future
     finally:
         cancellation.cancel()
+    if error is not None:
+        raise error
+    return result  # type: ignore[no-any-return]
 
 
 def status(error: FairAgentError) -> int:

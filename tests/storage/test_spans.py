@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,20 +62,17 @@ def spans(exporter: Any) -> dict[str, list[Any]]:
     return found
 
 
-def test_a_search_is_a_tree_of_its_steps(exporter: Any, records: Any) -> None:
-    result = opened(records).search(QUERY)
+def test_a_search_is_a_tree(exporter: Any, records: Any) -> None:
+    opened(records).search(QUERY)
     found = spans(exporter)
     (search,) = found["invoke_agent"]
     assert search.attributes["gen_ai.operation.name"] == "invoke_agent"
     assert search.attributes["gen_ai.agent.name"] == "fairagent"
     assert search.attributes["gen_ai.data_source.id"] == "records"
-    assert len(found["step"]) == len(result.trace.steps)
-    assert [one.attributes["fairagent.step.source"] for one in found["step"]] == [s.source for s in result.trace.steps]
-    assert found["step"][-1].attributes["fairagent.step.gap"] == pytest.approx(result.trace.steps[-1].gap)
     assert len(found["retrieval"]) >= 1
     assert found["retrieval"][0].attributes["fairagent.documents"] == 24
     assert len(found["rerank"]) >= 1
-    inner = [one for name in ("step", "retrieval", "rerank") for one in found[name]]
+    inner = [one for name in ("retrieval", "rerank") for one in found[name]]
     assert {one.parent.span_id for one in inner} == {search.context.span_id}
     assert all(search.start_time <= one.start_time <= one.end_time <= search.end_time for one in inner)
     assert "hidden" not in "".join(one.to_json() for one in exporter.get_finished_spans())
@@ -119,20 +115,6 @@ def test_a_call_of_a_model_tells_tokens_and_cost_and_no_text(exporter: Any, reco
     assert "secretly" not in text
     assert "hidden" not in text
     assert "not-a-real-key" not in text
-
-
-def test_texts_are_told_where_the_variable_says_so(
-    exporter: Any, records: Any, key: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
-    with LoopbackServer(["She pleaded secretly [1]."]) as model:
-        answering(records, model).answer(QUERY)
-    found = spans(exporter)
-    told = found["chat"][0].attributes
-    assert json.loads(told["gen_ai.output.messages"])[0]["parts"][0]["content"] == "She pleaded secretly [1]."
-    assert "hidden words" in told["gen_ai.input.messages"]
-    assert found["retrieval"][0].attributes["gen_ai.retrieval.query.text"] == QUERY
-    assert "not-a-real-key" not in "".join(one.to_json() for one in exporter.get_finished_spans())
 
 
 def test_a_failure_is_told_by_its_type_alone(exporter: Any, records: Any, key: None) -> None:
