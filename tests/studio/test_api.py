@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -195,13 +194,3 @@ def test_lists_are_bounded_and_have_each_document_once(studio: Studio, ids: list
         reply = client.post("/api/exposure", json={"ids": ids})
     assert reply.status_code == 400
     assert "each of them once" in reply.json()["error"]
-
-
-def test_fifty_searches_at_once_are_all_answered(studio: Studio) -> None:
-    queries = [f"lawyer court {n}" for n in range(50)]
-
-    def ask(query: str) -> Any:
-        return post(studio, "/api/search", {"query": query})["query"]["text"]
-
-    with ThreadPoolExecutor(50) as pool:
-        assert list(pool.map(ask, queries)) == queries

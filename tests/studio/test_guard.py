@@ -40,9 +40,7 @@ def test_nothing_is_told_without_the_token(studio: Studio, path: str) -> None:
         assert client.get(path).status_code == 401
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/docs", "/prompts", "/label", "/runs", "/runs/one", "/runs/one/topics", "/compare"]
-)
+@pytest.mark.parametrize("path", ["/", "/docs", "/prompts", "/runs", "/runs/one/topics", "/frame"])
 def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio, path: str) -> None:
     with anybody(studio) as client:
         reply = client.get(path)
@@ -52,14 +50,6 @@ def test_pages_are_shells_that_anybody_gets_and_that_tell_nothing(studio: Studio
         for told in ("lawyer", "female", str(studio.desk.settings.index), TOKEN):
             assert told not in reply.text
         assert client.post(path).status_code == 401
-
-
-def test_no_token_is_given_out(studio: Studio) -> None:
-    with studio.client() as client:
-        for path in ("/", "/api/about", "/health", "/frame"):
-            reply = client.get(path)
-            assert TOKEN not in reply.text
-            assert "set-cookie" not in reply.headers
 
 
 def test_health_is_told_to_anybody_and_says_nothing_private(studio: Studio) -> None:
@@ -74,12 +64,9 @@ def test_health_is_told_to_anybody_and_says_nothing_private(studio: Studio) -> N
     "headers",
     [
         {"host": "elsewhere.example"},
-        {"host": "127.0.0.1"},
         {"origin": "http://elsewhere.example"},
-        {"origin": "null"},
         {"origin": "https://127.0.0.1"},
         {"sec-fetch-site": "cross-site"},
-        {"sec-fetch-site": "same-site"},
     ],
 )
 def test_other_names_and_pages_are_refused_also_without_a_token(open_studio: Studio, headers: dict[str, str]) -> None:

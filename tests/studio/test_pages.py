@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from browser import Browser, needs_chromium
-from studio_server import TOKEN, Studio
+from studio_server import Studio
 
 from fairagent.studio.moves import ordinal
 
@@ -106,12 +106,6 @@ def test_a_dimension_that_became_worse_says_so_in_words(page: Browser, studio: S
     assert color == "rgb(169, 35, 24)"
 
 
-def test_the_token_is_in_no_address(page: Browser, studio: Studio) -> None:
-    assert TOKEN not in page.run("location.href")
-    assert page.run("document.cookie") == ""
-    assert TOKEN not in page.run("document.documentElement.outerHTML")
-
-
 def test_every_view_has_an_address(page: Browser, studio: Studio) -> None:
     search(page, studio, "q=lawyer&n=4&loop=fair-qr&doc=d02")
     page.wait("document.getElementById('document').open")
@@ -165,25 +159,13 @@ def test_a_hostile_title_is_text(page: Browser, studio: Studio) -> None:
     assert page.run("document.title") == "lawyer: fairagent studio"
 
 
-def test_a_hostile_query_is_text(page: Browser, studio: Studio) -> None:
-    search(page, studio, "q=lawyer+%3Cimg+src%3Dx+onerror%3Dalert(1)%3E")
-    assert page.run("document.querySelectorAll('main img').length") == 0
-
-
-@pytest.mark.parametrize("width", [360, 390, 768, 1280])
+@pytest.mark.parametrize("width", [360, 768])
 def test_nothing_is_wider_than_the_screen(page: Browser, studio: Studio, width: int) -> None:
     page.size(width)
     search(page, studio, "q=lawyer&do=answer&loop=fair-qr")
     page.run("document.getElementById('settings').open = true")
     assert page.run("document.documentElement.scrollWidth") == width
     assert page.beyond(width, ".sideways, pre, nav, svg, .skip") == []
-
-
-def test_dark_and_light_are_different(page: Browser) -> None:
-    ground = "getComputedStyle(document.body).backgroundColor"
-    assert page.run(ground) == "rgb(250, 250, 247)"
-    page.prefer("dark")
-    assert page.run(ground) == "rgb(16, 19, 22)"
 
 
 def test_the_keyboard_is_enough(page: Browser) -> None:
