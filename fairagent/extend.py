@@ -29,7 +29,7 @@ HOMES = {
     "storage.arrays": "read_array write_array",
     "storage.digests": "sealed unsealed",
     "storage.files": """
-        LOCK explained file_name force is_worked_in locked one_at_a_time remove_folder whole_file write_whole
+        LOCK explained file_name force is_worked_in locked remove_folder whole_file write_whole
     """,
     "storage.folders": "expect_replaceable workshop",
     "storage.lines": "LineFile whole_lines",

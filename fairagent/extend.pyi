@@ -394,7 +394,6 @@ from fairagent.storage.files import file_name as file_name
 from fairagent.storage.files import force as force
 from fairagent.storage.files import is_worked_in as is_worked_in
 from fairagent.storage.files import locked as locked
-from fairagent.storage.files import one_at_a_time as one_at_a_time
 from fairagent.storage.files import remove_folder as remove_folder
 from fairagent.storage.files import whole_file as whole_file
 from fairagent.storage.files import write_whole as write_whole

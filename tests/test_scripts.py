@@ -38,6 +38,8 @@ RUNS = {
     "evaluations/labels/run.py": [
         "trec22_biographies.gender --sizes 50 --seeds 1 --by words --topics 2 --workers 1 --file measured.jsonl"
     ],
+    "evaluations/light/together.py": ["{run}"],
+    "evaluations/papers/run_small.py": ["--check-only"],
     "evaluations/open_questions/draws.py": [""],
     "evaluations/over_time/run.py": ["trec22_biographies --requests 10 --file debts.json"],
     "evaluations/prompts/filters.py": ["{collection} --model m --documents 1"],
@@ -53,9 +55,7 @@ ELSEWHERE = {
     "evaluations/debias/sentence_debias.py": "debias/test_sentence_debias.py",
     "evaluations/debias/serve_transformers.py": "debias/test_serve_transformers.py",
     "evaluations/gguf_to_folder.py": "real/conftest.py",
-    "evaluations/light/together.py": "evaluate/test_scripts.py",
     "evaluations/papers/generate.py": "evaluate/test_papers.py",
-    "evaluations/papers/run_small.py": "evaluate/test_small_papers.py",
     "evaluations/trec_fair/draw.py": "evaluate/test_track_walk.py",
     "evaluations/trec_fair/walk.py": "evaluate/test_track_walk.py",
     "evaluations/unlabeled/deleted_labels.py": "evaluate/test_scripts.py",

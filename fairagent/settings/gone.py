@@ -21,6 +21,7 @@ GONE: dict[str, str] = {
     "model demo": "run fairagent model serve, and search and answer with the settings that it prints",
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
+    "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""

@@ -21,7 +21,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "parquet": ("pyarrow", "datasets"),
     "rag": ("bert-score", "rouge"),
     "measures": ("ir-measures",),
-    "studio": ("fastapi", "uvicorn", "mcp", "prometheus-client"),
+    "studio": ("fastapi", "uvicorn", "mcp", "prometheus-client", "fastapi-offline"),
     "otel": ("opentelemetry-api",),
     "labels": ("scikit-learn",),
     "dask": ("dask", "distributed"),
