@@ -54,7 +54,7 @@ def golden() -> Path:
 ASKED_FOR = {
     "llm": "asks a real language model; `make test-llm` gets a small one and runs it",
     "night": "takes minutes to an hour; `make night` runs it",
-    "slow": "takes 10 seconds or more; `make test-slow` runs it",
+    "slow": "takes 1.5 CPU seconds or more; `make test-slow` runs it",
 }
 """Tests with these marks run where `-m` names the mark."""
 

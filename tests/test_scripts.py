@@ -77,7 +77,7 @@ name: tiny
 collection: {collection}
 settings: {{index: {index}, engine: bm25}}
 topics: 2
-systems: {{BM25: {{profile: engine}}, agent: {{}}}}
+systems: {{fused: {{profile: engine}}, agent: {{}}}}
 """
 
 
