@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-GONE: dict[str, str] = {}
+GONE: dict[str, str] = {
+    "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
+}
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fairagent import BackendUnavailable, DataError, FairHits, SettingsError, UsageError, fair_rerank
-from fairagent.guests.databases.milvus import MilvusConfig
-from fairagent.guests.databases.postgres import PostgresConfig
-from fairagent.guests.databases.store import Store
+from fairagent.guests.stores.milvus import MilvusConfig
+from fairagent.guests.stores.postgres import PostgresConfig
+from fairagent.guests.stores.store import Store
 
 EVEN = {"female": 0.5, "male": 0.5}
 
@@ -41,7 +41,7 @@ def test_231_hits_without_texts_scores_or_groups() -> None:
 
 
 def test_232_a_database_that_cannot_be_reached() -> None:
-    """With a real server that refuses a password: tests/retrieve/databases."""
+    """With a real server that refuses a password: tests/retrieve/stores."""
     pytest.importorskip("psycopg")
     pytest.importorskip("pymilvus")
     with socket.create_server(("127.0.0.1", 0)) as closed:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from fairagent import BackendUnavailable, DataError, SettingsError
-from fairagent.guests.databases.milvus import MilvusConfig, MilvusEntities
-from fairagent.guests.databases.store import Columns, DatabaseVectors, read_groups
+from fairagent.guests.stores.milvus import MilvusConfig, MilvusEntities
+from fairagent.guests.stores.store import Columns, StoreVectors, by_cosine, read_groups
 from fairagent.search.pipeline import open_agent
 from fairagent.types import Query
 
@@ -32,12 +32,12 @@ def entities(milvus: Path) -> MilvusEntities:
 
 
 @pytest.fixture(scope="module")
-def vectors(entities: MilvusEntities) -> DatabaseVectors:
-    return DatabaseVectors(entities, Columns(**COLUMNS), WordEncoder(), ("sex", "places"))
+def vectors(entities: MilvusEntities) -> StoreVectors:
+    return StoreVectors(entities, Columns(**COLUMNS), ("sex", "places"), WordEncoder())
 
 
 @pytest.mark.parametrize("n", [1, 7, 40, 100])
-def test_the_nearest_are_those_computed_here(vectors: DatabaseVectors, n: int) -> None:
+def test_the_nearest_are_those_computed_here(vectors: StoreVectors, n: int) -> None:
     found, exact = vectors.search(Query("jazz piano"), n), cosines("jazz piano")
     assert found.scores.tolist() == pytest.approx(sorted(exact.values(), reverse=True)[:n], abs=1e-6)
     assert found.scores.tolist() == pytest.approx([exact[id] for id in found.ids], abs=1e-6)
@@ -45,7 +45,7 @@ def test_the_nearest_are_those_computed_here(vectors: DatabaseVectors, n: int) -
     assert len(vectors) == len(MADE)
 
 
-def test_texts_come_with_the_fields_of_groups(vectors: DatabaseVectors) -> None:
+def test_texts_come_with_the_fields_of_groups(vectors: StoreVectors) -> None:
     one = MADE[6]
     document = vectors.document(one.id)
     assert (document.id, document.title, document.text) == (one.id, one.title, one.text)
@@ -57,9 +57,10 @@ def test_texts_come_with_the_fields_of_groups(vectors: DatabaseVectors) -> None:
 
 
 @pytest.mark.parametrize("hostile", ['"] or key != "', "\\", "d00' or '1'='1", "{x}", "\0", "d00\n", "\ud800"])
-def test_hostile_ids_are_texts(hostile: str, entities: MilvusEntities) -> None:
-    assert entities.rows([hostile], ()) == {}
-    assert entities.rows([hostile, "d00"], ()).keys() <= {"d00"}
+def test_hostile_ids_are_texts(hostile: str, entities: MilvusEntities, vectors: StoreVectors) -> None:
+    assert entities.rows([hostile.replace("\ud800", "")], ()) == []
+    with pytest.raises(DataError, match=r"1 document id\(s\) are not in"):
+        vectors.documents([hostile, "d00"])
 
 
 def test_groups_are_read_from_fields_dynamic_ones_too(entities: MilvusEntities) -> None:
@@ -78,12 +79,19 @@ def test_what_scores_mean(metric: str, cosine: bool | None, tmp_path: Path) -> N
     client.insert("numbers", [{"id": 7, "vector": [3.0, 0.0]}, {"id": 8, "vector": [1.0, 1.0]}])
     client.close()
     store = part(path, entities="numbers", columns={"vector": "vector", "text": ""}).connect({})
+    assert store.rows(["7", "x", "-1", "9" * 30], ("vector",)) == [("7", {"id": 7, "vector": [3.0, 0.0]})]
     if cosine is None:
         with pytest.raises(DataError, match="compares embeddings by L2, and scores of that are no inner products"):
-            _ = store.cosine
+            by_cosine(store)
         return
-    assert store.near(np.array([2.0, 1.0], np.float32), 5) == [("7", 6.0), ("8", 3.0)]
-    assert store.rows(["7", "x", "-1", "9" * 30], ("vector",)) == {"7": {"id": 7, "vector": [3.0, 0.0]}}
+    assert by_cosine(store) == cosine
+    assert list(store.near(np.array([2.0, 1.0], np.float32), 5)) == ["7", "8"]
+
+
+def test_only_what_where_lets_through_is_in_a_list(milvus: Path) -> None:
+    some = part(milvus, where={"sex": "female", "key": ("d02", "d03", "d07", '"')}).connect({})
+    assert sorted(some.near(np.array(MADE[0].vector, np.float32), 40)) == ["d02", "d07"]
+    assert some.count() == 2
 
 
 def test_what_is_not_there(milvus: Path, tmp_path: Path) -> None:
@@ -93,10 +101,10 @@ def test_what_is_not_there(milvus: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "nothing.db").exists()
     with pytest.raises(DataError, match=r"there is no collection nothing on articles.db \(engine.entities\)"):
         part(milvus, entities="nothing").connect({}).check(("key",))
-    with pytest.raises(DataError, match=r"has no field 'nearr' \(engine.columns, engine.groups\); it has: key, near"):
+    with pytest.raises(DataError, match=r"has no column 'nearr' \(engine.*; it has: key, near"):
         part(milvus, columns={**COLUMNS, "vector": "nearr"}).connect({}).check(("key", "nearr"))
-    with pytest.raises(DataError, match="of type VARCHAR; embeddings are in a FLOAT_VECTOR"):
-        _ = part(milvus, columns={**COLUMNS, "vector": "body"}).connect({}).dimensions
+    with pytest.raises(DataError, match="of type VARCHAR; expected FLOAT_VECTOR"):
+        _ = part(milvus, columns={**COLUMNS, "vector": "body"}).connect({}).compared
 
 
 def test_a_server_that_is_not_there_is_named_by_its_host_alone(milvus: Path) -> None:
@@ -114,7 +122,7 @@ def test_a_server_that_is_not_there_is_named_by_its_host_alone(milvus: Path) -> 
         with pytest.raises(SettingsError, match=r"engine\.token_env") as refused:
             part(milvus, url=url).connect({})
         assert "correct-horse" not in str(refused.value)
-    with pytest.raises(SettingsError, match="is no address of a Milvus server"):
+    with pytest.raises(SettingsError, match="is no address of a server"):
         part(milvus, url="ftp://x").connect({})
 
 

@@ -1,0 +1,209 @@
+"""`engine: opensearch` against a server: our own formula, ties, weights, embeddings, groups, and what can be wrong."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import SEARCH_SERVER
+from fairagent import DataError, SettingsError, UsageError
+from fairagent.guests.stores.opensearch import Fields, OpenSearchConfig, OpenSearchIndex
+from fairagent.guests.stores.store import StoreVectors, StoreWords, read_groups
+from fairagent.retrieve.base import full_text
+from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.search.pipeline import open_agent
+from fairagent.types import Document, Query, Term
+
+from .conftest import MADE, PASSWORD, WordEncoder
+from .test_postgres import cosines
+
+FIELDS: dict[str, Any] = {"id": "key", "title": "headline", "text": "body", "vector": "near"}
+BODY = {**FIELDS, "title": "", "search": ("body",)}
+
+
+def part(at: str, **changed: Any) -> OpenSearchConfig:
+    return OpenSearchConfig(**{"url": at, "index": "fairagent-articles", "fields": FIELDS, **changed})
+
+
+@pytest.fixture(scope="module")
+def index(articles: str) -> OpenSearchIndex:
+    return part(articles, fields=BODY).connect({})
+
+
+@pytest.fixture(scope="module")
+def words(index: OpenSearchIndex) -> StoreWords:
+    return StoreWords(index, Fields(**BODY), ("sex", "places.keyword"))
+
+
+def bm25(query: Query, k1: float = 1.2, b: float = 0.75) -> dict[str, float]:
+    """Robertson & Zaragoza (2009) as Lucene scores it, times k1 + 1, of every document; these are shorter than 40."""
+    analyze = open_analyzer("english").terms
+    counts = {one.id: Counter(analyze(full_text(Document(one.id, one.text)))) for one in MADE}
+    lengths = {id: count.total() for id, count in counts.items()}
+    average = sum(lengths.values()) / len(lengths)
+    scores = dict.fromkeys(counts, 0.0)
+    for text, weight in query.weighted:
+        for term in analyze(text):
+            holding = sum(term in count for count in counts.values())
+            idf = math.log(1 + (len(counts) - holding + 0.5) / (holding + 0.5))
+            for id, count in counts.items():
+                norm = k1 * (1 - b + b * lengths[id] / average)
+                scores[id] += weight * (k1 + 1) * idf * count[term] / (count[term] + norm)
+    return scores
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query("jazz"),
+        Query("judges court"),
+        Query("ship", terms=(Term("poems", 0.25), Term("jazz court", 2.5))),
+        Query("court court", terms=(Term("court", 0.5),)),
+    ],
+    ids=str,
+)
+def test_scores_are_those_of_our_formula(words: StoreWords, query: Query) -> None:
+    expected = bm25(query)
+    found = words.search(query, 50)
+    assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(
+        {id: score for id, score in expected.items() if score > 0}, rel=2e-6
+    )
+    assert words.score(query, list(expected)).tolist() == pytest.approx(list(expected.values()), rel=2e-6)
+
+
+@pytest.mark.parametrize("n", [1, 3, 9, 10, 11, 40])
+def test_ties_are_in_the_order_of_ids_at_the_cut_too(words: StoreWords, n: int) -> None:
+    every = words.search(Query("ship"), 50)
+    assert len(set(every.scores.tolist())) < len(every)
+    pairs = list(zip((-every.scores).tolist(), every.ids, strict=True))
+    assert pairs == sorted(pairs)
+    assert words.search(Query("ship"), n).ids == every.ids[:n]
+
+
+@pytest.mark.parametrize("text", ["", "  ", "the of", "xyzzy", "👩‍⚖️ AND (", "\0"])
+def test_a_query_that_finds_nothing(words: StoreWords, text: str) -> None:
+    query = Query(text)
+    assert len(words.search(query, 10)) == 0
+    assert words.score(query, ["d00", "d01"]).tolist() == [0, 0]
+    assert words.document_frequency(query.text) == 0
+
+
+def test_what_cannot_be_asked(words: StoreWords) -> None:
+    with pytest.raises(DataError, match="surrogate"):
+        words.search(Query("\ud800"), 5)
+    with pytest.raises(UsageError, match="at most 9,999"):
+        words.search(Query("jazz"), 10_000)
+    for ask in (lambda ids: words.score(Query("jazz"), ids), words.documents, words.postings):
+        with pytest.raises(DataError, match=r"3 document id\(s\) are not in index .*'nobody', 'no\\x00ne', '\\ud800'"):
+            ask(["d00", "nobody", "no\0ne", "\ud800"])
+
+
+def test_texts_terms_and_frequencies(words: StoreWords, articles: str) -> None:
+    one = MADE[6]
+    [document] = words.documents([one.id])
+    assert (document.title, document.text) == ("", one.text)
+    assert document.extra == {"sex": one.gender, "places.keyword": one.regions}
+    assert len(words) == len(MADE)
+    assert words.document_frequency("judges") == sum("judge" in one.text for one in MADE)
+    postings = words.postings(["d00", "d01"])
+    assert set(words.words(postings.vocabulary)) >= {"jazz", "piano"}
+    both = StoreWords(part(articles).connect({}), Fields(**FIELDS))
+    title, text = (
+        StoreWords(part(articles, fields={**FIELDS, "search": (field,)}).connect({}), Fields(**FIELDS))
+        for field in ("headline", "body")
+    )
+    query, ids = Query("person 7 jazz"), ["d07", "d08"]
+    assert both.score(query, ids) == pytest.approx(title.score(query, ids) + text.score(query, ids), rel=2e-6)
+    assert both.document("d07").title == "Person 7"
+
+
+def test_only_what_where_lets_through_is_in_a_list(articles: str) -> None:
+    some = part(articles, where={"sex": "female"})
+    found = StoreWords(some.connect({}), some.fields).search(Query("jazz"), 50)
+    assert set(found.ids) == {one.id for one in MADE if "jazz" in one.text and one.gender == "female"}
+    assert some.connect({}).count() == sum(one.gender == "female" for one in MADE)
+    two = part(articles, where={"sex": ("female", "male"), "places.keyword": "Asia"})
+    assert two.connect({}).count() == sum(one.gender is not None and "Asia" in one.regions for one in MADE)
+
+
+@pytest.mark.skipif(bool(SEARCH_SERVER), reason="OpenSearch has another type for embeddings")
+@pytest.mark.parametrize("n", [1, 7, 100])
+def test_the_nearest_are_those_computed_here(articles: str, n: int) -> None:
+    engine = part(articles, by="embeddings")
+    vectors = StoreVectors(engine.connect({}), engine.fields, (), WordEncoder())
+    found, exact = vectors.search(Query("jazz piano"), n), cosines("jazz piano")
+    assert found.scores.tolist() == pytest.approx(sorted(exact.values(), reverse=True)[:n], abs=1e-6)
+    assert vectors.score(Query("jazz piano"), found.ids).tolist() == found.scores.tolist()
+    women = part(articles, by="embeddings", where={"sex": "female"})
+    ids = StoreVectors(women.connect({}), women.fields, (), WordEncoder()).search(Query("jazz"), 5).ids
+    assert {one.gender for one in MADE if one.id in ids} == {"female"}
+
+
+def test_opensearch_s_own_words_for_embeddings(index: OpenSearchIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """noida-db has Elasticsearch's alone, so it is seen what would be sent."""
+    sent: list[Any] = []
+    made = OpenSearchIndex(index._client, "host", "i", Fields(vector="v"), {"sex": "female"})
+    for space, method in (("cosinesimil", {}), ("", {"space_type": "innerproduct"}), ("", {})):
+        about = {"type": "knn_vector", "space_type": space, "method": method, "dimension": 2}
+        made.__dict__["_mapping"] = {"v": about}
+        assert made.compared == (space or method.get("space_type", "l2"), 2)
+    monkeypatch.setattr(made, "_search", lambda query, *_, **more: sent.append((query, more)) or [])
+    made.near(np.array([1.0, 2.0], np.float32), 3)
+    women = {"bool": {"filter": [{"terms": {"sex": ["female"]}}]}}
+    assert sent == [({"knn": {"v": {"vector": [1.0, 2.0], "k": 3, "filter": women}}}, {})]
+
+
+def test_groups_are_read_from_fields(index: OpenSearchIndex) -> None:
+    groups = read_groups(index, {"gender": "sex", "region": "places.keyword"}, {})
+    assert groups.labels("gender") == ("female", "male")
+    assert groups.memberships("region", ["d01", "d02"]).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
+    assert groups.missing("gender") == sum(one.gender is None for one in MADE) / len(MADE)
+
+
+def test_what_is_not_there(articles: str) -> None:
+    with pytest.raises(DataError, match=r"there is no index nothing on 127.0.0.1:\d+ \(engine.index\)"):
+        part(articles, index="nothing").connect({}).count()
+    with pytest.raises(DataError, match=r"has no column 'near2', 'x' .*it has: body, headline, key"):
+        part(articles).connect({}).check(("near2", "key", "x", "places.keyword"))
+    with pytest.raises(DataError, match="is of type text; expected a knn_vector"):
+        _ = part(articles, fields={**FIELDS, "vector": "body"}).connect({}).compared
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"url": f"http://me:{PASSWORD}@localhost:9200"},
+        {"url": f"http://localhost:9200?key={PASSWORD}"},
+        {"url": f"ftp://{PASSWORD}"},
+        {"index": "a,b"},
+        {"index": "_all"},
+        {"user_env": "X"},
+        {"api_key_env": "X", "user_env": "Y", "password_env": "Z"},
+        {"by": "embeddings", "fields": {}},
+    ],
+)
+def test_settings_that_are_refused(changed: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError) as raised:
+        part("http://localhost:9200", **changed).connect({})
+    assert PASSWORD not in str(raised.value)
+
+
+def test_an_agent_over_the_index_is_fair(articles: str, tmp_path: Path, no_variables: None) -> None:
+    (tmp_path / "collection.yaml").write_text("name: articles\n", encoding="utf-8")
+    engine = part(articles, groups={"gender": "sex"}).model_dump(exclude_defaults=True) | {"kind": "opensearch"}
+    chosen: dict[str, Any] = {
+        "engine": engine,
+        "profile": "offline",
+        "target": {"gender": {"female": 0.5, "male": 0.5}},
+        "n": 6,
+    }
+    found = open_agent(tmp_path / "collection.yaml", **chosen).search("jazz piano")
+    plain = open_agent(tmp_path / "collection.yaml", **chosen, loop="none", rerank="none").search("jazz piano")
+    assert len(found.hits) == 6
+    assert found.trace.gap < plain.trace.gap
+    assert found.hits[0].title.startswith("Person ")
