@@ -1,4 +1,7 @@
-"""Load a collection into an index that is made anew: python load.py collection.yaml http://localhost:9200 documents"""
+"""Load a collection into an index that is made anew.
+
+    python examples/opensearch/load.py collection.yaml http://localhost:9200 documents
+"""
 
 import sys
 from collections.abc import Iterator
@@ -19,6 +22,7 @@ client.indices.create(index=index, body={"mappings": {"properties": fields}})
 
 
 def records() -> Iterator[dict[str, Any]]:
+    """The documents with the labels of their groups."""
     for one in collection.source:
         record = {"_index": index, "_id": one.id, "id": one.id, "title": one.title, "text": one.text}
         for name in dimensions:

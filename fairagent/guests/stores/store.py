@@ -202,7 +202,6 @@ class StoreConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the table cannot be reached, DataError for columns that it lacks."""
-        self.opened(site).check(self.wanted)
         self.build(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
@@ -222,13 +221,14 @@ class StoreConfig(Part):
         return replace(site, collection=replace(site.collection, groups=joined))
 
     def build(self, site: Site) -> StoreVectors | StoreWords:
-        """The engine; SettingsError in an experiment whose collection does not have the groups."""
+        """The engine; SettingsError in an experiment whose collection does not have the groups, else as `check`."""
         if site.stateless and not set(self.groups) <= set(site.collection.groups.dimensions):
             raise SettingsError(
                 "an experiment judges by the groups of its collection: write those of the store into a table once "
                 "(guests/stores/README.md), name it in the collection's settings file, and leave out engine.groups"
             )
         store, extra = self.opened(site), tuple(self.groups.values())
+        store.check(self.wanted)
         if self.tells_words:
             return StoreWords(store, self.held, extra)
         return StoreVectors(store, self.held, extra, encoder(site, self.encoder))
