@@ -25,6 +25,8 @@ from fairagent.retrieve.encoders import Embeddings
 
 PASSWORD = "correct-horse-battery"
 WORDS = ("jazz", "piano", "drums", "court", "judge", "poem", "novel", "ship")
+ENVIRON = {"PASSWORD": PASSWORD}
+COLUMNS = {"id": "key", "title": "headline", "text": "body", "vector": "near"}
 GENDERS = ("male", "male", "female", None, "male")
 REGIONS = (["Asia"], ["Asia", "Europe"], [], ["Europe"])
 
@@ -60,6 +62,13 @@ MADE = [
     )
     for n in range(40)
 ]
+
+
+def cosines(query: str) -> dict[str, float]:
+    """The likeness of every document to a query."""
+    asked = np.array(encoded(query), dtype=np.float32)
+    rows = {one.id: np.array(one.vector, dtype=np.float32) for one in MADE}
+    return {id: float(row @ asked / np.linalg.norm(row) / np.linalg.norm(asked)) for id, row in rows.items()}
 
 
 class WordEncoder:
@@ -198,8 +207,9 @@ def articles(noida: str) -> Iterator[str]:
     client_of = pytest.importorskip("opensearchpy")
     client = client_of.OpenSearch([noida], timeout=120)
     text, name = {"type": "text", "analyzer": "english"}, "fairagent-articles"
-    fields = {"key": {"type": "keyword"}, "headline": text, "body": text, "sex": {"type": "keyword"}}
-    fields["places"] = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+    keyword = {"type": "keyword"}
+    fields: dict[str, Any] = {"key": keyword, "body": text, "sex": keyword, "places": keyword}
+    fields["headline"] = {**text, "fields": {"raw": keyword}}
     if not SEARCH_SERVER:
         fields["near"] = {"type": "dense_vector", "dims": 16, "similarity": "cosine"}
     about = {"number_of_shards": 3, "number_of_replicas": 0}
