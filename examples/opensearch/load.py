@@ -1,6 +1,6 @@
 """Load a collection into an index that is made anew.
 
-    python examples/opensearch/load.py collection.yaml http://localhost:9200 documents
+Usage: python examples/opensearch/load.py collection.yaml http://localhost:9200 documents
 """
 
 import sys

@@ -466,11 +466,10 @@ def recalled(
     cache: dict[str, T], keys: Sequence[str], fetch: Callable[[list[str]], Mapping[str, T]], most: int
 ) -> list[T]:
     """The values of all keys; those not in the cache, which starts again when it is full, are fetched."""
-    values = {key: cache[key] for key in cache.keys() & set(keys)}
+    values = {key: value for key in keys if (value := cache.get(key)) is not None}
     if unknown := [key for key in dict.fromkeys(keys) if key not in values]:
         new = fetch(unknown)
         values |= new
-        # Another dict's keys stay whole for who reads them now.
         if len(cache) + len(new) > most:
             cache.clear()
         cache.update(new)

@@ -210,9 +210,12 @@ def articles(noida: str) -> Iterator[str]:
     keyword = {"type": "keyword"}
     fields: dict[str, Any] = {"key": keyword, "body": text, "sex": keyword, "places": keyword}
     fields["headline"] = {**text, "fields": {"raw": keyword}}
-    if not SEARCH_SERVER:
-        fields["near"] = {"type": "dense_vector", "dims": 16, "similarity": "cosine"}
+    fields["near"] = {"type": "dense_vector", "dims": 16, "similarity": "cosine"}
     about = {"number_of_shards": 3, "number_of_replicas": 0}
+    if client.info()["version"].get("distribution") == "opensearch":
+        method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+        fields["near"] = {"type": "knn_vector", "dimension": 16, "method": method}
+        about["knn"] = True
     client.indices.delete(index=name, ignore_unavailable=True)
     client.indices.create(index=name, body={"settings": about, "mappings": {"properties": fields}})
     rows = [

@@ -22,6 +22,7 @@ def part(milvus: Path, **changed: Any) -> MilvusConfig:
 
 
 def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    pytest.importorskip("milvus_lite")
     with pytest.raises(BackendUnavailable, match=r"there is no file .*nothing.db \(engine.url\)"):
         part(tmp_path / "nothing.db").connect({})
     assert not (tmp_path / "nothing.db").exists()

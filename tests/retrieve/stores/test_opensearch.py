@@ -151,6 +151,7 @@ def test_opensearch_s_own_words_for_embeddings(index: OpenSearchIndex, monkeypat
     ],
 )
 def test_settings_that_are_refused(changed: dict[str, Any]) -> None:
+    pytest.importorskip("opensearchpy")
     with pytest.raises(SettingsError, match="engine"):
         part("http://localhost:9200", **changed).connect({})
 
