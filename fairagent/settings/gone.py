@@ -22,6 +22,7 @@ GONE: dict[str, str] = {
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
     "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
+    "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""

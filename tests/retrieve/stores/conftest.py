@@ -1,25 +1,32 @@
-"""Databases to search: PostgreSQL with pgvector, started once, and a file of Milvus Lite, with the same documents."""
+"""Stores to search, with the same documents: PostgreSQL with pgvector, a file of Milvus Lite, an index on noida-db."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import socket
+import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from conftest import SEARCH_SERVER
 from fairagent.guests.testing import embeddings
 from fairagent.retrieve.encoders import Embeddings
 
 PASSWORD = "correct-horse-battery"
 WORDS = ("jazz", "piano", "drums", "court", "judge", "poem", "novel", "ship")
+ENVIRON = {"PASSWORD": PASSWORD}
+COLUMNS = {"id": "key", "title": "headline", "text": "body", "vector": "near"}
 GENDERS = ("male", "male", "female", None, "male")
 REGIONS = (["Asia"], ["Asia", "Europe"], [], ["Europe"])
 
@@ -55,6 +62,13 @@ MADE = [
     )
     for n in range(40)
 ]
+
+
+def cosines(query: str) -> dict[str, float]:
+    """The likeness of every document to a query."""
+    asked = np.array(encoded(query), dtype=np.float32)
+    rows = {one.id: np.array(one.vector, dtype=np.float32) for one in MADE}
+    return {id: float(row @ asked / np.linalg.norm(row) / np.linalg.norm(asked)) for id, row in rows.items()}
 
 
 class WordEncoder:
@@ -157,3 +171,59 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     client.insert("articles", rows)
     client.close()
     return path
+
+
+@pytest.fixture(scope="session")
+def noida(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of noida-db, which has Elasticsearch's protocol; or of the real server that a variable names."""
+    if SEARCH_SERVER:
+        yield SEARCH_SERVER
+        return
+    found = find_spec("noida_db")
+    if found is None or found.origin is None:
+        pytest.skip("the package noida-db is not installed (pip install 'fairagent[dev]')")
+    program = Path(found.origin).with_name("noida-db")
+    program.chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    folder = tmp_path_factory.mktemp("noida")
+    command = [program, "start", "--only", "elasticsearch", "--elasticsearch-port", str(port), "--data-dir", folder]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        for _ in range(400):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def articles(noida: str) -> Iterator[str]:
+    """The index `fairagent-articles`, in three shards."""
+    client_of = pytest.importorskip("opensearchpy")
+    client = client_of.OpenSearch([noida], timeout=120)
+    text, name = {"type": "text", "analyzer": "english"}, "fairagent-articles"
+    keyword = {"type": "keyword"}
+    fields: dict[str, Any] = {"key": keyword, "body": text, "sex": keyword, "places": keyword}
+    fields["headline"] = {**text, "fields": {"raw": keyword}}
+    fields["near"] = {"type": "dense_vector", "dims": 16, "similarity": "cosine"}
+    about = {"number_of_shards": 3, "number_of_replicas": 0}
+    if client.info()["version"].get("distribution") == "opensearch":
+        method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+        fields["near"] = {"type": "knn_vector", "dimension": 16, "method": method}
+        about["knn"] = True
+    client.indices.delete(index=name, ignore_unavailable=True)
+    client.indices.create(index=name, body={"settings": about, "mappings": {"properties": fields}})
+    rows = [
+        {"key": one.id, "headline": one.title, "body": one.text, "sex": one.gender, "places": one.regions}
+        | {"near": one.vector, "_index": name, "_id": one.id}
+        for one in MADE
+    ]
+    client_of.helpers.bulk(client, rows, refresh=True)
+    yield noida
+    client.indices.delete(index=name)
+    client.close()
