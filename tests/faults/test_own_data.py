@@ -34,9 +34,9 @@ from fairagent.collection.known import KnownIds, compare_ids, warn_once
 from fairagent.collection.look import look_at
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.ranking.kind import check_runs
-from fairagent.guests.databases.milvus import MilvusConfig
-from fairagent.guests.databases.postgres import PostgresConfig
-from fairagent.guests.databases.store import Store
+from fairagent.guests.stores.milvus import MilvusConfig
+from fairagent.guests.stores.postgres import PostgresConfig
+from fairagent.guests.stores.store import Store
 from fairagent.retrieve.known import indexed_documents
 
 from .tiny import write
@@ -318,7 +318,7 @@ def test_231_hits_without_texts_scores_or_groups() -> None:
 
 
 def test_232_a_database_that_cannot_be_reached() -> None:
-    """With a real server that refuses a password: tests/retrieve/databases."""
+    """With a real server that refuses a password: tests/retrieve/stores."""
     pytest.importorskip("psycopg")
     pytest.importorskip("pymilvus")
     with socket.create_server(("127.0.0.1", 0)) as closed:
