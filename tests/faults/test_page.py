@@ -16,9 +16,20 @@ ELSEWHERE = {
     14: "test_it_opens_for_a_while_and_closes_by_one_answer",
     15: "test_the_first_object_is_read",
     16: "test_three_invalid_replies_are_an_error_with_text_and_usage",
+    82: "test_a_file_that_was_cut_off",
+    83: "test_an_architecture_that_nobody_knows",
+    87: "test_a_port_in_use",
     128: "test_another_encoder_is_found_by_its_dimensions",
     130: "test_an_experiment_notices_another_index",
     134: "test_nothing_is_written_into_the_index",
+    145: "test_nothing_is_told_without_the_token",
+    146: "test_other_names_and_pages_are_refused_also_without_a_token",
+    147: "test_the_files_of_the_page_are_these_and_no_others",
+    150: "test_a_port_in_use_is_said_before_the_collection_is_opened",
+    **dict.fromkeys((154, 174), "test_199_a_silent_model_holds_up_no_search_and_who_leaves_ends_the_request_to_it"),
+    233: "test_a_file_of_users_that_others_have_rights_to",
+    234: "test_processes_share_a_budget_and_what_a_killed_one_had_reserved_counts",
+    236: "test_what_is_not_safe_is_refused_before_the_collection_is_opened",
 }
 """Cases that are shown where the module is tested, each by a test of this name."""
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import lamp_files
 import pytest
-import tiny_models
 from typer.testing import CliRunner
 
 from fairagent.cli.app import app
@@ -115,31 +114,3 @@ def test_less_is_better_in_lamp_3(tmp_path: Path, server: LoopbackServer) -> Non
     assert values["oracle α=8"]["normalized EU"] == 1.0
     assert 1.0 <= values["Okapi α=1"]["EU"] <= 4.0
     assert values["Okapi α=1"]["normalized EU"] == pytest.approx(values["Okapi α=1"]["EU"] / 4)
-
-
-pytestmark = pytest.mark.usefixtures("no_variables")
-
-
-@pytest.fixture(scope="module")
-def generator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_models.save_causal(tmp_path_factory.mktemp("generators") / "causal", seed=4, limit=2048)
-
-
-def of_model(generator: Path, more: str = "device: cpu") -> str:
-    model = f"{{name: {generator}, max_tokens: 4, transformers: {{beams: 2, batch: 4, {more}}}}}"
-    return EXPERIMENT.replace("{name: tiny}", model)
-
-
-def test_labels_by_a_model_in_this_process(tmp_path: Path, generator: Path) -> None:
-    file = write(tmp_path, of_model(generator), count=2, items=3)
-    told = call("estimate", file)
-    assert told.exit_code == 0, told.output
-    made = call("labels", file, "--workers", 2)
-    assert made.exit_code == 0, made.output
-    # A model of random weights knows no answer: each question alone, and with each of its three items, in vain.
-    assert "0 of 2 questions count" in made.output
-    (labels,) = (tmp_path / "labels").glob("*.jsonl")
-    assert len(labels.read_text(encoding="utf-8").splitlines()) >= 2
-    done = call("evaluate", file, "--run", tmp_path / "run")
-    assert done.exit_code == 4
-    assert "no question has 2 useful items" in done.output
