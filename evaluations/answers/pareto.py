@@ -20,8 +20,7 @@ from fairagent.evaluate.findings import comparisons_of
 from fairagent.evaluate.layout import aligned
 from fairagent.evaluate.run import Run, load_run
 from fairagent.report.page import TEMPLATES
-from fairagent.report.plots import trade_off_plot
-from fairagent.report.results import Mean, Point, points
+from fairagent.report.plots import Mean, Point, points, trade_off_plot
 from fairagent.storage.files import write_whole
 
 AXES = ("accuracy", "1 - agreement")

@@ -18,9 +18,8 @@ from fairagent.evaluate.findings import main_measure
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.run import Run
 from fairagent.llm.exchange import Exchange, read_transcript
-from fairagent.report.results import gains
 from fairagent.report.story import TOPIC_WORDS_SHOWN
-from fairagent.report.text import gap_text, highlighted, keywords_of, money
+from fairagent.report.text import gap_text, money
 from fairagent.types import exposure_rows
 from fairagent.types.change import percent
 from fairagent.types.clean import printable
@@ -32,8 +31,6 @@ ROWS = 8_000
 PANELS = 600
 """How many answers to questions the page may show."""
 FEWEST_HITS, MOST_HITS = 10, 50
-EXTREMES = 3
-"""How many of the best and of the worst topics are named."""
 LONGEST = 4_000
 """Characters of one text of an exchange."""
 MOST = 2_000_000
@@ -131,16 +128,6 @@ class TopicView:
     gains: Mapping[int, tuple[float | None, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """A topic that gained or lost much: by how much, from what to what."""
-
-    topic: TopicView
-    gain: float
-    before: float
-    after: float
-
-
 def topic_views(run: Run) -> tuple[TopicView, ...]:
     """All topics in the order of the run (of questions the first), then those excluded before anything ran."""
     by_topic = run.by_topic
@@ -163,19 +150,18 @@ def topic_views(run: Run) -> tuple[TopicView, ...]:
     return tuple(views)
 
 
-def extremes(
-    run: Run, views: Sequence[TopicView], dimension: str, measure: str, system: str
-) -> tuple[tuple[Extreme, ...], tuple[Extreme, ...]]:
-    """The topics with the largest gains and with the largest losses of `system`, the largest first."""
-    by_topic = run.by_topic
-    of_id = {view.id: view for view in views}
-    entries = []
-    for topic, gain in gains(run, dimension, measure)[system].items():
-        before, after = (by_topic[topic][name].values[dimension][measure] for name in (run.baseline, system))
-        entries.append(Extreme(of_id[topic], gain, before, after))
-    best = sorted((e for e in entries if e.gain > 0), key=lambda e: -e.gain)[:EXTREMES]
-    worst = sorted((e for e in entries if e.gain < 0), key=lambda e: e.gain)[:EXTREMES]
-    return tuple(best), tuple(worst)
+def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]:
+    """System -> topic -> by how much it is better than the baseline, where both have a value."""
+    outcomes = run.by_topic
+    gained: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
+    for topic in run.counted_topics:
+        values = {name: one.values.get(dimension, {}).get(measure) for name, one in outcomes[topic].items()}
+        base = values[run.baseline]
+        for system, of_system in gained.items():
+            value = values[system]
+            if base is not None and value is not None:
+                of_system[topic] = run.gain(measure, value, base)
+    return gained
 
 
 # --- exchanges with models ------------------------------------------------------------------------------------------
@@ -293,7 +279,6 @@ class TopicTables:
         outcome, answer = view.outcomes[system], view.outcomes[system].answer
         values = [outcome.values.get(dimension, {}).get(measure) for dimension, measure in columns]
         tokens = [outcome.input_tokens, outcome.output_tokens, money(outcome.cost)] if outcome.calls else []
-        added = keywords_of(text for step in outcome.steps if step.accepted for text, _ in step.terms)
         before = next((one.hits for one in view.outcomes.values() if one.system == baseline), ())
         ranks = {hit.id: rank for rank, hit in enumerate(before, start=1)}
         return _filled(
@@ -309,7 +294,7 @@ class TopicTables:
                 "took": [outcome.calls, *tokens],
                 "exposures": [self.exposure(exposure) for exposure in outcome.exposures],
                 "hits": [
-                    self.hit(hit, rank, ranks.get(hit.id), added)
+                    self.hit(hit, rank, ranks.get(hit.id))
                     for rank, hit in enumerate(outcome.hits[: self._most], start=1)
                 ],
                 "hidden": max(0, len(outcome.hits) - self._most) or None,
@@ -317,18 +302,14 @@ class TopicTables:
             }
         )
 
-    def hit(self, hit: HitRecord, rank: int, before: int | None, added: frozenset[str]) -> list[Any]:
-        """The document, whether it is relevant, how far it rose, and where its title has `added` words."""
+    def hit(self, hit: HitRecord, rank: int, before: int | None) -> list[Any]:
+        """The document, whether it is relevant, and how far it rose."""
         title, groups = hit.title or hit.id, chips(hit.groups, self._colors)
         place = self._places.setdefault((title, hit.snippet, groups), len(self.documents))
         if place == len(self.documents):
             self.documents.append([title, [[chip.color, chip.text] for chip in groups]])
             self.snippets.append(hit.snippet)
-        marks, at = [], 0
-        for text, marked in highlighted(title, added):
-            marks += [at, at + len(text)] if marked else []
-            at += len(text)
-        return [place, int(hit.relevant), None if before is None else before - rank, *marks]
+        return [place, int(hit.relevant), None if before is None else before - rank]
 
     def exchange(self, one: ShownExchange) -> list[Any]:
         """Its template, the messages (role, text), the reply, what went wrong, tokens in and out."""

@@ -103,17 +103,6 @@ const Topics = (() => {
     return el("ol", { class: "story" }, ...steps, end);
   }
 
-  function title(text, marks) {
-    const signs = [...text], shown = el("bdi");
-    let at = 0;
-    for (let place = 0; place < marks.length; place += 2) {
-      shown.append(signs.slice(at, marks[place]).join(""), el("mark", {}, signs.slice(marks[place], marks[place + 1]).join("")));
-      at = marks[place + 1];
-    }
-    shown.append(signs.slice(at).join(""));
-    return shown;
-  }
-
   function exchanges(panel) {
     if (!panel.exchanges) return null;
     const text = (name, said) => [el("p", { class: "soft" }, name), el("pre", { tabindex: 0, "aria-label": name }, said)];
@@ -127,11 +116,11 @@ const Topics = (() => {
     const head = (text, about = {}) => el("th", { scope: "col", ...about }, text);
     const heads = [head("rank"), data.ranked ? head(el("abbr", { title: "relevant" }, "rel.")) : null, head("document"), head("groups")];
     if (compared) heads.push(head(el("abbr", { title: "ranks up or down from the baseline's ranking" }, "moved"), { class: "n" }));
-    const rows = (panel.hits ?? []).map(([number, relevant, moved, ...marks], place) => {
+    const rows = (panel.hits ?? []).map(([number, relevant, moved], place) => {
       const [text, groups] = data.documents[number];
       const cells = [el("td", {}, String(place + 1)), data.ranked ? el("td", {}, relevant ? "✓" : "") : null];
       const snippet = data.snippets[number];
-      const shown = snippet ? el("details", { class: "text" }, el("summary", {}, title(text, marks)), el("p", {}, bdi(snippet))) : title(text, marks);
+      const shown = snippet ? el("details", { class: "text" }, el("summary", {}, bdi(text)), el("p", {}, bdi(snippet))) : bdi(text);
       cells.push(el("td", {}, shown), el("td", {}, ...(groups.length ? groups.map(chip) : ["–"])));
       if (compared) cells.push(el("td", { class: "n" }, moved === null ? el("b", {}, "new") : moved > 0 ? `↑${moved}` : moved < 0 ? `↓${-moved}` : "="));
       return el("tr", relevant ? { class: "r" } : {}, ...cells);
