@@ -36,11 +36,12 @@ from fairagent.evaluate.results import (
     published_tables,
     results_table,
 )
-from fairagent.evaluate.run import TRANSCRIPT, MeanExposure, Run
+from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import LinePlot, Note
 from fairagent.evaluate.thresholds import thresholds_table
+from fairagent.measures.parse import labels_of
 from fairagent.report import plots, text, topics
-from fairagent.report.topics import Exchanges, GroupBar, Palette
+from fairagent.report.topics import GroupBar, Palette
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
 from fairagent.storage.files import write_whole
@@ -54,16 +55,12 @@ GROUP_COLORS = 12
 
 
 def write_page(run: Run, path: Path) -> None:
-    """Write `run` as a page to `path`, which appears whole or not at all; with the transcript beside it, if any.
-
-    A page that shows exchanges is private, as the transcript is.
-    """
-    exchanges = topics.shown_exchanges(path.with_name(TRANSCRIPT))
-    write_whole(path, page(run, exchanges), private=bool(exchanges))
+    """Write `run` as a page to `path`, which appears whole or not at all."""
+    write_whole(path, page(run))
 
 
-def page(run: Run, exchanges: Exchanges | None = None) -> str:
-    """`run` as the text of an HTML page, with the exchanges with models (see `shown_exchanges`)."""
+def page(run: Run) -> str:
+    """`run` as the text of an HTML page."""
     colors, views = topics.palette(run), topics.topic_views(run)
     best = findings(run)
     own = run.kind.page(run)
@@ -83,7 +80,7 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             # Nothing may load or run but this style sheet and this script.
             policy=f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
             "base-uri 'none'; form-action 'none'",
-            short=text.short_names(run.measures),
+            short=labels_of(run.measures),
             counted=run.counted_topics,
             alarms=alarms_of(run),
             findings=best,
@@ -116,7 +113,7 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             shown_system=run.systems.index(best[0].best.system) if best else min(1, len(run.systems) - 1),
             topics=views,
             columns=shown,
-            data=topics.topics_json(run, views, shown, colors, exchanges or {}),
+            data=topics.topics_json(run, views, shown, colors),
             colors=colors,
             provenance=Provenance.of(run.provenance),
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
@@ -174,7 +171,7 @@ def digest(content: str) -> str:
 
 def _plots(run: Run) -> dict[str, dict[str, Markup]]:
     """Every plot: kind -> dimension -> SVG."""
-    short = text.short_names(run.measures)
+    short = labels_of(run.measures)
     drawn: dict[str, dict[str, Markup]] = {"trade_off": {}, "exposure": {}}
     for dimension in run.compared_in:
         if found := plots.trade_off(run, dimension):

@@ -204,18 +204,6 @@ def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
     )
 
 
-def short_names(measures: Sequence[str]) -> dict[str, str]:
-    """Each measure's definition -> its short name; in full where two would read the same.
-
-    >>> short_names(["nDCG(discount=log2-max2)@20*AWRF(log=e)@20", "AWRF(log=e)@20"])
-    {'nDCG(discount=log2-max2)@20*AWRF(log=e)@20': 'nDCG@20·AWRF@20', 'AWRF(log=e)@20': 'AWRF@20'}
-    """
-    # Here and not above: the command line prints without arrays.
-    from fairagent.measures.parse import labels_of
-
-    return {measure: label.replace("*", "·") for measure, label in labels_of(measures).items()}
-
-
 def signed(value: float, digits: int = 3) -> str:
     """A difference with its sign.
 

@@ -2,14 +2,13 @@
 
 What occurs often is written once: documents, keywords, sources, reasons, targets and the lists of labels are in tables,
 and stand elsewhere as their number. Shares have four decimals. Every text is cleaned here, and the script shows it as
-nothing but text. Exchanges with models come from the transcript beside the run.
+nothing but text.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -17,7 +16,6 @@ from markupsafe import Markup
 from fairagent.evaluate.findings import main_measure
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.run import Run
-from fairagent.llm.exchange import Exchange, read_transcript
 from fairagent.report.story import TOPIC_WORDS_SHOWN
 from fairagent.report.text import gap_text, money
 from fairagent.types import exposure_rows
@@ -31,10 +29,6 @@ ROWS = 8_000
 PANELS = 600
 """How many answers to questions the page may show."""
 FEWEST_HITS, MOST_HITS = 10, 50
-LONGEST = 4_000
-"""Characters of one text of an exchange."""
-MOST = 2_000_000
-"""Characters of all exchanges of the page together, about."""
 SNIPPETS = 1_500_000
 """Characters of all snippets of the page together, about."""
 SHORTEST_SNIPPET = 60
@@ -164,57 +158,10 @@ def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]
     return gained
 
 
-# --- exchanges with models ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ShownExchange:
-    """One exchange without times, which differ from run to run; `faults` are the errors of attempts, or of it all."""
-
-    prompt: str
-    messages: tuple[tuple[str, str], ...]
-    reply: str
-    faults: tuple[str, ...]
-    input_tokens: int
-    output_tokens: int
-
-    @classmethod
-    def of(cls, one: Exchange) -> "ShownExchange":
-        """An exchange of the transcript, its texts cut."""
-        messages = tuple((role, _cut(text)) for role, text in one.messages)
-        faults = (*(attempt.error for attempt in one.attempts), *([one.error] if one.error else []))
-        return cls(one.prompt, messages, _cut(one.text), faults, one.input_tokens, one.output_tokens)
-
-
-Exchanges = Mapping[tuple[str, str], Sequence[ShownExchange]]
-"""(topic, system) -> its exchanges, in the order of the transcript."""
-
-
-def shown_exchanges(path: Path) -> Exchanges:
-    """The exchanges of a transcript, the last of equal ones; long texts are cut, what is too much is left out."""
-    last: dict[tuple[str, str], dict[object, ShownExchange]] = {}
-    for one in read_transcript(path):
-        if one and one.topic:
-            last.setdefault((one.topic, one.system), {})[one.prompt, one.messages] = ShownExchange.of(one)
-    shown, room = {}, MOST
-    for key, exchanges in last.items():
-        room -= sum(len(one.reply) + sum(len(text) for _, text in one.messages) for one in exchanges.values())
-        if room < 0:
-            break
-        shown[key] = list(exchanges.values())
-    return shown
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text) - LONGEST:,} more characters)"
-
-
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def topics_json(
-    run: Run, views: Sequence[TopicView], columns: Sequence[tuple[str, str]], colors: Palette, exchanges: Exchanges
-) -> Markup:
+def topics_json(run: Run, views: Sequence[TopicView], columns: Sequence[tuple[str, str]], colors: Palette) -> Markup:
     """All topics for a script element: nothing in it ends that element."""
     tables = TopicTables(colors, min(MOST_HITS, max(FEWEST_HITS, ROWS // max(1, len(run.outcomes)))))
     topics = [
@@ -222,10 +169,7 @@ def topics_json(
             "id": view.id,
             "query": view.query,
             "excluded": view.excluded,
-            "panels": [
-                tables.panel(view, system, columns, run.baseline, exchanges.get((view.id, one.system), ()))
-                for system, one in view.outcomes.items()
-            ],
+            "panels": [tables.panel(view, system, columns, run.baseline) for system in view.outcomes],
         }
         for view in views
     ]
@@ -267,14 +211,7 @@ class TopicTables:
         due = [] if unknown.target is None else [_short(unknown.target)]
         return [place, [_short(row.share) for row in known], _short(unknown.share), *due]
 
-    def panel(
-        self,
-        view: TopicView,
-        system: int,
-        columns: Sequence[tuple[str, str]],
-        baseline: str,
-        exchanges: Sequence[ShownExchange],
-    ) -> Record:
+    def panel(self, view: TopicView, system: int, columns: Sequence[tuple[str, str]], baseline: str) -> Record:
         """One system on one topic: its values and gains, the story of its ranking, and the ranking."""
         outcome, answer = view.outcomes[system], view.outcomes[system].answer
         values = [outcome.values.get(dimension, {}).get(measure) for dimension, measure in columns]
@@ -298,7 +235,6 @@ class TopicTables:
                     for rank, hit in enumerate(outcome.hits[: self._most], start=1)
                 ],
                 "hidden": max(0, len(outcome.hits) - self._most) or None,
-                "exchanges": [self.exchange(one) for one in exchanges],
             }
         )
 
@@ -310,11 +246,6 @@ class TopicTables:
             self.documents.append([title, [[chip.color, chip.text] for chip in groups]])
             self.snippets.append(hit.snippet)
         return [place, int(hit.relevant), None if before is None else before - rank]
-
-    def exchange(self, one: ShownExchange) -> list[Any]:
-        """Its template, the messages (role, text), the reply, what went wrong, tokens in and out."""
-        messages = [[role, self.text(text)] for role, text in one.messages]
-        return [one.prompt, messages, one.reply, list(one.faults), one.input_tokens, one.output_tokens]
 
     def steps(self, steps: Sequence[StepRecord]) -> Iterable[Record]:
         """The steps of a story; "was" is what became of the group that a step was for: its share, then, and target."""

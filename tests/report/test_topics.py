@@ -31,7 +31,7 @@ def panel(most: int = 10, baseline: tuple[str, ...] = ("d1", "d2"), **changes):
     tables = TopicTables(COLORS, most)
     base = replace(BASE, hits=tuple(HitRecord(id, id, 1.0, False, {}) for id in baseline))
     view = TopicView(1, "t1", AGENT.query, None, {0: base, 1: replace(AGENT, **changes)}, {1: (0.1,)})
-    return tables.panel(view, 1, (), base.system, ()), tables
+    return tables.panel(view, 1, (), base.system), tables
 
 
 def test_documents_show_how_far_they_rose():
@@ -88,7 +88,7 @@ def test_rankings_get_shorter_as_runs_get_larger():
 
     def lengths(*outcomes: Outcome) -> set[int]:
         made = replace(run, outcomes=outcomes)
-        data = json.loads(topics_json(made, topic_views(made), (), {}, {}))
+        data = json.loads(topics_json(made, topic_views(made), (), {}))
         return {len(panel["hits"]) for topic in data["topics"] for panel in topic["panels"]}
 
     assert lengths(long) == {MOST_HITS}

@@ -103,15 +103,6 @@ const Topics = (() => {
     return el("ol", { class: "story" }, ...steps, end);
   }
 
-  function exchanges(panel) {
-    if (!panel.exchanges) return null;
-    const text = (name, said) => [el("p", { class: "soft" }, name), el("pre", { tabindex: 0, "aria-label": name }, said)];
-    const drawn = panel.exchanges.map(([prompt, messages, reply, faults, read, written]) =>
-      el("details", { class: "all" }, el("summary", {}, prompt || "no template", " ", el("small", {}, `${counted(read, "token")} in, ${written.toLocaleString("en")} out${faults.length ? `; ${counted(faults.length, "failure")}` : ""}`)),
-        ...messages.flatMap(([role, said]) => text(role, textAt(said))), ...faults.map((fault) => el("p", { class: "notice" }, fault)), ...text("reply", reply || "(none)")));
-    return el("details", { class: "all exchanges" }, el("summary", {}, counted(panel.exchanges.length, "exchange"), " with a model"), ...drawn);
-  }
-
   function ranking(panel, compared) {
     const head = (text, about = {}) => el("th", { scope: "col", ...about }, text);
     const heads = [head("rank"), data.ranked ? head(el("abbr", { title: "relevant" }, "rel.")) : null, head("document"), head("groups")];
@@ -160,13 +151,13 @@ const Topics = (() => {
       const pick = el("input", { type: "radio", class: "pick", name: `t${number + 1}`, id, "data-system": panel.system });
       pick.checked = panel === first;
       compare.append(pick, el("label", { for: id }, system(panel.system)));
-      if (panel.failed) compare.append(el("div", { class: "path" }, failure(panel), exchanges(panel) ?? ""), el("div", { class: "side" }));
-      else compare.append(el("div", { class: "path" }, ...[...answer(panel), story(panel, topic.query), exchanges(panel)].filter(Boolean)), el("div", { class: "side" }, ...ranking(panel, baseline !== undefined).filter(Boolean)));
+      if (panel.failed) compare.append(el("div", { class: "path" }, failure(panel)), el("div", { class: "side" }));
+      else compare.append(el("div", { class: "path" }, ...answer(panel), story(panel, topic.query)), el("div", { class: "side" }, ...ranking(panel, baseline !== undefined).filter(Boolean)));
     }
     if (baseline) {
       const how = el("details", { class: "all" }, el("summary", {}, `How ${nameOf(baseline.system)} got there`), story(baseline, topic.query));
       how.open = !others.length;
-      compare.append(el("div", { class: "side baseline" }, ...(baseline.failed ? [failure(baseline)] : [...answer(baseline), ...ranking(baseline, false).filter(Boolean), how, exchanges(baseline) ?? ""])));
+      compare.append(el("div", { class: "side baseline" }, ...(baseline.failed ? [failure(baseline)] : [...answer(baseline), ...ranking(baseline, false).filter(Boolean), how])));
     }
     return [...shown, compare];
   }
