@@ -191,7 +191,7 @@ def test_what_a_policy_decided_is_told(browser: Browser, show: Callable[[str], U
 
 
 def test_no_label_of_a_plot_lies_on_another(show: Callable[[str], Use]) -> None:
-    """Labels are placed by an estimate of their width; here by what the browser draws."""
+    """As the browser draws them."""
     for systems in (5, 14, 26):
         labels, overlapping = show(page(wide_run(20, systems)))("""
             const across = (a, b) => a.left < b.right - 1 && b.left < a.right - 1;
@@ -207,7 +207,7 @@ def test_no_label_of_a_plot_lies_on_another(show: Callable[[str], Use]) -> None:
             }
             return [labels, overlapping];
         """)
-        assert labels > 50
+        assert labels > 30
         assert overlapping == []
 
 
