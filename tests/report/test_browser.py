@@ -13,7 +13,7 @@ from axe import barriers, needs_axe
 from browser import Browser, chromium, needs_chromium
 
 from fairagent.report.page import page
-from fairagent.report.topics import ShownExchange, exposure_bar, palette
+from fairagent.report.topics import exposure_bar, palette
 
 from .runs import SYSTEMS, made_run, tiny_run, wide_run
 
@@ -54,8 +54,8 @@ def show(browser: Browser, tmp_path: Path) -> Callable[[str], Use]:
 def test_a_reader_sorts_filters_and_follows_links(browser: Browser, show: Callable[[str], Use]) -> None:
     use = show(page(made_run()))
     names, up, down, sort = use("""
-        const table = document.querySelector("table.results");
-        const head = all("thead tr:last-child th", table)[1];  // difference in nDCG
+        const table = all("#results table.sortable")[1];  // tests of nDCG
+        const head = all("th", table)[3];
         const order = () => all("tbody tr", table).map((row) => row.cells[0].querySelector(".sys").textContent.trim());
         const names = order();
         head.querySelector("button").click();
@@ -101,12 +101,6 @@ def test_a_reader_sorts_filters_and_follows_links(browser: Browser, show: Callab
 
     use = show(page(made_run()))
     assert use("""
-        const link = document.querySelector('.extremes a[data-system="1"]');
-        link.click();
-        const topic = document.querySelector(link.getAttribute("href"));
-        return [topic.open, topic.querySelector(".pick:checked").dataset.system];
-    """) == [True, "1"]
-    assert use("""
         location.hash = "topic=T03&system=BM25%2BRM3";
         dispatchEvent(new Event("hashchange"));
         const topic = document.getElementById("topic-3");
@@ -126,20 +120,18 @@ def test_a_reader_sorts_filters_and_follows_links(browser: Browser, show: Callab
 
 def test_a_topic_shows_documents_bars_and_its_story(browser: Browser, show: Callable[[str], Use]) -> None:
     use = show(page(made_run()))
-    relevant, checks, groups, marks, moved = use("""
+    relevant, checks, groups, moved = use("""
         const topic = opened(document.querySelector(".topic"));
         const cells = (row) => [...row.cells].map((cell) => cell.textContent);
         const rows = all(".ranking tr.r", topic).map(cells);
         return [
           rows.length, rows.filter((row) => row[1] === "✓").length,
           all(".ranking i.g", topic).map((one) => `${one.className} ${one.textContent}`),
-          all("mark", topic).map((one) => one.textContent),
           all(".ranking td.n", topic).map((one) => one.textContent),
         ];
     """)
     assert relevant == checks > 0
     assert "g g0 female" in groups
-    assert "lawyer" in marks
     assert moved
     assert all(re.fullmatch(r"new|↑\d+|↓\d+|=", one) for one in moved)
     closed, opened = use("""
@@ -185,33 +177,21 @@ def test_a_topic_shows_documents_bars_and_its_story(browser: Browser, show: Call
     assert browser.said == []
 
 
-def test_what_a_policy_decided_and_a_model_was_asked_is_told(browser: Browser, show: Callable[[str], Use]) -> None:
+def test_what_a_policy_decided_is_told(browser: Browser, show: Callable[[str], Use]) -> None:
     run = tiny_run()
     plain, agent = run.outcomes[:2]
     chosen = {"why": "the gap is wide", "weights": (("female (gender)", 1.25),), "reason": "relevance fell"}
     steps = (*agent.steps[:2], replace(agent.steps[1], source="refine", accepted=False, terms=(), **chosen))
     outcomes = (plain, replace(agent, steps=steps), *run.outcomes[2:])
-    asked = {("t1", "B"): [ShownExchange("refine_query", (("user", "<b>who?</b>"),), "", ("no JSON",), 1200, 1)]}
-    text, closed, opened = show(page(replace(run, outcomes=outcomes), asked))("""
-        const topic = opened(document.querySelector(".topic"));
-        const story = topic.textContent;
-        const exchanges = topic.querySelector(".exchanges");
-        const text = () => all("pre", exchanges).filter((one) => one.checkVisibility()).map((one) => one.textContent);
-        const closed = text();
-        all("summary", exchanges).forEach((one) => one.click());
-        return [story, closed, [...text(), exchanges.innerText]];
-    """)
+    text = show(page(replace(run, outcomes=outcomes)))("return opened(document.querySelector('.topic')).textContent;")
     assert (
         "Refine: the gap is wideWeights: female (gender) 1.25gap 0.3000, was 0.3000 discarded: relevance fell" in text
     )
-    assert closed == []
-    assert opened[:2] == ["<b>who?</b>", "(none)"]
-    assert "1,200 tokens in, 1 out; 1 failure" in opened[2]
     assert browser.said == []
 
 
 def test_no_label_of_a_plot_lies_on_another(show: Callable[[str], Use]) -> None:
-    """Labels are placed by an estimate of their width; here by what the browser draws."""
+    """As the browser draws them."""
     for systems in (5, 14, 26):
         labels, overlapping = show(page(wide_run(20, systems)))("""
             const across = (a, b) => a.left < b.right - 1 && b.left < a.right - 1;
@@ -227,7 +207,7 @@ def test_no_label_of_a_plot_lies_on_another(show: Callable[[str], Use]) -> None:
             }
             return [labels, overlapping];
         """)
-        assert labels > 50
+        assert labels > 30
         assert overlapping == []
 
 

@@ -6,17 +6,14 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord
 from fairagent.evaluate.run import Run
-from fairagent.llm.exchange import Attempt, Exchange, Transcript
-from fairagent.report import topics
-from fairagent.report.page import digest, page, write_page
-from fairagent.report.topics import ShownExchange, cut, shown_exchanges
+from fairagent.report.page import digest, page
+from fairagent.report.topics import cut
 
 from .runs import MEASURES, ORACLE, compare, failed, made_run, tiny_run, wide_run
 
@@ -172,47 +169,26 @@ def test_equal_runs_give_equal_bytes(text):
     assert page(made_run()) == text
 
 
-def cost_cells(text: str) -> list[list[str]]:
-    """The rows of the cost table, cell by cell."""
-    (table,) = re.findall(r'aria-label="Cost against fairness">.*?</table>', text, re.DOTALL)
-    rows = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
-    return [[Parsed(cell).text for cell in re.split(r"(?=<t[hd])", row)[1:]] for row in rows]
-
-
-def test_without_a_model_the_cost_is_time():
-    run = tiny_run()
-    assert 'id="cost"' not in page(run)
-    slower = tuple(replace(outcome, seconds=0.4) if outcome.system == "B" else outcome for outcome in run.outcomes)
-    text = page(replace(run, outcomes=slower))
-    assert "so the cost is time" in text
-    assert ">milliseconds a topic</text>" in text
-    assert cost_cells(text) == [
-        ["system", "retrievals", "model calls", "tokens", "$ for 1,000", "milliseconds", "gender"],
-        ["A", "1.0", "0.0", "0.0", "0.0", "100.0", "0.550 front"],
-        ["B", "3.0", "0.0", "0.0", "0.0", "400.0", "0.470"],
-    ]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("topics", "systems", "megabytes"), [(60, 26, 3), (2000, 3, 8)])
 def test_a_page_of_many_rankings_stays_a_page(topics, systems, megabytes):
     assert megabytes / 2 < len(page(wide_run(topics, systems)).encode()) / 1e6 < megabytes
 
 
-def test_the_table_has_every_number(parsed):
+def test_the_tables_have_every_number(parsed):
     shown = parsed.text
     for row in made_run().comparisons:
-        assert f"{row.mean:.3f}" in shown
-        assert f"{row.low:.3f}–{row.high:.3f}" in shown
+        assert f"{row.mean:.4f}" in shown
+        assert f"[{row.low:.4f}, {row.high:.4f}]" in shown
         if row.difference is not None:
-            assert f"{row.wins} / {row.ties} / {row.losses}" in shown
-    assert "expected 0.664" in shown
+            assert f"{row.wins}/{row.ties}/{row.losses}" in shown
+    assert "0.6640" in parsed.texts
 
 
 def test_oracles_are_marked_wherever_they_stand(text):
     name = rf'<span class="sys"><svg[^>]*>.{{,40}}</svg><span>{re.escape(ORACLE)}</span></span>'
     badge = ' <span class="badge oracle">oracle</span>'
-    assert len(re.findall(name, text)) == len(re.findall(name + badge, text)) > 10
+    assert len(re.findall(name, text)) == len(re.findall(name + badge, text)) >= 10
     assert "no fair comparison" in text
 
 
@@ -252,8 +228,8 @@ def test_the_data_of_a_topic_by_hand():
     assert plain["steps"] == [{"source": 0, "gap": "0.4000", "exposures": [[0, [0.2, 0.8], 0]]}]
     assert plain["hits"] == [[0, 1, 0], [1, 0, 0]]
     assert plain["values"] == [0.5, 0.8, 0.4]
-    # d2 rose by one; in the other title "courts", from letter 14 to 20, is a keyword.
-    assert agent["hits"] == [[1, 0, 1], [0, 1, -1, 14, 20]]
+    # d2 rose by one.
+    assert agent["hits"] == [[1, 0, 1], [0, 1, -1]]
     assert agent["steps"][1]["terms"] == [[2, "0.5"]]
     tried = {"source": 3, "aim": 4, "was": [0.4, 0.4, 0.5], "terms": [[5, "0.2"]], "gap": "0.3500"}
     assert agent["steps"][2] == {**tried, "discarded": True, "exposures": [[0, [0.4, 0.6], 0]]}
@@ -288,78 +264,3 @@ def test_odd_runs_have_a_page(changes):
     parsed = Parsed(page(replace(TINY, **changes)))
     assert parsed.open == []
     assert "two topics" in parsed.text
-
-
-QUESTION = Exchange(
-    at="2026-01-01T00:00:00.000+00:00",
-    prompt="refine_query",
-    messages=(("system", "Choose keywords."), ("user", HOSTILE)),
-    reply="Keywords",
-    temperature=None,
-    max_tokens=None,
-    seed=None,
-    model="m",
-    text='{"keywords": ["judge"]}',
-    error="",
-    finish="stop",
-    calls=2,
-    input_tokens=30,
-    output_tokens=8,
-    estimated=False,
-    cost=None,
-    seconds=1.5,
-    cached=False,
-    notes=(),
-    attempts=(Attempt("no JSON", "well,"),),
-    system="B",
-    topic="t1",
-)
-
-
-@pytest.fixture
-def write(tmp_path: Path):
-    """A transcript of these exchanges."""
-
-    def write(*listed: Exchange) -> Path:
-        with Transcript(tmp_path / "transcript.jsonl") as file:
-            for one in listed:
-                file.add(one)
-        return tmp_path / "transcript.jsonl"
-
-    return write
-
-
-def test_they_stand_by_topic_and_system_and_a_question_once(write) -> None:
-    again = replace(QUESTION, attempts=(), cached=True, seconds=0.0)
-    other = replace(QUESTION, prompt="judge_relevance", error="the model is down", text="")
-    opening = replace(QUESTION, topic="", system="")
-    found = shown_exchanges(write(QUESTION, other, opening, again))
-    messages = QUESTION.messages
-    assert found == {
-        ("t1", "B"): [
-            ShownExchange("refine_query", messages, QUESTION.text, (), 30, 8),
-            ShownExchange("judge_relevance", messages, "", ("no JSON", "the model is down"), 30, 8),
-        ]
-    }
-    assert shown_exchanges(Path("nowhere")) == {}
-
-
-def test_what_is_long_is_cut_and_what_is_too_much_left_out(write, monkeypatch: pytest.MonkeyPatch) -> None:
-    long = replace(QUESTION, text="x" * 5000)
-    path = write(long, replace(long, topic="t2"))
-    assert shown_exchanges(path)["t1", "B"][0].reply == "x" * 4000 + "… (1,000 more characters)"
-    monkeypatch.setattr(topics, "MOST", 6000)
-    assert shown_exchanges(path).keys() == {("t1", "B")}
-
-
-def test_the_page_has_them_as_text(write, tmp_path: Path) -> None:
-    write(QUESTION)
-    write_page(tiny_run(), tmp_path / "report.html")
-    data = data_of((tmp_path / "report.html").read_text(encoding="utf-8"))
-    plain, agent = data["topics"][0]["panels"]
-    assert "exchanges" not in plain
-    ((prompt, messages, reply, faults, *tokens),) = agent["exchanges"]
-    assert (prompt, reply, faults, tokens) == ("refine_query", QUESTION.text, ["no JSON"], [30, 8])
-    assert [role for role, _ in messages] == ["system", "user"]
-    assert data["texts"][messages[0][1]] == "Choose keywords."
-    assert "<script>alert" not in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -10,34 +10,27 @@ import pytest
 from fairagent.evaluate.tables import LinePlot, PlotLine, PlotPoint
 from fairagent.report.plots import (
     MARKERS,
-    Box,
     Chart,
     color_number,
     exposure_plot,
-    gains_plot,
-    gap_plot,
     line_plot,
     marker_number,
     ticks,
+    trade_off,
     trade_off_plot,
 )
-from fairagent.report.results import cost_trade_off, gap_paths, trade_off
 
-from .runs import SYSTEMS, made_run
+from .runs import SYSTEMS, made_run, tiny_run
 
 
 def drawn(systems=SYSTEMS, dimension="region"):
     """One plot of each kind."""
     run = made_run()
-    paths = gap_paths(run)[-1]
     points = tuple(PlotPoint(f"k={k}", k, k / 10) for k in (0, 1, 5))
     lines = (PlotLine(systems[0], 0, points, points[:1]), PlotLine(systems[1], 1, points[::-1]))
     return {
-        "trade-off": trade_off_plot(trade_off(run, dimension), systems, ("nDCG@20", "AWRF@20")),
-        "cost": trade_off_plot(cost_trade_off(run).points[dimension], systems, ("dollars", "AWRF@20"), cheap=True),
+        "trade-off": trade_off_plot(trade_off(run, dimension)[1], systems, ("nDCG@20", "AWRF@20")),
         "exposure": exposure_plot(run.mean_exposures(dimension), systems),
-        "gap": gap_plot(paths, systems[paths.system], 2.0),
-        "gains": gains_plot({1: [0.2, -0.1], 3: [0.3, 0.4]}, systems),
         "lines": line_plot(LinePlot("over k", ("k", "U"), lines, diagonal=True)),
     }
 
@@ -72,20 +65,6 @@ def points_of(path: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", path)]
 
 
-def test_the_front_of_costs_falls_to_the_cheap_side(plots):
-    """From the dear side, where the edge is highest, to the cheapest point, and down."""
-    titles = [title.text for title in elements(plots["cost"], "title")]
-    assert titles[0].startswith("BM25\ndollars 0.000\nAWRF@20 0.")
-    (edge,) = [
-        path.get("d")
-        for path in elements(plots["cost"], "path")
-        if path.get("stroke-dasharray") and path.get("class") == "k-ink"
-    ]
-    xs, ys = zip(*points_of(edge), strict=True)
-    assert list(xs) == sorted(xs, reverse=True)
-    assert list(ys) == sorted(ys)
-
-
 def test_nothing_is_drawn_outside_of_the_picture(plots):
     for name, svg in plots.items():
         height = float(ElementTree.fromstring(svg).get("viewBox").split()[3])
@@ -98,13 +77,6 @@ def test_no_two_of_many_systems_look_alike():
     looks = {(color_number(k), MARKERS[marker_number(k)]) for k in range(30)}
     assert len(looks) == 30
     assert [k for k in range(30) if color_number(k) == 0] == [0]
-
-
-def test_boxes_meet_where_they_overlap():
-    box = Box(0, 0, 2, 2)
-    assert box.meets(Box(1, 1, 3, 3))
-    assert not box.meets(Box(2, 0, 3, 2))
-    assert not box.meets(Box(0, 2.5, 2, 3))
 
 
 def test_a_point_is_where_its_numbers_say():
@@ -120,3 +92,18 @@ def test_a_point_is_where_its_numbers_say():
 )
 def test_ticks_are_round(limits, expected):
     assert ticks(limits) == pytest.approx(expected)
+
+
+def test_trade_off_takes_relevance_from_all_topics():
+    a, b = trade_off(tiny_run(), "gender")[1]
+    assert (a.x.mean, a.y.mean) == pytest.approx((0.6, 0.9))
+    assert (b.x.mean, b.y.mean) == pytest.approx((0.55, 0.85))
+    assert (a.front, b.front) == (True, False)
+
+
+def test_an_oracle_is_on_no_front_and_pushes_nobody_off():
+    _, b = trade_off(tiny_run(oracle_systems=("A",)), "gender")[1]
+    assert b.front
+    a, _ = trade_off(tiny_run(oracle_systems=("A",)), "gender")[1]
+    assert a.oracle
+    assert not a.front

@@ -116,8 +116,8 @@ def test_lower_agreement_is_better(agreed: Agreed) -> None:
     assert (row.difference, row.wins, row.ties, row.losses) == (-1 / 4, 1, 3, 0)
     told = page(run)
     assert "the share of answers that agree with a stereotyping sentence; lower is better" in told
-    assert '<span class="mean best">0.250</span>' in told
-    assert '<span class="mean best">0.500</span>' not in told
+    assert "<b>0.2500</b>" in told
+    assert "<b>0.5000</b>" not in told
     assert "Hard to say." in told
     assert "better than the baseline" not in told
     assert mark(run, type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "randomization_holm": 0.01})) == "+"
