@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -65,7 +66,6 @@ from fairagent.studio.calls import (
 )
 from fairagent.studio.contents import contents_record, document_count
 from fairagent.studio.controls import controls
-from fairagent.studio.finished import FinishedRuns, NotFinished
 from fairagent.studio.lanes import Listener, ignore_event
 from fairagent.studio.moves import moves_record
 
@@ -75,6 +75,10 @@ OF_THE_SEARCH = frozenset(("steps", "stopped", "entered", "usage", "seconds"))
 """What another order leaves as it is."""
 
 AGENTS_OPEN = 64
+KEPT = 32
+"""Searches; each has about a thousand candidates with their groups."""
+Key = tuple[Query, Choices, SearchOptions]
+"""Of the options what the engine looks at: `where`."""
 WARMING = 5
 """Topics that are searched for before anybody asks."""
 SHOWN_TOPICS = 200
@@ -92,6 +96,35 @@ class StartSettings:
         return load_settings(self.file, {**self.overrides, **choices.overrides})
 
 
+class NotFinished(UsageError):
+    """There is no such search any more, or it was never made."""
+
+
+class FinishedRuns:
+    """The last `most` searches by query, settings and filter, to be put in another order; threads may share it."""
+
+    def __init__(self, most: int = KEPT) -> None:
+        self._most = most
+        self._runs: dict[Key, SearchRun] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def keep(self, key: Key, run: SearchRun) -> SearchRun:
+        """Keep a search, and drop that which was not looked at for longest where there are too many."""
+        with self._lock:
+            self._runs.pop(key, None)
+            self._runs[key] = run
+            if len(self._runs) > self._most:
+                del self._runs[next(iter(self._runs))]
+        return run
+
+    def get(self, key: Key, make: Callable[[], SearchRun]) -> SearchRun:
+        """A search that was kept, or else what `make` gives, kept from now on."""
+        return self.keep(key, self._runs.get(key) or make())
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedDesk:
     """What one request is answered from: a site, and the pipelines of it by the choices of requests."""
@@ -104,15 +137,6 @@ class OpenedDesk:
     def collection(self) -> Collection:
         """That of the site."""
         return self.site.collection
-
-
-@dataclass(frozen=True, slots=True)
-class DeskState:
-    """How many documents are open, how often an index was opened, and what models were paid since the start."""
-
-    documents: int
-    openings: int
-    usage: Usage
 
 
 class Desk:
@@ -128,7 +152,7 @@ class Desk:
         self._asks_model = lru_cache(maxsize=AGENTS_OPEN)(
             lambda choices, command: asks_model(origin.settings(choices), command)
         )
-        self._documents = 0
+        self.documents = 0
         self._live = open_live(settings=self.settings)
         self._use(lambda opened: opened.agent(Choices()))
 
@@ -143,9 +167,14 @@ class Desk:
         return self.site.collection
 
     @property
-    def state(self) -> DeskState:
-        """For who watches over it; it waits for nothing, also while an index is opened."""
-        return DeskState(self._documents, self._live.openings, self._live.usage)
+    def openings(self) -> int:
+        """How often an index was opened; it waits for nothing, also while one is opened."""
+        return self._live.openings
+
+    @property
+    def usage(self) -> Usage:
+        """What models were paid since the start."""
+        return self._live.usage
 
     def _use(self, work: Callable[[OpenedDesk], T]) -> T:
         """What `work` makes of what is open; begun again where an index was replaced under it."""
@@ -156,7 +185,7 @@ class Desk:
             return served(build(with_settings(site, self.origin.settings(choices))))
 
         def opened() -> OpenedDesk:
-            self._documents = document_count(site.collection, site.index)[0]
+            self.documents = document_count(site.collection, site.index)[0]
             return OpenedDesk(site, lru_cache(maxsize=AGENTS_OPEN)(agent), FinishedRuns())
 
         desk: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)

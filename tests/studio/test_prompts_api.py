@@ -21,7 +21,7 @@ from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
 from fairagent.search.agent import FairAgent
 from fairagent.studio.calls import Choices, SearchRequest
-from fairagent.studio.trials import no_effect, pairs_of
+from fairagent.studio.prompts import no_effect, pairs_of
 
 from .asked_runs import judged
 
