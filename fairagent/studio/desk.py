@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -69,6 +69,7 @@ from fairagent.studio.controls import controls
 from fairagent.studio.lanes import Listener, ignore_event
 from fairagent.studio.moves import moves_record
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 OF_THE_SEARCH = frozenset(("steps", "stopped", "entered", "usage", "seconds"))
@@ -139,6 +140,16 @@ class OpenedDesk:
         return self.site.collection
 
 
+def on_what_is_open(work: Callable[Concatenate[Desk, OpenedDesk, P], T]) -> Callable[Concatenate[Desk, P], T]:
+    """`work` on what is open; begun again where an index was replaced under it."""
+
+    @wraps(work)
+    def done(desk: Desk, /, *given: P.args, **named: P.kwargs) -> T:
+        return desk._live.use(lambda site: work(desk, desk._opened(site), *given, **named))
+
+    return done
+
+
 class Desk:
     """Searches, answers and measures for many at once; all share the indexes, the cache and one budget.
 
@@ -154,7 +165,7 @@ class Desk:
         )
         self.documents = 0
         self._live = open_live(settings=self.settings)
-        self._use(lambda opened: opened.agent(Choices()))
+        self._live.use(lambda site: self._opened(site).agent(Choices()))
 
     @property
     def site(self) -> Site:
@@ -176,10 +187,6 @@ class Desk:
         """What models were paid since the start."""
         return self._live.usage
 
-    def _use(self, work: Callable[[OpenedDesk], T]) -> T:
-        """What `work` makes of what is open; begun again where an index was replaced under it."""
-        return self._live.use(lambda site: work(self._opened(site)))
-
     def _opened(self, site: Site) -> OpenedDesk:
         def agent(choices: Choices) -> Pipeline:
             return served(build(with_settings(site, self.origin.settings(choices))))
@@ -191,14 +198,9 @@ class Desk:
         desk: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)
         return desk
 
-    def _agent(self, choices: Choices) -> Pipeline:
-        return self._opened(self.site).agent(choices)
-
-    def warm(self) -> None:
+    @on_what_is_open
+    def warm(self, opened: OpenedDesk) -> None:
         """Search a little, which starts what is slow at first; no model is called."""
-        self._use(self._warm)
-
-    def _warm(self, opened: OpenedDesk) -> None:
         topics = islice(opened.collection.topics.values(), WARMING)
         agent = opened.agent(Choices())
         for query in [Query(one.query, one.id) for one in topics] or [Query(opened.collection.name)]:
@@ -230,55 +232,43 @@ class Desk:
             "controls": controls(self.settings),
         }
 
-    def contents(self) -> PlainRecord:
+    @on_what_is_open
+    def contents(self, opened: OpenedDesk) -> PlainRecord:
         """What the collection holds, counted once for each index."""
+        site = opened.site
+        contents: PlainRecord = site.memo.get("contents", lambda: contents_record(site.collection, site.index))
+        return contents
 
-        def counted(opened: OpenedDesk) -> PlainRecord:
-            site = opened.site
-            contents: PlainRecord = site.memo.get("contents", lambda: contents_record(site.collection, site.index))
-            return contents
-
-        return self._use(counted)
-
-    def search(self, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
+    @on_what_is_open
+    def search(self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list."""
+        query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
+        if not isinstance(agent, FairAgent):
+            result = agent.search(query, _steps(listen), **options.given)
+            return _search_record(result, agent.agent.under(options), opened.collection)
+        agent = agent.under(options)
+        run = agent.find(query, agent.settings.n, _steps(listen))
+        if set(options.given) <= {"where"}:
+            opened.finished.keep((query, request.settings, options), run)
+        return _search_record(agent.serve(run, run.pool), agent, opened.collection)
 
-        def searched(opened: OpenedDesk) -> PlainRecord:
-            query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
-            if not isinstance(agent, FairAgent):
-                result = agent.search(query, _steps(listen), **options.given)
-                return _search_record(result, agent.agent.under(options), opened.collection)
-            agent = agent.under(options)
-            run = agent.find(query, agent.settings.n, _steps(listen))
-            if set(options.given) <= {"where"}:
-                opened.finished.keep((query, request.settings, options), run)
-            return _search_record(agent.serve(run, run.pool), agent, opened.collection)
-
-        return self._use(searched)
-
-    def reorder(self, request: ListRequest, search: bool = True) -> PlainRecord:
+    @on_what_is_open
+    def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True) -> PlainRecord:
         """What a search has found, in another order: as `search` has it, without the steps.
 
         Nothing is searched and nobody asked where the search was made a while ago from the index as it is; else it is
         made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a fairness
         that the re-ranker does not have.
         """
+        ordered, run = self._finished(request, opened, search)
+        record = _search_record(ordered.reorder(run), ordered, opened.collection)
+        return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
-        def reordered(opened: OpenedDesk) -> PlainRecord:
-            ordered, run = self._finished(request, opened, search)
-            record = _search_record(ordered.reorder(run), ordered, opened.collection)
-            return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
-
-        return self._use(reordered)
-
-    def lift(self, request: LiftRequest) -> PlainRecord:
+    @on_what_is_open
+    def lift(self, opened: OpenedDesk, request: LiftRequest) -> PlainRecord:
         """What would lift a document into the list of a search, which is made where it was not; raises what it does."""
-
-        def lifted(opened: OpenedDesk) -> PlainRecord:
-            ordered, run = self._finished(request, opened)
-            return lift_record(lift(ordered, ordered.ordered(run), request.id))
-
-        return self._use(lifted)
+        ordered, run = self._finished(request, opened)
+        return lift_record(lift(ordered, ordered.ordered(run), request.id))
 
     def _finished(self, request: ListRequest, opened: OpenedDesk, search: bool = True) -> tuple[FairAgent, SearchRun]:
         """The agent under the request's options, and the search that was made without them; see `reorder`."""
@@ -295,7 +285,8 @@ class Desk:
         run = opened.finished.get((query, request.settings, kept_to), make)
         return agent.under(request.options.model_copy(update={"where": None})), run
 
-    def answer(self, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
+    @on_what_is_open
+    def answer(self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
         pieces = None if listen is ignore_event else lambda piece: listen("text", {"text": printable(piece)})
 
@@ -303,22 +294,17 @@ class Desk:
             exposure = [exposure_record(one) for one in so_far.exposures]
             listen("cited", {"cited": list(so_far.cited), "exposure": exposure, "gap": so_far.gap})
 
-        def answered(opened: OpenedDesk) -> PlainRecord:
-            query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
-            heard = None if listen is ignore_event else cited
-            result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
-            under = (agent if isinstance(agent, FairAgent) else agent.agent).under(options)
-            return {**answer_record(result), "search": _search_record(result.search, under, opened.collection)}
+        query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
+        heard = None if listen is ignore_event else cited
+        result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
+        under = (agent if isinstance(agent, FairAgent) else agent.agent).under(options)
+        return {**answer_record(result), "search": _search_record(result.search, under, opened.collection)}
 
-        return self._use(answered)
-
-    def exposure(self, request: ExposureRequest) -> PlainRecord:
+    @on_what_is_open
+    def exposure(self, opened: OpenedDesk, request: ExposureRequest) -> PlainRecord:
         """What a list of documents, best first, gives the groups, with their targets."""
         if len(request.ids) > MOST_IDS or len(set(request.ids)) < len(request.ids):
             raise UsageError(f"`ids` are at most {MOST_IDS:,} documents, each of them once")
-        return self._use(lambda opened: self._exposure(request, opened))
-
-    def _exposure(self, request: ExposureRequest, opened: OpenedDesk) -> PlainRecord:
         ids, agent = request.ids, opened.agent(request.settings)
         settings = agent.settings.model_copy(update={"n": len(ids)})
         given = Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
@@ -341,26 +327,20 @@ class Desk:
             "notes": [*filter(None, [opened.collection.behind, alone, unknown])],
         }
 
-    def document(self, id: str) -> PlainRecord:
+    @on_what_is_open
+    def document(self, opened: OpenedDesk, id: str) -> PlainRecord:
         """A document's title and text; UsageError where the engine stores none, DataError where it is not there."""
+        engine = opened.agent(Choices()).retriever
+        if not isinstance(engine, TextSource):
+            raise UsageError("this engine stores no texts of its documents")
+        document = engine.document(id)
+        return {"id": id, "title": document.title, "text": document.text}
 
-        def shown(opened: OpenedDesk) -> PlainRecord:
-            engine = opened.agent(Choices()).retriever
-            if not isinstance(engine, TextSource):
-                raise UsageError("this engine stores no texts of its documents")
-            document = engine.document(id)
-            return {"id": id, "title": document.title, "text": document.text}
-
-        return self._use(shown)
-
-    def texts(self, request: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:
+    @on_what_is_open
+    def texts(self, opened: OpenedDesk, request: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:
         """The first `length` characters of what each of these documents says on the query."""
-
-        def shown(opened: OpenedDesk) -> list[str]:
-            engine = opened.agent(request.settings).retriever
-            return [one.text[:length] for one in texts_for(self.query_of(request), ids, engine)]
-
-        return self._use(shown)
+        engine = opened.agent(request.settings).retriever
+        return [one.text[:length] for one in texts_for(self.query_of(request), ids, engine)]
 
     def query_of(self, request: SearchRequest) -> Query:
         """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""

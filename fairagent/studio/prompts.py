@@ -122,52 +122,18 @@ class PromptPage(StudioPage):
             return studio.html("prompts.html", longest=LONGEST_QUERY)
 
 
-class OwnPrompts:
-    """The user's folder of `<id>.j2`, which need not exist yet; ids are those of shipped templates, checked before.
-
-    Nothing is written but files of this folder itself: no shipped one, and none that a link leads to.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._lock = threading.Lock()
-
-    def path(self, id: str) -> Path:
-        """Where the template is, or would be."""
-        return self.folder / f"{id}.j2"
-
-    def read(self, id: str) -> tuple[str | None, str]:
-        """The template and the SHA-256 (hex) of its bytes; (None, "") without a file, UsageError for one of no text."""
-        path = self.path(id)
-        try:
-            content = file_bytes(path, LARGEST_TEMPLATE, within=self.folder)
-            return as_text(content), hashlib.sha256(content).hexdigest()
-        except FileNotFoundError:
-            return None, ""
-        except (OSError, Malformed) as error:
-            raise UsageError(f"{path} cannot be read as a template ({error}); move it away, or mend it") from None
-
-    def save(self, id: str, text: str, was: str) -> None:
-        """Put `text` into the template's file, if its SHA-256 is still `was` ("": there is no file)."""
-        path = self.path(id)
-        if self.folder.resolve().is_relative_to(shipped_folder().resolve()):
-            raise UsageError(f"{self.folder} is that of the shipped templates; name another with --prompts")
-        if path.is_symlink():
-            raise UsageError(f"{path} is a link to another file; nothing was written")
-        with self._lock:
-            if self.read(id)[1] != was:
-                raise FileChanged(f"{path} was changed meanwhile; nothing was written, and your text is still here")
-            write_whole(path, text)
-
-
 class PromptDesk:
-    """The templates of a desk; `folder` is the user's, None: that of the settings, else `my-prompts`."""
+    """The templates of a desk; `folder` is the user's, None: that of the settings, else `my-prompts`.
+
+    It need not exist yet. Nothing is written but its own files: no shipped template, and none that a link leads to.
+    """
 
     def __init__(self, desk: Desk, folder: Path | None) -> None:
         used = desk.settings.prompts
         named = folder_of(used) if used not in variants() else None
         self._desk = desk
-        self._own = OwnPrompts(folder or named or FOLDER)
+        self.folder = folder or named or FOLDER
+        self._lock = threading.Lock()
         self._shipped = Prompts()
 
     def _expect_model(self) -> None:
@@ -178,14 +144,14 @@ class PromptDesk:
         """All shipped templates, the user's folder, and what the server's own searches are prompted with."""
         settings = self._desk.settings
         return {
-            "folder": str(self._own.folder),
+            "folder": str(self.folder),
             "used": settings.prompts or SHIPPED,
             "model": settings.model.name or None,
             "templates": [
                 {
                     "id": id,
                     "purpose": self._shipped[id].head.purpose,
-                    "own": self._own.path(id).is_file(),
+                    "own": self._path(id).is_file(),
                     "refines": id in REFINERS,
                     "reads": id in READERS,
                 }
@@ -274,29 +240,46 @@ class PromptDesk:
         }
 
     def save(self, draft: SaveRequest) -> PlainRecord:
-        """Save a draft in the user's folder; raises what `OwnPrompts.save` does, and UsageError for one with faults."""
+        """Save a draft in the user's folder, if its file's SHA-256 is still `was`; UsageError for one with faults."""
         self._sound(draft)
-        self._own.save(draft.id, draft.template, draft.was)
+        path = self._path(draft.id)
+        if self.folder.resolve().is_relative_to(shipped_folder().resolve()):
+            raise UsageError(f"{self.folder} is that of the shipped templates; name another with --prompts")
+        if path.is_symlink():
+            raise UsageError(f"{path} is a link to another file; nothing was written")
+        with self._lock:
+            own = self._own_record(draft.id)
+            if own["fault"]:
+                raise UsageError(own["fault"])
+            if own["sha256"] != draft.was:
+                raise FileChanged(f"{path} was changed meanwhile; nothing was written, and your text is still here")
+            write_whole(path, draft.template)
         return {"own": self._own_record(draft.id)}
 
     def comparison(self, id: str) -> PlainRecord:
         """An experiment that compares the shipped template with that of the user's folder."""
-        saved = self._own.path(self._known(id)).is_file()
-        return {"saved": saved, **comparison(id, self._desk.settings, self._own.folder)}
+        saved = self._path(self._known(id)).is_file()
+        return {"saved": saved, **comparison(id, self._desk.settings, self.folder)}
 
     def _known(self, id: str) -> str:
         if id not in self._shipped.ids:
             raise UsageError(f"no prompt template {id!r}; {nearest(id, self._shipped.ids)}")
         return id
 
+    def _path(self, id: str) -> Path:
+        return self.folder / f"{id}.j2"
+
     def _own_record(self, id: str) -> PlainRecord:
         """The user's own version: its text (None: there is none), its SHA-256, and why it cannot be read."""
-        file = str(self._own.path(id))
+        path = self._path(id)
+        record: PlainRecord = {"file": str(path), "template": None, "sha256": "", "fault": None}
         try:
-            text, sha256 = self._own.read(id)
-        except UsageError as error:
-            return {"file": file, "template": None, "sha256": "", "fault": str(error)}
-        return {"file": file, "template": text, "sha256": sha256, "fault": None}
+            content = file_bytes(path, LARGEST_TEMPLATE, within=self.folder)
+            return {**record, "template": as_text(content), "sha256": hashlib.sha256(content).hexdigest()}
+        except FileNotFoundError:
+            return record
+        except (OSError, Malformed) as error:
+            return {**record, "fault": f"{path} cannot be read as a template ({error}); move it away, or mend it"}
 
     def _read(self, draft: Draft) -> tuple[Prompts | None, Sequence[Fault]]:
         checked = check_prompts(drafts={self._known(draft.id): draft.template})

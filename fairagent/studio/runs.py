@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -79,9 +80,10 @@ def list_record(root: Path) -> PlainRecord:
     """What was compared in each run, and whether it has a page yet; the `fault` of those that cannot be read."""
     begun = {}
     for folder in run_folders(root):
-        # When run.json was written: when the run was begun, or its plan changed.
-        begun[folder] = (folder / HEAD).stat().st_mtime
-    runs = []
+        # When run.json was written: when the run was begun, or its plan changed. It may be removed meanwhile.
+        with suppress(OSError):
+            begun[folder] = (folder / HEAD).stat().st_mtime
+    runs: list[PlainRecord] = []
     for folder in sorted(begun, key=lambda one: (-begun[one], one.name)):
         try:
             plan = plan_in(read_head(folder), folder)
