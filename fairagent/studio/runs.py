@@ -90,7 +90,6 @@ def list_record(root: Path) -> PlainRecord:
         except FairAgentError as error:
             runs.append({"name": folder.name, "fault": str(error)})
             continue
-        page = (folder / PAGE).is_file()
         row = {
             "name": folder.name,
             "title": plan.experiment.name,
@@ -98,8 +97,8 @@ def list_record(root: Path) -> PlainRecord:
             "begun": datetime.fromtimestamp(begun[folder], UTC).isoformat(timespec="seconds"),
             "systems": list(plan.systems),
             "topics": len(plan.topics),
-            "state": "running" if is_worked_in(folder) else "done" if page else "not finished",
-            "page": page,
+            "running": is_worked_in(folder),
+            "page": (folder / PAGE).is_file(),
         }
         runs.append(row)
     return {"folder": str(root), "runs": runs}

@@ -80,20 +80,20 @@ def test_runs_are_listed_the_newest_first(studio: Studio, runs: Path) -> None:
         "title": "first",
         "kind": "ranking",
         "begun": "2023-11-14T22:11:40+00:00",
-        "state": "done",
+        "running": False,
         "systems": ["BM25", "agent"],
         "topics": 1,
         "page": True,
     }
     assert found["first"] == whole
-    half = {"name": "half", "begun": "2023-11-14T22:13:20+00:00", "state": "not finished", "page": False}
+    half = {"name": "half", "begun": "2023-11-14T22:13:20+00:00", "page": False}
     assert found["half"] == whole | half
 
 
 def test_a_run_that_a_process_works_in_is_running(studio: Studio, runs: Path) -> None:
     with locked(runs / "half"), studio.client() as client:
-        states = {run["name"]: run.get("state") for run in client.get("/api/runs").json()["runs"]}
-    assert states == {"half": "running", "first": "done", "damaged": None, NAME: "done"}
+        states = {run["name"]: run.get("running") for run in client.get("/api/runs").json()["runs"]}
+    assert states == {"half": True, "first": False, "damaged": None, NAME: False}
 
 
 def test_the_page_of_a_run_stands_alone(studio: Studio, runs: Path) -> None:
@@ -137,8 +137,8 @@ def browser_shows(page: Browser, studio: Studio) -> None:
     assert sum(row.startswith(NAME) for row in rows) == 1
     assert page.run("document.querySelectorAll('main img, main script').length") == 0
     half, first = (next(row for row in rows if row.startswith(name)) for name in ("half", "first"))
-    assert "not finished" in half
-    assert "done" in first
+    assert "no page yet" in half
+    assert "has its page" in first
     assert page.run("document.documentElement.scrollWidth") == 390
     assert page.said == []
     page.open(f"{studio.url}/runs/first")

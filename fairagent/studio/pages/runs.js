@@ -4,7 +4,6 @@ import { record } from "./ask.js";
 import { make } from "./draw.js";
 
 const at = (id) => document.getElementById(id);
-const STATES = { done: "yes", running: "", "not finished": "no" };
 const many = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 const when = (text) => new Date(text).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
@@ -16,7 +15,7 @@ function row(run) {
     "tr",
     {},
     make("th", { scope: "row" }, link, make("small", {}, about)),
-    make("td", {}, make("span", { class: `badge ${STATES[run.state]}` }, run.state)),
+    make("td", {}, run.running ? make("span", { class: "badge" }, "running") : run.page ? "has its page" : "no page yet"),
     make("td", {}, make("time", { datetime: run.begun }, when(run.begun))),
     make("td", {}, run.systems.join(", ")),
   );
