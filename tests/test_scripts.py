@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -108,18 +107,18 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", RUNS)
-def test_it_runs(
-    script: str, places: dict[str, Path], serve: Callable[..., LoopbackServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_runs(script: str, places: dict[str, Path]) -> None:
     text = (ROOT / script).read_text(encoding="utf-8")
     if ("shared" in text or "{shared}" in RUNS[script][0]) and not places["shared"].is_dir():
         pytest.skip(f"the data are not at {places['shared']}")
-    monkeypatch.setenv("OPENAI_BASE_URL", serve("{}").url)
     environment = {**os.environ, "SAMPLE": "300", "OPENAI_API_KEY": "none", "XDG_CACHE_HOME": str(places["folder"])}
-    for arguments in RUNS[script]:
-        words = shlex.split(arguments.format(**places))
-        done = subprocess.run(
-            [sys.executable, str(ROOT / script), *words], cwd=places["folder"], env=environment, capture_output=True
-        )
-        assert done.returncode == 0, done.stderr.decode()[-2000:]
-        assert done.stdout or done.stderr
+    with LoopbackServer(lambda request: "{}") as server:
+        for arguments in RUNS[script]:
+            done = subprocess.run(
+                [sys.executable, str(ROOT / script), *shlex.split(arguments.format(**places))],
+                cwd=places["folder"],
+                env={**environment, "OPENAI_BASE_URL": server.url},
+                capture_output=True,
+            )
+            assert done.returncode == 0, done.stderr.decode()[-2000:]
+            assert done.stdout or done.stderr
