@@ -100,13 +100,6 @@ def test_a_budget_that_is_used_up_leaves_the_first_answer(monkeypatch: pytest.Mo
     assert answer.revision.why == "the second pass came to nothing: no call is left"
 
 
-def test_sources_that_say_nothing_on_the_question_are_not_asked_for() -> None:
-    answer, model = asked(MEN, context=[CONTEXT[0], CONTEXT[1], CONTEXT[3]])
-    assert len(model.requests) == 1
-    assert answer.revision
-    assert "say too little on the question" in answer.revision.why
-
-
 def test_where_no_source_would_help_nobody_is_asked_again() -> None:
     answer, model = asked(MEN, context=CONTEXT[:2])
     assert len(model.requests) == 1

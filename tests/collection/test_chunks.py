@@ -38,13 +38,6 @@ def test_a_long_document_becomes_overlapping_passages() -> None:
     assert joined(found) == LONG
 
 
-def test_short_and_empty_documents_are_one_passage_as_they_stand() -> None:
-    texts = ["", " Two  words. ", "x" * 512, "\n" * 2000]
-    found = list(passages([Document(str(n), text) for n, text in enumerate(texts)], Chunks()))
-    assert [one.id for one in found] == ["0#1", "1#1", "2#1", "3#1"]
-    assert [one.text for one in found] == [*texts[:3], ""]
-
-
 @given(st.text(st.sampled_from("ab cé.,\n😀律"), max_size=400))
 def test_nothing_but_white_space_is_lost(text: str) -> None:
     found = list(passages([Document("d", text)], Chunks(tokens=16, overlap=4)))

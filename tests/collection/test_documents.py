@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 
 import pytest
 
-from fairagent.collection import load_collection
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.documents import Documents, drawn
 from fairagent.errors import DataError, UsageError
@@ -44,14 +42,6 @@ def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
         ("part1.jsonl", 2),
     ]
     assert "the document id 'a' is that of part0.jsonl:1 already" in str(error.value)
-
-
-def test_a_pattern_names_several_files_in_order(write, settings):
-    lines = [json.dumps({"id": f"d{number}", "title": "t", "text": "x"}) for number in range(3)]
-    shards = {f"docs/{name}.jsonl.gz": line for name, line in zip(("b", "a", "c"), lines, strict=True)}
-    text = settings(("path: docs.jsonl", "path: 'docs/*.jsonl.gz'"))
-    collection = load_collection(write({"collection.yaml": text, **shards}))
-    assert [document.id for document in collection.documents()] == ["d1", "d0", "d2"]
 
 
 def test_the_fingerprint_depends_on_bytes_and_fields_alone(tmp_path):

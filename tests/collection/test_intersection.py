@@ -144,21 +144,6 @@ def test_labels_of_the_judgments_make_it_an_oracle(write, settings):
 # --- world shares, targets, topics
 
 
-def test_given_world_shares_count(write, settings):
-    shares = dict(zip(LABELS, [0.3, 0.1, 0.1, 0.2, 0.2, 0.1], strict=True))
-    inline = f"population: {{gender x region: {shares}}}\nintersections: {{gender x region: [gender, region]}}"
-    collection = load_collection(write({"collection.yaml": settings(("population: world.json", inline))}))
-    assert collection.population == {BOTH: shares}
-    target = make_target("population", BOTH, collection, "T1")
-    assert target.labels == LABELS
-    assert target.shares.tolist() == [0.3, 0.1, 0.1, 0.2, 0.2, 0.1]
-    # d1 and d2 are relevant to T1: half of either half of a woman, and one man.
-    assert make_target("qrels", BOTH, collection, "T1").shares.tolist() == [0, 0.25, 0.25, 0, 0, 0.5]
-    assert make_target("corpus", BOTH, collection, "T1").shares.tolist() == pytest.approx(
-        [0, 1 / 6, 1 / 6, 1 / 3, 0, 1 / 3]
-    )
-
-
 # --- documents of its type, predicted parts
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.errors import DataError, FatalModelError, UsageError
+from fairagent.errors import DataError, FatalModelError
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.labeling.asked import Asked
 from fairagent.labeling.evidence import WordLists, read_word_lists
@@ -99,11 +99,6 @@ def test_the_calls_are_known_before() -> None:
     evidence.rows(list(TEXTS))
     sent = sum(len(text) for request in model.requests for _, text in request.messages)
     assert calls.input_tokens >= sent / 5
-
-
-def test_too_many_groups_for_letters() -> None:
-    with pytest.raises(UsageError, match="2 to 25 groups"):
-        Asked(ScriptedModel([]), Prompts(""), "region", tuple(map(str, range(26))), {}, "scripted")
 
 
 def test_words_are_counted_by_label() -> None:

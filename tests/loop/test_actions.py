@@ -203,12 +203,6 @@ def test_a_filter_that_makes_the_list_less_fair_is_refused() -> None:
     assert result.ranking.ids == plain.ranking.ids
 
 
-def test_a_filter_that_removes_nothing_says_so() -> None:
-    action, _ = filtering(lambda text: True)
-    step = step_of(searched(COURT, action), "filter")
-    assert (step.accepted, step.reason) == (False, "none of 4 documents is removed")
-
-
 def test_a_budget_that_ends_in_a_filter_keeps_what_was_reached() -> None:
     def ends(request: ModelRequest) -> str:
         raise BudgetExceeded("the budget of 0 calls is used up")
@@ -222,14 +216,3 @@ def test_a_budget_that_ends_in_a_filter_keeps_what_was_reached() -> None:
 
 
 # --- the trace ---------------------------------------------------------------------------------------------------
-
-
-def test_every_step_says_why_and_every_refused_one_why_not() -> None:
-    filter, _ = filtering(lambda text: True)
-    judge = judging(ScriptedModel(verdicts(lambda text: "sea" not in text)))
-    result = searched(MIXED, judge, REFINE, filter)
-    for step in result.trace.steps[1:]:
-        assert step.why
-        assert step.accepted != bool(step.reason)
-    assert [step.source for step in result.trace.steps][-1] == "filter"
-    assert result.trace.stopped.startswith("judge: it was tried; refine: ")

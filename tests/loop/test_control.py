@@ -105,13 +105,6 @@ def test_a_group_without_documents_has_no_weight() -> None:
         assert sum(weights.values()) == pytest.approx(1)
 
 
-def test_without_any_group_nothing_is_refined() -> None:
-    engine = Dense({"u1": "law", "u2": "law man"})
-    found = agent(engine, Controller(), by_letter([*engine.texts, "f9", "m9"])).search("law")
-    assert found.trace.stopped == "no group has evidence"
-    assert found.ranking.ids == ("u1", "u2")
-
-
 def test_a_dimension_that_does_not_apply_weighs_nothing() -> None:
     """No document found can have a region, though most others can: the region's evidence and gap count 0."""
 

@@ -83,10 +83,6 @@ def test_only_the_direction_of_the_weights_counts(female: float, male: float) ->
     assert channel.scores(weights) == pytest.approx(channel.scores(3 * weights), abs=1e-5)
 
 
-def test_without_weights_the_query_stands_alone() -> None:
-    assert vector_channel().scores(np.zeros(2)).tolist() == FOUND.scores.tolist()
-
-
 def test_terms_hold_the_words_of_the_group_and_none_that_are_everywhere() -> None:
     source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(20)})
     chosen = words(source, source.postings(FOUND.ids), LEARNED[0])
@@ -211,12 +207,6 @@ def test_in_a_fusion_vectors_and_words_are_refined_each_on_its_own_scale() -> No
     assert by_vector.now == pytest.approx(2 * min_max(ENGINE.score(QUERY, found.ids)))
     assert (by_words.mix, by_vector.mix) == (Mixer().terms, 0.5)
     assert mixed.fixed.tolist() == [0] * len(found)
-
-
-def test_an_engine_without_vectors_and_terms_is_not_refined() -> None:
-    engine = Texts(Words(LAWYERS))
-    assert not Mixer(0.5).able(engine)
-    assert candidates(engine, Mixer(0.5)).mix(LEARNED).channels == ()
 
 
 # --- relevance feedback -----------------------------------------------------------------------------------------

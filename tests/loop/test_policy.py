@@ -97,29 +97,6 @@ def test_or_the_search_ends_if_on_error_says_so() -> None:
         chosen(ScriptedModel([choice("filter"), choice("judge")]), on_error="fail")
 
 
-def test_a_correction_that_the_budget_does_not_allow_leaves_the_choice_to_the_rules() -> None:
-    asked: list[ModelRequest] = []
-
-    def ends(request: ModelRequest) -> str:
-        asked.append(request)
-        if len(asked) == 2:
-            raise BudgetExceeded("1 call")
-        return choice("filter" if len(asked) == 1 else "stop")
-
-    trace = chosen(ScriptedModel(ends))
-    assert [step.source for step in trace.steps] == ["query", "refine", "stop"]
-    assert trace.steps[1].why.endswith("(by the rules; the model chose nothing: 1 call)")
-
-
-def test_rules_choose_where_the_model_chooses_nothing() -> None:
-    model = ScriptedModel([*[choice("dance")] * 3, choice("stop", "good enough")])
-    trace = chosen(model)
-    assert [step.source for step in trace.steps] == ["query", "refine", "stop"]
-    assert "(by the rules; the model chose nothing: the reply is not the JSON object" in trace.steps[1].why
-    assert trace.stopped == "the model: good enough"
-    assert trace.usage.calls == 4
-
-
 def test_a_model_that_repeats_what_has_failed_twice_is_stopped() -> None:
     model = ScriptedModel(lambda request: choice("refine"))
     trace = chosen(model)

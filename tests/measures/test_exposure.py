@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.measures import (
-    LOG2_MAX2,
-    Discount,
-    Uniform,
-    gaps,
-    group_exposure,
-    most_underexposed,
-)
+from fairagent.measures import LOG2_MAX2, Discount, Uniform, gaps, group_exposure, most_underexposed
 from fairagent.types import FloatArray
 
 from .laws import DISCOUNTS, law, pairs, rankings
@@ -104,9 +97,7 @@ def test_exposure_follows_the_order_of_the_groups(
 
 @law
 @given(rankings())
-def test_with_equal_weights_the_order_of_the_documents_does_not_matter(
-    ranking: tuple[FloatArray, FloatArray],
-) -> None:
+def test_with_equal_weights_the_order_of_the_documents_does_not_matter(ranking: tuple[FloatArray, FloatArray]) -> None:
     rows, _ = ranking
     weights = Uniform()(len(rows))
     assert group_exposure(rows[::-1], weights) == pytest.approx(group_exposure(rows, weights))

@@ -21,10 +21,9 @@ from fairagent.search import account as accounts
 from fairagent.search.account import Account
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, open_in_memory, open_site, served
-from fairagent.search.rerank.amortized import AmortizedConfig, AmortizedReranker
+from fairagent.search.rerank.amortized import AmortizedReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker
-from fairagent.settings import Settings, load_settings
-from fairagent.settings.parts import Part
+from fairagent.settings import Settings
 from fairagent.types import UNKNOWN
 
 from .greedy_pools import pool, pools
@@ -219,15 +218,3 @@ def test_single_documents_need_no_groups(tmp_path: Path) -> None:
     assert len(opened.search("x").ranking) == 2
     with pytest.raises(SettingsError, match="looks at groups"):
         open_in_memory(collection, rerank={**config, "unit": "group"})
-
-
-@pytest.mark.parametrize("wrong", [{"tolerance": 1.1}, {"unit": "both"}, {"half_life": 3}, {"due": "x"}])
-def test_settings_that_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError):
-        load_settings(overrides={"rerank": {"kind": "amortized", **wrong}}, environ={})
-
-
-def test_a_relative_file_starts_at_the_settings_file(tmp_path: Path) -> None:
-    part: Part = AmortizedConfig(file="a.sqlite").relative_to(tmp_path)
-    assert part.file == str(tmp_path / "a.sqlite")  # type: ignore[attr-defined]
-    assert AmortizedConfig().relative_to(tmp_path).file == ""

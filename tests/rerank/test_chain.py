@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pytest
 from scripted import ranking
 
 from fairagent.search.rerank.base import Pool
@@ -50,13 +49,6 @@ def test_a_pool_of_other_candidates_has_their_groups() -> None:
     assert pool().of(ranking(IDS)).memberships[0].tolist() == ROWS.tolist()
 
 
-def test_a_pool_of_no_candidates_and_of_a_stranger() -> None:
-    empty = pool().of(ranking([]))
-    assert [rows.shape for rows in empty.memberships] == [(0, 3), (0, 2)]
-    with pytest.raises(KeyError):
-        pool().of(ranking(["z"]))
-
-
 # --- chains -----------------------------------------------------------------------------------------------------
 
 
@@ -85,11 +77,6 @@ def test_a_chain_in_a_chain_cuts_at_its_own_end() -> None:
     inner, last = ChainReranker((Order("d c b a"), Order("b a d c"))), Order("d b a c")
     assert ChainReranker((inner, last)).rerank(pool()).ids == ("d", "b")
     assert last.pools[0].ranking.ids == ("b", "a", "d", "c")
-
-
-def test_no_candidates() -> None:
-    empty = Pool(Query("q"), ranking([]), (ROWS[:0],), (HALF,), 2)
-    assert len(ChainReranker((Order(""), ExposureReranker())).rerank(empty)) == 0
 
 
 def test_settings_make_a_chain_of_what_there_is() -> None:

@@ -47,17 +47,6 @@ def test_fused_by_hand() -> None:
     assert found.scores.tolist() == [0.875, 0.375, 0.25]
 
 
-def test_the_ends_of_fused_are_the_two_orders() -> None:
-    engine, candidates = Scores(a=1, b=3, c=2), pool(3, a=9, b=8, c=7)
-    assert FusedReranker(engine, 0.0).rerank(candidates).ids == OriginalReranker(engine).rerank(candidates).ids
-    assert FusedReranker(engine, 1.0).rerank(candidates).ids == ("a", "b", "c")
-
-
-@pytest.mark.parametrize("reranker", [OriginalReranker(Scores()), FusedReranker(Scores())])
-def test_no_candidates(reranker: OriginalReranker | FusedReranker) -> None:
-    assert len(reranker.rerank(pool(5))) == 0
-
-
 @pytest.mark.parametrize("reranker", [OriginalReranker, FusedReranker])
 @pytest.mark.parametrize("score", [math.nan, math.inf])
 def test_a_score_that_is_no_number_is_no_score(reranker: type[OriginalReranker], score: float) -> None:

@@ -12,7 +12,7 @@ from fairagent import build_index, open_agent, update_index
 from fairagent.retrieve import vectors
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.fused import LIGHT_WEIGHT, AutoConfig, FusedConfig, FusedRetriever
+from fairagent.retrieve.fused import LIGHT_WEIGHT, FusedConfig, FusedRetriever
 from fairagent.retrieve.graph import TABLE, graph_folder
 from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.site import Site
@@ -39,11 +39,6 @@ def made(site: Site) -> set[str]:
     told: dict[str, None] = {}
     prepare(site, lambda what, done: told.setdefault(what))
     return set(told)
-
-
-def test_it_is_the_default() -> None:
-    assert Settings().engine == AutoConfig()
-    assert Settings().encoder == LIGHT
 
 
 def test_it_is_bm25_until_the_vectors_are_made(site: Site) -> None:
@@ -104,11 +99,6 @@ def test_inside_another_part_it_is_what_it_comes_to(site: Site) -> None:
     for part in parts_of(inside.settings):
         part.check(inside)
     assert len(build(inside).search("judge singer").ranking) == 6
-
-
-def test_a_named_engine_stays_what_it_is(site: Site) -> None:
-    named = open_site(site.collection, site.index, Settings(engine={"kind": "bm25", "k1": 2}))
-    assert resolved(named).settings.engine == BM25Config(k1=2)
 
 
 def test_a_guest_is_asked_as_it_is(site: Site) -> None:

@@ -23,14 +23,6 @@ def ticks(monkeypatch):
     return readings
 
 
-def test_what_is_enclosed_counts(ticks):
-    before = engine_seconds()
-    for _ in range(3):
-        with engine_time():
-            pass
-    assert engine_seconds() - before == 3
-
-
 def test_within_another_account_time_counts_there_alone(ticks):
     before, accounts = engine_seconds(), engine_accounts()
     with engine_time("bridge"):

@@ -68,7 +68,7 @@ def test_what_all_take_is_told_after_the_first_block(tmp_path: Path) -> None:
     assert slow.told[-1] == 3000
 
 
-@pytest.mark.parametrize(("seconds", "usual"), [(0.05, 128), (0.01, 512), (0.9, 16), (0.0001, 1024)])
+@pytest.mark.parametrize(("seconds", "usual"), [(0.05, 128), (0.0001, 1024)])
 def test_blocks_take_five_to_ten_seconds(tmp_path: Path, seconds: float, usual: int) -> None:
     slow = Slow(seconds)
     build(tmp_path / "index", slow)

@@ -19,9 +19,8 @@ from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import DenseManifest, Work
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
-from fairagent.retrieve.forecast import Forecast
 from fairagent.retrieve.site import Site
-from fairagent.retrieve.vectors import DenseConfig, ann_folder, ann_reports, dense_parts, folder
+from fairagent.retrieve.vectors import ann_folder, ann_reports, folder
 from fairagent.search.pipeline import open_site, prepare
 from fairagent.settings import Settings
 from fairagent.types import Query
@@ -68,14 +67,11 @@ def test_it_is_made_where_it_is_wanted(
     assert len(engine.search(Query("judge singer"), 8)) == 8
 
 
-@pytest.mark.parametrize("when", ["auto", "always"])
-def test_where_it_is_wanted_and_not_there_the_way_out_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
+def test_where_it_is_wanted_and_not_there_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("faiss")
     monkeypatch.setattr(ann, "EXACT", 10)
     told(site(tmp_path, ann="never"))
-    here = site(tmp_path, ann=when)
+    here = site(tmp_path, ann="always")
     with pytest.raises(BackendUnavailable, match=r"no ANN index at .*`fairagent index`, or set `ann: never`"):
         here.settings.engine.build(here)
     assert site(tmp_path, ann="never").settings.engine.build(site(tmp_path, ann="never"))
@@ -121,14 +117,6 @@ def test_check_refuses_an_index_of_other_embeddings(tmp_path: Path) -> None:
     exact.settings.engine.check(exact)
 
 
-def test_the_parts_of_an_engine_that_search_by_embeddings() -> None:
-    one, other = DenseConfig(encoder="a"), DenseConfig(encoder="b", ann="never")
-    engine = Settings(engine={"kind": "fused", "engines": ["bm25", one, other]}).engine
-    assert dense_parts(engine) == (one, other)
-    assert dense_parts(Settings(engine="fused").engine) == (DenseConfig(),)
-    assert dense_parts(Settings(engine="bm25").engine) == ()
-
-
 def test_one_index_whatever_the_encoder_is_called(tmp_path: Path) -> None:
     here = site(tmp_path, encoder="minilm")
     told(here)
@@ -137,19 +125,7 @@ def test_one_index_whatever_the_encoder_is_called(tmp_path: Path) -> None:
     assert vectors.encoder(here, "minilm") is vectors.encoder(here, BUNDLED)
 
 
-def test_what_it_takes_is_said_while_the_first_block_is_all_that_is_done(tmp_path: Path) -> None:
-    said: list[tuple[str, object]] = []
-    here = replace(site(tmp_path), forecast=lambda what, found: said.append((what, found)))
-    prepare(here, lambda what, done: said.append((what, done)))
-    embedding = [found for what, found in said if what == "embedding words"]
-    assert [type(found) for found in embedding] == [int, Forecast, int]
-    assert embedding[0] == 0
-    assert embedding[2] == 40
-    assert isinstance(embedding[1], Forecast)
-    assert (embedding[1].model, embedding[1].documents, embedding[1].bytes) == ("words", 40, 40 * 64 * 2)
-
-
-@pytest.mark.parametrize("earlier", ["float32", "bfloat16", None])
+@pytest.mark.parametrize("earlier", ["bfloat16", None])
 def test_documents_are_encoded_in_the_type_of_those_that_are_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: str | None
 ) -> None:

@@ -47,12 +47,6 @@ def test_amounts_are_the_sums_of_outer_products(seed: int) -> None:
     assert projected == pytest.approx(grid.sum(axis=(2, 3)).ravel(), abs=1e-15)
 
 
-def test_no_entry_gives_no_amount() -> None:
-    none = np.zeros(0, np.int64)
-    found = Space.of((G, X)).amounts(made_up(1, (G, X)).pages(), none, none, np.zeros(0))
-    assert (found.keys.size, found.values.size) == (0, 0)
-
-
 @pytest.mark.parametrize("spread", [1, 100 * FEW])
 def test_grouping_does_not_depend_on_how_far_apart_the_keys_are(spread: int) -> None:
     keys, sums, counts = grouped(np.array([5, 2, 9, 5]) * spread, np.array([1.0, 2.0, 4.0, 8.0]))

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from fairagent import open_agent
 from fairagent.cli import app
 from fairagent.errors import SettingsError
-from fairagent.guests.lucene.config import LuceneConfig, LuceneHnswConfig
+from fairagent.guests.lucene.config import LuceneConfig
 
 from .conftest import IDS, WEIGHTS
 
@@ -41,9 +41,8 @@ def collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "collection.yaml"
 
 
-@pytest.mark.parametrize("name", ["full", "raw"])
-def test_the_whole_agent(built, collection, name):
-    agent = open_agent(collection, engine={"kind": "lucene", "index": str(built / name)}, profile="offline", n=4)
+def test_the_whole_agent(built, collection):
+    agent = open_agent(collection, engine={"kind": "lucene", "index": str(built / "full")}, profile="offline", n=4)
     result = agent.search("lawyers of Bonn")
     assert len(result.hits) == 4
     assert result.trace.engine == "lucene"
@@ -64,12 +63,6 @@ def test_impacts_with_the_terms_of_another_index(built, collection):
     assert len(result.hits) == 3
     best = max(weights["lawyer"] + weights["judge"] for weights in WEIGHTS)
     assert agent.retriever.search(result.query, 1).scores.tolist() == [best]
-
-
-def test_paths_of_an_experiment_start_at_its_file(tmp_path):
-    engine = LuceneHnswConfig(index="there", texts="../words").relative_to(tmp_path)
-    assert engine.folder == tmp_path / "there"
-    assert Path(engine.texts) == tmp_path / ".." / "words"
 
 
 def test_a_run_remembers_the_index_s_commit(built):

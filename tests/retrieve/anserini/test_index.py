@@ -12,17 +12,9 @@ from fairagent.guests.lucene.bm25 import AnseriniRetriever
 from fairagent.guests.lucene.index import commit_file
 from fairagent.types import Query
 
-from .conftest import IDS
-
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_documents_of_all_segments_have_their_names(built):
-    index = AnseriniRetriever(built / "full").index
-    assert [index.name(number) for number in range(len(index))] == list(IDS)
-    assert index.starts.tolist() == [0, 7, 12]
 
 
 def test_ids_of_any_length_and_script(tmp_path):
