@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,7 +27,7 @@ from fairagent.llm.prompts import Prompts
 from fairagent.measures import LOG2_MAX2, group_exposure
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.settings import Settings
-from fairagent.types import Answer, Attribution, Document, Ranking, Usage
+from fairagent.types import Answer, Attribution, Document, Ranking
 
 CONTEXT = [Document("a", "A court."), Document("b", "A judge."), Document("c", "A law.")]
 
@@ -122,11 +121,6 @@ def test_the_ranks_may_weigh():
     assert found.exposures[0].shares == pytest.approx(shares[1:] / shares[1:].sum())
 
 
-def test_an_answer_that_rests_on_nothing():
-    (exposure,) = with_exposures(Attribution("nli", np.zeros(5)), IDS, meter()).exposures
-    assert (exposure.shares.tolist(), exposure.unknown, exposure.divergence) == ([0.0, 0.0], 0.0, math.inf)
-
-
 PROMPTS = Prompts()
 JUDGED = [Document("a", "A court."), Document("b", "A judge."), Document("c", "A judge too.")]
 ANSWER = Answer("There was a judge [2], [3].", (2, 3))
@@ -150,13 +144,6 @@ def test_the_model_sees_the_answer_as_data_and_without_citations():
     shown = outside(model.requests[0])
     assert json.dumps('She said "no". {{ 7*7 }}') in shown
     assert "[1]" not in shown
-
-
-def test_nothing_to_compare_asks_nobody():
-    model = ScriptedModel([])
-    found = JudgeAttributor(model, PROMPTS).attribute("law", Answer("[1]", (1,)), JUDGED)
-    assert (found.weights.tolist(), found.notes, found.usage) == ([0.0] * 3, ("the answer is empty",), Usage())
-    assert JudgeAttributor(model, PROMPTS).attribute("law", ANSWER, []).weights.shape == (0,)
 
 
 @pytest.mark.parametrize("error", [ReplyRefused("declined"), TransientModelError("overload"), FatalModelError("key")])

@@ -9,14 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges import STEPS, Data, documents_in, judge, says, step_of, verdicts
-from pydantic import ValidationError
 
 from fairagent.answer.filtering import (
     LARGEST_CALL,
     LONGEST_TEXT,
     LONGEST_TITLE,
     FairFilter,
-    FairFilterConfig,
     Page,
     batches,
     call_ids,
@@ -26,8 +24,6 @@ from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyR
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Case
-from fairagent.settings import Settings
 from fairagent.types import Document, Verdict
 
 PROMPTS = Prompts()
@@ -199,14 +195,6 @@ def test_an_overloaded_server_is_not_asked_about_each_document_again():
     assert len(filtered.documents) == 5
 
 
-def test_a_models_reason_is_one_short_line():
-    def answer(request: ModelRequest) -> Scripted:
-        return verdicts(documents_in(request), always, "a\n\u202eb " + "c" * 500)
-
-    (verdict,) = FairFilter(ScriptedModel(answer), PROMPTS).filter("q", documents("a")).verdicts
-    assert verdict.note == f"a b {'c' * 196} ..."
-
-
 @pytest.mark.parametrize("reply", ["true", '{"verdicts": [{"pass": "True"}]}'])
 def test_a_reply_of_another_form_is_no_verdict(reply: str):
     model = ScriptedModel(lambda _: reply)
@@ -234,16 +222,6 @@ def test_the_papers_two_questions_are_about_one_document_and_read_as_its_code_re
         *("paper_fairness_filter", "paper_fairness_filter"),
     ]
     assert {(request.reply, request.whole, request.temperature) for request in model.requests} == {(None, False, 0.0)}
-
-
-def test_the_papers_questions_are_a_key_of_the_filter():
-    config = FairFilterConfig(compat="authors")
-    assert config.templates == ("paper_fairness_filter", "paper_utility_filter")
-    assert FairFilterConfig(compat="authors", utility=False).templates == ("paper_fairness_filter",)
-    case = Case(Settings(context={"documents": 3}), PROMPTS, ("who?", "where?"))
-    assert [calls.calls for calls in config.worst_case(case)] == [6, 6]
-    with pytest.raises(ValidationError, match="about one document"):
-        FairFilterConfig(compat="authors", batch=2)
 
 
 PAGES = st.lists(st.builds(Page, st.just("d"), st.text(max_size=5), st.text(max_size=20)), max_size=6)

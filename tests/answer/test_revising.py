@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,14 +112,3 @@ def test_an_answer_that_cites_nothing_or_what_is_not_there_is_asked_to_cite() ->
         assert (answer.cited, len(model.requests)) == ((1, 3), 2)
         assert answer.revision
         assert answer.revision.kept
-
-
-def test_a_template_of_an_earlier_version_cannot_ask_again_and_says_so(tmp_path: Path) -> None:
-    text = Prompts()["answer"].path.read_text(encoding="utf-8")
-    start, end = text.index("{% if draft %}"), text.index("{% if length %}")
-    text = (text[:start] + text[end:]).replace("[draft, language, length, unused]", "[language, length]")
-    (tmp_path / "answer.j2").write_text(text, encoding="utf-8")
-    answer, model = asked(MEN, prompts=Prompts(tmp_path))
-    assert (answer.text, len(model.requests)) == (MEN, 1)
-    assert answer.revision
-    assert "the template cannot ask for it" in answer.revision.why

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 
 import pytest
 
@@ -53,18 +52,6 @@ def test_the_fingerprint_depends_on_bytes_and_fields_alone(tmp_path):
     assert len(source.fingerprint()) == 64
     assert documents(tmp_path, line, text="body").fingerprint() != source.fingerprint()
     assert documents(tmp_path, line, line).fingerprint() != source.fingerprint()
-
-
-def test_the_fingerprint_notices_a_changed_file(tmp_path):
-    source = documents(tmp_path, '{"id": "a", "text": "1"}\n')
-    before = source.fingerprint()
-    assert source.fingerprint() == before
-    source.paths[0].write_text('{"id": "a", "text": "2"}\n', encoding="utf-8")
-    os.utime(source.paths[0], ns=(1, 1))
-    assert source.fingerprint() != before
-    source.paths[0].unlink()
-    with pytest.raises(DataError, match="the document file is gone"):
-        source.fingerprint()
 
 
 def test_indexes_from_before_there_were_tab_separated_texts_stay_good(tmp_path):

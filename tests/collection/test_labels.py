@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
-import yaml
 
 from fairagent.collection.config import GroupsFile
 from fairagent.collection.labels import read_groups
 from fairagent.collection.records import Faults
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "your_data.md"
 
 
 def memberships(tmp_path, name: str, content: str, **column: object) -> tuple[tuple[str, ...], list[float]]:
@@ -41,14 +35,6 @@ def memberships(tmp_path, name: str, content: str, **column: object) -> tuple[tu
 )
 def test_cells_of_a_table(tmp_path, cell, column, labels, row):
     assert memberships(tmp_path, "groups.tsv", f"id\tg\nd\t{cell}\n", **column) == (labels, row)
-
-
-def test_the_map_of_the_page(tmp_path):
-    (page,) = re.findall(r"^```yaml\ngender:\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    column = yaml.safe_load(page)
-    for cell, row in {"F": [0, 1, 0], "male": [0, 0, 1], "both": [0, 0.5, 0.5], "N/A": [1, 0, 0]}.items():
-        content = f"id\tg\nd\t{cell}\ne\tF\nf\tM\n"
-        assert memberships(tmp_path, "groups.tsv", content, **column) == (("female", "male"), row)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairagent.collection import load_collection, make_target
-from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.errors import DataError, SettingsError
 from fairagent.types import Document
 
 from .conftest import FILES
@@ -76,27 +76,6 @@ def test_a_group_only_in_the_population_gets_a_column_and_a_note(write):
         "no document is in these groups of 'gender': NB",
         "no world share for these groups of 'region', so 0: Africa, Europe",
     )
-
-
-def test_several_group_files_are_joined(write, settings):
-    blocks = """groups:
-  - path: groups.tsv
-    dimensions: {gender: {}}
-  - path: more.jsonl
-    id: page
-    dimensions: {occupation: {column: jobs}}
-"""
-    text = settings()
-    text = text[: text.index("groups:")] + blocks + 'population: {"occupation": {"judge": 1}}\n'
-    more = '{"page": "d2", "jobs": ["judge", "poet"]}\n{"page": "d9"}\n'
-    groups = load_collection(write({"collection.yaml": text, "more.jsonl": more})).groups
-    assert groups.dimensions == ("gender", "occupation")
-    assert groups.oracle == ()
-    np.testing.assert_array_equal(groups.memberships("occupation", ["d1", "d2"]), [[1, 0, 0], [0, 0.5, 0.5]])
-    np.testing.assert_array_equal(groups.memberships("gender", ["d1", "d2"]), [[0, 1, 0], [0, 0, 1]])
-    np.testing.assert_array_equal(groups.shares("occupation"), [0.5, 0.25, 0.25])
-    with pytest.raises(UsageError, match="no dimension 'sex'; there are: gender, occupation"):
-        groups.labels("sex")
 
 
 @pytest.mark.parametrize(

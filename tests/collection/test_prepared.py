@@ -60,14 +60,6 @@ def test_encodings_are_guessed(tmp_path: Path, encoding: str, found: str, how: s
     assert str(read) == f"it is in {found} ({how}), not in UTF-8"
 
 
-@pytest.mark.parametrize("content", [WORDS.encode("utf-8-sig"), b"", gzip.compress(b"x", mtime=0)])
-def test_what_is_utf8_is_left_alone(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "words.csv"
-    path.write_bytes(content)
-    assert is_utf8(path)
-    assert is_utf8(tmp_path / "nowhere.csv")
-
-
 def test_ids_are_mended_by_name(tmp_path: Path) -> None:
     """The first with an id keeps it; no new name is that of a later record."""
     rows = ["a", "", "a", "a-2", "b c", None, "x" * 300, 7, True, "row-2", "b_c"]

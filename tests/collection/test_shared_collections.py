@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.collection import Collection, TopicGroups, load_collection, make_target
+from fairagent.collection import Collection, load_collection, make_target
 from fairagent.settings import read_yaml
 
 SETTINGS = Path(__file__).resolve().parents[2] / "evaluations" / "collections"
@@ -76,14 +76,3 @@ def test_wikilead_targets(shared):
     np.testing.assert_allclose(
         make_target("trec", "gender", collection, "T01").shares, [37 / 168 + 0.25, 47 / 168 + 0.25]
     )
-
-
-def test_perspectrum_stances_belong_to_the_claim(shared):
-    collection = load(shared, "perspectrum")
-    assert isinstance(collection.groups, TopicGroups)
-    assert collection.groups.oracle == ("stance",)
-    for topic in list(collection.topics.values())[:50]:
-        rows = collection.groups.memberships("stance", list(collection.qrels[topic.id]), topic.id)
-        counts = topic.extra["stance"]
-        assert isinstance(counts, dict)
-        assert rows.sum(axis=0).tolist() == [0, counts.get("support", 0), counts.get("undermine", 0)]

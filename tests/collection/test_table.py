@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairagent.collection import GroupTable
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 
 ROWS = [
     ("b", {"gender": "male", "region": ["Asia", "Europe"]}),
@@ -60,16 +60,6 @@ def test_all_faults_of_the_rows_are_raised_together():
     with pytest.raises(DataError, match="groups: 9 errors") as error:
         GroupTable.from_rows(rows, {"g": ["x", "y"]})
     assert sorted(fault.line for fault in error.value.faults if fault.line) == [2, 3, 4, 5, 6, 7, 8, 9, 10]
-
-
-def test_relabeled():
-    table = GroupTable.from_rows(ROWS, ["gender", "region"])
-    wider = table.relabeled("region", ["Europe", "Oceania", "Asia", "Africa"])
-    np.testing.assert_array_equal(wider.memberships("region", ["ä"]), [[0, 0, 0, 0.25, 0.75]])
-    np.testing.assert_array_equal(wider.memberships("gender", ["ä", "b"]), table.memberships("gender", ["ä", "b"]))
-    np.testing.assert_allclose(wider.shares("region"), table.shares("region")[[0, 3, 0, 2, 1]] * [1, 1, 0, 1, 1])
-    with pytest.raises(UsageError, match="Africa"):
-        table.relabeled("region", ["Asia", "Europe"])
 
 
 def test_save_and_load(tmp_path):

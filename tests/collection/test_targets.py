@@ -211,16 +211,3 @@ def test_without_a_population_the_mixed_targets_are_the_relevant_share_alone(wri
     collection = load_collection(write({"world.json": '{"region": {"Asia": 1.0}}'}))
     made = [make_target(kind, "gender", collection, "T1", ranking(("d1", 1.0))).shares for kind in (mixed, alone)]
     assert made[0].tolist() == made[1].tolist()
-
-
-def test_no_document_of_any_group(write, settings):
-    empty = "id\tgender\tregions\nd1\t\t\n"
-    bare = load_collection(write({"groups.tsv": empty, "world.json": "{}"}))
-    with pytest.raises(DataError, match="no document of 'small' has a label of 'region'"):
-        make_target("uniform", "region", bare, "T1")
-    worldly = load_collection(write({"groups.tsv": empty}))
-    assert make_target("population", "region", worldly, "T1").shares.tolist() == [0.25, 0.5, 0.25]
-    assert make_target("trec", "region", worldly, "T1").source.startswith("trec (no relevant")
-    for kind in ("corpus", "estimated"):
-        with pytest.raises(DataError, match="no target 'corpus'"):
-            make_target(kind, "region", worldly, "T1", ranking(("d1", 1.0)))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.errors import DataError, FatalModelError
+from fairagent.errors import DataError
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.labeling.asked import Asked
 from fairagent.labeling.evidence import WordLists, read_word_lists
@@ -81,14 +81,6 @@ def test_a_group_that_is_not_there_is_corrected_and_else_nothing_is_said() -> No
     assert "no letter of a group; there are: A, B, C" in model.requests[1].messages[-1][1]
     assert told.tolist() == [True, False, True]
     assert rows[1].tolist() == [0, 0]
-
-
-def test_a_model_that_cannot_be_asked_ends_the_work() -> None:
-    def reply(request: ModelRequest) -> Scripted:
-        return FatalModelError("no key")
-
-    with pytest.raises(FatalModelError, match="no key"):
-        asked(reply)[0].rows(["asia"])
 
 
 def test_the_calls_are_known_before() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from fairagent import Collection
 from fairagent.collection.known import KnownIds
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.labeling.examples import Examples, examples_of, read_examples
 
 WORDS = {"red": "poppy rose cherry", "blue": "sea sky cornflower"}
@@ -54,14 +54,6 @@ def test_a_group_of_too_few_examples_is_never_made() -> None:
     assert examples.labels == ("blue", "red")
     assert examples.notes == ("fewer than 3 examples, so never made, of: green",)
     assert "g" in examples.given
-
-
-def test_a_group_without_examples_is_named() -> None:
-    collection = Collection.from_records(
-        rows(), groups="color", population={"color": {"red": 0.4, "blue": 0.4, "green": 0.2}}
-    )
-    known = KnownIds.of("the collection", [row["id"] for row in rows()])
-    assert examples_of(collection, "color", known).notes == ("no example, so never made, of: green",)
 
 
 @pytest.mark.parametrize(
@@ -159,16 +151,6 @@ def test_exports_that_cannot_be_read_are_told_with_their_place(tmp_path: Path, r
         read_examples(file, "color")
 
 
-def test_made_labels_are_no_examples() -> None:
-    some = [
-        {"id": str(n), "text": "rose", "color": {"red": 0.6, "blue": 0.4}}  # type: ignore[dict-item]
-        for n in range(20)
-    ]
-    collection = Collection.from_records(some, groups={"color": {"predicted": True}})
-    with pytest.raises(UsageError, match="made labels already"):
-        examples_of(collection, "color", KnownIds.of("the collection", [str(n) for n in range(20)]))
-
-
 class Spelled:
     """Evidence that says what the ids begin with, and nothing of ids that begin with q."""
 
@@ -215,18 +197,6 @@ def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
     again = load_collection(tmp_path / "collection.yaml")
     assert again.label_errors["color"] == made.errors
     assert again.groups.memberships("color", ["r0", "q-new"]).tolist() == [[0, 0, 1], [1, 0, 0]]
-
-
-def test_evidence_that_says_nothing_of_the_examples() -> None:
-    pytest.importorskip("sklearn")
-    from fairagent.labeling.labeler import make_labels
-
-    class Silent(Spelled):
-        def rows(self, ids: list[str]) -> tuple[np.ndarray, np.ndarray]:
-            return np.zeros((len(ids), 2)), np.zeros(len(ids), np.bool_)
-
-    with pytest.raises(DataError, match="says something of 0 examples of 20"):
-        make_labels(found(rows()), Silent(), ["n0"])
 
 
 def test_errors_of_another_dimension_or_no_file(tmp_path: Path) -> None:

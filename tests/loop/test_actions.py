@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pytest
 from loop_engine import LAWYERS, TWO_KINDS, Dense, agent, begun, judging, verdicts
 
 from fairagent.answer.filtering import FairFilter
@@ -16,7 +15,7 @@ from fairagent.llm.prompts import Prompts
 from fairagent.search.loop.actions import Action, FilterAction, JudgeAction, NeighborsAction, RefineAction
 from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.judges import ModelJudge, ScorerJudge
+from fairagent.search.loop.judges import ScorerJudge
 from fairagent.types import Document, FloatArray, SearchResult, Step
 
 REFINE = RefineAction(4, 0.5)
@@ -70,14 +69,6 @@ def test_a_group_without_documents_gets_those_near_what_is_served() -> None:
     step = step_of(searched(engine, NeighborsAction(graph), REFINE), "neighbors")  # type: ignore[arg-type]
     assert graph.asked == ["m1", "m2", "m3", "m4"]
     assert step.notes == ("female (gender): 2 of its documents come in",)
-
-
-def test_where_no_neighbor_is_new_nothing_changes() -> None:
-    alone = searched(FEW, REFINE)
-    result = searched(FEW, NeighborsAction(Near(f1="m1 m6")), REFINE)  # type: ignore[arg-type]
-    step = step_of(result, "neighbors")
-    assert (step.accepted, step.reason) == (False, "no neighbor is new")
-    assert result.ranking.ids == alone.ranking.ids
 
 
 def test_a_group_that_has_documents_enough_needs_no_neighbors() -> None:
@@ -140,16 +131,6 @@ def test_a_judge_that_never_answers_is_refused_and_the_loop_goes_on() -> None:
     assert (step.accepted, step.reason) == (False, "no document was judged")
     assert "4 of 4 documents were not judged: overloaded" in step.notes
     assert any(step.source == "refine" for step in result.trace.steps)
-
-
-def test_a_judge_that_fails_ends_the_search_if_on_error_says_so() -> None:
-    model = ScriptedModel(lambda request: TransientModelError("overloaded"))
-    judge = JudgeAction(ModelJudge(model, Prompts(), on_error="fail"))
-    with pytest.raises(TransientModelError):
-        agent(MIXED, Controller((judge, REFINE), on_error="fail")).search("law")
-    # The loop's own policy is for what an action raises.
-    trace = agent(MIXED, Controller((judge, REFINE))).search("law").trace
-    assert trace.stopped.startswith("judge: ")
 
 
 class Ashore:

@@ -165,17 +165,6 @@ def test_grounding_is_between_nothing_and_all(pairs: list[tuple[float, float]], 
     assert 0 <= grounding(similarity, relevance, k) <= 1 + 1e-12
 
 
-def test_similarity_to_a_text_is_that_of_vectors_or_of_words() -> None:
-    text = GroupText("woman", (Term("woman", 1.0),))
-    by_vectors = candidates(ENGINE, Mixer(0.5)).similarity(text)
-    assert by_vectors == pytest.approx(min_max(VECTORS @ encoded("woman")), abs=1e-6)
-    source = Words(LAWYERS)
-    by_words = candidates(source, Mixer(source=source)).similarity(text)
-    counts = [float(LAWYERS[id].split().count("woman")) for id in FOUND.ids]
-    assert by_words == pytest.approx(min_max(np.array(counts)))
-    assert not candidates(source, Mixer(source=source)).similarity(GroupText("ship", (Term("ship", 1.0),))).any()
-
-
 MODEL_TEXTS = ((GroupText("law court", (Term("law", 0.5), Term("court", 0.5))), GroupText()),)
 
 

@@ -18,7 +18,7 @@ from fairagent.search.loop.actions import RefineAction
 from fairagent.search.loop.base import Lack, lacking
 from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.sources import MOST_GROUPS, PASSAGE, EvidenceType, GroupText, ModelEvidence, Sources
+from fairagent.search.loop.sources import PASSAGE, EvidenceType, ModelEvidence, Sources
 from fairagent.types import Exposure, Group, Proposals
 
 FEMALE = Lack(Group("gender", "female"), 0, 0.1, 0.5, 0.4)
@@ -65,14 +65,6 @@ def test_grounded_shows_each_groups_words() -> None:
     assert "words that its own documents have in common" in system
 
 
-def test_groups_beyond_the_most_that_one_call_holds_are_left_to_feedback() -> None:
-    many = [Lack(Group("region", f"r{place}"), place, 0.0, 0.05, 0.05) for place in range(20)]
-    model = ScriptedModel(['{"passages": []}'])
-    Sources(("passage",), model, Prompts()).ask("law", many, {}, 20)
-    user = model.requests[0].messages[-1][1]
-    assert user.count('"number"') == MOST_GROUPS["passage"] + 1
-
-
 @pytest.mark.parametrize("error", [TransientModelError("overloaded"), ReplyRefused("no"), BudgetExceeded("10 calls")])
 def test_where_the_model_fails_the_groups_keep_their_documents(error: Exception) -> None:
     def fails(request: ModelRequest) -> str:
@@ -81,12 +73,6 @@ def test_where_the_model_fails_the_groups_keep_their_documents(error: Exception)
     found = asked_for(ScriptedModel(fails), "llm")
     assert not any(found.texts[0])
     assert found.notes == (f"llm: the model gives no evidence, the groups' documents alone count: {error}",)
-
-
-def test_or_the_search_ends_if_on_error_says_so() -> None:
-    lacks = [Lack(Group("gender", "female"), 0, 0.0, 0.5, 0.5)]
-    with pytest.raises(ReplyRefused):
-        Sources(("llm",), ScriptedModel([ReplyRefused("no")]), Prompts(), "fail").ask("law", lacks, {}, 1)
 
 
 @pytest.mark.parametrize("passage", ["Law, law!", "..."])
@@ -172,14 +158,6 @@ def test_a_sentence_that_was_not_shown_is_refused_and_counted() -> None:
     assert found.proposals == Proposals(4, 1)
 
 
-def test_of_a_group_without_documents_no_sentence_is_asked_for() -> None:
-    model = ScriptedModel([chosen_of((1, [1]))])
-    found = asked_for(model, "sentences", shown={3: SHOWN[3]})
-    assert [one.text for one in found.texts[0]] == ["", "", "", "A court in Lagos."]
-    assert '"female"' not in model.requests[0].messages[-1][1]
-    assert asked_for(ScriptedModel([]), "sentences").texts == ((GroupText(),) * 4,)
-
-
 def test_a_search_shows_the_first_sentences_of_each_document_before_the_second_ones() -> None:
     engine = Dense(LAWYERS)
     texts = {"f1": "law woman woman. Law ship.", "f2": "law woman woman court. Law sea."}
@@ -240,13 +218,6 @@ def test_the_models_words_stand_for_the_group_instead_of_its_documents() -> None
     astray = run(ScriptedModel([WOMAN.replace("woman", "man")]), "llm", beta=0.9, engine=Dense(TWO_KINDS))
     assert any(id.startswith("f") for id in feedback.steps[1].ranking.ids)
     assert not any(id.startswith("f") for id in astray.steps[1].ranking.ids)
-
-
-def test_a_model_that_says_nothing_leaves_the_numbers_of_feedback() -> None:
-    plain = agent(Dense(LAWYERS), Controller((RefineAction(3, 0.5),), mixer=Mixer(0.5), drift=0.9)).search("law").trace
-    silent = run(ScriptedModel(['{"groups": []}']), "llm")
-    assert [step.ranking.ids for step in silent.steps] == [step.ranking.ids for step in plain.steps]
-    assert [step.gap for step in silent.steps] == [step.gap for step in plain.steps]
 
 
 @pytest.mark.parametrize("text", ["A river of 1990, it says.", "नमस्ते", "x" * 300])

@@ -134,15 +134,6 @@ def test_bad_input(exposure: list[float], useful: list[bool], k: int, message: s
         expected_exposure(exposure, useful, k)
 
 
-@pytest.mark.parametrize(
-    ("rankings", "message"),
-    [([[0, 0]], "twice"), ([[0, 5]], "indices"), ([0, 1], r"\(N, k\)"), (np.zeros((0, 2), dtype=int), "no ranking")],
-)
-def test_rankings_that_are_none(rankings: object, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        item_exposure(rankings, n=3)  # type: ignore[arg-type]
-
-
 def test_other_ways_of_reading() -> None:
     rankings = [[0, 1, 2], [1, 0, 2]]
     assert item_exposure(rankings, 4, Geometric(0.5)).tolist() == [0.75, 0.75, 0.25, 0.0]

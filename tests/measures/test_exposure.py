@@ -24,14 +24,6 @@ def test_rows_count_by_their_mass() -> None:
     assert group_exposure(two_labels_and_one_and_none, Uniform()(3)) == pytest.approx([0.0, 1 / 3, 2 / 3])
 
 
-def test_rows_of_smaller_floats_and_integers_are_measured_exactly() -> None:
-    rows = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
-    exact = group_exposure(rows.astype(np.float64), LOG2_MAX2(3))
-    assert np.array_equal(group_exposure(rows.astype(np.float32), LOG2_MAX2(3)), exact)
-    assert np.array_equal(group_exposure(rows.astype(np.uint8), LOG2_MAX2(3)), exact)
-    assert exact.dtype == np.float64
-
-
 @pytest.mark.parametrize(
     ("shares", "target", "group"),
     [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures import NDKL, JudgedRanking, MaxSkew, MinSkew, kl, ndkl, parse_measure, skew
+from fairagent.measures import NDKL, JudgedRanking, MaxSkew, MinSkew, kl, ndkl, skew
 from fairagent.types import FloatArray
 
 from .laws import law, rankings
@@ -90,17 +90,6 @@ def test_measures() -> None:
     assert MaxSkew(3)(hidden) == pytest.approx(0)
     assert (NDKL(4).lower_is_better, MaxSkew(4).lower_is_better, MinSkew(4).lower_is_better) == (True, True, False)
     assert (NDKL(4).needs_labels, NDKL(4, "group").needs_labels, MinSkew(4, "group").needs_labels) == (1, 0, 0)
-
-
-def test_names_and_options() -> None:
-    for text, measure in (("NDKL@20", NDKL(20)), ("MinSkew@5", MinSkew(5)), ("MaxSkew@5", MaxSkew(5))):
-        assert parse_measure(text) == measure == parse_measure(str(measure))
-        assert (measure.of_groups, measure.of_relevance, measure.label) == (True, False, text)
-    assert parse_measure("NDKL(unknown=group)@9") == NDKL(9, "group")
-    assert MinSkew(5) != MaxSkew(5)
-    for text in ("NDKL(unknown=drop)@9", "MaxSkew(unknown=drop)@9", "NDKL(smoothing=1)@9", "NDKL", "Skew@9"):
-        with pytest.raises(UsageError):
-            parse_measure(text)
 
 
 @law

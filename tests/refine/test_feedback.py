@@ -115,10 +115,3 @@ def test_a_group_that_is_in_all_documents_alike_has_no_words_of_its_own(row: lis
     # The two models differ by rounding at most, and rounding proposes nothing.
     proposed = FeedbackRefiner(Library(), support=1).refine(state([row] * 4, scores=(3.7, 2.9, 1.3, 0.7)))
     assert (proposed.terms, proposed.note) == ((), "no new word sets the documents of female (gender) apart")
-
-
-def test_what_was_read_is_counted() -> None:
-    found = FeedbackRefiner(Library(), support=1).read(state())
-    assert [(word.text, word.in_group, word.in_list) for word in found.words] == [("she", 2, 2), ("judge", 1, 1)]
-    assert found.documents == ("d2", "d3")
-    assert FeedbackRefiner(Library(), documents=1, support=1).read(state()).documents == ("d2",)

@@ -19,7 +19,7 @@ from fairagent.errors import (
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelReply
 from fairagent.llm.prompts import Prompts
-from fairagent.search.refine.asking import KEYWORD, Keywords, ReasonedKeywords
+from fairagent.search.refine.asking import KEYWORD, Keywords
 from fairagent.search.refine.feedback import RefineState
 from fairagent.search.refine.llm import LlmRefiner
 from fairagent.types import Exposure, Group, Query, Ranking, Refinement, Term, Usage
@@ -103,14 +103,6 @@ def test_all_keywords_together_cannot_outweigh_the_query():
     assert one == Term("she", 1.0)
     assert sum(term.weight for term in many) == pytest.approx(1.0)
     assert len({term.weight for term in many}) == 1
-
-
-def test_the_variant_that_reasons_asks_for_the_reasoning_first():
-    asking = refiner('{"reasoning": "Pronouns.", "keywords": ["she"]}', prompts="reasoning")
-    assert asking.refine(state()).terms == (Term("she"),)
-    (request,) = asking.model.requests
-    assert request.reply is ReasonedKeywords
-    assert list(ReasonedKeywords.model_json_schema()["properties"]) == ["reasoning", "keywords"]
 
 
 def refused() -> ReplyRefused:

@@ -14,18 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Engine, agent, by_letter, collection
 
-from fairagent.collection.groups import JoinedGroups
-from fairagent.errors import SettingsError, UsageError
+from fairagent.errors import SettingsError
 from fairagent.measures import Uniform
 from fairagent.papers.rivals import adaptive
-from fairagent.papers.rivals.adaptive import (
-    AdaptiveConfig,
-    AdaptiveReranker,
-    CollectionGroups,
-    GroupPolicy,
-    SimilarityScorer,
-    Where,
-)
+from fairagent.papers.rivals.adaptive import AdaptiveConfig, AdaptiveReranker, CollectionGroups, GroupPolicy, Where
 from fairagent.retrieve.site import Site
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.relevance import ChainConfig
@@ -172,14 +164,6 @@ def test_exposure_by_hand() -> None:
 
 
 # --- bad input and small pools ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_pool_without_dimensions(policy: GroupPolicy) -> None:
-    made = Pool(Query("q"), Ranking(("m1", "m2", "m3"), np.array([3.0, 2.0, 1.0])), (), (), 3)
-    score = Scores(OF)
-    AdaptiveReranker(Graph(NEAR), score, lambda query, ids: (), policy, batch=2).rerank(made)
-    assert score.batches == [("m1", "m2"), ("f2", "f1"), ("m3",), ("f3",)]
 
 
 # --- GAR written out anew, and what holds for every policy -------------------------------------------------------
@@ -392,49 +376,6 @@ def test_an_encoder_scores_query_and_document(monkeypatch: pytest.MonkeyPatch) -
     # "who" has 3 letters, "title of m1 text of m1" 22: 3 * 22 + 1.
     found = place.settings.rerank.build(place).rerank(made_pool(place))
     assert found.scores.tolist() == [67.0] * 4
-
-
-def test_a_text_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded: list[str] = []
-
-    class Noting(Lengths):
-        def documents(self, texts: Sequence[str]) -> FloatArray:
-            encoded.extend(texts)
-            return super().documents(texts)
-
-    scorer = SimilarityScorer(Noting())
-    assert scorer.score("ab", ["x", "yyy", "x"]).tolist() == [3, 7, 3]
-    assert scorer.score("abc", ["yyy", "zz"]).tolist() == [10, 7]
-    assert encoded == ["x", "yyy", "zz"]
-    assert scorer.score("abc", []).tolist() == []
-    # Where there are too many, what was kept is forgotten.
-    monkeypatch.setattr(adaptive, "KEPT", 3)
-    assert scorer.score("ab", ["w", "x"]).tolist() == [3, 3]
-    assert scorer.score("ab", ["x", "yyy"]).tolist() == [3, 7]
-    assert encoded == ["x", "yyy", "zz", "w", "x", "yyy"]
-
-
-@pytest.mark.parametrize(("engine", "own", "whose"), [("bm25", "", "light"), ("fused", "", "")])
-def test_whose_neighbors(monkeypatch: pytest.MonkeyPatch, engine: str, own: str, whose: str) -> None:
-    # Empty: the engine's own embeddings; BM25 has none, so the setting `encoder` says.
-    asked: list[str] = []
-    monkeypatch.setattr(adaptive, "graph_of", lambda site, encoder: asked.append(encoder) or Graph())
-    monkeypatch.setattr(adaptive, "prepare_graphs", lambda site, progress, encoder: asked.append(encoder))
-    place = site()
-    place = replace(place, settings=Settings(engine=engine, rerank={"kind": "adaptive", "encoder": own}))
-    place.settings.rerank.prepare(place, lambda what, done: None)
-    place.settings.rerank.build(place)
-    assert asked == [whose, whose]
-
-
-@pytest.mark.usefixtures("graph")
-def test_gar_needs_no_groups() -> None:
-    bare = site(groups=JoinedGroups(()))
-    made = AdaptiveConfig(policy="none").build(bare)
-    plain = Pool(Query("who"), Ranking(("m1", "m2"), np.array([2.0, 1.0])), (), (), 3)
-    assert made.rerank(plain).ids == ("m1", "m2", "f9")
-    with pytest.raises(UsageError, match="has no groups"):
-        AdaptiveConfig().build(bare)
 
 
 def test_without_a_graph_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from fairagent.measures.amortized import quality
 from fairagent.search import account as accounts
 from fairagent.search.account import Account
 from fairagent.search.agent import FairAgent
-from fairagent.search.pipeline import build, open_in_memory, open_site, served
+from fairagent.search.pipeline import open_in_memory, served
 from fairagent.search.rerank.amortized import AmortizedReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker
 from fairagent.settings import Settings
@@ -182,15 +182,6 @@ def made(**rerank: Any) -> FairAgent:
     return open_in_memory(collection, rerank=chosen, loop="none", target="uniform", engine="bm25", n=5)
 
 
-def test_from_settings_the_account_lies_beside_the_index() -> None:
-    opened = made()
-    reranker: Any = opened.reranker
-    opened.search("apples")
-    assert reranker.account.path.name == "apples-account.sqlite"
-    assert reranker.account.requests == 1
-    assert list(reranker.columns) == [("gender", label) for label in (UNKNOWN, "f", "m")]
-
-
 def test_two_agents_and_another_collection(tmp_path: Path) -> None:
     file = str(tmp_path / "account.sqlite")
     for _ in range(2):
@@ -200,15 +191,6 @@ def test_two_agents_and_another_collection(tmp_path: Path) -> None:
         open_in_memory(other, rerank={"kind": "amortized", "file": file}, loop="none", target="uniform", engine="bm25")
     with pytest.raises(DataError, match="kept with due relevance, not target"):
         made(file=file, due="target")
-
-
-def test_experiments_keep_no_account(tmp_path: Path) -> None:
-    collection = Collection.from_records(ROWS, groups=["gender"], name="apples")
-    site = open_site(collection, tmp_path / "index", rerank="amortized", loop="none", engine="none", target="uniform")
-    reranker: Any = build(replace(site, stateless=True)).reranker
-    assert reranker.account is None
-    assert not reranker.keeps
-    assert not list(tmp_path.glob("*account*"))
 
 
 def test_single_documents_need_no_groups(tmp_path: Path) -> None:

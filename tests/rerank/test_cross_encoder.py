@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,15 +130,6 @@ def test_monot5_reads_as_much_of_a_text_as_leaves_the_question_whole(models: Pat
     assert np.isfinite(MonoT5Scorer(str(models / "t5")).score("judge " * 200, TEXTS)).all()
 
 
-def test_names(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(open_pair_scorer(str(models / "cross")), CrossEncoderScorer)
-    assert isinstance(open_pair_scorer(f"monot5:{models / 't5'}"), MonoT5Scorer)
-    made: list[str] = []
-    monkeypatch.setattr(MonoT5Scorer, "__init__", lambda self, name, device: made.append(name))
-    open_pair_scorer("castorini/monot5-base-msmarco")
-    assert made == ["castorini/monot5-base-msmarco"]
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -154,12 +144,3 @@ def test_models_that_are_missing(name: str, message: str, models: Path) -> None:
     how, _, rest = name.rpartition(":")
     with pytest.raises(BackendUnavailable, match=message):
         open_pair_scorer(f"{how}{':' if how else ''}{models / rest}")
-
-
-def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in ("sentence_transformers", "transformers"):
-        monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[dense\]'"):
-        CrossEncoderScorer("any")
-    with pytest.raises(BackendUnavailable, match=r"package transformers.*pip install 'fairagent\[dense\]'"):
-        MonoT5Scorer("any")

@@ -145,13 +145,6 @@ def test_the_unlabeled_get_a_share_of_ones_own() -> None:
         assert least <= after.unknown <= most
 
 
-def test_the_unlabeled_are_ignored_where_that_is_asked_for() -> None:
-    meter, found = measured("m" * 10 + "u" * 10 + "f" * 10, 10, (0.5, 0.5, 0.0), unknown="ignore")
-    made = pool_of(Query("q"), found, meter, 10)
-    assert made.unlabeled == ()
-    assert meter.measure(found)[0].unknown_target is None
-
-
 # --- settings ---------------------------------------------------------------------------------------------------
 
 

@@ -172,32 +172,6 @@ def test_the_worst_of_several_dimensions_and_a_named_group() -> None:
     assert named.ids != worst.ids
 
 
-def test_compat_reaches_the_table() -> None:
-    # With k = 10, p = 0.7, alpha = 0.05 the library's adjusted table is milder than the exact one or equal; where the
-    # tables differ, so do rankings with all protected documents at the end.
-    case = next(
-        (k, p)
-        for k in range(5, 30)
-        for p in (0.3, 0.4, 0.5, 0.6)
-        if adjusted(k, p, 0.1).table.tolist() != adjusted(k, p, 0.1, "library").table.tolist()
-    )
-    k, p = case
-    many = Pool(
-        Query("q"),
-        Ranking(tuple(f"{i:03}" for i in range(80)), np.arange(80, 0, -1.0)),
-        (np.array([A] * 40 + [B] * 40, dtype=np.float64),),
-        (np.array([1 - p, p]),),
-        k,
-    )
-    assert FAStarIRReranker(0.1).rerank(many).ids != FAStarIRReranker(0.1, compat="library").rerank(many).ids
-
-
-def test_any_share_makes_a_member() -> None:
-    rows = [A] * 6 + [[0, 0.9, 0.1]] + [A] * 3
-    ranking = FAStarIRReranker(alpha=0.5, group=ProtectedGroup(0, 1)).rerank(pool([rows], [[0.2, 0.8]], n=3))
-    assert "g" in ranking.ids
-
-
 @pytest.mark.parametrize(
     "rows",
     [

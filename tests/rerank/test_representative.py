@@ -188,14 +188,6 @@ def test_laws(letters: str, n: int, share: float, alpha: float, seed: int) -> No
             assert inside == sorted(inside, key=made.ranking.ids.index)
 
 
-def test_without_dimensions_it_is_plackett_luce() -> None:
-    ranking = Ranking(("a", "b"), np.array([2.0, 1.0]))
-    made = Pool(Query("q"), ranking, (), (), 2)
-    found = chances(made, alpha=1)
-    better = np.e / (np.e + 1)
-    assert found == pytest.approx({("a", "b"): better, ("b", "a"): 1 - better}, abs=WITHIN)
-
-
 def test_a_topic_draws_the_same_whatever_is_drawn_elsewhere() -> None:
     reranker = RepresentativeReranker(seed=5)
     letters = "mmmmmfffffmmmmmfffff"

@@ -16,11 +16,11 @@ import pytest
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.retrieve import dense, encoded
-from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource
+from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import build_dense_index, floats
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.storage.folders import MARKER
-from fairagent.types import Document, FloatArray, Query, Term
+from fairagent.types import Document, FloatArray, Query
 
 from .conftest import Made
 
@@ -95,25 +95,10 @@ def test_scores_of_a_pool_are_those_of_the_search(folder: Path) -> None:
     assert retriever.score(query, ()).tolist() == []
 
 
-def test_keywords_are_searched_with_the_text(folder: Path) -> None:
-    retriever = DenseRetriever(folder, Words())
-    found = retriever.search(Query("judge", terms=(Term("river", 0.5), Term("law"))), 20)
-    assert found.ids == retriever.search(Query("judge river law"), 20).ids
-
-
 def test_a_blank_query_finds_nothing(folder: Path) -> None:
     retriever = DenseRetriever(folder, Words())
     assert retriever.search(Query("  \n"), 5).ids == ()
     assert retriever.score(Query(""), ["d01"]).tolist() == [0.0]
-
-
-def test_vectors_of_documents(folder: Path) -> None:
-    retriever = DenseRetriever(folder, Words())
-    assert isinstance(retriever, EmbeddingSource)
-    found = retriever.vectors(["d37", "d00"])
-    texts = [f"{MADE.made[i].title} {MADE.made[i].text}" for i in (1, 0)]
-    assert found.tolist() == stored(Words().documents(texts)).tolist()
-    assert found.dtype == np.float32
 
 
 def test_ids_that_are_not_there(folder: Path) -> None:

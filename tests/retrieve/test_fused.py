@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from scripted import agent, ranking
+from scripted import ranking
 
-from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.retrieve.base import TextSource, Vocabulary, texts_for
+from fairagent.errors import BackendUnavailable, DataError
+from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
 from fairagent.retrieve.fused import FusedConfig, FusedRetriever, Scale, scaled
 from fairagent.retrieve.graph import engine_encoders
 from fairagent.retrieve.relevance_model import RM3Config
 from fairagent.retrieve.vectors import DenseConfig
-from fairagent.search.rerank.relevance import OriginalReranker
 from fairagent.settings import Settings
 from fairagent.settings.parts import read_part
 from fairagent.types import Document, FloatArray, Query, Ranking
@@ -172,20 +171,6 @@ def test_where_all_fail_the_first_error_is_raised() -> None:
         engine.score(Q, ["a"])
 
 
-def test_the_trace_says_which_engine_failed() -> None:
-    lists = {"m1": 4.0, "m2": 3.0, "f1": 2.0, "f2": 1.0}
-    engine: Any = fused(Table(lists), Down())
-    engine.lists = {"q": list(lists)}
-    result = agent(engine, None, n=2, profile="engine", reranker=OriginalReranker).search("q")
-    assert result.ranking.ids == ("m1", "m2")
-    (note,) = result.trace.notes
-    assert "engine 2" in note
-    assert "the server is down" in note
-    whole: Any = fused(Table(lists), Table(lists))
-    whole.lists = engine.lists
-    assert agent(whole, None, n=2, profile="engine", reranker=OriginalReranker).search("q").trace.notes == ()
-
-
 # --- what else engines tell -------------------------------------------------------------------------------------
 
 
@@ -218,13 +203,6 @@ def test_texts_words_and_embeddings_come_from_the_engine_that_has_them() -> None
     assert engine.query_vector(Q).tolist() == [1.0, 0.0]
     assert isinstance(engine, EmbeddingSource)
     assert isinstance(engine, VectorEngine)
-
-
-@pytest.mark.parametrize("protocol", [TextSource, Vocabulary, EmbeddingSource, VectorEngine])
-def test_what_none_of_them_tells_this_one_does_not(protocol: type) -> None:
-    assert not isinstance(fused(Table(FIRST), Table(SECOND)), protocol)
-    with pytest.raises(UsageError, match="keeps no texts"):
-        texts_for(Q, ["a"], fused(Table(FIRST), Table(SECOND)))
 
 
 # --- settings ---------------------------------------------------------------------------------------------------

@@ -87,14 +87,6 @@ def test_neighbors_are_those_of_brute_force(dense: DenseRetriever, tmp_path: Pat
         graph_of_all.neighbors(["d001", "nobody"])
 
 
-def test_fewer_documents_than_neighbors(tmp_path: Path) -> None:
-    build_dense_index(Made(DOCUMENTS[:3]), tmp_path / "dense", Words())
-    few = DenseRetriever(tmp_path / "dense", Words())
-    assert build_graph(few, tmp_path / "graph").k == 2
-    for id, near in zip("012", opened(few, tmp_path / "graph").neighbors([d.id for d in DOCUMENTS[:3]]), strict=True):
-        assert set(near) == {document.id for document in DOCUMENTS[:3]} - {DOCUMENTS[int(id)].id}
-
-
 # --- of a collection --------------------------------------------------------------------------------------------
 
 
@@ -180,17 +172,6 @@ def test_cells_give_most_of_what_brute_force_gives(
     assert all(len(row) == 5 and id not in row for id, row in zip(ids, cells, strict=True))
     share = float(np.mean([len(set(row) & set(best)) / 5 for row, best in zip(cells, exact, strict=True)]))
     assert least < share <= most
-
-
-def test_a_cell_alone_fills_up_with_its_last(
-    dense: DenseRetriever, tmp_path: Path, by_cells: Callable[..., None]
-) -> None:
-    by_cells(CELL=20, NEAR=1)
-    build_graph(dense, tmp_path / "graph", 30)
-    table = np.load(tmp_path / "graph" / TABLE)
-    assert table.shape == (COUNT, 30)
-    assert all(number not in row for number, row in enumerate(table.tolist()))
-    assert min(len(set(row)) for row in table.tolist()) < 30
 
 
 def test_many_documents_that_are_all_alike_are_compared_in_parts(by_cells: Callable[..., None]) -> None:

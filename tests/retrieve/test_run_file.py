@@ -10,16 +10,7 @@ import pytest
 
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever, TextSource, searched
-from fairagent.retrieve.run_file import (
-    EmptyRetriever,
-    QrelsRetriever,
-    Reading,
-    RunFile,
-    by_grade,
-    check_scored,
-    drawn,
-    read_run,
-)
+from fairagent.retrieve.run_file import EmptyRetriever, QrelsRetriever, Reading, by_grade, check_scored, drawn, read_run
 from fairagent.settings.parts import read_part
 from fairagent.types import Query
 
@@ -116,13 +107,6 @@ def test_faults(tmp_path: Path, text: str, line: int | None, fault: str) -> None
     assert fault in found.message
 
 
-def test_as_a_search_engine(tmp_path: Path) -> None:
-    engine = RunFile(read_run(written(tmp_path, "1 Q0 a 1 7 t\n1 Q0 b 2 3 t\n"), TOPICS))
-    assert engine.search(Query("words", "1"), 1).ids == ("a",)
-    assert engine.search(Query("words", "2"), 5).ids == ()
-    np.testing.assert_array_equal(engine.score(Query("words", "1"), ["b", "a", "z"]), [3, 7, 3])
-
-
 # --- the judgments, and no search
 
 GRADES = {
@@ -161,13 +145,6 @@ def test_a_draw_depends_on_the_seed_and_the_topic_alone() -> None:
     assert engine(seed=1).search(Query("q", "T2"), 20).ids != first
     assert sorted(first) == sorted(f"d{n}" for n in range(20))
     assert drawn([], np.random.default_rng(0)) == []
-
-
-@pytest.mark.parametrize("topic", ["", "T3", "T9"])
-def test_nothing_is_found_where_nothing_is_known(topic: str) -> None:
-    found = searched(engine(), Query("q", topic), 5)
-    assert len(found) == 0
-    assert engine().score(Query("q", "T9"), ["a", "z"]).tolist() == [0.0, 0.0]
 
 
 def test_scores_are_grades_and_negative_for_the_adversary() -> None:

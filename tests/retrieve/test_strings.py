@@ -18,14 +18,6 @@ def table(folder, ids):
     return IdTable.load(folder)
 
 
-def test_ids_and_numbers(tmp_path):
-    ids = table(tmp_path, IDS)
-    assert len(ids) == len(IDS)
-    assert ids.numbers(IDS).tolist() == list(range(len(IDS)))
-    assert ids.numbers(["ab", "b", "ab"]).tolist() == [2, 0, 2]
-    assert [name.decode() for name in ids.names(np.array([3, 0]))] == ["日本", "b"]
-
-
 def test_ids_that_are_not_there_are_minus_1(tmp_path):
     ids = table(tmp_path, IDS)
     others = ["", "B", "a\0", "b\0\0", "ac", "x" * 254, "x" * 256, "zzz", "\U0010ffff", "\ud800", "\0"]

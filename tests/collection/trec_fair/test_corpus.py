@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from track_files import ARTICLES, write_track
 
-from fairagent.collection.trec_fair.corpus import Corpus, PageSet, html_to_text, wikitext_to_text
+from fairagent.collection.trec_fair.corpus import Corpus, html_to_text, wikitext_to_text
 from fairagent.errors import DataError
 from fairagent.types import Document
 
@@ -54,12 +54,6 @@ def test_every_fault_is_named_with_its_line(tmp_path: Path, article: object, mes
         read.extend(corpus)
     assert [fault.line for fault in error.value.faults] == [2, 4]
     assert all(fault.path == corpus.paths[0] for fault in error.value.faults)
-
-
-def test_a_set_of_pages() -> None:
-    pages = PageSet()
-    ids = [5, 0, 7, 8, 70_000_000, 5, 6, 70_000_000, 0, 69_999_999]
-    assert [pages.add(id) for id in ids] == [True] * 5 + [False, True, False, False, True]
 
 
 WIKITEXT = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shutil
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from fairagent.collection import Collection, load_collection, make_target
 from fairagent.collection.trec_fair import metadata as groups_module
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
-from fairagent.collection.trec_fair.metadata import population, track_groups
+from fairagent.collection.trec_fair.metadata import track_groups
 from fairagent.errors import DataError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
 from fairagent.storage.digests import RECORD
@@ -95,14 +94,6 @@ def test_faults_are_named_with_file_and_line(tmp_path: Path, name: str, record: 
     with pytest.raises(DataError, match=message) as error:
         load_track(folder)
     assert [(fault.path, fault.line) for fault in error.value.faults] == [(folder / name, len(records))]
-
-
-@pytest.mark.shared
-def test_the_world_is_that_of_the_track(shared: Path) -> None:
-    with (shared / "data" / "trec_fair2022_topics" / "world-pop.csv").open(encoding="utf-8", newline="") as file:
-        people = {row["Name"]: int(row["Population"]) for row in csv.DictReader(file)}
-    shares = {region: count / sum(people.values()) for region, count in people.items()}
-    assert population(2022, ["sub-geo"])["sub-geo"] == pytest.approx(shares, rel=1e-9)
 
 
 def test_groups_are_the_official_alignments(golden: Path, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.measures.trec_fair import Pages
 from fairagent.types import UNKNOWN
 
@@ -43,10 +43,3 @@ def test_equal_rows_are_kept_once() -> None:
 def test_what_is_no_page_is_refused(page: int, weights: dict[str, float], quality: str | None, message: str) -> None:
     with pytest.raises(DataError, match=message):
         Pages.from_alignments([G], [(page, {"g": weights}, quality)])
-
-
-def test_an_unknown_dimension_is_named() -> None:
-    pages = Pages.from_alignments([G, X], [])
-    for call in (pages.matrix, pages.dimension, pages.rows_of):
-        with pytest.raises(UsageError, match="no dimension 'age'; there are: g, x"):
-            call("age")

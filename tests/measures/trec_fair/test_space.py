@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import Space
 from fairagent.measures.trec_fair.targets import FEW, grouped
 
@@ -19,12 +18,6 @@ def test_averaged_dimensions_come_first() -> None:
     assert (space.heads, space.tails, space.cells) == (12, 6, 72)
     assert [dimension.name for dimension in space.only(["o", "h"]).dimensions] == ["h", "o"]
     assert (Space.of([X]).heads, Space.of([G]).tails) == (1, 1)
-
-
-def test_no_dimension_and_one_twice_are_refused() -> None:
-    for dimensions in ([], [G, G]):
-        with pytest.raises(UsageError, match="expected one or more distinct dimensions"):
-            Space.of(dimensions)
 
 
 @law

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-import numpy as np
 import pytest
 from anserini_indexes import texts
 
@@ -14,7 +13,7 @@ from fairagent.guests.lucene.bm25 import AnseriniRetriever, LuceneAnalyzer
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.relevance_model import TermSource, relevance_model, top_words
+from fairagent.retrieve.relevance_model import TermSource
 from fairagent.types import Document, Query, Term
 
 from ..conftest import Made
@@ -90,16 +89,6 @@ def test_terms_of_documents_by_hand(built, name):
     assert postings.document_share.tolist() == pytest.approx(shares)
 
 
-def test_words_are_those_of_the_texts_where_there_are_any(built):
-    with_texts, without = (AnseriniRetriever(built / name) for name in ("full", "vectors"))
-    for engine, expected in ((with_texts, {"histories", "lawyers", "argued"}), (without, {"lawyer"})):
-        postings = engine.postings([IDS[0]])
-        weights = relevance_model(postings, np.ones(1))
-        assert expected <= {word for word, _ in top_words(engine, postings, weights, 10, 1.0)}
-        # Each word is analyzed to a term of the document, so that it finds it.
-        assert all(engine.score(Query(word), [IDS[0]])[0] > 0 for word in engine.words(postings.vocabulary) if word)
-
-
 def test_what_an_index_does_not_store_the_engine_does_not_tell(built):
     tells = {
         name: (isinstance(engine, TextSource), isinstance(engine, TermSource), engine.holds)
@@ -123,12 +112,6 @@ def test_texts_titles_and_other_fields(tmp_path):
     assert engine.document("d2").title == ""
     with pytest.raises(DataError, match="'d3'"):
         engine.document("d3")
-
-
-def test_another_analyzer_makes_other_terms(tmp_path):
-    folder = texts(tmp_path / "plain", [{"id": "d1", "contents": "lawyers"}], "-stemmer", "none")
-    assert len(AnseriniRetriever(folder, "english-nostem").search(Query("lawyers"), 1)) == 1
-    assert not len(AnseriniRetriever(folder).search(Query("lawyers"), 1))
 
 
 def test_the_lists_are_those_of_our_own_index_of_the_same_documents(built, tmp_path):

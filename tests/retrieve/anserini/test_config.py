@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from fairagent import open_agent
 from fairagent.cli import app
 from fairagent.errors import SettingsError
-from fairagent.guests.lucene.config import LuceneConfig
 
 from .conftest import IDS, WEIGHTS
 
@@ -65,11 +64,6 @@ def test_impacts_with_the_terms_of_another_index(built, collection):
     assert agent.retriever.search(result.query, 1).scores.tolist() == [best]
 
 
-def test_a_run_remembers_the_index_s_commit(built):
-    assert LuceneConfig(index=str(built / "full")).files == {"index": next((built / "full").glob("segments_*"))}
-    assert LuceneConfig(index=str(built / "none")).files == {}
-
-
 def test_the_command_line(built, collection):
     asked = ["-c", str(collection), "--set", f"engine={{kind: lucene, index: {built / 'full'}}}"]
     run = CliRunner()
@@ -87,13 +81,6 @@ def test_the_command_line(built, collection):
     refused = run.invoke(app, ["doctor", *wrong, "--no-java"])
     assert refused.exit_code == 3
     assert "is of embeddings" in " ".join(refused.stdout.split())
-
-
-@pytest.mark.vectors
-def test_an_engine_that_needs_documents_says_which_ones_do_not(collection):
-    for engine in ("auto", "bm25", "dense"):
-        with pytest.raises(SettingsError, match=rf"names no documents, and engine {engine} .*\(lucene, opensearch\)"):
-            open_agent(collection, engine=engine, profile="offline")
 
 
 def test_an_experiment_notices_another_index(built, collection, tmp_path):

@@ -9,7 +9,6 @@ from anserini_indexes import texts, written
 
 from fairagent.errors import IndexMismatch
 from fairagent.guests.lucene.bm25 import AnseriniRetriever
-from fairagent.guests.lucene.index import commit_file
 from fairagent.types import Query
 
 
@@ -31,12 +30,6 @@ def test_nothing_is_written_into_the_index(built):
     engine.postings(engine.search(Query("judge"), 3).ids)
     engine.close()
     assert contents(built / "full") == before
-
-
-def test_the_newest_commit_counts(tmp_path):
-    for name in ("segments_9", "segments_a", "segments_10"):
-        (tmp_path / name).touch()
-    assert commit_file(tmp_path).name == "segments_10"
 
 
 def test_documents_without_ids_in_docvalues_are_refused(tmp_path):

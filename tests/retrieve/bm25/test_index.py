@@ -81,23 +81,6 @@ def test_a_manifest_that_cannot_be_read(folder, text):
         BM25Retriever(folder, SMALL)
 
 
-def test_a_collection_that_changes_while_it_is_indexed_does_not_fit_afterwards(tmp_path):
-    class Changing(Made):
-        read = False
-
-        def documents(self):
-            yield from self.made
-            object.__setattr__(self, "read", True)
-
-        def fingerprint(self):
-            return "after" if self.read else "before"
-
-    collection = Changing(SMALL.made)
-    assert build_index(collection, tmp_path / "index").fingerprint == "before"
-    with pytest.raises(IndexMismatch, match="fingerprint: index before, now after"):
-        BM25Retriever(tmp_path / "index", collection)
-
-
 # --- whole or not at all
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 
 import numpy as np
 
-from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.analysis import open_analyzer, readable_words
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
@@ -52,16 +51,6 @@ def test_rows_are_in_the_order_asked_for(retriever):
         assert np.array_equal(other.term[other.row == row], one.term[one.row == 1])
 
 
-def test_documents_without_terms(retriever):
-    postings = retriever.postings(["empty", "stop-words-only"])
-    assert postings.length.tolist() == [0, 0]
-    assert len(postings.row) == len(postings.vocabulary) == len(postings.document_share) == 0
-    assert retriever.words(postings.vocabulary) == []
-    mixed = retriever.postings(["empty", "title-only", "empty"])
-    assert (mixed.row.tolist(), mixed.count.tolist()) == ([1], [1.0])
-    assert len(retriever.postings([]).row) == 0
-
-
 def test_words_are_words_of_the_texts_where_there_are_any(retriever):
     postings = retriever.postings(["law1", "russian", "quotes", "chinese"])
     words = set(retriever.words(postings.vocabulary))
@@ -82,16 +71,6 @@ def test_of_the_words_of_a_term_the_commonest_is_chosen_then_the_shortest_then_t
     chosen = readable_words(texts, ["argu", "judg", "woman", "women"], open_analyzer("english"))
     # "argued" twice; "judged" and "judges" once each; "women's" is the only word of "women".
     assert chosen == ["argued", "judged", "woman", "women's"]
-
-
-def test_of_many_documents_the_words_of_some_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "COUNTED", 3)
-    texts = ("tides", "tide", "tide", "waves", "tides", "wave", "running", "runs", "ran")
-    build_index(Made(tuple(Document(f"d{n}", text) for n, text in enumerate(texts))), tmp_path / "index")
-    retriever = BM25Retriever(tmp_path / "index")
-    # Every third one, from the first: "tides", "waves", "running"; "ran" stands for itself.
-    words = retriever.words(retriever.postings([f"d{n}" for n in range(9)]).vocabulary)
-    assert sorted(words) == ["ran", "running", "tides", "waves"]
 
 
 def test_counts_and_positions_beyond_small_numbers(tmp_path):

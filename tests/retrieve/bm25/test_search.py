@@ -108,12 +108,6 @@ def test_a_weight_of_2_is_the_word_twice(retriever):
     assert scores_of(weighted) != scores_of(retriever.search(LAWYER, 100))
 
 
-def test_a_keyword_of_several_words_gives_each_of_them_its_weight(retriever):
-    phrase = retriever.search(Query("woman", terms=(Term("lawyer court", 0.5),)), 100)
-    words = retriever.search(Query("woman", terms=(Term("lawyer", 0.5), Term("court", 0.5))), 100)
-    assert scores_of(phrase) == scores_of(words)
-
-
 @pytest.mark.parametrize("weight", [0.0, math.nan, 1e39])
 def test_a_weight_that_is_no_usual_positive_number_is_refused(retriever, weight):
     query = Query("lawyer", terms=(Term("court", weight),))
@@ -139,13 +133,6 @@ def test_ties_are_in_the_order_of_ids_at_the_cut_as_well(retriever):
 def test_n_below_1_is_refused(retriever, n):
     with pytest.raises(UsageError, match=f"at least 1, not {n}"):
         retriever.search(LAWYER, n)
-
-
-@pytest.mark.parametrize("n", [len(MADE.made), 10**12])
-def test_n_may_be_larger_than_the_collection(retriever, n):
-    everything = retriever.search(Query("harbor lawyer"), n)
-    assert len(everything) == 40 + 12
-    assert everything.scores.dtype == np.float64
 
 
 # --- what people type

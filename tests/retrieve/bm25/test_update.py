@@ -96,13 +96,6 @@ def test_another_order_of_the_same_documents_is_no_change(tmp_path: Path) -> Non
     assert BM25Retriever(tmp_path / "index", turned).document("law1") == LAW
 
 
-def test_an_index_of_the_documents_as_they_are_is_left_as_it_was(tmp_path: Path) -> None:
-    build_index(MADE, tmp_path / "index")
-    files = {path: path.stat().st_ino for path in tmp_path.rglob("*")}
-    assert update_index(MADE, tmp_path / "index") == Changes(0, 0, 0, len(MADE.made))
-    assert {path: path.stat().st_ino for path in tmp_path.rglob("*")} == files
-
-
 def test_passages_of_a_document_stay_together(tmp_path: Path) -> None:
     def passages(*texts: str) -> list[Document]:
         return [

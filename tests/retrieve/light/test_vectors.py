@@ -11,9 +11,8 @@ from scipy.sparse import csr_array
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.light import build
 from fairagent.retrieve.light.build import LSA, build_light, right_singular_vectors
-from fairagent.retrieve.light.encoder import TERMS, LightEncoder
+from fairagent.retrieve.light.encoder import LightEncoder
 from fairagent.types import Document, Query
 
 from ..conftest import Made
@@ -63,17 +62,6 @@ def test_documents_of_a_topic_are_found_by_words_that_they_lack(dense: DenseRetr
     assert all(id.startswith("law") for id in found)
     assert set(found) - by_words
     assert all(id.startswith("law") for id in by_words)
-
-
-def test_of_many_terms_those_in_the_most_documents_count(
-    engine: BM25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(build, "MOST", 7)
-    build_light(engine, tmp_path / "light")
-    kept = np.load(tmp_path / "light" / TERMS)
-    frequencies = engine.matrix.frequencies
-    assert 1 <= len(kept) <= 7
-    assert frequencies[kept].min() > np.delete(frequencies, kept).max()
 
 
 def test_both_halves_have_the_same_length(dense: DenseRetriever) -> None:
