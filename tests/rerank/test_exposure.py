@@ -119,7 +119,7 @@ def known(exposure: Exposure) -> FloatArray:
     return (1 - exposure.unknown) * exposure.shares
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from("fmnuu"), min_size=20, max_size=60),
     st.lists(st.integers(1, 9), min_size=3, max_size=3),
@@ -245,7 +245,7 @@ rerankers = st.builds(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=250)
 @given(pools(), rerankers)
 @example(pool([U, U, U, M], 3), ExposureReranker(fairness=0.5, unlabeled=0.0))
 def test_every_choice_is_the_best_by_the_objective(made: Pool, reranker: ExposureReranker) -> None:

@@ -191,6 +191,7 @@ def encoder() -> SentenceEncoder:
         return SentenceEncoder()
 
 
+@pytest.mark.slow
 def test_the_bundled_model_understands(encoder: SentenceEncoder, tmp_path: Path) -> None:
     collection = Made(
         [
