@@ -68,18 +68,6 @@ def test_documents_without_a_label_that_count_get_their_share() -> None:
     assert sum(number <= 3 for number in order[:2]) == 1
 
 
-def test_all_without_a_label_stay_in_their_order() -> None:
-    aim = aim_of("u1 u2 u3")
-    assert aim.order(np.array([1.0, 0.9, 0.8]), 2) == [1, 2]
-    assert aim.choose({1: 2.0, 2: 1.5, 3: 1.0}, 2) == ([1, 2], True)
-
-
-def test_no_groups_and_no_documents_are_no_aim() -> None:
-    nothing = Ranking((), np.empty(0))
-    meter = ExposureMeter.make(collection(by_letter(["f1"])), "", Settings(target="uniform"), nothing)
-    assert Aim.of(meter, ()) is None
-
-
 def test_the_choice_gives_up_no_more_than_it_may() -> None:
     # m1 + m2 = 3.8; m1 + f1 = 3 is less than 90 % of it, more than 75 %.
     scores = {1: 2.0, 2: 1.8, 3: 1.0}

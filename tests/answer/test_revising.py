@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,13 +99,6 @@ def test_a_budget_that_is_used_up_leaves_the_first_answer(monkeypatch: pytest.Mo
     assert answer.revision.why == "the second pass came to nothing: no call is left"
 
 
-def test_sources_that_say_nothing_on_the_question_are_not_asked_for() -> None:
-    answer, model = asked(MEN, context=[CONTEXT[0], CONTEXT[1], CONTEXT[3]])
-    assert len(model.requests) == 1
-    assert answer.revision
-    assert "say too little on the question" in answer.revision.why
-
-
 def test_where_no_source_would_help_nobody_is_asked_again() -> None:
     answer, model = asked(MEN, context=CONTEXT[:2])
     assert len(model.requests) == 1
@@ -120,14 +112,3 @@ def test_an_answer_that_cites_nothing_or_what_is_not_there_is_asked_to_cite() ->
         assert (answer.cited, len(model.requests)) == ((1, 3), 2)
         assert answer.revision
         assert answer.revision.kept
-
-
-def test_a_template_of_an_earlier_version_cannot_ask_again_and_says_so(tmp_path: Path) -> None:
-    text = Prompts()["answer"].path.read_text(encoding="utf-8")
-    start, end = text.index("{% if draft %}"), text.index("{% if length %}")
-    text = (text[:start] + text[end:]).replace("[draft, language, length, unused]", "[language, length]")
-    (tmp_path / "answer.j2").write_text(text, encoding="utf-8")
-    answer, model = asked(MEN, prompts=Prompts(tmp_path))
-    assert (answer.text, len(model.requests)) == (MEN, 1)
-    assert answer.revision
-    assert "the template cannot ask for it" in answer.revision.why

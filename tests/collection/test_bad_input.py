@@ -12,30 +12,21 @@ from fairagent.errors import DataError
 
 from .conftest import FILES
 
-LONG = "x" * 256
-
 # file, its content (None: absent), line of the fault (None: the file as a whole), words of the message
 FILE_FAULTS = [
     ("docs.jsonl", None, None, "no such file"),
     ("topics.jsonl", '{"n": "T1", "title": "a"}\n{"n": "T1", "title": "b"}\n', 2, "'T1' is that of line 1"),
-    ("topics.jsonl", '{"n": "T1"}\n', 1, "no field 'title'; there are: n"),
     ("topics.jsonl", '{"n": "", "title": "a"}\n', 1, "the topic id is empty"),
     ("topics.jsonl", '\n\n["T1", "a"]\n', 3, "expected a JSON object in the line, got a list"),
-    ("topics.jsonl", '{"n": "T1", "title": "a"\n', 1, "not JSON"),
-    ("topics.jsonl", "[" * 100_000, 1, "not JSON"),
     ("topics.jsonl", b'{"n": "T1", "title": "a"}\n{"n": "T2", "title": "M\xfcller"}\n', 2, "not UTF-8 (byte 0xfc"),
     ("topics.jsonl", gzip.compress(FILES["topics.jsonl"].encode(), mtime=0)[:-20], 1, "break off"),
     ("qrels.tsv", "T1 0 d1 1\nT1 0 d1\n", 2, "expected 4 columns (topic iteration document grade), got 3"),
     ("qrels.tsv", "T1 Q0 d1 1 9.5 bm25\n", 1, "got 6: 'T1 Q0 d1 1 9.5 bm25'; is this a run file?"),
-    ("qrels.tsv", f"T1 0 {LONG} 1\n", 1, "longer than 255 bytes"),
-    ("groups.tsv", None, None, "no such file"),
     ("groups.tsv", "ID\tgender\tregions\nd1\tmale\tAsia\n", 2, "no field 'id'; there are: ID, gender, regions"),
     ("groups.tsv", "id\tgender\tregions\nd1\tmale\n", 2, "expected 3 columns (id, gender, regions), got 2"),
     ("groups.tsv", "id\tgender\tregions\nd1\tmale\tAsia\nd1\tmale\tAsia\n", 3, "'d1' is that of line 2"),
     ("world.json", "[1, 2]", None, "expected dimension -> label -> share"),
     ("world.json", '{"gender": {"male": -0.5, "female": 1}}', None, "the share of 'male' is -0.5"),
-    ("world.json", '{"gender": {"male": "half", "female": 1}}', None, "the share of 'male' is 'half'"),
-    ("world.json", b'{"gender": {"m\xe4nner": 1.0}}', 1, "not UTF-8 (byte 0xe4"),
 ]
 
 
@@ -66,13 +57,10 @@ LABELS = ("{column: gender}", "{column: gender, labels: [female, m]}")
 OF_LABELS = {"groups.tsv": "id\tgender\tregions\nd1\tm\tAsia\nd2\tmale\tAsia\n"}
 LISTS, JUDGED = '{"id": "T1", "rel_docs": "d1"}\n', '{"topic": "T1", "document": "d1"}\n'
 TWICE = {"qrels.tsv": "t\t0\td\tr\tstance\nT1\t0\td1\t1\tpro\nT1\t0\td1\t1\tcon\n"}
-SIDES = {"qrels.tsv": "t\t0\td\tr\tside\nT1\t0\td1\t1\tpro\n"}
-TOPICS = {"topics.jsonl": '{"n": "T1", "title": "a", "kind": "x"}\n{"n": "T2", "title": "b", "kind": ["y"]}\n'}
 SETTING_FAULTS = [
     (("path: docs.jsonl", "path: 'docs/*.jsonl'"), {}, "*.jsonl", None, "no such file (documents)"),
     (LABELS, OF_LABELS, "groups.tsv", 3, "gender: 'male' is none of its labels (female, m)"),
     (JSON_GROUPS, json_groups('{"female": -1}'), "groups.jsonl", 1, "weight of 'female' is -1, expected a number >= 0"),
-    (JSON_GROUPS, json_groups('{"female": Infinity}'), "groups.jsonl", 1, "Infinity is no number of JSON"),
     (("path: groups.tsv\n", "path: folder\n"), {"folder/ids.npy": b""}, "folder", None, "not a complete group table"),
     (other_qrels("reldocs"), {"rel.jsonl": LISTS}, "rel.jsonl", 1, "field 'rel_docs' is 'd1', expected a list"),
     (STANCE, TWICE, "qrels.tsv", 3, "judged differently"),
@@ -115,10 +103,8 @@ def test_all_faults_of_all_files_are_reported_together(write):
 DOCUMENT_FAULTS = [
     ("", None, "there are no documents"),
     ('{"id": "d1", "title": "a"}\n', 1, "no field 'text'; there are: id, title"),
-    ('{"id": "d1", "title": 1.5, "text": "a"}\n', 1, "field 'title' is 1.5, expected text"),
     ('{"id": "", "title": "a", "text": "b"}\n', 1, "the document id is empty"),
     ('{"id": "a b", "title": "a", "text": "b"}\n', 1, "holds white space"),
-    ('{"id": "a\\u0000", "title": "a", "text": "b"}\n', 1, "holds white space"),
     ('{"id": "\\u00e9' + "x" * 254 + '", "title": "a", "text": "b"}\n', 1, "longer than 255 bytes"),
 ]
 

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.collection import load_collection
 from fairagent.collection.config import START, Chunks, joined, passages
-from fairagent.errors import DataError, SettingsError
 from fairagent.types import Document
-
-from .conftest import FILES
 
 LONG = " ".join(f"Sentence {n} is about lawyers, courts and case {n * 7}." for n in range(300))
 
@@ -38,13 +31,6 @@ def test_a_long_document_becomes_overlapping_passages() -> None:
     assert joined(found) == LONG
 
 
-def test_short_and_empty_documents_are_one_passage_as_they_stand() -> None:
-    texts = ["", " Two  words. ", "x" * 512, "\n" * 2000]
-    found = list(passages([Document(str(n), text) for n, text in enumerate(texts)], Chunks()))
-    assert [one.id for one in found] == ["0#1", "1#1", "2#1", "3#1"]
-    assert [one.text for one in found] == [*texts[:3], ""]
-
-
 @given(st.text(st.sampled_from("ab cé.,\n😀律"), max_size=400))
 def test_nothing_but_white_space_is_lost(text: str) -> None:
     found = list(passages([Document("d", text)], Chunks(tokens=16, overlap=4)))
@@ -58,23 +44,3 @@ def test_nothing_but_white_space_is_lost(text: str) -> None:
         assert 0 <= at <= position
         position = max(position, at + len(piece))
     assert position == len(whole)
-
-
-def test_the_settings_file_names_the_size_of_passages(write: Any) -> None:
-    pytest.importorskip("llama_index")
-    plain = load_collection(write())
-    head = FILES["collection.yaml"]
-    default = load_collection(write({"collection.yaml": head + "chunks: {}\n"}))
-    small = load_collection(write({"collection.yaml": head + "chunks: {tokens: 64, overlap: 16}\n"}))
-    assert (plain.chunks, default.chunks, small.chunks) == (None, Chunks(), Chunks(tokens=64, overlap=16))
-    assert [one.id for one in default.documents()] == ["d1#1", "d2#1", "d3#1", "d4#1"]
-    assert default.source.count() == 4
-    # Another index; and the same one for the same sizes.
-    assert len({plain.fingerprint(), default.fingerprint(), small.fingerprint()}) == 3
-    spelled_out = load_collection(write({"collection.yaml": head + "chunks: {tokens: 512, overlap: 128}\n"}))
-    assert spelled_out.fingerprint() == default.fingerprint()
-    with pytest.raises(SettingsError, match="chunks"):
-        load_collection(write({"collection.yaml": head + "chunks: {tokens: 64}\n"}))
-    broken = load_collection(write({"collection.yaml": head + "chunks: {}\n", "docs.jsonl": '{"id": "d1"}\n'}))
-    with pytest.raises(DataError, match=r"docs.jsonl:1"):
-        list(broken.documents())

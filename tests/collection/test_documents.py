@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 
 import pytest
 
-from fairagent.collection import load_collection
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.documents import Documents, drawn
 from fairagent.errors import DataError, UsageError
@@ -46,14 +43,6 @@ def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
     assert "the document id 'a' is that of part0.jsonl:1 already" in str(error.value)
 
 
-def test_a_pattern_names_several_files_in_order(write, settings):
-    lines = [json.dumps({"id": f"d{number}", "title": "t", "text": "x"}) for number in range(3)]
-    shards = {f"docs/{name}.jsonl.gz": line for name, line in zip(("b", "a", "c"), lines, strict=True)}
-    text = settings(("path: docs.jsonl", "path: 'docs/*.jsonl.gz'"))
-    collection = load_collection(write({"collection.yaml": text, **shards}))
-    assert [document.id for document in collection.documents()] == ["d1", "d0", "d2"]
-
-
 def test_the_fingerprint_depends_on_bytes_and_fields_alone(tmp_path):
     line = '{"id": "a", "text": "1", "body": "2"}\n'
     source = documents(tmp_path, line)
@@ -63,18 +52,6 @@ def test_the_fingerprint_depends_on_bytes_and_fields_alone(tmp_path):
     assert len(source.fingerprint()) == 64
     assert documents(tmp_path, line, text="body").fingerprint() != source.fingerprint()
     assert documents(tmp_path, line, line).fingerprint() != source.fingerprint()
-
-
-def test_the_fingerprint_notices_a_changed_file(tmp_path):
-    source = documents(tmp_path, '{"id": "a", "text": "1"}\n')
-    before = source.fingerprint()
-    assert source.fingerprint() == before
-    source.paths[0].write_text('{"id": "a", "text": "2"}\n', encoding="utf-8")
-    os.utime(source.paths[0], ns=(1, 1))
-    assert source.fingerprint() != before
-    source.paths[0].unlink()
-    with pytest.raises(DataError, match="the document file is gone"):
-        source.fingerprint()
 
 
 def test_indexes_from_before_there_were_tab_separated_texts_stay_good(tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +105,6 @@ def test_rows_without_an_id_are_numbered(write: Callable[[Path], Path], tmp_path
     assert [number for number, _ in rows] == ([2, 5, 6] if write is write_csv else [n for n, _ in rows])
     settings = settings_for(path, documents={"path": path.name, "id": "@row"})
     assert [document.id for document in load_collection(settings).documents()] == ["1", "2", "3"]
-
-
-def test_cells_of_columns_are_as_json_has_them(tmp_path: Path) -> None:
-    import pyarrow
-    from pyarrow.parquet import write_table
-
-    path = tmp_path / "rows.parquet"
-    row = {"id": 7, "text": "t", "on": date(2024, 5, 1), "raw": b"\xff", "labels": ["x", "y"], "nan": float("nan")}
-    write_table(pyarrow.Table.from_pylist([row]), path)
-    (document,) = load_collection(settings_for(path, groups={"path": path.name, "dimensions": {"labels": {}}})).source
-    assert document.id == "7"
-    assert document.extra == {"on": "2024-05-01", "labels": ["x", "y"], "nan": None}  # bytes are left out
 
 
 def faults_of(path: Path, **fields: Any) -> list[str]:

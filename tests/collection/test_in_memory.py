@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,15 +85,6 @@ def test_a_collection_is_the_same_from_all_rows(form: str) -> None:
     assert collection.groups.memberships("gender", ["1", "2", "3"]).tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
     assert collection.fingerprint() == Collection.from_records(ROWS, groups="gender").fingerprint()
     assert collection.source.count() == 3
-
-
-def test_a_file_is_read_as_a_collection_reads_it(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("text,who\none,female;male\ntwo,\n", encoding="utf-8")
-    for source in (path, str(path)):
-        collection = Collection.from_records(source, groups={"gender": "who"}, separator=";")
-        assert [one.id for one in collection.documents()] == ["1", "2"]
-        assert collection.groups.memberships("gender", ["1", "2"]).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
 
 
 def test_all_that_can_be_said_of_columns() -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import itertools
-import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -144,21 +140,6 @@ def test_labels_of_the_judgments_make_it_an_oracle(write, settings):
 # --- world shares, targets, topics
 
 
-def test_given_world_shares_count(write, settings):
-    shares = dict(zip(LABELS, [0.3, 0.1, 0.1, 0.2, 0.2, 0.1], strict=True))
-    inline = f"population: {{gender x region: {shares}}}\nintersections: {{gender x region: [gender, region]}}"
-    collection = load_collection(write({"collection.yaml": settings(("population: world.json", inline))}))
-    assert collection.population == {BOTH: shares}
-    target = make_target("population", BOTH, collection, "T1")
-    assert target.labels == LABELS
-    assert target.shares.tolist() == [0.3, 0.1, 0.1, 0.2, 0.2, 0.1]
-    # d1 and d2 are relevant to T1: half of either half of a woman, and one man.
-    assert make_target("qrels", BOTH, collection, "T1").shares.tolist() == [0, 0.25, 0.25, 0, 0, 0.5]
-    assert make_target("corpus", BOTH, collection, "T1").shares.tolist() == pytest.approx(
-        [0, 1 / 6, 1 / 6, 1 / 3, 0, 1 / 3]
-    )
-
-
 # --- documents of its type, predicted parts
 
 
@@ -181,36 +162,6 @@ def test_it_is_of_the_type_of_every_part_that_says(write, settings):
 
 
 # --- real data
-
-
-@pytest.mark.shared
-def test_wikilead(shared, tmp_path):
-    """Counted from its groups.tsv.gz with nothing but the standard library."""
-    folder = shared / "data" / "wikilead"
-    with gzip.open(folder / "groups.tsv.gz", "rt", encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-    counts, mass = Counter[str](), Counter[str]()
-    for row in rows:
-        regions = row["regions"].split("|") if row["regions"] else []
-        for region in regions if row["gender"] else []:
-            counts[f"{row['gender']} x {region}"] += 1
-            mass[f"{row['gender']} x {region}"] += 1 / len(regions)
-    shipped = Path(__file__).resolve().parents[2] / "evaluations" / "collections" / "wikilead.yaml"
-    text = re.sub("(?m)^root: .*$", f"root: {folder}", shipped.read_text(encoding="utf-8"))
-    (tmp_path / "c.yaml").write_text(f"{text}\nintersections: {{{BOTH}: [gender, region]}}\n", encoding="utf-8")
-    collection = load_collection(tmp_path / "c.yaml")
-    labels = collection.groups.labels(BOTH)
-    shares = collection.groups.shares(BOTH)
-    np.testing.assert_allclose(shares[1:] * len(rows), [mass[label] for label in labels], atol=1e-9)
-    assert shares.sum() == pytest.approx(1, abs=1e-12)
-    few = [f"{label} ({counts[label]})" for label in labels if 0 < counts[label] < 30]
-    assert few
-    assert f"read little into them: {', '.join(few)}" in collection.notes[0]
-    world = collection.population
-    assert sum(world[BOTH].values()) == pytest.approx(1, abs=1e-9)
-    assert world[BOTH]["female x Africa"] == pytest.approx(0.5 * world["region"]["Africa"], abs=1e-15)
-    dims = [topic.dimensions for topic in collection.topics.values()]
-    assert all((BOTH in listed) == ({"gender", "region"} <= set(listed)) for listed in dims)
 
 
 # --- what is refused

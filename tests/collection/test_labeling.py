@@ -24,13 +24,6 @@ def test_spellings_are_joined(labels: Any) -> None:
     assert collection.notes == ()
 
 
-def test_a_map_is_taken_as_that_of_a_file() -> None:
-    map = {"M": "male", "Male": "male", "F": ["female"], "N/A": [], "Female": ["female", "human"]}
-    groups = Collection.from_records(rows(DIRTY), groups="gender", labels={"gender": map}).groups
-    assert groups.labels("gender") == ("female", "human", "male", "prefer not to say", "unknown")
-    assert groups.memberships("gender", ["d4", "d6"]).tolist() == [[0, 0.5, 0.5, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
-
-
 def test_lists_separators_columns_and_own_maps() -> None:
     lists = Collection.from_records(rows([["A x", "a X"], ["b", "N/A"], "a x"]), groups="gender", labels="join")
     assert lists.groups.labels("gender") == ("a x", "b")
@@ -53,12 +46,10 @@ def test_spellings_that_look_alike_are_said_and_left(caplog: pytest.LogCaptureFi
 
 
 WRONG: list[tuple[list[Any], dict[str, Any], type[FairAgentError], str]] = [
-    (DIRTY, {"labels": "joined"}, UsageError, "labels='joined': expected 'join'"),
     (DIRTY, {"labels": {"sex": "join"}}, UsageError, "no dimension 'sex'; there are: gender"),
     (DIRTY, {"labels": {"gender": {"M": "m"}}, "groups": {"gender": {"map": {"F": "f"}}}}, UsageError, "has a `map`"),
     (["N/A", "-"], {"labels": "join"}, DataError, "leaves no label: it makes nothing of 'N/A' (1), '-' (1)"),
     (["f", 1, True], {}, DataError, "mixed types: text ('f', records:1), whole numbers (1, records:2), true or false"),
-    (["f", 1.5], {"labels": "join"}, DataError, "records:2: gender: 1.5 is no label"),
 ]
 
 

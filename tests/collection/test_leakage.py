@@ -8,15 +8,6 @@ from fairagent.collection.leakage import overlap, refuse_overlap
 from fairagent.errors import DataError
 
 
-def test_case_marks_and_space_make_no_difference() -> None:
-    training = ["The nurse, she said: \u201cyes\u201d.", "caf\u00e9"]
-    assert overlap(training, ["the NURSE she said yes", "cafe\u0301!", "the nurse he said yes"]) == (
-        "the NURSE she said yes",
-        "cafe\u0301!",
-    )
-    assert overlap(["", " ?"], ["", "!"]) == overlap(["the nurse said yes"], ["nurse said yes"]) == ()
-
-
 def test_sentences_and_quotations_inside_of_texts() -> None:
     training = ["He came in. The nurse was late again!", "They were happy."]
     test = [

@@ -49,19 +49,6 @@ def test_columns_are_told_by_names_and_values(tmp_path: Path) -> None:
     assert found.labels_of("woman") == "true 20, false 20"
 
 
-def test_the_file_says_what_was_seen_and_can_be_loaded(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    output = tmp_path / "elsewhere" / "collection.yaml"
-    output.write_text(look(tmp_path, rows()).file(output), encoding="utf-8")
-    assert "# gender: male 20, female 10, (unknown) 10\n" in output.read_text(encoding="utf-8")
-    collection = load_collection(output)
-    assert collection.name == "rows"
-    assert collection.groups.labels("regions") == ("Africa", "Asia", "Europe")
-    assert collection.groups.memberships("regions", ["p0"]).tolist() == [[0, 0, 0.5, 0.5]]
-    assert collection.groups.labels("woman") == ("false", "true")
-    assert next(iter(collection.documents())).title == "Person 0"
-
-
 DIRTY = (
     ["M"] * 3 + ["male"] * 9 + ["Male "] * 2 + ["Female"] * 7 + ["F"] * 2 + ["N/A"] * 4 + ["  ", "prefer not to say"]
 )

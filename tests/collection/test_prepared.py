@@ -48,12 +48,7 @@ XML = """<?xml version="1.0"?>
 
 
 @pytest.mark.parametrize(
-    ("encoding", "found", "how"),
-    [
-        ("utf-16", "utf-16", "by its byte order mark"),
-        ("utf-16-le", "utf-16-le", "by its zeros"),
-        ("cp1252", "cp1252", "guessed"),
-    ],
+    ("encoding", "found", "how"), [("utf-16", "utf-16", "by its byte order mark"), ("cp1252", "cp1252", "guessed")]
 )
 @pytest.mark.parametrize("zipped", [False, True])
 def test_encodings_are_guessed(tmp_path: Path, encoding: str, found: str, how: str, zipped: bool) -> None:
@@ -63,16 +58,6 @@ def test_encodings_are_guessed(tmp_path: Path, encoding: str, found: str, how: s
     read = decoded(path)
     assert (read.text, read.encoding, read.how, read.mended) == (WORDS, found, how, ())
     assert str(read) == f"it is in {found} ({how}), not in UTF-8"
-
-
-@pytest.mark.parametrize(
-    "content", [WORDS.encode(), WORDS.encode("utf-8-sig"), b"", b"a\0b,c\n", gzip.compress(b"x", mtime=0)]
-)
-def test_what_is_utf8_is_left_alone(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "words.csv"
-    path.write_bytes(content)
-    assert is_utf8(path)
-    assert is_utf8(tmp_path / "nowhere.csv")
 
 
 def test_ids_are_mended_by_name(tmp_path: Path) -> None:

@@ -7,13 +7,6 @@ from fairagent.collection import load_collection
 TREC = "qrels: {path: qrels.tsv, format: trec, relevant: 1}"
 
 
-def test_grades_below_the_threshold_are_kept_as_zero(write, settings):
-    text = settings(("relevant: 1", "relevant: 2"))
-    qrels = "T1 0 d1 1\nT1 0 d2 2\nT1 0 d3 3\nT1 0 d4 -1\nT2 0 d1 2\n"
-    collection = load_collection(write({"collection.yaml": text, "qrels.tsv": qrels}))
-    assert collection.qrels["T1"] == {"d1": 0, "d2": 2, "d3": 3, "d4": 0}
-
-
 def test_what_is_left_out_is_counted_and_named(write):
     qrels = "T1 0 d1 1\nT1 0 d1 1\nT9 0 d1 1\nT8 0 d1 0\nT8 0 d2 1\nT2 0 d3 0\n"
     collection = load_collection(write({"qrels.tsv": qrels}))

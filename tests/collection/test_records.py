@@ -4,13 +4,7 @@ import pytest
 
 from fairagent.collection.config import RecordsFile
 from fairagent.collection.forms import records
-from fairagent.collection.records import Faults, field_reader, lines, template_fields
-
-
-def test_lines_keep_their_numbers_over_blank_ones(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes(b"\n  \na \n\r\n\xc3\xa9")
-    assert list(lines(path, Faults())) == [(3, "a "), (5, "é")]
+from fairagent.collection.records import Faults, field_reader, template_fields
 
 
 def test_reading_goes_on_after_a_fault(tmp_path):

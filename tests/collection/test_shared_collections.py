@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.collection import Collection, TopicGroups, load_collection, make_target
+from fairagent.collection import Collection, load_collection, make_target
 from fairagent.settings import read_yaml
 
 SETTINGS = Path(__file__).resolve().parents[2] / "evaluations" / "collections"
@@ -56,19 +56,6 @@ def test_counts(shared, name):
     assert collection.notes == NOTES.get(name, ())
 
 
-def test_wikilead_labels(shared):
-    collection = load(shared, "wikilead")
-    ids = [document.id for document in collection.documents()]
-    gender = collection.groups.memberships("gender", ids)
-    persons, without_gender, without_region = 6_452, 254, 1_412
-    assert gender[:, 1:].sum() == persons - without_gender
-    region = collection.groups.memberships("region", ids)
-    assert region[:, 0].sum() == without_region
-    assert (np.count_nonzero(region[:, 1:], axis=1) == 2).sum() == 221
-    np.testing.assert_array_equal(region.sum(axis=1), 1)
-    np.testing.assert_allclose(collection.groups.shares("region"), region.mean(axis=0))
-
-
 def test_wikilead_people(shared):
     """Its README: 6,452 persons, of whom 254 have no gender, and 12,777 other pages."""
     collection = load(shared, "wikilead")
@@ -89,21 +76,3 @@ def test_wikilead_targets(shared):
     np.testing.assert_allclose(
         make_target("trec", "gender", collection, "T01").shares, [37 / 168 + 0.25, 47 / 168 + 0.25]
     )
-
-
-def test_perspectrum_stances_belong_to_the_claim(shared):
-    collection = load(shared, "perspectrum")
-    assert isinstance(collection.groups, TopicGroups)
-    assert collection.groups.oracle == ("stance",)
-    for topic in list(collection.topics.values())[:50]:
-        rows = collection.groups.memberships("stance", list(collection.qrels[topic.id]), topic.id)
-        counts = topic.extra["stance"]
-        assert isinstance(counts, dict)
-        assert rows.sum(axis=0).tolist() == [0, counts.get("support", 0), counts.get("undermine", 0)]
-
-
-def test_grepbiasir_wordings(shared):
-    collection = load(shared, "grepbiasir")
-    shares = collection.groups.shares("gender") * 702
-    np.testing.assert_allclose(shares, [233, 232 + 2.5, 232 + 2.5])
-    assert make_target("population", "gender", collection, "0").shares.tolist() == [0.5, 0.5]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairagent.collection import GroupTable
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 
 ROWS = [
     ("b", {"gender": "male", "region": ["Asia", "Europe"]}),
@@ -62,16 +62,6 @@ def test_all_faults_of_the_rows_are_raised_together():
     assert sorted(fault.line for fault in error.value.faults if fault.line) == [2, 3, 4, 5, 6, 7, 8, 9, 10]
 
 
-def test_relabeled():
-    table = GroupTable.from_rows(ROWS, ["gender", "region"])
-    wider = table.relabeled("region", ["Europe", "Oceania", "Asia", "Africa"])
-    np.testing.assert_array_equal(wider.memberships("region", ["ä"]), [[0, 0, 0, 0.25, 0.75]])
-    np.testing.assert_array_equal(wider.memberships("gender", ["ä", "b"]), table.memberships("gender", ["ä", "b"]))
-    np.testing.assert_allclose(wider.shares("region"), table.shares("region")[[0, 3, 0, 2, 1]] * [1, 1, 0, 1, 1])
-    with pytest.raises(UsageError, match="Africa"):
-        table.relabeled("region", ["Asia", "Europe"])
-
-
 def test_save_and_load(tmp_path):
     table = GroupTable.from_rows(ROWS, ["gender", "region"], unnormalized=["region"])
     table.save(tmp_path / "t")
@@ -87,15 +77,6 @@ def test_save_and_load(tmp_path):
     assert isinstance(mapped.ids.base, np.memmap)
 
 
-def test_a_mapped_table_can_be_saved_over_itself(tmp_path):
-    GroupTable.from_rows(ROWS, ["gender", "region"]).save(tmp_path)
-    mapped = GroupTable.load(tmp_path)
-    mapped.relabeled("gender", ["female", "male", "NB"]).save(tmp_path)
-    again = GroupTable.load(tmp_path)
-    assert again.labels("gender") == ("female", "male", "NB")
-    np.testing.assert_array_equal(again.memberships("region", ["ä"]), mapped.memberships("region", ["ä"]))
-
-
 def damage_head(folder, **changes):
     head = json.loads((folder / "groups.json").read_text(encoding="utf-8"))
     (folder / "groups.json").write_text(json.dumps(head | changes), encoding="utf-8")
@@ -105,13 +86,9 @@ def damage_head(folder, **changes):
     "damage",
     [
         lambda folder: (folder / "groups.json").unlink(),
-        lambda folder: (folder / "groups.json").write_text("{", encoding="utf-8"),
-        lambda folder: damage_head(folder, format=99),
         lambda folder: damage_head(folder, documents=4),
-        lambda folder: (folder / "ids.npy").unlink(),
         lambda folder: (folder / "ids.npy").write_bytes((folder / "ids.npy").read_bytes()[:-4]),
         lambda folder: np.save(folder / "0.codes.npy", np.zeros(2, np.uint8)),
-        lambda folder: np.save(folder / "1.weights.npy", np.zeros(2, np.float32)),
     ],
 )
 def test_a_damaged_table_is_refused(tmp_path, damage):
@@ -131,7 +108,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.dictionaries(IDS, VALUES, min_size=1, max_size=30), st.booleans(), st.lists(IDS, max_size=5))
 def test_the_table_says_what_a_dictionary_says(values, normalize, others):
     """Law: compact storage changes nothing; the reference is a plain dictionary."""

@@ -36,7 +36,6 @@ def collection(write):
         ("trec", "T1", [0.125, 0.375, 0.5], True),
         ("trec", "T2", [0.25, 0.5, 0.25], True),
         ({"Africa": 0.1, "Europe": 0.9}, "T1", [0.1, 0, 0.9], False),
-        ({"Africa": 1}, "T1", [1, 0, 0], False),
     ],
 )
 def test_each_kind_by_hand(collection, kind, topic, shares, oracle):
@@ -57,7 +56,6 @@ def test_each_kind_by_hand(collection, kind, topic, shares, oracle):
         ([("d4", -1), ("d2", -2), ("d1", -3)], [1 / 2, 1 / 12, 5 / 12], "estimated"),
         # equal scores: weights 1
         ([("d4", 2), ("d2", 2)], [0.5, 0, 0.5], "estimated"),
-        ([("d4", 2)], [1, 0, 0], "estimated"),
         # nothing labeled, nothing labeled with weight, nothing at all: the corpus
         ([("d3", 2), ("d9", 1)], [1 / 3, 0.5 / 3, 1.5 / 3], "estimated (nothing labeled was ranked: corpus)"),
         ([("d3", 2), ("d4", 1)], [1, 0, 0], "estimated"),
@@ -137,7 +135,7 @@ def labeled(codes: list[int], of_type: bool, predicted: bool = False) -> Collect
 SHOWN = ranking(("d8", 9), ("d0", 8), ("d7", 7), ("d4", 5), ("d1", 3), ("d6", 2))
 
 
-@hypothesis.settings(max_examples=40)
+@hypothesis.settings(max_examples=20)
 @given(st.lists(st.integers(1, 3), min_size=8, max_size=8), st.sets(st.integers(0, 7), max_size=7))
 @pytest.mark.parametrize("of_type", [False, True])
 @pytest.mark.parametrize("kind", COUNTED)
@@ -180,11 +178,6 @@ def test_a_group_only_in_the_target_is_kept(write):
     assert make_target("qrels", "gender", collection, "T1").shares.tolist() == [0, 0.5, 0.5]
 
 
-def test_a_group_that_the_population_leaves_out_gets_nothing(write):
-    collection = load_collection(write({"world.json": '{"region": {"Asia": 1.0}}'}))
-    assert make_target("population", "region", collection, "T1").shares.tolist() == [0, 1, 0]
-
-
 def test_labels_from_the_judgments_make_an_oracle(write, settings):
     text = settings(("format: trec", "header: true, dimensions: {stance: {}}"))
     qrels = "topic\tit\tdoc\tgrade\tstance\nT1\t0\td1\t1\tpro\nT2\t0\td3\t1\tcon\n"
@@ -202,10 +195,8 @@ def test_labels_from_the_judgments_make_an_oracle(write, settings):
     [
         ("trecc", "region", UsageError, "no target of kind 'trecc'; did you mean 'trec'? (or give your own"),
         ("uniform", "sex", UsageError, "no dimension 'sex'; there are: gender, region"),
-        ("estimated", "region", UsageError, "'estimated' needs the ranking"),
         ("qrels", "region", DataError, "topic 'T2': no relevant document has a label of 'region'"),
         ({"Asia": 0.9}, "region", DataError, "the shares add up to 0.9, expected 1"),
-        ({"Asia": float("nan")}, "region", DataError, "the share of 'Asia' is nan"),
         ({"Atlantis": 0.5, "Asia": 0.5}, "region", DataError, "Atlantis is no group of the dimension, which has: Afr"),
     ],
 )
@@ -220,16 +211,3 @@ def test_without_a_population_the_mixed_targets_are_the_relevant_share_alone(wri
     collection = load_collection(write({"world.json": '{"region": {"Asia": 1.0}}'}))
     made = [make_target(kind, "gender", collection, "T1", ranking(("d1", 1.0))).shares for kind in (mixed, alone)]
     assert made[0].tolist() == made[1].tolist()
-
-
-def test_no_document_of_any_group(write, settings):
-    empty = "id\tgender\tregions\nd1\t\t\n"
-    bare = load_collection(write({"groups.tsv": empty, "world.json": "{}"}))
-    with pytest.raises(DataError, match="no document of 'small' has a label of 'region'"):
-        make_target("uniform", "region", bare, "T1")
-    worldly = load_collection(write({"groups.tsv": empty}))
-    assert make_target("population", "region", worldly, "T1").shares.tolist() == [0.25, 0.5, 0.25]
-    assert make_target("trec", "region", worldly, "T1").source.startswith("trec (no relevant")
-    for kind in ("corpus", "estimated"):
-        with pytest.raises(DataError, match="no target 'corpus'"):
-            make_target(kind, "region", worldly, "T1", ranking(("d1", 1.0)))

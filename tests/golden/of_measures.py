@@ -115,10 +115,7 @@ def bertscore(case: Row) -> Row:
 @reads("bertscore_matching.json", "max_over_references")
 def best_reference(case: Row) -> Row:
     values = {2: case["level2"], 3: case["level3"]}
-    return {
-        "perf_labels_2_3": best_of_references(values, (2, 3)),
-        "perf_label_3": best_of_references(values, (3,)),
-    }
+    return {"perf_labels_2_3": best_of_references(values, (2, 3)), "perf_label_3": best_of_references(values, (3,))}
 
 
 @reads("expected_exposure.json", "cases", {"raw_6dp": PRINTED, "normalized_6dp": PRINTED, "full": Near(1e-9, 1e-9)})

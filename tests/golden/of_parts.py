@@ -37,11 +37,7 @@ from fairagent.papers.fair_rag.okapi import EPSILON, K1, B, okapi_scores
 from fairagent.papers.fairft.graded import read_accuracy, read_agreement, says_yes
 from fairagent.papers.fairft.loss import kl_loss, log_target
 from fairagent.papers.utility.section import Order, arranged
-from fairagent.retrieve.stochastic import (
-    bounded,
-    earliest,
-    sampler_log_scores,
-)
+from fairagent.retrieve.stochastic import bounded, earliest, sampler_log_scores
 from fairagent.types import Document
 
 from .rows import DIFFERS, NOT_HERE, Near, Row, reads, reads_lines

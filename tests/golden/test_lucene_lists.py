@@ -46,6 +46,7 @@ def test_every_list_of_the_made_up_collection(tmp_path: Path) -> None:
 
 
 @pytest.mark.shared
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LISTS if name != "demo"])
 def test_every_topic_of_the_real_collections(name: str, shared: Path, tmp_path: Path) -> None:
     collection = load_collection(ROOT / "evaluations" / "collections" / f"{name}.yaml")

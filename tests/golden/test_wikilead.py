@@ -21,7 +21,7 @@ from fairagent.search.pipeline import build, open_site, prepare, with_settings
 from fairagent.settings import Settings
 from fairagent.types import Query
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
 
 FILE = Path(__file__).resolve().parents[2] / "evaluations" / "collections" / "wikilead.yaml"
 

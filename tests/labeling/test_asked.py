@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.errors import DataError, FatalModelError, UsageError
+from fairagent.errors import DataError
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.labeling.asked import Asked
 from fairagent.labeling.evidence import WordLists, read_word_lists
@@ -83,14 +83,6 @@ def test_a_group_that_is_not_there_is_corrected_and_else_nothing_is_said() -> No
     assert rows[1].tolist() == [0, 0]
 
 
-def test_a_model_that_cannot_be_asked_ends_the_work() -> None:
-    def reply(request: ModelRequest) -> Scripted:
-        return FatalModelError("no key")
-
-    with pytest.raises(FatalModelError, match="no key"):
-        asked(reply)[0].rows(["asia"])
-
-
 def test_the_calls_are_known_before() -> None:
     evidence, model = asked(answer(read), batch=3)
     settings = load_settings(overrides={"model": {"name": "scripted", "max_tokens": 500}}, environ={})
@@ -99,11 +91,6 @@ def test_the_calls_are_known_before() -> None:
     evidence.rows(list(TEXTS))
     sent = sum(len(text) for request in model.requests for _, text in request.messages)
     assert calls.input_tokens >= sent / 5
-
-
-def test_too_many_groups_for_letters() -> None:
-    with pytest.raises(UsageError, match="2 to 25 groups"):
-        Asked(ScriptedModel([]), Prompts(""), "region", tuple(map(str, range(26))), {}, "scripted")
 
 
 def test_words_are_counted_by_label() -> None:

@@ -36,7 +36,3 @@ def test_without_topics_what_is_like_the_others_comes_first() -> None:
     # The mean is (.7, .4): products .7, .7, .4 and .8.
     assert [one.id for one in found] == ["d", "a", "b", "c"]
     assert [one.weight for one in found] == pytest.approx([0.8, 0.7, 0.7, 0.4])
-
-
-def test_nothing_to_ask() -> None:
-    assert most_helpful((), None, {}, np.zeros((0, 2))) == []

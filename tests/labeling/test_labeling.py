@@ -12,7 +12,7 @@ import pytest
 
 from fairagent import Collection
 from fairagent.collection.known import KnownIds
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.labeling.examples import Examples, examples_of, read_examples
 
 WORDS = {"red": "poppy rose cherry", "blue": "sea sky cornflower"}
@@ -56,21 +56,9 @@ def test_a_group_of_too_few_examples_is_never_made() -> None:
     assert "g" in examples.given
 
 
-def test_a_group_without_examples_is_named() -> None:
-    collection = Collection.from_records(
-        rows(), groups="color", population={"color": {"red": 0.4, "blue": 0.4, "green": 0.2}}
-    )
-    known = KnownIds.of("the collection", [row["id"] for row in rows()])
-    assert examples_of(collection, "color", known).notes == ("no example, so never made, of: green",)
-
-
 @pytest.mark.parametrize(
     ("some", "says"),
-    [
-        (rows(5, 4), "9 labeled examples"),
-        (rows(12, 0), "one group alone"),
-        (rows(12, 2), "one group alone"),
-    ],
+    [(rows(5, 4), "9 labeled examples"), (rows(12, 0), "one group alone"), (rows(12, 2), "one group alone")],
     ids=["few", "one group", "one group and two of another"],
 )
 def test_too_little_to_learn_from(some: list[dict[str, str]], says: str) -> None:
@@ -95,13 +83,6 @@ def test_ids_that_the_collection_lacks(tmp_path: Path) -> None:
     file.write_text("id,color\nx,red\ny,blue\n")
     with pytest.raises(DataError, match="none of the 2 examples"):
         found(rows(), file)
-
-
-def test_a_file_of_something_else(tmp_path: Path) -> None:
-    file = tmp_path / "more.csv"
-    file.write_text("id,hue\nn0,red\n")
-    with pytest.raises(DataError, match="no field 'color' or 'label'; there are: id, hue"):
-        read_examples(file, "color")
 
 
 def task(id: object, *choices: list[str], question: str = "color", skipped: bool = False) -> dict[str, Any]:
@@ -139,11 +120,10 @@ def argilla(id: str, *values: str, question: str = "color") -> dict[str, Any]:
     "records",
     [
         [task("a", ["red"]), task(2, ["blue"], ["blue"]), task("c", ["red"], skipped=True), task("d")],
-        [task("a", ["red"], question="label"), task(2, ["blue"])],
         [argilla("a", "red"), argilla("2", "blue", "blue"), argilla("d")],
         [argilla("a", "red", question="label"), argilla("2", "blue")],
     ],
-    ids=["label studio", "label studio, label", "argilla", "argilla, label"],
+    ids=["label studio", "argilla", "argilla, label"],
 )
 def test_exports_of_label_studio_and_argilla(tmp_path: Path, records: list[dict[str, Any]]) -> None:
     file = tmp_path / "export.json"
@@ -156,14 +136,9 @@ def test_exports_of_label_studio_and_argilla(tmp_path: Path, records: list[dict[
     ("record", "says"),
     [
         (task("b", ["red"], ["blue"]), "'b' is 'blue' here and 'red' above"),
-        (task("b", ["red", "blue"]), "is no label"),
         (task("b", ["red"], question="mood"), "no question 'color' or 'label'; there are: mood"),
-        (task(None, ["red"]), "field 'id' is None"),
-        ({"data": [], "annotations": []}, "no task of Label Studio"),
-        ({"data": {"id": "b"}, "annotations": [{"result": [{"type": "choices"}]}]}, "KeyError"),
         (argilla("b", "red", "blue"), "'b' is 'blue' here and 'red' above"),
         ({**argilla("b"), "responses": ["red"]}, "no record of Argilla"),
-        (3, "expected an object"),
     ],
 )
 def test_exports_that_cannot_be_read_are_told_with_their_place(tmp_path: Path, record: Any, says: str) -> None:
@@ -174,16 +149,6 @@ def test_exports_that_cannot_be_read_are_told_with_their_place(tmp_path: Path, r
     file.write_text("[{]")
     with pytest.raises(DataError, match="no list of records"):
         read_examples(file, "color")
-
-
-def test_made_labels_are_no_examples() -> None:
-    some = [
-        {"id": str(n), "text": "rose", "color": {"red": 0.6, "blue": 0.4}}  # type: ignore[dict-item]
-        for n in range(20)
-    ]
-    collection = Collection.from_records(some, groups={"color": {"predicted": True}})
-    with pytest.raises(UsageError, match="made labels already"):
-        examples_of(collection, "color", KnownIds.of("the collection", [str(n) for n in range(20)]))
 
 
 class Spelled:
@@ -232,27 +197,6 @@ def test_labels_are_made_and_given_ones_stay(tmp_path: Path) -> None:
     again = load_collection(tmp_path / "collection.yaml")
     assert again.label_errors["color"] == made.errors
     assert again.groups.memberships("color", ["r0", "q-new"]).tolist() == [[0, 0, 1], [1, 0, 0]]
-
-
-def test_it_abstains_below_the_confidence() -> None:
-    pytest.importorskip("sklearn")
-    from fairagent.labeling.labeler import make_labels
-
-    examples = found(rows())
-    made = make_labels(examples, Spelled(), ["r-new", "g-new"], confidence=0.9)
-    assert made.labeled.tolist() == [True, False]
-
-
-def test_evidence_that_says_nothing_of_the_examples() -> None:
-    pytest.importorskip("sklearn")
-    from fairagent.labeling.labeler import make_labels
-
-    class Silent(Spelled):
-        def rows(self, ids: list[str]) -> tuple[np.ndarray, np.ndarray]:
-            return np.zeros((len(ids), 2)), np.zeros(len(ids), np.bool_)
-
-    with pytest.raises(DataError, match="says something of 0 examples of 20"):
-        make_labels(found(rows()), Silent(), ["n0"])
 
 
 def test_errors_of_another_dimension_or_no_file(tmp_path: Path) -> None:

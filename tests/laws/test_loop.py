@@ -84,7 +84,7 @@ rerankers: st.SearchStrategy[Any] = st.sampled_from(
 policies = st.sampled_from(["best", "last", "union"])
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(tables, rerankers, policies, st.integers(1, 6), st.integers(6, 12))
 def test_every_search(engine: Table, reranker: Any, policy: str, n: int, depth: int) -> None:
     result = searched(engine, reranker, candidates=policy, n=n, depth=depth, discount="log2-max2")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pytest
 from loop_engine import LAWYERS, TWO_KINDS, Dense, agent, begun, judging, verdicts
 
 from fairagent.answer.filtering import FairFilter
@@ -16,7 +15,7 @@ from fairagent.llm.prompts import Prompts
 from fairagent.search.loop.actions import Action, FilterAction, JudgeAction, NeighborsAction, RefineAction
 from fairagent.search.loop.candidates import Mixer
 from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.judges import ModelJudge, ScorerJudge
+from fairagent.search.loop.judges import ScorerJudge
 from fairagent.types import Document, FloatArray, SearchResult, Step
 
 REFINE = RefineAction(4, 0.5)
@@ -70,14 +69,6 @@ def test_a_group_without_documents_gets_those_near_what_is_served() -> None:
     step = step_of(searched(engine, NeighborsAction(graph), REFINE), "neighbors")  # type: ignore[arg-type]
     assert graph.asked == ["m1", "m2", "m3", "m4"]
     assert step.notes == ("female (gender): 2 of its documents come in",)
-
-
-def test_where_no_neighbor_is_new_nothing_changes() -> None:
-    alone = searched(FEW, REFINE)
-    result = searched(FEW, NeighborsAction(Near(f1="m1 m6")), REFINE)  # type: ignore[arg-type]
-    step = step_of(result, "neighbors")
-    assert (step.accepted, step.reason) == (False, "no neighbor is new")
-    assert result.ranking.ids == alone.ranking.ids
 
 
 def test_a_group_that_has_documents_enough_needs_no_neighbors() -> None:
@@ -142,16 +133,6 @@ def test_a_judge_that_never_answers_is_refused_and_the_loop_goes_on() -> None:
     assert any(step.source == "refine" for step in result.trace.steps)
 
 
-def test_a_judge_that_fails_ends_the_search_if_on_error_says_so() -> None:
-    model = ScriptedModel(lambda request: TransientModelError("overloaded"))
-    judge = JudgeAction(ModelJudge(model, Prompts(), on_error="fail"))
-    with pytest.raises(TransientModelError):
-        agent(MIXED, Controller((judge, REFINE), on_error="fail")).search("law")
-    # The loop's own policy is for what an action raises.
-    trace = agent(MIXED, Controller((judge, REFINE))).search("law").trace
-    assert trace.stopped.startswith("judge: ")
-
-
 class Ashore:
     """A cross-encoder that likes no sea."""
 
@@ -203,12 +184,6 @@ def test_a_filter_that_makes_the_list_less_fair_is_refused() -> None:
     assert result.ranking.ids == plain.ranking.ids
 
 
-def test_a_filter_that_removes_nothing_says_so() -> None:
-    action, _ = filtering(lambda text: True)
-    step = step_of(searched(COURT, action), "filter")
-    assert (step.accepted, step.reason) == (False, "none of 4 documents is removed")
-
-
 def test_a_budget_that_ends_in_a_filter_keeps_what_was_reached() -> None:
     def ends(request: ModelRequest) -> str:
         raise BudgetExceeded("the budget of 0 calls is used up")
@@ -222,14 +197,3 @@ def test_a_budget_that_ends_in_a_filter_keeps_what_was_reached() -> None:
 
 
 # --- the trace ---------------------------------------------------------------------------------------------------
-
-
-def test_every_step_says_why_and_every_refused_one_why_not() -> None:
-    filter, _ = filtering(lambda text: True)
-    judge = judging(ScriptedModel(verdicts(lambda text: "sea" not in text)))
-    result = searched(MIXED, judge, REFINE, filter)
-    for step in result.trace.steps[1:]:
-        assert step.why
-        assert step.accepted != bool(step.reason)
-    assert [step.source for step in result.trace.steps][-1] == "filter"
-    assert result.trace.stopped.startswith("judge: it was tried; refine: ")

@@ -131,11 +131,6 @@ def test_an_engine_that_fails_keeps_its_first_list_and_says_so() -> None:
     assert {step.entered for step in result.trace.steps} == {0}
 
 
-def test_a_refined_query_that_finds_nothing_says_so() -> None:
-    result = searched(Near(PAGES), depth=100)
-    assert first(result).notes == ("the refined query finds no other documents",)
-
-
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, Path]:
     """Forty men, and three women whom "law" finds last."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from loop_engine import LAWYERS, Dense, agent, begun
+from loop_engine import LAWYERS, Dense, agent
 from numpy.typing import NDArray
 
 from fairagent.collection import GroupTable
@@ -72,14 +72,3 @@ def test_a_search_looks_up_the_groups_of_its_list_once_and_shows_all_hits_at_onc
     assert groups.asked == 2, "those of the served, for the meter, and those of the list"
     assert engine.calls == [len(result.hits)]
     assert len(seen.pools) == len(set(seen.pools)) > 1
-
-
-def test_groups_known_are_the_groups_that_there_are() -> None:
-    meter = begun(Dense(LAWYERS)).meter
-    knowing = meter.with_cached(["f1", "m1", "f2"])
-    for ids in (["m1", "f2"], [], ["m1", "f3", "not there"]):
-        for rows, due in zip(knowing.memberships(ids), meter.memberships(ids), strict=True):
-            assert rows.tolist() == due.tolist()
-    rows = knowing.memberships(["m1"])[0]
-    rows[:] = 0.5
-    assert knowing.memberships(["m1"])[0].tolist() == meter.memberships(["m1"])[0].tolist()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loop_engine import LAWYERS, Dense, agent, begun
-from scripted import Engine, by_letter
+from scripted import by_letter
 
 from fairagent.search.loop.actions import RefineAction
 from fairagent.search.loop.candidates import Mixer
@@ -18,7 +18,7 @@ from fairagent.search.loop.controller import Controller
 from fairagent.search.loop.document_types import DocumentType
 from fairagent.search.loop.environment import Environment
 from fairagent.search.loop.state import moved, start
-from fairagent.types import Exposure, Step
+from fairagent.types import Exposure
 
 
 def shown(shares: list[float], target: list[float], dimension: str = "gender") -> Exposure:
@@ -105,13 +105,6 @@ def test_a_group_without_documents_has_no_weight() -> None:
         assert sum(weights.values()) == pytest.approx(1)
 
 
-def test_without_any_group_nothing_is_refined() -> None:
-    engine = Dense({"u1": "law", "u2": "law man"})
-    found = agent(engine, Controller(), by_letter([*engine.texts, "f9", "m9"])).search("law")
-    assert found.trace.stopped == "no group has evidence"
-    assert found.ranking.ids == ("u1", "u2")
-
-
 def test_a_dimension_that_does_not_apply_weighs_nothing() -> None:
     """No document found can have a region, though most others can: the region's evidence and gap count 0."""
 
@@ -141,15 +134,3 @@ def test_evidence_that_leads_away_from_the_query_gets_half_of_its_share() -> Non
     gentle = agent(Dense(texts), Controller((RefineAction(1),), mixer=Mixer(beta=0.45)), groups).search("law")
     assert near.ranking.ids == gentle.trace.steps[-1].ranking.ids != far.ranking.ids
     assert near.ranking.scores == pytest.approx(gentle.trace.steps[-1].ranking.scores)
-
-
-def test_a_listener_is_told_the_steps_of_the_trace_as_the_loop_measures_them() -> None:
-    told: list[Step] = []
-    searching = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), mixer=Mixer(0.5), drift=0.1))
-    assert told == []
-    assert list(searching.search("law", told.append).trace.steps) == told
-    assert len(told) == 6
-    told.clear()
-    nothing = agent(Engine({"law": ""}), Controller(), by_letter(["f1", "m1"]))
-    assert list(nothing.search("law", told.append).trace.steps) == told
-    assert len(told) == 1

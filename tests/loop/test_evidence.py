@@ -83,10 +83,6 @@ def test_only_the_direction_of_the_weights_counts(female: float, male: float) ->
     assert channel.scores(weights) == pytest.approx(channel.scores(3 * weights), abs=1e-5)
 
 
-def test_without_weights_the_query_stands_alone() -> None:
-    assert vector_channel().scores(np.zeros(2)).tolist() == FOUND.scores.tolist()
-
-
 def test_terms_hold_the_words_of_the_group_and_none_that_are_everywhere() -> None:
     source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(20)})
     chosen = words(source, source.postings(FOUND.ids), LEARNED[0])
@@ -169,17 +165,6 @@ def test_grounding_is_between_nothing_and_all(pairs: list[tuple[float, float]], 
     assert 0 <= grounding(similarity, relevance, k) <= 1 + 1e-12
 
 
-def test_similarity_to_a_text_is_that_of_vectors_or_of_words() -> None:
-    text = GroupText("woman", (Term("woman", 1.0),))
-    by_vectors = candidates(ENGINE, Mixer(0.5)).similarity(text)
-    assert by_vectors == pytest.approx(min_max(VECTORS @ encoded("woman")), abs=1e-6)
-    source = Words(LAWYERS)
-    by_words = candidates(source, Mixer(source=source)).similarity(text)
-    counts = [float(LAWYERS[id].split().count("woman")) for id in FOUND.ids]
-    assert by_words == pytest.approx(min_max(np.array(counts)))
-    assert not candidates(source, Mixer(source=source)).similarity(GroupText("ship", (Term("ship", 1.0),))).any()
-
-
 MODEL_TEXTS = ((GroupText("law court", (Term("law", 0.5), Term("court", 0.5))), GroupText()),)
 
 
@@ -211,12 +196,6 @@ def test_in_a_fusion_vectors_and_words_are_refined_each_on_its_own_scale() -> No
     assert by_vector.now == pytest.approx(2 * min_max(ENGINE.score(QUERY, found.ids)))
     assert (by_words.mix, by_vector.mix) == (Mixer().terms, 0.5)
     assert mixed.fixed.tolist() == [0] * len(found)
-
-
-def test_an_engine_without_vectors_and_terms_is_not_refined() -> None:
-    engine = Texts(Words(LAWYERS))
-    assert not Mixer(0.5).able(engine)
-    assert candidates(engine, Mixer(0.5)).mix(LEARNED).channels == ()
 
 
 # --- relevance feedback -----------------------------------------------------------------------------------------

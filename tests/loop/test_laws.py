@@ -32,7 +32,7 @@ def searched(documents: dict[str, str], drift: float, judged: bool) -> SearchRes
     return agent(Dense(documents), loop, by_letter([*documents, "f9", "m9"])).search("law")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(collections, st.floats(0, 0.9), st.booleans())
 def test_what_is_served_is_the_last_list_accepted_and_the_gap_only_falls(
     documents: dict[str, str], drift: float, judged: bool
@@ -47,7 +47,7 @@ def test_what_is_served_is_the_last_list_accepted_and_the_gap_only_falls(
     assert result.trace.stopped
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(collections, st.floats(0, 0.9))
 def test_weights_are_a_distribution_over_groups_with_documents(documents: dict[str, str], drift: float) -> None:
     for step in searched(documents, drift, False).trace.steps[1:]:
@@ -56,7 +56,7 @@ def test_weights_are_a_distribution_over_groups_with_documents(documents: dict[s
         assert sum(weights) == pytest.approx(1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(collections, st.booleans())
 def test_the_same_input_gives_the_same_result(documents: dict[str, str], judged: bool) -> None:
     first, second = (searched(documents, 0.5, judged) for _ in range(2))
@@ -66,7 +66,7 @@ def test_the_same_input_gives_the_same_result(documents: dict[str, str], judged:
     assert [step.weights for step in first.trace.steps] == [step.weights for step in second.trace.steps]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(collections)
 def test_where_no_drift_is_allowed_nothing_less_relevant_is_served(documents: dict[str, str]) -> None:
     engine = Dense(documents)
@@ -81,7 +81,7 @@ def two_dimensions(documents: dict[str, str]) -> GroupTable:
     return GroupTable.from_rows([row for row in rows if row[0][0] != "u"], ["gender", "half"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(collections, st.floats(0.1, 4))
 def test_a_dimension_that_got_worse_did_so_beside_the_last_list_accepted(
     documents: dict[str, str], fairness: float

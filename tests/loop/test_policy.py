@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from loop_engine import Dense, agent, judging, verdicts
+from loop_engine import Dense, agent, judging
 
-from fairagent.errors import BudgetExceeded, ReplyInvalid
+from fairagent.errors import BudgetExceeded
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.asking import OnError
@@ -92,48 +92,12 @@ def test_after_a_second_wrong_choice_the_rules_choose_and_the_loop_goes_on() -> 
     assert trace.stopped == "the model: good enough"
 
 
-def test_or_the_search_ends_if_on_error_says_so() -> None:
-    with pytest.raises(ReplyInvalid, match="judge is not offered"):
-        chosen(ScriptedModel([choice("filter"), choice("judge")]), on_error="fail")
-
-
-def test_a_correction_that_the_budget_does_not_allow_leaves_the_choice_to_the_rules() -> None:
-    asked: list[ModelRequest] = []
-
-    def ends(request: ModelRequest) -> str:
-        asked.append(request)
-        if len(asked) == 2:
-            raise BudgetExceeded("1 call")
-        return choice("filter" if len(asked) == 1 else "stop")
-
-    trace = chosen(ScriptedModel(ends))
-    assert [step.source for step in trace.steps] == ["query", "refine", "stop"]
-    assert trace.steps[1].why.endswith("(by the rules; the model chose nothing: 1 call)")
-
-
-def test_rules_choose_where_the_model_chooses_nothing() -> None:
-    model = ScriptedModel([*[choice("dance")] * 3, choice("stop", "good enough")])
-    trace = chosen(model)
-    assert [step.source for step in trace.steps] == ["query", "refine", "stop"]
-    assert "(by the rules; the model chose nothing: the reply is not the JSON object" in trace.steps[1].why
-    assert trace.stopped == "the model: good enough"
-    assert trace.usage.calls == 4
-
-
 def test_a_model_that_repeats_what_has_failed_twice_is_stopped() -> None:
     model = ScriptedModel(lambda request: choice("refine"))
     trace = chosen(model)
     assert [step.accepted for step in trace.steps] == [True, True, False, False, False]
     assert [step.source for step in trace.steps][-1] == "stop"
     assert trace.stopped == "the model chose refine again, which had failed twice"
-
-
-def test_a_judge_can_be_chosen_once() -> None:
-    judge = judging(ScriptedModel(verdicts(lambda text: True)))
-    trace = chosen(ScriptedModel(lambda request: choice("judge")), judge)
-    assert [step.source for step in trace.steps][:3] == ["query", "judge", "refine"]
-    assert [step.source for step in trace.steps].count("judge") == 1
-    assert "judge is not offered" in trace.steps[2].why
 
 
 def test_a_budget_that_ends_keeps_what_was_reached_and_says_so() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import UsageError
 from fairagent.measures import LOG2_MAX2, Log2Plus1, Uniform
 from fairagent.measures.amortized import attention, deserved, inequity, pay_documents, pay_groups, quality
 from fairagent.types import FloatArray
@@ -59,15 +59,6 @@ def test_groups_by_hand() -> None:
 def test_a_tolerance_that_is_none(tolerance: float) -> None:
     with pytest.raises(UsageError, match="tolerance"):
         pay_documents(np.zeros(2), np.ones(2), np.ones(1), tolerance)
-
-
-def test_shapes_that_do_not_fit() -> None:
-    with pytest.raises(DataError, match="3 debts, 2 candidates"):
-        pay_documents(np.zeros(3), np.ones(2), np.ones(1), 0.1)
-    with pytest.raises(DataError, match="rows"):
-        pay_groups(np.zeros(3), np.ones((2, 2)), np.zeros(3), np.ones(2), np.ones(1), 0.1)
-    with pytest.raises(DataError, match="relevance"):
-        deserved(np.array([1.0, -1.0]))
 
 
 @st.composite

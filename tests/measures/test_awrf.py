@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairagent.errors import DataError, UsageError
 from fairagent.measures import (
     AWRF,
     LOG2_MAX2,
@@ -70,20 +69,6 @@ def test_the_measure_is_the_function() -> None:
     judged = JudgedRanking(np.zeros(3, dtype=bool), 4, RANKING, TARGET, np.array([True, False, True]))
     expected = awrf(RANKING, TARGET, 3, Log2Plus1(), "ignore", 2.0, judged.known)
     assert AWRF(3, Log2Plus1(), "2", "ignore")(judged) == expected
-
-
-def test_a_measure_says_what_it_lacks() -> None:
-    with pytest.raises(DataError, match=r"AWRF\(.*\)@20 needs memberships and a target"):
-        AWRF(20)(JudgedRanking(np.zeros(3, dtype=bool), 4))
-
-
-def test_an_option_that_is_none_names_the_ones_there_are() -> None:
-    with pytest.raises(UsageError, match="unknown is 'drop', expected one of: group, ignore"):
-        AWRF(20, unknown="drop")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="unknown is 'drop', expected one of: group, ignore"):
-        awrf(RANKING, TARGET, 20, unknown="drop")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="log is 'ten', expected one of: e, 2"):
-        AWRF(20, log="ten")  # type: ignore[arg-type]
 
 
 @law

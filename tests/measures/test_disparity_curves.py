@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy.stats import linregress, ttest_ind
@@ -69,10 +66,3 @@ def test_bad_input() -> None:
         disparity_intervals([1.2], [0.5], [0.5])
     with pytest.raises(DataError, match="expected \\[0, 1\\]"):
         area_under_curve([0.5, 1.5], [0.5, 0.5])
-
-
-@pytest.mark.parametrize("measure", [slope, area_under_curve, partial(disparity_intervals, deterministic=[0.5])])
-@pytest.mark.parametrize(("disparity", "other"), [([0.1, np.nan], [0.5, 0.5]), ([0.1, 0.2], [0.5, np.inf])])
-def test_what_is_not_finite(measure: Callable[..., object], disparity: list[float], other: list[float]) -> None:
-    with pytest.raises(DataError, match="expected a finite number"):
-        measure(disparity, other)

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.special import rel_entr
 
-from fairagent.measures import (
-    DIVERGENCES,
-    jensen_shannon,
-    kl,
-    kl_reverse,
-    total_variation,
-)
+from fairagent.measures import DIVERGENCES, jensen_shannon, kl, kl_reverse, total_variation
 from fairagent.types import FloatArray
 
 from .laws import law, pairs

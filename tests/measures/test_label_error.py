@@ -55,16 +55,6 @@ def test_more_examples_make_less_spread() -> None:
     assert odds_spread(np.array([1e9]), of_topic=0.6) == pytest.approx([0.6])
 
 
-def test_wrong_shapes() -> None:
-    rng = np.random.default_rng(0)
-    with pytest.raises(DataError, match="2 groups"):
-        drawn_labels(np.array([[0.5, 0.5]]), np.ones(3), rng)
-    with pytest.raises(DataError, match="attention"):
-        awrf_under_error(np.array([[0.5, 0.5]]), np.zeros(1), np.zeros(1), HALF, 0.0, NONE, rng)
-    with pytest.raises(DataError, match="relevant"):
-        awrf_under_error(np.array([[0.5, 0.5]]), np.ones(2), np.zeros(1), HALF, 0.0, NONE, rng)
-
-
 def test_reliability_by_hand() -> None:
     """Four documents at .95, three of them right; two at .55, one right."""
     chances = np.array([[0.95, 0.05]] * 4 + [[0.45, 0.55]] * 2)

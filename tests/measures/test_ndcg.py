@@ -37,10 +37,6 @@ def test_a_short_ranking_is_not_padded_and_an_empty_one_scores_nothing() -> None
     assert ndcg([], 2, 20) == 0.0  # type: ignore[arg-type]
 
 
-def test_a_document_listed_twice_counts_twice() -> None:
-    assert ndcg(np.array([True, True]), 1, 20) == pytest.approx(2.0)
-
-
 def test_the_measure_is_the_function() -> None:
     relevant = np.array([False, True, True, False, True])
     assert NDCG(4, Log2Plus1())(JudgedRanking(relevant, 7)) == ndcg(relevant, 7, 4, Log2Plus1())

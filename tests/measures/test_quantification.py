@@ -99,13 +99,5 @@ def test_bad_input() -> None:
         prevalence(np.array([0.6, 0.6]))
     with pytest.raises(DataError, match=r"the confusion matrix: column 1 adds up to 1\.4"):
         prevalence(np.array([0.5, 0.5]), np.array([[0.8, 0.8], [0.2, 0.6]]))
-    with pytest.raises(DataError, match="expected \\(g, g\\)"):
-        prevalence(np.array([0.5, 0.5]), np.eye(3))
     with pytest.raises(DataError, match="no validation document is of group 1"):
         confusion_matrix(np.array([[0.5, 0.5]]), [0])
-    with pytest.raises(DataError, match="groups are 0 to 2, expected 0 to 1"):
-        confusion_matrix(np.full((3, 2), 0.5), [0, 1, 2])
-    with pytest.raises(DataError, match="2 posteriors, but groups"):
-        confusion_matrix(np.full((2, 2), 0.5), [0])
-    with pytest.raises(DataError, match="posteriors: row 1 adds up to 0"):
-        confusion_matrix(np.array([[0.5, 0.5], [0.0, 0.0]]), [0, 1])

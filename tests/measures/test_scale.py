@@ -17,13 +17,6 @@ def test_min_max() -> None:
     assert min_max(np.array([])).tolist() == []
 
 
-def test_scores_without_a_difference_get_what_the_caller_says() -> None:
-    assert min_max(np.array([2.0, 2.0]), flat=0.0).tolist() == [0.0, 0.0]
-    assert min_max(np.array([7.0]), flat=0.25).tolist() == [0.25]
-    assert min_max(np.array([1.0, 2.0]), flat=0.25).tolist() == [0.0, 1.0]
-    assert min_max(np.array([]), flat=0.0).tolist() == []
-
-
 @pytest.mark.parametrize(("difference", "expected"), [(1e-13, [0.0, 0.0]), (1e-11, [0.0, 1.0])])
 def test_a_difference_may_be_called_rounding(difference: float, expected: list[float]) -> None:
     scores = np.array([0.5, 0.5 + difference])

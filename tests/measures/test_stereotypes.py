@@ -11,7 +11,6 @@ from fairagent.papers.debias_rag.benchmarks.measures import (
     icat,
     preferences,
     relevance_to_context,
-    shared_tokens,
     stereoset_score,
 )
 
@@ -55,11 +54,6 @@ def test_scores_are_rounded_as_the_authors_round_them() -> None:
 def test_without_pairs_of_a_direction() -> None:
     found = crows_pairs_score(np.array([-1.0, -2.0]), np.array([-2.0, -2.0]), [False, False])
     assert (found.score, found.stereotype, found.anti_stereotype) == (50.0, None, 100.0)
-
-
-def test_sentences_that_share_nothing() -> None:
-    assert shared_tokens([1, 2], [3, 4]) == ([], [])
-    assert shared_tokens([], [3]) == ([], [])
 
 
 def test_a_certain_sentence_is_as_relevant_as_can_be() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import DataError, UsageError
-from fairagent.papers.debias_rag.benchmarks.measures import association_test, associations, effect_size, one_sided_p
+from fairagent.errors import DataError
+from fairagent.papers.debias_rag.benchmarks.measures import association_test, associations, one_sided_p
 
 rng = np.random.default_rng(3)
 VECTORS = [rng.normal(size=(n, 6)) for n in (4, 4, 3, 5)]
@@ -60,22 +60,14 @@ def test_samples_are_repeatable_and_count_the_observed_one() -> None:
     ("work", "message"),
     [
         (lambda x, y, a, b: association_test(x[:0], y, a, b), "a set of targets is empty"),
-        (lambda x, y, a, b: association_test(x, y, a[:0], b), "a set of attributes is empty"),
         (lambda x, y, a, b: association_test(x[:3], y, a, b), "two sets of targets of one size, not of 3 and 4"),
         (lambda x, y, a, b: association_test(x * 0, y, a, b), "zero or not finite"),
-        (lambda x, y, a, b: association_test(x, y, a, b * np.nan), "zero or not finite"),
         (lambda x, y, a, b: association_test(x, y, a, a), "all targets are associated alike"),
-        (lambda x, y, a, b: effect_size(np.array([1.0]), np.array([])), "all targets are associated alike"),
     ],
 )
 def test_what_is_not_defined(work, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(DataError, match=message):
         work(*VECTORS)
-
-
-def test_too_few_samples() -> None:
-    with pytest.raises(UsageError, match="samples: 1 is fewer than 2"):
-        one_sided_p(np.ones(3), np.zeros(3), 1)
 
 
 def test_associations_are_means_of_cosines() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from test_feedback import FEMALE, MALE, TEXTS, Library, state
+from test_feedback import MALE, TEXTS, Library, state
 
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.search.refine.asking import Keywords
 from fairagent.search.refine.feedback import FeedbackRefiner
-from fairagent.search.refine.llm import LONGEST_TITLE, MOST_TITLES, GroundedRefiner
+from fairagent.search.refine.llm import GroundedRefiner
 from fairagent.types import Document, Term
 
 
@@ -61,32 +61,6 @@ def test_the_model_sees_words_with_counts_and_titles():
     }
 
 
-def test_words_of_other_documents_are_counted_over_the_whole_list():
-    texts = {"d0": "law she he", "d1": "law he", "d2": "law she", "d3": "law she judge"}
-
-    class Mixed(RetrieverWithTexts):
-        def __init__(self) -> None:
-            super().__init__()
-            self.texts = texts
-
-    refining = refiner(reply("she"), source=Mixed())
-    refining.refine(state())
-    words = asked(refining)["words_with_how_many_documents_contain_them"]
-    assert {"word": "she", "of_group": 2, "of_all": 3} in words
-
-
-def test_titles_are_few_and_short():
-    class Wordy(RetrieverWithTexts):
-        def document(self, id: str) -> Document:
-            return Document(id, "", "x" * 5000)
-
-    long = state([FEMALE] * 2 + [MALE] * 2)
-    refining = refiner(reply("law"), source=Wordy())
-    refining.refine(long)
-    assert asked(refining)["titles_of_documents_of_the_group"] == ["x" * LONGEST_TITLE] * 2
-    assert MOST_TITLES == 10
-
-
 def test_without_a_document_of_the_group_the_model_is_asked_all_the_same():
     refining = refiner(reply("she"))
     assert refining.refine(state([MALE] * 4)).terms == (Term("she"),)
@@ -101,9 +75,3 @@ def test_what_was_tried_is_neither_shown_nor_taken():
     assert refinement.terms == (Term("judge"),)
     assert refinement.refused == ("She: nothing new",)
     assert [word["word"] for word in asked(refining)["words_with_how_many_documents_contain_them"]] == ["judge"]
-
-
-def test_an_engine_without_texts_shows_no_titles():
-    refining = refiner(reply("she"), source=Library())
-    refining.refine(state())
-    assert asked(refining)["titles_of_documents_of_the_group"] == []

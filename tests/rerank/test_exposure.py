@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from scripted import by_letter, collection
 
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, StepDiscount, Uniform
 from fairagent.search.rerank.base import Pool, pool_of
-from fairagent.search.rerank.exposure import STRICT, ExposureConfig, ExposureReranker
+from fairagent.search.rerank.exposure import STRICT, ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker, OriginalReranker
 from fairagent.settings import Settings
 from fairagent.types import Exposure, FloatArray, Query, Ranking
@@ -146,20 +145,7 @@ def test_the_unlabeled_get_a_share_of_ones_own() -> None:
         assert least <= after.unknown <= most
 
 
-def test_the_unlabeled_are_ignored_where_that_is_asked_for() -> None:
-    meter, found = measured("m" * 10 + "u" * 10 + "f" * 10, 10, (0.5, 0.5, 0.0), unknown="ignore")
-    made = pool_of(Query("q"), found, meter, 10)
-    assert made.unlabeled == ()
-    assert meter.measure(found)[0].unknown_target is None
-
-
 # --- settings ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("fairness", [-1, [1, 0.5], "much"])
-def test_a_fairness_that_makes_no_sense(fairness: Any) -> None:
-    with pytest.raises(ValidationError):
-        ExposureConfig(fairness=fairness)
 
 
 def test_a_stricter_one_gives_exposure_more_weight() -> None:
@@ -174,11 +160,6 @@ def test_a_stricter_one_gives_exposure_more_weight() -> None:
 
 
 # --- edges ------------------------------------------------------------------------------------------------------
-
-
-def test_no_candidates() -> None:
-    found = ExposureReranker().rerank(pool([], 5))
-    assert (found.ids, found.scores.shape) == ((), (0,))
 
 
 def test_ranks_without_weight_go_to_the_better_placed() -> None:
@@ -264,7 +245,7 @@ rerankers = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=250)
 @given(pools(), rerankers)
 @example(pool([U, U, U, M], 3), ExposureReranker(fairness=0.5, unlabeled=0.0))
 def test_every_choice_is_the_best_by_the_objective(made: Pool, reranker: ExposureReranker) -> None:

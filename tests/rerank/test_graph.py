@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.search.rerank.base import Pool
-from fairagent.search.rerank.similarity import GraphConfig, GraphReranker, smoothed
-from fairagent.settings.parts import read_part
+from fairagent.search.rerank.similarity import GraphReranker, smoothed
 from fairagent.types import Query, Ranking
 
 
@@ -83,11 +80,6 @@ def test_what_stays_behind_is_never_above_what_was_looked_at() -> None:
     assert found.scores[2] < found.scores[1] == 0.5
 
 
-def test_ties_stay_as_they_stand() -> None:
-    found = GraphReranker(Angles(z=0, m=0, a=0), weight=0.5, k=2).rerank(pool(z=1.0, m=1.0, a=1.0))
-    assert found.ids == ("z", "m", "a")
-
-
 def test_without_embeddings_nothing_changes() -> None:
     found = GraphReranker(None).rerank(pool(a=3.0, b=2.0, c=1.0, n=2))
     assert (found.ids, found.scores.tolist()) == (("a", "b"), [3.0, 2.0])
@@ -121,24 +113,3 @@ def test_what_holds_of_every_list(rows: list[tuple[int, int]], k: int, weight: f
     assert found.ids == whole.ids[:n]
     if weight == 0:
         assert whole.ids == given.ranking.ids
-
-
-def test_it_is_built_from_an_engine_with_embeddings() -> None:
-    class Site:
-        engine: Any = object()
-
-    part = GraphConfig(weight=0.2, k=3, depth=7)
-    assert part.build(Site()) == GraphReranker(None, 0.2, 3, 7)  # type: ignore[arg-type]
-
-    class Vectors(Angles):
-        def query_vector(self, query: Query) -> Any: ...
-
-    Site.engine = Vectors()
-    assert part.build(Site()) == GraphReranker(Site.engine, 0.2, 3, 7)  # type: ignore[arg-type]
-    assert not part.sees_groups
-
-
-@pytest.mark.parametrize("values", [{"weight": 1}, {"weight": -0.1}, {"k": 0}, {"depth": 1}])
-def test_settings_that_make_no_sense(values: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        read_part("rerank", {"kind": "graph", **values})

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import UsageError
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.similarity import MMRReranker, by_embeddings, by_groups, by_terms, mmr
@@ -72,28 +71,6 @@ def test_relevance_alone_and_novelty_alone() -> None:
     rows = [[0, 1, 0], [0, 1, 0], [0, 0, 1]]
     assert MMRReranker(by_groups, relevance=1).rerank(pool([3, 2, 1], rows)).ids == ("a", "b", "c")
     assert MMRReranker(by_groups, relevance=0).rerank(pool([3, 2, 1], rows, n=2)).ids == ("a", "c")
-
-
-def test_scores_say_the_rank() -> None:
-    found = MMRReranker(by_groups).rerank(pool([3, 2, 1], [[0, 1], [0, 1], [0, 1]], n=2))
-    assert found.scores.tolist() == [1.0, 0.5]
-
-
-@pytest.mark.parametrize("n", [1, 3, 10])
-def test_no_document_twice_and_none_that_is_not_there(n: int) -> None:
-    found = MMRReranker(by_groups).rerank(pool([2, 2, 2], [[1, 0], [1, 0], [1, 0]], n=n))
-    assert len(found) == len(set(found.ids)) == min(n, 3)
-
-
-def test_an_empty_pool() -> None:
-    empty = Pool(Query("q"), Ranking((), np.zeros(0)), (np.zeros((0, 3)),), (np.array([0.5, 0.5]),), 10)
-    assert MMRReranker(by_groups).rerank(empty).ids == ()
-
-
-@pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
-def test_a_weight_that_is_none(weight: float) -> None:
-    with pytest.raises(UsageError, match="0 to 1"):
-        MMRReranker(by_groups, weight)
 
 
 class Terms:

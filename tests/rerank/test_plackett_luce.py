@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairagent.errors import UsageError
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.relevance import PlackettLuceReranker
 from fairagent.types import Query, Ranking
@@ -33,30 +32,7 @@ def test_a_topic_draws_the_same_whatever_is_drawn_elsewhere() -> None:
     assert PlackettLuceReranker(alpha=0, seed=6).rerank(pool(scores, topic="a")).ids != alone
 
 
-def test_a_query_without_an_id_is_its_text() -> None:
-    reranker = PlackettLuceReranker(alpha=0)
-    scores = [float(i) for i in range(30, 0, -1)]
-    one, again, other = (reranker.rerank(pool(scores, topic="", text=text)).ids for text in ("x", "x", "y"))
-    assert one == again != other
-
-
 def test_the_ranking_is_pinned() -> None:
     # Results of published runs depend on it.
     found = PlackettLuceReranker(alpha=1).rerank(pool([float(i) for i in range(200, 0, -1)], topic="1", n=6))
     assert found.ids == ("d1", "d56", "d138", "d189", "d121", "d170")
-
-
-@pytest.mark.parametrize("size", [0, 1])
-def test_small_pools(size: int) -> None:
-    assert len(PlackettLuceReranker().rerank(pool([1.0] * size))) == size
-
-
-@pytest.mark.parametrize("alpha", [-1.0, float("inf"), float("nan")])
-def test_alpha_out_of_range(alpha: float) -> None:
-    with pytest.raises(UsageError, match="alpha"):
-        PlackettLuceReranker(alpha).rerank(pool([2.0, 1.0]))
-
-
-def test_a_seed_below_zero() -> None:
-    with pytest.raises(UsageError, match="seed"):
-        PlackettLuceReranker(seed=-1)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import DataError
 from fairagent.search.rerank.base import Pool, ordered
 from fairagent.search.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.types import FloatArray, Query, Ranking
@@ -45,24 +42,6 @@ def test_fused_by_hand() -> None:
     found = FusedReranker(Scores(a=0, b=4, c=2), refined=0.25).rerank(pool(3, a=9, b=7, c=5))
     assert found.ids == ("b", "c", "a")
     assert found.scores.tolist() == [0.875, 0.375, 0.25]
-
-
-def test_the_ends_of_fused_are_the_two_orders() -> None:
-    engine, candidates = Scores(a=1, b=3, c=2), pool(3, a=9, b=8, c=7)
-    assert FusedReranker(engine, 0.0).rerank(candidates).ids == OriginalReranker(engine).rerank(candidates).ids
-    assert FusedReranker(engine, 1.0).rerank(candidates).ids == ("a", "b", "c")
-
-
-@pytest.mark.parametrize("reranker", [OriginalReranker(Scores()), FusedReranker(Scores())])
-def test_no_candidates(reranker: OriginalReranker | FusedReranker) -> None:
-    assert len(reranker.rerank(pool(5))) == 0
-
-
-@pytest.mark.parametrize("reranker", [OriginalReranker, FusedReranker])
-@pytest.mark.parametrize("score", [math.nan, math.inf])
-def test_a_score_that_is_no_number_is_no_score(reranker: type[OriginalReranker], score: float) -> None:
-    with pytest.raises(DataError, match=r"no finite number: .* of document 'a'"), np.errstate(invalid="ignore"):
-        reranker(Scores(a=score, b=1)).rerank(pool(2, a=2, b=1))
 
 
 @given(st.lists(st.integers(-3, 3), max_size=12), st.integers(0, 15))

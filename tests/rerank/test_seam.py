@@ -45,10 +45,7 @@ SHIPPED: dict[str, Reranker] = {
     "representative": RepresentativeReranker(),
     "chain": ChainReranker((FusedReranker(Engine()), ExposureReranker())),
 }
-SCORES = st.one_of(
-    st.floats(-1e6, 1e6),
-    st.sampled_from([0.0, 1.0, 1.0 + 1e-15, 1e-300, -1e-300, 1e150, -1e150]),
-)
+SCORES = st.one_of(st.floats(-1e6, 1e6), st.sampled_from([0.0, 1.0, 1.0 + 1e-15, 1e-300, -1e-300, 1e150, -1e150]))
 
 
 @st.composite

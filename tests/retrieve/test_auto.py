@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from evaluate import words
 
 from fairagent import build_index, open_agent, update_index
-from fairagent.retrieve import vectors
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.fused import LIGHT_WEIGHT, AutoConfig, FusedConfig, FusedRetriever
+from fairagent.retrieve.fused import LIGHT_WEIGHT, FusedConfig, FusedRetriever
 from fairagent.retrieve.graph import TABLE, graph_folder
 from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig
-from fairagent.search.pipeline import build, open_site, parts_of, prepare, resolved
+from fairagent.search.pipeline import build, open_site, prepare, resolved
 from fairagent.settings import Settings
-
-from .test_dense import Words
 
 # The fixtures of all tests make the default BM25; these have it as it is.
 pytestmark = [pytest.mark.usefixtures("no_variables"), pytest.mark.vectors]
@@ -39,11 +35,6 @@ def made(site: Site) -> set[str]:
     told: dict[str, None] = {}
     prepare(site, lambda what, done: told.setdefault(what))
     return set(told)
-
-
-def test_it_is_the_default() -> None:
-    assert Settings().engine == AutoConfig()
-    assert Settings().encoder == LIGHT
 
 
 def test_it_is_bm25_until_the_vectors_are_made(site: Site) -> None:
@@ -86,32 +77,3 @@ def test_python_builds_and_updates_all_of_it(site: Site, tmp_path: Path) -> None
     build_index(file, tmp_path / "anew")
     anew = open_agent(file, tmp_path / "anew", n=6).search("diver")  # type: ignore[union-attr]
     assert anew.ranking.scores.tolist() == found.ranking.scores.tolist()
-
-
-def test_another_encoder_is_one_word(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: Words())
-    named = open_site(site.collection, site.index, Settings(encoder="minilm", n=6, depth=20))
-    assert made(named) == {"indexing words", "embedding words", "neighbors in words"}
-    # The weights of both are those of the fusion: light vectors alone weigh less.
-    assert resolved(named).settings.engine == FusedConfig(engines=(BM25Config(), DenseConfig(encoder="minilm")))
-    assert len(build(named).search("judge singer").ranking) == 6
-
-
-def test_inside_another_part_it_is_what_it_comes_to(site: Site) -> None:
-    chosen = Settings(engine={"kind": "fused", "engines": ["rm3", "auto"]}, n=6, depth=20)
-    inside = open_site(site.collection, site.index, chosen)
-    assert made(inside) == ALL
-    for part in parts_of(inside.settings):
-        part.check(inside)
-    assert len(build(inside).search("judge singer").ranking) == 6
-
-
-def test_a_named_engine_stays_what_it_is(site: Site) -> None:
-    named = open_site(site.collection, site.index, Settings(engine={"kind": "bm25", "k1": 2}))
-    assert resolved(named).settings.engine == BM25Config(k1=2)
-
-
-def test_a_guest_is_asked_as_it_is(site: Site) -> None:
-    guest: Any = object()
-    with_guest = Site(site.collection, site.settings, site.index, site.models, engine=guest)
-    assert resolved(with_guest) is with_guest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 import warnings
 import zlib
@@ -17,11 +16,11 @@ import pytest
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.retrieve import dense, encoded
-from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource, VectorEngine
+from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import build_dense_index, floats
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.storage.folders import MARKER
-from fairagent.types import Document, FloatArray, Query, Term
+from fairagent.types import Document, FloatArray, Query
 
 from .conftest import Made
 
@@ -79,8 +78,8 @@ def expected(query: str, n: int) -> list[tuple[str, float]]:
     return sorted(zip((document.id for document in MADE.made), scores, strict=True), key=lambda x: (-x[1], x[0]))[:n]
 
 
-@pytest.mark.parametrize("n", [1, 7, 33, 99, 100, 1000])
-@pytest.mark.parametrize("block", [1, 16, 1 << 16])
+@pytest.mark.parametrize("n", [1, 33, 1000])
+@pytest.mark.parametrize("block", [16, 1 << 16])
 def test_search_is_exact_with_ties_by_id(folder: Path, n: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense, "BLOCK", block)
     retriever = DenseRetriever(folder, Words(), MADE)
@@ -96,33 +95,10 @@ def test_scores_of_a_pool_are_those_of_the_search(folder: Path) -> None:
     assert retriever.score(query, ()).tolist() == []
 
 
-def test_keywords_are_searched_with_the_text(folder: Path) -> None:
+def test_a_blank_query_finds_nothing(folder: Path) -> None:
     retriever = DenseRetriever(folder, Words())
-    found = retriever.search(Query("judge", terms=(Term("river", 0.5), Term("law"))), 20)
-    assert found.ids == retriever.search(Query("judge river law"), 20).ids
-
-
-@pytest.mark.parametrize("text", ["", "  \n"])
-def test_a_blank_query_finds_nothing(folder: Path, text: str) -> None:
-    retriever = DenseRetriever(folder, Words())
-    assert retriever.search(Query(text), 5).ids == ()
-    assert retriever.score(Query(text), ["d01"]).tolist() == [0.0]
-
-
-def test_vectors_of_documents(folder: Path) -> None:
-    retriever = DenseRetriever(folder, Words())
-    assert isinstance(retriever, EmbeddingSource)
-    found = retriever.vectors(["d37", "d00"])
-    texts = [f"{MADE.made[i].title} {MADE.made[i].text}" for i in (1, 0)]
-    assert found.tolist() == stored(Words().documents(texts)).tolist()
-    assert found.dtype == np.float32
-
-
-def test_a_query_vector_and_all_of_them(folder: Path) -> None:
-    retriever = DenseRetriever(folder, Words())
-    assert isinstance(retriever, VectorEngine)
-    query = Query("judge", terms=(Term("river", 0.5),))
-    assert retriever.query_vector(query).tolist() == Words().queries(["judge river"])[0].tolist()
+    assert retriever.search(Query("  \n"), 5).ids == ()
+    assert retriever.score(Query(""), ["d01"]).tolist() == [0.0]
 
 
 def test_ids_that_are_not_there(folder: Path) -> None:
@@ -197,20 +173,6 @@ def test_a_build_broken_off_at_the_very_end_encodes_nothing_again(tmp_path: Path
     assert len(DenseRetriever(index, Words())) == 100
 
 
-def test_the_manifest(folder: Path) -> None:
-    manifest = json.loads((folder / encoded.DenseManifest.FILE).read_text())
-    assert manifest == {
-        "collection": "made",
-        "fingerprint": "as made",
-        "documents": 100,
-        "model": "words",
-        "dimension": 64,
-        "format": 2,
-        "dtype": "float32",
-    }
-    assert np.load(folder / encoded.VECTORS).dtype == np.float16
-
-
 @pytest.mark.parametrize("documents", [[], [Document("a", "x"), Document("a", "y")], [Document("", "x")]])
 def test_collections_that_cannot_be_indexed(tmp_path: Path, documents: list[Document]) -> None:
     with pytest.raises(DataError):
@@ -229,6 +191,7 @@ def encoder() -> SentenceEncoder:
         return SentenceEncoder()
 
 
+@pytest.mark.slow
 def test_the_bundled_model_understands(encoder: SentenceEncoder, tmp_path: Path) -> None:
     collection = Made(
         [
@@ -262,9 +225,3 @@ def test_every_finite_number_bit_for_bit() -> None:
     assert np.array_equal(found.view(np.uint32), finite.astype(np.float32).view(np.uint32))
     # The smallest and the largest of them.
     assert floats(np.array([[6e-8, 65504.0]], dtype=np.float16)).tolist() == [[2.0**-24, 65504.0]]
-
-
-def test_what_is_not_finite_stays_so() -> None:
-    found = floats(EVERY.reshape(256, 256))
-    assert np.array_equal(np.isfinite(found), np.isfinite(EVERY).reshape(256, 256))
-    assert np.array_equal(found, EVERY.reshape(256, 256).astype(np.float32), equal_nan=True)

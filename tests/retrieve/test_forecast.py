@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from fairagent.guests.dense.encoders import BFLOAT16
-from fairagent.retrieve import encoded
 from fairagent.retrieve.encoded import DenseManifest, Work, build_dense_index, read_done
 from fairagent.retrieve.encoders import FLOAT32, Embeddings
 from fairagent.retrieve.forecast import FIRST, Forecast
@@ -68,7 +67,7 @@ def test_what_all_take_is_told_after_the_first_block(tmp_path: Path) -> None:
     assert slow.told[-1] == 3000
 
 
-@pytest.mark.parametrize(("seconds", "usual"), [(0.05, 128), (0.01, 512), (0.9, 16), (0.0001, 1024)])
+@pytest.mark.parametrize(("seconds", "usual"), [(0.05, 128), (0.0001, 1024)])
 def test_blocks_take_five_to_ten_seconds(tmp_path: Path, seconds: float, usual: int) -> None:
     slow = Slow(seconds)
     build(tmp_path / "index", slow)
@@ -77,13 +76,6 @@ def test_blocks_take_five_to_ten_seconds(tmp_path: Path, seconds: float, usual: 
     # The last one is what is left.
     assert slow.blocks[-2] == usual
     assert all(later <= 2 * earlier for earlier, later in zip(slow.blocks, slow.blocks[1:], strict=False))
-
-
-def test_no_block_is_larger_than_memory_is_to_bear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded, "CHUNK", 100)
-    slow = Slow(0)
-    build(tmp_path / "index", slow)
-    assert slow.blocks == [64, *[100] * 29, 36]
 
 
 def test_a_minute_is_kept_by_who_stops_after_it_and_goes_on_in_other_blocks(tmp_path: Path) -> None:

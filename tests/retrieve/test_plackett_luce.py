@@ -14,13 +14,7 @@ from scipy.stats import chisquare
 from fairagent.errors import DataError, UsageError
 from fairagent.papers.fair_rag.draws import oracle_log_scores
 from fairagent.retrieve import stochastic
-from fairagent.retrieve.stochastic import (
-    arrivals,
-    sample_rankings,
-    sampler_log_scores,
-    thinned,
-    topic_rng,
-)
+from fairagent.retrieve.stochastic import arrivals, sample_rankings, sampler_log_scores, thinned, topic_rng
 from fairagent.types import FloatArray
 
 
@@ -64,8 +58,8 @@ def p_value(found: dict[tuple[int, ...], int], expected: dict[tuple[int, ...], f
 
 
 @all_ways
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-@pytest.mark.parametrize("alpha", [0, 1, 2, 3])
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize("alpha", [0, 1, 3])
 def test_draws_follow_the_chances(sample: Sampler, alpha: float, k: int) -> None:
     log_scores = sampler_log_scores(np.array([0.3, 2.0, 1.1, 0.9]), alpha)
     expected = table(log_scores, k)
@@ -83,7 +77,7 @@ def test_a_wrong_table_is_found_out(sample: Sampler) -> None:
     assert p_value(found, table(sampler_log_scores(scores, 2.1), 3)) < 1e-4
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("alpha", [0.0, 4.0])
 def test_many_documents(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
     streams = []
     monkeypatch.setattr(stochastic, "thinned", lambda *a, **b: streams.append(True) or thinned(*a, **b))
@@ -131,7 +125,7 @@ def test_chances_add_up_to_one(scores: list[float], alpha: float) -> None:
 
 
 @all_ways
-@pytest.mark.parametrize("alpha", [0.0, 1.0, 1e8])
+@pytest.mark.parametrize("alpha", [0.0, 1e8])
 def test_equal_scores_are_uniform(sample: Sampler, alpha: float) -> None:
     found = draws(sample, sampler_log_scores(np.full(3, 12.5), alpha), 3)
     assert len(found) == 6
@@ -139,7 +133,7 @@ def test_equal_scores_are_uniform(sample: Sampler, alpha: float) -> None:
 
 
 @all_ways
-@pytest.mark.parametrize("alpha", [64.0, 1024.0, 1e8])
+@pytest.mark.parametrize("alpha", [64.0, 1e8])
 def test_a_large_alpha_is_the_engines_order_with_ties_uniform(sample: Sampler, alpha: float) -> None:
     # z is up to 2 ** 1e8, and has no double from alpha = 1024 on; ties must stay ties in it.
     log_scores = sampler_log_scores(np.array([1.0, 3.0, 2.0, 3.0, 2.0, 3.0]), alpha)
@@ -167,11 +161,6 @@ def test_levels_wider_than_a_double_of_their_exponentials() -> None:
     found = sample_rankings(np.log(np.maximum(z, 1e-300)), 40, np.random.default_rng(3), 4000)
     assert (found[:, 0] % 20 == 19).all()
     assert (found[:, 0] >= 20).mean() == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.04)
-
-
-@pytest.mark.parametrize(("n", "k", "size"), [(3, 5, 3), (1, 1, 1), (1, 4, 1), (0, 2, 0)])
-def test_fewer_documents_than_k(n: int, k: int, size: int) -> None:
-    assert sample_rankings(np.zeros(n), k, np.random.default_rng(0), 7).shape == (7, size)
 
 
 def test_arguments_that_make_no_sense() -> None:
@@ -221,7 +210,7 @@ def test_an_oracle_at_alpha_1() -> None:
 
 
 @all_ways
-@pytest.mark.parametrize("alpha", [8.0, 400.0, 1e8])
+@pytest.mark.parametrize("alpha", [8.0, 1e8])
 def test_an_oracle_shows_what_is_useful_first_each_order_alike(sample: Sampler, alpha: float) -> None:
     # z is 1e8 or more, against 0.
     log_scores = oracle_log_scores(np.array([0, 1, 0, 1, 1]), alpha)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairagent.collection.trec_fair import read_metadata, read_relevant_pages
+from fairagent.collection.trec_fair import read_metadata
 from fairagent.errors import DataError
 
 PAGE: dict[str, Any] = {
@@ -119,13 +119,3 @@ def test_every_fault_is_named_with_its_line(path: Path) -> None:
     assert "page 20, field 'gender': expected a list of labels" in messages[8]
     assert "page 21, field 'source_subcont_regions': the count of 'Caribbean' is 'x'" in messages[9]
     assert messages[10] == "page 22, field 'qual_cat': expected a quality class, got 3"
-
-
-def test_relevant_pages(path: Path) -> None:
-    topics = {7: [9, 3, 9], 8: [], 1: [3]}
-    found = read_relevant_pages(write(path, *({"id": id, "rel_docs": pages} for id, pages in topics.items())))
-    assert {topic: pages.tolist() for topic, pages in found.qrels.items()} == {"7": [3, 9], "8": [], "1": [3]}
-    assert found.notes == (
-        "relevant pages that are listed again, which count once: 1",
-        "topics without a relevant page: 1 of 3 (8)",
-    )

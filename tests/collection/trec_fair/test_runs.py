@@ -42,11 +42,8 @@ def test_the_rankings_of_both_tasks(path: Path) -> None:
     [
         lambda text: text.encode(),
         lambda text: text.partition("\n")[2].encode(),  # no header
-        lambda text: text.rstrip("\n").encode(),
         lambda text: b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
         lambda text: gzip.compress(text[:9].encode(), mtime=0) + gzip.compress(text[9:].encode()),
-        lambda text: (text + "\n  \n").encode(),
-        lambda text: text.replace("\t", " \t ").encode(),
         lambda text: text.replace("101", "00101").encode(),
     ],
 )
@@ -68,34 +65,26 @@ ONE_OR_TREC = (
 )
 FAULTS: list[tuple[Task, str, list[str]]] = [
     (1, "", [": there are no lines"]),
-    (1, "id\tpage_id\n", [": there are no lines"]),
     (1, "101\t7\n101\n101\t8\t9\t3\n", [":2: expected 2 columns (topic, page) as above, got 1: '101'",
                                        ":3: expected 2 columns (topic, page) as above, got 4"]),
     (1, "101\t7\tx\ty\tz\n", [f":1: expected {ONE_OR_TREC}, got 5: '101\\t7\\tx\\ty\\tz'"]),
-    (1, TASK2, [f":2: expected {ONE_OR_TREC}, got 3: '101\\t1\\t7'; is this a run of Task 2 (topic, ranking, doc"]),
     (2, TASK1, [":2: expected 3 columns (topic, ranking, page), separated by tabs, commas or spaces, got 2: "
                 "'101\\t7'; is this a run of Task 1 (topic, document)?"]),
-    (1, "101\tQ0\t7\t1\t0.5\tmine\tx\n", [f":1: expected {ONE_OR_TREC}, got 7"]),
     (2, "101 Q0 7 1 0.5 me\n", [":1: expected 3 columns (topic, ranking, page), separated by tabs, commas or spaces, "
                                "got 6: '101 Q0 7 1 0.5 me'; is this a run of a single ranking of a topic"]),
-    (1, "101 0 7 1\n", [f":1: expected {ONE_OR_TREC}, got 4: '101 0 7 1'; are these qrels?"]),
     (1, "101 Q0 7 1 0.5 me\n101 Q0 x 2 0.4 me\n101 Q0 8 3rd 0.4 me\n101 Q0 9 4 nan me\n101 Q0 10 5 high me\n", [
         ":2: the page 'x' is no whole number", ":3: the rank '3rd' is no whole number",
         ":4: the score 'nan' is no finite number", ":5: the score 'high' is no finite number"]),
     (1, "101 Q0 7 1 0.5 me\n101 Q0 9 2 0.6 me\n101 Q0 8 3 0.4 me\n", [
         ":2: rank 2 of topic 101 has the score 0.6, and rank 1 (line 1) the lower one 0.5"]),
-    (1, "101 Q0 7 1 0.5 me\n101 Q0 7 2 0.4 me\n", [":2: page 7 is in line 1 of the same ranking already"]),
     (1, "101\t7.0\n101\tnan\n101\t-7\n101\t\nx\t7\n101\t٣\n101\t2147483648\n", [
         f":{line}: the {name} {cell} is no whole number from 0 to 2147483647"
         for line, name, cell in [(1, "page", "'7.0'"), (2, "page", "'nan'"), (3, "page", "'-7'"), (4, "page", "''"),
                                  (5, "topic", "'x'"), (6, "page", "'٣'"), (7, "page", "'2147483648'")]]),
-    (1, "101\t99999999999999999999\n", [":1: the page '99999999999999999999' is no whole number"]),
     (2, "101\tx\ty\n", [":1: the ranking 'x' and the page 'y' are no whole numbers"]),
     (1, "101\t7\nid\tpage_id\n", [":2: the topic 'id' and the page 'page_id' are no whole numbers"]),
     (1, "id\tpage_id\n101\t7\n101\t9\n102\t7\n101\t7\n101\t7\n", [
         ":5: page 7 is in line 2 of the same ranking already", ":6: page 7 is in line 2 of the same ranking already"]),
-    (2, "101\t1\t7\n101\t2\t7\n\n101\t1\t7\n", [":4: page 7 is in line 1 of the same ranking already"]),
-    (1, "101\t7\n101\tx\n101\t7\n", [":2: the page 'x' is no whole", ":3: page 7 is in line 1 of the same ranking"]),
 ]  # fmt: skip
 
 
@@ -117,17 +106,12 @@ SIX = """101 Q0 9 2 1.5 me
 """
 
 
-@pytest.mark.parametrize("separator", [" ", "\t", ", ", " \t "])
+@pytest.mark.parametrize("separator", [" ", ", "])
 @pytest.mark.parametrize("header", ["", "topic,Q0,page,rank,score,tag\n", "QID Q0 docno rank score run\n"])
 def test_six_columns_are_ordered_by_score(path: Path, separator: str, header: str) -> None:
     """The lines stand in another order, and ranks that are all alike say nothing."""
     path.write_text(header + SIX.replace(" ", separator))
     assert rankings(read_run(path, 2022, 1)) == ONE
-
-
-def test_equal_scores_are_ordered_by_rank_and_then_as_in_the_file(path: Path) -> None:
-    path.write_text("1 Q0 5 2 1 me\n1 Q0 4 1 1 me\n1 Q0 3 2 1 me\n1 Q0 9 7 0.5 me\n")
-    assert rankings(read_run(path, 2022, 1)) == {"1": [[4, 5, 3, 9]]}
 
 
 def test_repeated_pages_count_where_they_are_to(path: Path) -> None:

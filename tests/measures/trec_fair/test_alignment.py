@@ -19,21 +19,14 @@ def aligned(rule: Rule, value: Any) -> dict[str, float]:
     ("name", "value", "weights"),
     [
         ("sub-geo", None, {UNKNOWN: 1.0}),
-        ("sub-geo", ["Caribbean", "Caribbean"], {"Caribbean": 1.0}),
         ("sub-geo", ["Australia and New Zealand", "Melanesia", "Micronesia", "Polynesia"], {"Oceania": 1.0}),
         ("sub-geo", ["Polynesia", "Micronesia", "Caribbean"], {"Oceania": 2 / 3, "Caribbean": 1 / 3}),
-        ("src-geo", None, {UNKNOWN: 1.0}),
-        ("src-geo", {}, {UNKNOWN: 1.0}),
         ("src-geo", {"UNK": 5}, {UNKNOWN: 1.0}),
-        ("src-geo", {"Caribbean": 0}, {UNKNOWN: 1.0}),
         ("src-geo", {"UNK": 1, "Melanesia": 2, "Polynesia": 1}, {UNKNOWN: 0.25, "Oceania": 0.75}),
         ("gender", [], {UNKNOWN: 1.0}),
         ("gender", ["transgender male", "cisgender female"], {"male": 1.0, "female": 1.0}),
-        ("gender", ["male", "transgender male"], {"male": 1.0}),
         ("gender", ["non-binary", "genderfluid"], {"NB": 1.0}),
-        ("occ", [], {UNKNOWN: 1.0}),
         ("occ", ["jurist", "writer", "jurist"], {"jurist": 0.5, "writer": 0.5}),
-        ("pop", "Medium-High", {"Medium-High": 1.0}),
         ("langs", None, {}),
     ],
 )  # fmt: skip
@@ -52,11 +45,9 @@ def test_alignments_of_2021_are_not_divided_by_their_number() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "weights", "strange"),
     [
-        ("sub-geo", ["Atlantis"], {UNKNOWN: 1.0}, ("Atlantis",)),
         ("sub-geo", ["Atlantis", "Caribbean"], {"Caribbean": 1.0}, ("Atlantis",)),
         ("src-geo", {"Atlantis": 9, "Caribbean": 1}, {"Caribbean": 1.0}, ("Atlantis",)),
         ("occ", ["alchemist", "Melanesia"], {UNKNOWN: 1.0}, ("alchemist", "Melanesia")),
-        ("age", "1999", {}, ("1999",)),
     ],
 )
 def test_labels_that_are_none_are_named_and_count_for_nothing(
@@ -70,13 +61,8 @@ def test_labels_that_are_none_are_named_and_count_for_nothing(
     ("name", "value", "message"),
     [
         ("sub-geo", "Caribbean", "expected a list of labels, not 'Caribbean'"),
-        ("occ", ["jurist", 7], "expected a list of labels"),
-        ("gender", {"male": 1}, "expected a list of labels"),
         ("src-geo", ["Caribbean"], "expected region -> count"),
-        ("src-geo", {"Caribbean": "many"}, "the count of 'Caribbean' is 'many'"),
         ("src-geo", {"Caribbean": -1}, "expected a number of 0 or more"),
-        ("src-geo", {"Caribbean": float("nan")}, "expected a number of 0 or more"),
-        ("src-geo", {"Caribbean": True}, "expected a number of 0 or more"),
         ("alpha", ["a-d"], "expected one of a-d, e-k, l-r, s-, not"),
     ],
 )

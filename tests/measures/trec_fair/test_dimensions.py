@@ -33,14 +33,10 @@ def test_the_world_s_shares() -> None:
 @pytest.mark.parametrize(
     ("labels", "background", "message"),
     [
-        ((), None, "expected one or more distinct labels"),
         (("a", "a"), None, "expected one or more distinct labels"),
-        (("a", UNKNOWN), None, "@UNKNOWN has to be the first label"),
         (("a", "b"), (0.5, 0.5), "a background needs @UNKNOWN as first label"),
         ((UNKNOWN, "a", "b"), (0.5, 0.3, 0.2), "there are 3 labels and 3 shares"),
         ((UNKNOWN, "a", "b"), (0.5, 0.4), "these add up to 0.9"),
-        ((UNKNOWN, "a", "b"), (1.5, -0.5), "shares of 0 or more"),
-        ((UNKNOWN, "a", "b"), (math.nan, 0.5), "these add up to nan"),
     ],
 )
 def test_a_wrong_dimension_is_refused(

@@ -79,7 +79,7 @@ def test_a_topic_with_one_relevant_page_is_like_any_other() -> None:
     assert one.ndcg == 1.0
 
 
-@pytest.mark.parametrize("relevant", [20, 22, 43, 84, 500, 700])
+@pytest.mark.parametrize("relevant", [22, 500, 700])
 def test_a_perfect_ranking_has_an_ndcg_of_one_and_not_more(relevant: int) -> None:
     pages = gendered(dict.fromkeys(range(800), "male"))
     (row,) = task1(TrackRun.of("best", {"A": [list(range(500))]}), pages, {"A": list(range(relevant))})
@@ -94,17 +94,6 @@ def test_a_ranking_without_any_known_page_has_the_lowest_awrf() -> None:
     (empty,) = task2(TrackRun.of("strange", {"A": [[77, 78]]}))
     assert (empty.ee_d, empty.ee_r, empty.unknown) == (0.0, 0.0, 2)
     assert empty.ee_l > 0.0
-
-
-def test_a_ranking_of_nothing_the_target_has_scores_the_lowest_awrf_too() -> None:
-    pages = gendered({1: UNKNOWN, 2: "male"})
-    (row,) = task1(TrackRun.of("other", {"A": [[2]]}), pages, {"A": [1]})
-    assert row.awrf == pytest.approx(LOWEST)
-
-
-def test_an_empty_ranking_scores_nothing() -> None:
-    (row,) = task1(TrackRun.of("empty", {"A": [[]]}))
-    assert (row.ndcg, row.awrf, row.score) == (0.0, LOWEST, 0.0)
 
 
 def test_a_relevant_page_without_metadata_counts_in_ndcg_only() -> None:
@@ -125,27 +114,11 @@ def test_topics_without_a_target_are_left_out_and_named() -> None:
     run = TrackRun.of("mine", {topic: [[1, 9]] for topic in qrels})
     one = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(run)
     assert [row.topic for row in one.rows] == ["A", "unclassed"]
-    assert one.left_out == {
-        "none": "no page is relevant",
-        "unknown": "none of its 2 relevant pages has metadata",
-    }
+    assert one.left_out == {"none": "no page is relevant", "unknown": "none of its 2 relevant pages has metadata"}
     two = TrackEvaluator(2022, 2, ["gender"], PAGES, qrels).evaluate(run)
     assert [row.topic for row in two.rows] == ["A"]
     assert two.left_out["unclassed"] == "none of its 1 relevant pages has metadata and a quality class"
     assert two.missing == ()
-
-
-def test_topics_that_the_run_has_no_line_for_are_missing_and_not_in_the_mean() -> None:
-    qrels = {"A": [1, 3], "B": [2], "C": [3]}
-    evaluation = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(
-        TrackRun.of("mine", {"C": [[3]], "A": [[2]]})
-    )
-    assert [row.topic for row in evaluation.rows] == ["A", "C"]  # the order of the qrels
-    assert evaluation.missing == ("B",)
-    assert evaluation.mean("ndcg") == 0.5
-    nothing = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(TrackRun.of("mine", {}))
-    with pytest.raises(DataError, match="run 'mine' has no topic that can be evaluated"):
-        nothing.mean("ndcg")
 
 
 def test_relevant_pages_listed_twice_count_once() -> None:
@@ -164,16 +137,6 @@ def test_longer_rankings_are_refused_or_cut() -> None:
     assert task2(run, pages, {"A": [1]}) == []  # no page has a quality class; a long ranking is none of Task 2's faults
 
 
-def test_a_huge_cut_off_costs_nothing_and_says_the_same() -> None:
-    run = TrackRun.of("mine", {"A": [[1, 9, 3]]})
-    tracemalloc.start()
-    for n in (10**12, 10**30):
-        assert task1(run, n=n) == task1(run)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 10_000_000
-
-
 def test_repeated_pages_count_line_by_line_where_they_are_to() -> None:
     """Page 1 holds ranks 1 and 3 of three: what the track's code adds up."""
     with pytest.raises(DataError, match="page 1 is listed twice"):
@@ -188,12 +151,6 @@ def test_repeated_pages_count_line_by_line_where_they_are_to() -> None:
     assert other.ee_d == pytest.approx((1.0 + third) ** 2)
 
 
-def test_repeated_pages_that_bring_ndcg_above_one_are_refused() -> None:
-    run = TrackRun.of("mine", {"A": [[1]], "B": [[3, 3]]}, repeated="count")
-    with pytest.raises(DataError, match=r"run 'mine', topic B: relevant pages .* bring nDCG to 2\.0000; above 1"):
-        task1(run, qrels={"A": [1], "B": [3]})
-
-
 def test_what_makes_no_sense_is_said() -> None:
     track = TrackEvaluator(2022, 1, ["gender"], PAGES, QRELS)
     with pytest.raises(DataError, match=r"2 of its 3 topics are not in the qrels \(X, Y\)"):
@@ -202,10 +159,6 @@ def test_what_makes_no_sense_is_said() -> None:
         track.evaluate(TrackRun.of("mine", {"A": [[1], [2]]}))
     with pytest.raises(UsageError, match="no dimension 'age'; there are: gender"):
         track.over(["age"])
-    with pytest.raises(UsageError, match="expected one or more distinct dimensions"):
-        track.over(["gender", "gender"])
-    with pytest.raises(UsageError, match="expected one or more distinct dimensions"):
-        track.over([])
     with pytest.raises(UsageError, match="there are the years 2021 and 2022"):
         TrackEvaluator(2020, 1, ["gender"], PAGES, QRELS)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="Task 2 has none"):
@@ -217,12 +170,6 @@ def test_what_makes_no_sense_is_said() -> None:
     for pages in ([-1], [2**31], [1.5]):
         with pytest.raises(DataError, match="qrels, topic A: page ids are whole numbers"):
             TrackEvaluator(2022, 1, ["gender"], PAGES, {"A": pages})  # type: ignore[dict-item]
-
-
-def test_it_says_what_it_measures() -> None:
-    track = TrackEvaluator(2022, 1, ["gender"], PAGES, QRELS)
-    assert str(track) == "TREC Fair 2022, Task 1, gender: nDCG, AWRF, Score @500"
-    assert str(TrackEvaluator(2022, 2, ["gender"], PAGES, QRELS)) == "TREC Fair 2022, Task 2, gender: EE-L, EE-D, EE-R"
 
 
 @law
@@ -320,14 +267,6 @@ def test_task_1_of_2021_takes_a_ranking_of_unknown_pages_for_uniform() -> None:
         assert row.awrf == pytest.approx(1.0 - uniform, abs=1e-12)
     left_out = TrackEvaluator(2021, 1, ["geo", "gender"], pages, {"A": [4], "B": [3]}).left_out
     assert left_out == {"A": "none of its 1 relevant pages has metadata and a known label"}
-
-
-def test_task_1_of_2021_takes_a_thousand_pages() -> None:
-    pages, qrels = of_2021()
-    track = TrackEvaluator(2021, 1, ["geo"], pages, qrels)
-    assert len(track.evaluate(TrackRun.of("mine", {"A": [list(range(1000))]})).rows) == 1
-    with pytest.raises(DataError, match="1001 pages; Task 1 of 2021 takes at most 1000"):
-        track.evaluate(TrackRun.of("mine", {"A": [list(range(1001))]}))
 
 
 def test_task_2_of_2021_counts_all_listed_pages() -> None:

@@ -26,12 +26,6 @@ def test_numbers_that_crowd_together_are_found_too(crowd: int) -> None:
     assert Lookup(numbers).find(wanted).tolist() == [0, crowd - 1, -1, -1, crowd, -1]
 
 
-def test_nothing_is_found_among_nothing() -> None:
-    none = np.zeros(0, np.int64)
-    assert Lookup(none).find(np.array([0, 5])).tolist() == [-1, -1]
-    assert Lookup(np.array([3])).find(none).tolist() == []
-
-
 @law
 @given(st.lists(st.integers(0, 20)))
 def test_distinct_numbers_rise(numbers: list[int]) -> None:

@@ -26,8 +26,8 @@ from fairagent.types import UNKNOWN
 
 from .naive import NaiveTrack
 
-ROWS = 2_500
-"""At least so many of each task and year: 10,000 together."""
+ROWS = 1_250
+"""At least so many of each task and year: 5,000 together."""
 EXACT = 1e-12
 
 PLACES = Dimension("places", (UNKNOWN, "A", "B", "C"), (0.6, 0.3, 0.1))

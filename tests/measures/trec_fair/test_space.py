@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import Space
 from fairagent.measures.trec_fair.targets import FEW, grouped
 
@@ -19,12 +18,6 @@ def test_averaged_dimensions_come_first() -> None:
     assert (space.heads, space.tails, space.cells) == (12, 6, 72)
     assert [dimension.name for dimension in space.only(["o", "h"]).dimensions] == ["h", "o"]
     assert (Space.of([X]).heads, Space.of([G]).tails) == (1, 1)
-
-
-def test_no_dimension_and_one_twice_are_refused() -> None:
-    for dimensions in ([], [G, G]):
-        with pytest.raises(UsageError, match="expected one or more distinct dimensions"):
-            Space.of(dimensions)
 
 
 @law
@@ -45,12 +38,6 @@ def test_amounts_are_the_sums_of_outer_products(seed: int) -> None:
     np.add.at(projected, space.projected(found.keys, space.only(["g", "x"])), found.values)
     grid = expected.reshape(3, 3, 4, 3, 2)
     assert projected == pytest.approx(grid.sum(axis=(2, 3)).ravel(), abs=1e-15)
-
-
-def test_no_entry_gives_no_amount() -> None:
-    none = np.zeros(0, np.int64)
-    found = Space.of((G, X)).amounts(made_up(1, (G, X)).pages(), none, none, np.zeros(0))
-    assert (found.keys.size, found.values.size) == (0, 0)
 
 
 @pytest.mark.parametrize("spread", [1, 100 * FEW])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -71,30 +70,3 @@ def made_up(seed: int, dimensions: tuple[Dimension, ...]) -> World:
 
     rankings = {topic: [ranking() for _ in range(rng.integers(1, 4))] for topic in ("3", "7")}
     return World(dimensions, alignments, quality, qrels, rankings)
-
-
-def target(world: World, topic: str, names: Sequence[str]) -> FloatArray:
-    """The target over these dimensions, block by block over all cells; not scaled."""
-    tm = sum(world.joint(page, names) for page in dict.fromkeys(world.qrels[topic]))
-    dimensions = [dimension for dimension in world.dimensions if dimension.name in names]
-    averaged = [axis for axis, dimension in enumerate(dimensions) if dimension.averaged]
-    others = tuple(axis for axis in range(len(dimensions)) if axis not in averaged)
-    tm = np.asarray(tm, dtype=float) + np.zeros([len(dimension.labels) for dimension in dimensions])
-    result = tm.copy()
-    marginal = tm.sum(axis=tuple(averaged), keepdims=True) / (tm.sum() or 1.0)
-    for known in itertools.product([True, False], repeat=len(averaged)):
-        if not any(known):
-            continue
-        block = [slice(None)] * len(dimensions)
-        world_share = np.ones([1] * len(dimensions))
-        for axis, is_known in zip(averaged, known, strict=True):
-            block[axis] = slice(1, None) if is_known else slice(0, 1)
-            if is_known:
-                shape = [1] * len(dimensions)
-                shape[axis] = -1
-                world_share = world_share * np.array(dimensions[axis].background).reshape(shape)
-        part = tm[tuple(block)]
-        heads = part.sum(axis=others, keepdims=True)
-        scale = np.where(heads > 0, np.divide(part, heads, out=np.zeros_like(part), where=heads > 0), marginal)
-        result[tuple(block)] = 0.5 * part + 0.5 * part.sum() * world_share * scale
-    return result

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from fairagent import open_agent
 from fairagent.cli import app
 from fairagent.errors import SettingsError
-from fairagent.guests.lucene.config import LuceneConfig, LuceneHnswConfig
 
 from .conftest import IDS, WEIGHTS
 
@@ -41,9 +40,8 @@ def collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "collection.yaml"
 
 
-@pytest.mark.parametrize("name", ["full", "raw"])
-def test_the_whole_agent(built, collection, name):
-    agent = open_agent(collection, engine={"kind": "lucene", "index": str(built / name)}, profile="offline", n=4)
+def test_the_whole_agent(built, collection):
+    agent = open_agent(collection, engine={"kind": "lucene", "index": str(built / "full")}, profile="offline", n=4)
     result = agent.search("lawyers of Bonn")
     assert len(result.hits) == 4
     assert result.trace.engine == "lucene"
@@ -66,17 +64,6 @@ def test_impacts_with_the_terms_of_another_index(built, collection):
     assert agent.retriever.search(result.query, 1).scores.tolist() == [best]
 
 
-def test_paths_of_an_experiment_start_at_its_file(tmp_path):
-    engine = LuceneHnswConfig(index="there", texts="../words").relative_to(tmp_path)
-    assert engine.folder == tmp_path / "there"
-    assert Path(engine.texts) == tmp_path / ".." / "words"
-
-
-def test_a_run_remembers_the_index_s_commit(built):
-    assert LuceneConfig(index=str(built / "full")).files == {"index": next((built / "full").glob("segments_*"))}
-    assert LuceneConfig(index=str(built / "none")).files == {}
-
-
 def test_the_command_line(built, collection):
     asked = ["-c", str(collection), "--set", f"engine={{kind: lucene, index: {built / 'full'}}}"]
     run = CliRunner()
@@ -94,13 +81,6 @@ def test_the_command_line(built, collection):
     refused = run.invoke(app, ["doctor", *wrong, "--no-java"])
     assert refused.exit_code == 3
     assert "is of embeddings" in " ".join(refused.stdout.split())
-
-
-@pytest.mark.vectors
-def test_an_engine_that_needs_documents_says_which_ones_do_not(collection):
-    for engine in ("auto", "bm25", "dense"):
-        with pytest.raises(SettingsError, match=rf"names no documents, and engine {engine} .*\(lucene, opensearch\)"):
-            open_agent(collection, engine=engine, profile="offline")
 
 
 def test_an_experiment_notices_another_index(built, collection, tmp_path):

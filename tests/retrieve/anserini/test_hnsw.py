@@ -58,12 +58,6 @@ def test_embeddings_are_the_stored_ones(built):
     assert engine.query_vector(Query("any")).tolist() == QUERY.tolist()
 
 
-def test_a_blank_query_finds_nothing(built):
-    engine = HnswRetriever(built / "hnsw", Told(QUERY))
-    assert not len(engine.search(Query(" "), 3))
-    assert engine.score(Query(" "), [IDS[0]]).tolist() == [0.0]
-
-
 def test_another_encoder_is_found_by_its_dimensions(built):
     with pytest.raises(IndexMismatch, match=r"embeddings of 8 numbers, and those of 'told' have 3; name the encoder"):
         HnswRetriever(built / "hnsw", Told([1, 0, 0]))

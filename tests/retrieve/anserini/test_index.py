@@ -9,20 +9,11 @@ from anserini_indexes import texts, written
 
 from fairagent.errors import IndexMismatch
 from fairagent.guests.lucene.bm25 import AnseriniRetriever
-from fairagent.guests.lucene.index import commit_file
 from fairagent.types import Query
-
-from .conftest import IDS
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_documents_of_all_segments_have_their_names(built):
-    index = AnseriniRetriever(built / "full").index
-    assert [index.name(number) for number in range(len(index))] == list(IDS)
-    assert index.starts.tolist() == [0, 7, 12]
 
 
 def test_ids_of_any_length_and_script(tmp_path):
@@ -39,12 +30,6 @@ def test_nothing_is_written_into_the_index(built):
     engine.postings(engine.search(Query("judge"), 3).ids)
     engine.close()
     assert contents(built / "full") == before
-
-
-def test_the_newest_commit_counts(tmp_path):
-    for name in ("segments_9", "segments_a", "segments_10"):
-        (tmp_path / name).touch()
-    assert commit_file(tmp_path).name == "segments_10"
 
 
 def test_documents_without_ids_in_docvalues_are_refused(tmp_path):

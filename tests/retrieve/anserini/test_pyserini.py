@@ -22,6 +22,8 @@ from fairagent.types import Query, Ranking
 from .conftest import unit_rows
 from .test_hnsw import Told
 
+pytestmark = pytest.mark.slow
+
 QUERIES = ("lawyers of Bonn", "a history of judges in Berlin", "quiet harbor", "night fees", "nothing there")
 PRETOKENIZED = ("lawyer bonn", "judge judge lawyer", "bonn ignore_step")
 ENCODED = ("the judge of the city", "nurse", "good law, bad law?")

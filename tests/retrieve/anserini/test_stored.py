@@ -13,10 +13,6 @@ from fairagent.guests.lucene.java import start_java
     [
         ('{"id": "1", "contents": "A city."}', "", "A city."),
         ('{"_id": "1", "title": "Bonn", "text": "A city."}', "Bonn", "A city."),
-        ('{"pid": "1", "passage": "A city."}', "", "A city."),
-        ('{"docid": "1", "headline": "Bonn", "segment": "A city."}', "Bonn", "A city."),
-        ('{"a": 1}', "", '{"a": 1}'),
-        ("{broken", "", "{broken"),
         ("A city.", "", "A city."),
         ("<DOC><DOCNO> 1 </DOCNO><TEXT>A <b>city</b>.</TEXT></DOC>", "", "1 A city."),
     ],

