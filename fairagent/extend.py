@@ -129,7 +129,6 @@ HOMES = {
     "search.hit_exposure": "exposures_of",
     "search.hit_shapes": "at_path",
     "search.hits": "FairHits GroupsByPlace HitGroups Shares are_shares fair_order fair_rerank groups_alone",
-    "search.lift": "Lift lift",
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
     "search.pipeline": """
@@ -168,7 +167,7 @@ HOMES = {
     "evaluate.workers": "Workers",
     "report.page": "STYLES TEMPLATES",
     "report.record": """
-        PlainRecord answer_record exposure_record hit_record lift_record result_record step_record usage_record
+        PlainRecord answer_record exposure_record hit_record result_record step_record usage_record
     """,
 }
 """Module -> the names from it. `python docs/generate.py` writes extend.pyi, which type checkers read, from this."""

@@ -240,7 +240,6 @@ from fairagent.report.record import PlainRecord as PlainRecord
 from fairagent.report.record import answer_record as answer_record
 from fairagent.report.record import exposure_record as exposure_record
 from fairagent.report.record import hit_record as hit_record
-from fairagent.report.record import lift_record as lift_record
 from fairagent.report.record import result_record as result_record
 from fairagent.report.record import step_record as step_record
 from fairagent.report.record import usage_record as usage_record
@@ -322,8 +321,6 @@ from fairagent.search.hits import are_shares as are_shares
 from fairagent.search.hits import fair_order as fair_order
 from fairagent.search.hits import fair_rerank as fair_rerank
 from fairagent.search.hits import groups_alone as groups_alone
-from fairagent.search.lift import Lift as Lift
-from fairagent.search.lift import lift as lift
 from fairagent.search.loop.base import Loop as Loop
 from fairagent.search.loop.base import LoopResult as LoopResult
 from fairagent.search.loop.base import Search as Search

@@ -179,11 +179,10 @@ class FairAgent(Asynchronous, Summarized):
         """
         if options and options.where:
             raise UsageError("where: what a search that is done has found is not filtered; search with it")
-        done = self.under(options or SearchOptions()).ordered(run)
+        done = self.under(options or SearchOptions())._ordered(run)
         return done.result(done.pool)
 
-    def ordered(self, run: SearchRun) -> SearchRun:
-        """The candidates of a search that is done in this agent's order; see `reorder`."""
+    def _ordered(self, run: SearchRun) -> SearchRun:
         clocks = perf_counter(), engine_seconds()
         with one_blas_thread():
             meter, loop = run.first_meter, replace(run.loop, served=None)

@@ -60,7 +60,6 @@ def search_examples(desk: Desk) -> dict[str, CallExample]:
     return {
         "POST /api/search": CallExample(lambda: query(settings={"n": 5}), asking("search")),
         "POST /api/reorder": CallExample(lambda: query(n=5, fairness=0.5), asking("search")),
-        "POST /api/lift": CallExample(lambda: query(id=ids()[-1]), asking("search")),
         "POST /api/answer": CallExample(lambda: query(settings={"n": 5}), asking("answer")),
         "POST /api/exposure": CallExample(lambda: query(ids=ids())),
         "GET /api/document": CallExample(lambda: {"id": ids()[0]}),

@@ -55,7 +55,7 @@ from fairagent.extend import (
 )
 from fairagent.studio.access import RequestLog, expect_known_arguments, expect_known_arguments_of_calls
 from fairagent.studio.api_page import STREAM, CallExample, calls_of, example_query, examples_of, search_examples
-from fairagent.studio.calls import ExposureRequest, LiftRequest, ListRequest, SearchRequest
+from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
 from fairagent.studio.desk import Desk
 from fairagent.studio.finished import NotFinished
 from fairagent.studio.lanes import FAULT, WITH_MODEL, Lanes, NothingThere, Work, encoded, events, ignore_event, status
@@ -247,11 +247,6 @@ class SearchPage(StudioPage):
                 with suppress(NotFinished):
                     return await studio.json(partial(desk.reorder, body, search=False))
             return await studio.json(partial(desk.reorder, body), lanes)
-
-        @app.post("/api/lift", summary="What would lift a document into a search's list, all else being equal")
-        async def lifted(body: LiftRequest) -> Response:
-            """From which place by relevance, under which weights on fairness, with which group."""
-            return await studio.json(partial(desk.lift, body), studio.lanes_for(body, "search"))
 
         @app.post("/api/answer", summary="An answer from a fair ranking, with its citations", responses=STREAMS)
         async def answer(body: ListRequest, request: Request) -> Response:

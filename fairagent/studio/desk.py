@@ -41,8 +41,6 @@ from fairagent.extend import (
     hits_of,
     ignore_step,
     indexed_documents,
-    lift,
-    lift_record,
     load_settings,
     nearest,
     open_live,
@@ -59,7 +57,6 @@ from fairagent.studio.calls import (
     MOST_SERVED,
     Choices,
     ExposureRequest,
-    LiftRequest,
     ListRequest,
     SearchRequest,
 )
@@ -242,15 +239,6 @@ class Desk:
             return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
         return self._use(reordered)
-
-    def lift(self, request: LiftRequest) -> PlainRecord:
-        """What would lift a document into the list of a search, which is made where it was not; raises what it does."""
-
-        def lifted(opened: OpenedDesk) -> PlainRecord:
-            ordered, run = self._finished(request, opened)
-            return lift_record(lift(ordered, ordered.ordered(run), request.id))
-
-        return self._use(lifted)
 
     def _finished(self, request: ListRequest, opened: OpenedDesk, search: bool = True) -> tuple[FairAgent, SearchRun]:
         """The agent under the request's options, and the search that was made without them; see `reorder`."""
