@@ -132,8 +132,8 @@ HOMES = {
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
     "search.pipeline": """
-        Pipeline asks_model build build_answerer build_contexts check_groups engine_alone open_agent open_live open_site
-         resolve served with_settings
+        asks_model build build_answerer build_contexts check_groups engine_alone open_agent open_live open_site
+         resolve with_settings
     """,
     "search.refine.asking": "AskingConfig AskingRefiner template_variables",
     "search.refine.feedback": "RefineState Refiner",

@@ -326,7 +326,6 @@ from fairagent.search.loop.base import LoopResult as LoopResult
 from fairagent.search.loop.base import Search as Search
 from fairagent.search.loop.base import ignore_step as ignore_step
 from fairagent.search.loop.fair_qr import FairQR as FairQR
-from fairagent.search.pipeline import Pipeline as Pipeline
 from fairagent.search.pipeline import asks_model as asks_model
 from fairagent.search.pipeline import build as build
 from fairagent.search.pipeline import build_answerer as build_answerer
@@ -337,7 +336,6 @@ from fairagent.search.pipeline import open_agent as open_agent
 from fairagent.search.pipeline import open_live as open_live
 from fairagent.search.pipeline import open_site as open_site
 from fairagent.search.pipeline import resolve as resolve
-from fairagent.search.pipeline import served as served
 from fairagent.search.pipeline import with_settings as with_settings
 from fairagent.search.refine.asking import AskingConfig as AskingConfig
 from fairagent.search.refine.asking import AskingRefiner as AskingRefiner

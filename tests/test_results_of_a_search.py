@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted import drawing
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -18,7 +19,6 @@ from fairagent.cli.app import app
 from fairagent.errors import SettingsError, UsageError
 from fairagent.search.agent import FairAgent
 from fairagent.search.rerank.base import Pool
-from fairagent.search.sampled import Sampled
 from fairagent.settings import SearchOptions
 from fairagent.types import Ranking, SearchResult, Step
 
@@ -103,7 +103,7 @@ def test_many_queries_are_searched_at_once_but_with_an_account(
 ) -> None:
     monkeypatch.setattr("fairagent.search.agent.cores", lambda: 2)
     made, queries = replace(agent, loop=None, reranker=Meeting(keeps)), ["lawyer", "court", "lawyer", "number"]
-    many = (Sampled(made, 1.0) if drawn else made).search_many(queries, n=3)
+    many = (drawing(made, 1.0) if drawn else made).search_many(queries, n=3)
     assert [one.query.text for one in many] == queries
     assert made.reranker.threads == {"MainThread"} if keeps else len(made.reranker.threads) == 2
     requests = [one.trace.draw and one.trace.draw.request for one in many]

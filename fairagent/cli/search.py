@@ -68,7 +68,7 @@ def search(
     from fairagent.guests.lucene.java import for_one_search
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.record import result_record, to_json
-    from fairagent.search.pipeline import build, open_live, served, with_settings
+    from fairagent.search.pipeline import build, open_live, with_settings
 
     asked_for = listed.asked
     chosen = of.chosen(
@@ -85,7 +85,7 @@ def search(
     under = asked_for.over(site.settings, site.collection.groups.dimensions)
     options.announce_search(with_settings(site, under), asked)
     with status(hidden=of.log_prompts), closing(live), transcript_in(of.transcript):
-        result = live.use(lambda site: served(build(site)).search(asked, **asked_for.given))
+        result = live.use(lambda site: build(site).search(asked, **asked_for.given))
     if as_json:
         echo(to_json(result_record(result)))
         return

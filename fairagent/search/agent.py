@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
@@ -19,8 +19,9 @@ from fairagent.errors import UsageError
 from fairagent.llm.budget import in_threads
 from fairagent.retrieve.base import Retriever, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
+from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
 from fairagent.retrieve.where import Conditions, Restriction, restricted
-from fairagent.search.asynchronous import Asynchronous
+from fairagent.search.asynchronous import in_thread, said_by
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, looped, without
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
@@ -46,19 +47,27 @@ from fairagent.types.search import as_query
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
-    from fairagent.answer.citing import OnCited
+    from fairagent.answer.citing import CitedSoFar, OnCited
     from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
+    from fairagent.search.live import LiveSite
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FairAgent(Asynchronous, Summarized):
+class FairAgent(Summarized):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is searched once, without a re-ranker the candidates stay in their order. Threads may
     share an agent. `answerer` opens what answers need, which may be a model, at the first one. `restriction` is
     what the engine is kept to by a `where`.
+
+    With `settings.sampling.alpha` each request gets a ranking of its own, drawn from the candidates by Plackett-Luce
+    (Fair RAG, ICTIR 2025): the seed and the request's number, which `requests` counts (also for copies), give it again.
+    What the loop and the re-ranker do for the groups and what chance does add up.
+
+    `live` is what opens the index again when it is replaced: searches are then those of `latest()`. A copy with other
+    parts (`dataclasses.replace`) has none, and stays with what it was made of.
     """
 
     collection: Collection
@@ -68,6 +77,8 @@ class FairAgent(Asynchronous, Summarized):
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
     restriction: Restriction | None = None
+    requests: RequestCounter = field(default_factory=RequestCounter, repr=False, compare=False)
+    live: LiveSite | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def from_records(
@@ -104,9 +115,10 @@ class FairAgent(Asynchronous, Summarized):
         Raises SettingsError for an option that cannot be, DataError where a target cannot be made or the engine's list
         is none, BackendUnavailable, and what the refiner's model raises.
         """
+        if self.live:
+            return self.live.with_agent(lambda agent: agent.search(query, on_step, **options))
         agent = self.under(SearchOptions.of(options))
-        run = agent.find(query, agent.settings.n, on_step)
-        return agent.serve(run, run.pool)
+        return agent.serve(agent.find(query, agent.pool_size, on_step))
 
     def search_many(
         self, queries: Iterable[str | Query | Topic], **options: Unpack[OptionValues]
@@ -117,13 +129,31 @@ class FairAgent(Asynchronous, Summarized):
         keeps an account, in which each request depends on those before. That gains time where a model or a search
         server is waited for; the engines in this process take as long as in one thread.
         """
+        texts = list(queries)
+        if self.live:
+            # All of them in one index.
+            return self.live.with_agent(lambda agent: agent.search_many(texts, **options))
         agent = self.under(SearchOptions.of(options))
-        return in_threads(agent.search, queries, agent.threads, "search")
+        if not agent.draws or agent.threads == 1:
+            return in_threads(agent.search, texts, agent.threads, "search")
+        runs = in_threads(lambda query: agent.find(query, agent.pool_size), texts, agent.threads, "search")
+        # Requests are numbered in the order of the queries.
+        return [agent.serve(run) for run in runs]
 
     @property
     def threads(self) -> int:
         """How many threads search for many queries."""
         return 1 if getattr(self.reranker, "keeps", False) else cores()
+
+    @property
+    def draws(self) -> bool:
+        """Whether rankings are drawn at random."""
+        return self.settings.sampling.alpha is not None
+
+    @property
+    def pool_size(self) -> int:
+        """How many candidates a search finds at least, to serve some of them."""
+        return self.settings.sampling.pool if self.draws else self.settings.n
 
     def answer(
         self,
@@ -141,13 +171,63 @@ class FairAgent(Asynchronous, Summarized):
         `options` are as in `search`. Raises what `search` does, UsageError for an agent without an answerer, and what
         the filter, the generator and the attribution raise.
         """
+        if self.live:
+            return self.live.with_agent(lambda agent: agent.answer(query, on_text, on_step, on_cited, **options))
         agent = self.under(SearchOptions.of(options))
         # Before the search, which may be paid for: whatever is missing is reported now.
         answerer = agent.open_answerer()
-        run = agent.find(query, agent.settings.n, on_step)
-        served = agent.serve(run, run.pool)
+        run = agent.find(query, agent.pool_size, on_step)
+        served = agent.serve(run)
         with span("answer", {SOURCE: agent.collection.name, "fairagent.generate": agent.settings.generate.kind}):
             return answerer.answer(served, run.meter, agent.retriever, on_text, on_cited)
+
+    async def asearch(
+        self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
+    ) -> SearchResult:
+        """As `search`, for an event loop: in a thread, which a task that is cancelled ends where it waits.
+
+        `on_step` is called in the thread, as is whatever `aanswer` is given.
+        """
+        return await in_thread(lambda: self.search(query, on_step, **options))
+
+    async def aanswer(
+        self,
+        query: str | Query | Topic,
+        on_text: Callable[[str], None] | None = None,
+        on_step: OnStep = ignore_step,
+        on_cited: OnCited | None = None,
+        **options: Unpack[OptionValues],
+    ) -> AnswerResult:
+        """As `answer`, as `asearch` is `search`."""
+        return await in_thread(lambda: self.answer(query, on_text, on_step, on_cited, **options))
+
+    async def stream_search(
+        self, query: str | Query | Topic, **options: Unpack[OptionValues]
+    ) -> AsyncIterator[Step | SearchResult]:
+        """Each step of a search once it has been made, and at last its result."""
+        async for one in said_by(lambda say: self.search(query, say, **options)):
+            yield one
+
+    async def stream_answer(
+        self, query: str | Query | Topic, **options: Unpack[OptionValues]
+    ) -> AsyncIterator[Step | str | CitedSoFar | AnswerResult]:
+        """Each step, each piece of the answer as it is written, what it cites so far, and at last the result."""
+        async for one in said_by(lambda say: self.answer(query, say, say, say, **options)):
+            yield one
+
+    def sample(self, query: str | Query | Topic, n_samples: int) -> Samples:
+        """`n_samples` of the rankings that may be served for `query`, from one run of the loop.
+
+        They are the same at every call, whatever is served meanwhile. Raises what `search` does, UsageError for fewer
+        than one sample, and where nothing is drawn.
+        """
+        if self.live:
+            return self.live.with_agent(lambda agent: agent.sample(query, n_samples))
+        run, sampling = self.find(query, self.pool_size), self.settings.sampling
+        if sampling.alpha is None:
+            raise UsageError("sampling.alpha is not set, so no ranking is drawn")
+        rng = topic_rng(sampling.seed, run.query.id or run.query.text)
+        return draw(run.pool, sampling.alpha, self.settings.n, rng, n_samples)
 
     def under(self, options: SearchOptions) -> FairAgent:
         """The agent under these options, with the parts of this one: nothing is opened or built.
@@ -155,6 +235,8 @@ class FairAgent(Asynchronous, Summarized):
         Raises SettingsError for options that do not fit, UsageError for `fairness` where no re-ranker has such a dial,
         and for `shares` of a group that is not there or that do not add up to 1.
         """
+        if self.live:
+            return self.latest().under(options)
         if not options.given:
             return self
         groups = self.collection.groups
@@ -201,6 +283,8 @@ class FairAgent(Asynchronous, Summarized):
         A re-ranker that looks at the whole ranking, as `exposure` does, may order the head of a longer one otherwise
         than `search` does. Raises what `search` does.
         """
+        if self.live:
+            return self.live.with_agent(lambda agent: agent.find(query, length, on_step))
         clocks = perf_counter(), engine_seconds()
         query, length = as_query(query), max(length, self.settings.n)
         with search_span(self.collection, self.settings) as span, one_blas_thread(), progress("searching"):
@@ -263,11 +347,17 @@ class FairAgent(Asynchronous, Summarized):
         parts = guarded.ranking, own, meter, result, self.retriever, settings, notes, alarms, costs
         return SearchRun(query, *parts, *clocks)
 
-    def serve(self, run: SearchRun, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
-        """What the user gets of a search: the first `settings.n` documents of `ranking`, counted in an account, if any.
+    def serve(self, run: SearchRun) -> SearchResult:
+        """What the user gets of a search: the first `settings.n` candidates, or some that are drawn for this request.
 
-        A search that is only made for its numbers (`find`) counts nowhere.
+        They are counted in an account, if any. A search that is only made for its numbers (`find`) counts nowhere.
         """
+        ranking, drawn = run.pool, None
+        if (alpha := self.settings.sampling.alpha) is not None:
+            seed, topic = self.settings.sampling.seed, run.query.id or run.query.text
+            drawn = Draw(alpha, len(run.pool), seed, self.requests.number(topic))
+            rng = topic_rng(seed, topic, drawn.request)
+            ranking = draw(run.pool, alpha, run.settings.n, rng).ranking(0)
 
         def pools() -> tuple[Pool, Pool]:
             n, meter = self.settings.n, run.meter
@@ -275,7 +365,7 @@ class FairAgent(Asynchronous, Summarized):
             return candidates, pool_of(run.query, ranking.top(n), meter, n)
 
         notes = account_notes(self.reranker, pools, run.query)
-        return run.result(ranking, draw, notes)
+        return run.result(ranking, drawn, notes)
 
     def _retrieve_first(self, query: Query) -> list[Step]:
         """The engine's list for `query`, then, where it tells its terms, its list with the words of the topic."""
@@ -315,10 +405,12 @@ class FairAgent(Asynchronous, Summarized):
 
     def latest(self) -> FairAgent:
         """The agent with what is open at this moment: itself, where its index is not opened again when it changes."""
-        return self
+        return self.live.agent() if self.live else self
 
     def open_answerer(self) -> Answerer:
         """What answers; UsageError where there is none."""
+        if self.live:
+            return self.latest().open_answerer()
         if self.answerer is None:
             raise UsageError("this agent has no answerer; `open_agent` makes one that answers")
         return self.answerer()

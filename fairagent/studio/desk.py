@@ -19,7 +19,6 @@ from fairagent.extend import (
     ExposureMeter,
     FairAgent,
     Hit,
-    Pipeline,
     PlainRecord,
     Query,
     Ranking,
@@ -46,7 +45,6 @@ from fairagent.extend import (
     open_live,
     printable,
     result_record,
-    served,
     step_record,
     texts_for,
     total_gap,
@@ -92,10 +90,10 @@ class StartSettings:
 
 @dataclass(frozen=True, slots=True)
 class OpenedDesk:
-    """What one request is answered from: a site, and the pipelines of it by the choices of requests."""
+    """What one request is answered from: a site, and the agents of it by the choices of requests."""
 
     site: Site
-    agent: Callable[[Choices], Pipeline]
+    agent: Callable[[Choices], FairAgent]
     finished: FinishedRuns
 
     @property
@@ -150,8 +148,8 @@ class Desk:
         return self._live.use(lambda site: work(self._opened(site)))
 
     def _opened(self, site: Site) -> OpenedDesk:
-        def agent(choices: Choices) -> Pipeline:
-            return served(build(with_settings(site, self.origin.settings(choices))))
+        def agent(choices: Choices) -> FairAgent:
+            return build(with_settings(site, self.origin.settings(choices)))
 
         def opened() -> OpenedDesk:
             self._documents = document_count(site.collection, site.index)[0]
@@ -160,7 +158,7 @@ class Desk:
         desk: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)
         return desk
 
-    def _agent(self, choices: Choices) -> Pipeline:
+    def _agent(self, choices: Choices) -> FairAgent:
         return self._opened(self.site).agent(choices)
 
     def warm(self) -> None:
@@ -173,7 +171,7 @@ class Desk:
         for query in [Query(one.query, one.id) for one in topics] or [Query(opened.collection.name)]:
             agent.retriever.search(query, self.settings.depth)
             # Draws are numbered, and the first belongs to the first who asks.
-            if not self.settings.model.name and isinstance(agent, FairAgent):
+            if not self.settings.model.name and not agent.draws:
                 # A target that this topic has not is for those to hear who ask for the topic.
                 with suppress(DataError):
                     run = agent.find(query, self.settings.n)
@@ -213,15 +211,12 @@ class Desk:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list."""
 
         def searched(opened: OpenedDesk) -> PlainRecord:
-            query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
-            if not isinstance(agent, FairAgent):
-                result = agent.search(query, _steps(listen), **options.given)
-                return _search_record(result, agent.agent.under(options), opened.collection)
-            agent = agent.under(options)
-            run = agent.find(query, agent.settings.n, _steps(listen))
-            if set(options.given) <= {"where"}:
+            query, options = self.query_of(request), request.options
+            agent = opened.agent(request.settings).under(options)
+            run = agent.find(query, agent.pool_size, _steps(listen))
+            if set(options.given) <= {"where"} and not agent.draws:
                 opened.finished.keep((query, request.settings, options), run)
-            return _search_record(agent.serve(run, run.pool), agent, opened.collection)
+            return _search_record(agent.serve(run), agent, opened.collection)
 
         return self._use(searched)
 
@@ -243,7 +238,7 @@ class Desk:
     def _finished(self, request: ListRequest, opened: OpenedDesk, search: bool = True) -> tuple[FairAgent, SearchRun]:
         """The agent under the request's options, and the search that was made without them; see `reorder`."""
         query, agent = self.query_of(request), opened.agent(request.settings)
-        if not isinstance(agent, FairAgent):
+        if agent.draws:
             raise UsageError("rankings are drawn at random here (`sampling.alpha`): there is no one order to change")
 
         def make() -> SearchRun:
@@ -267,8 +262,8 @@ class Desk:
             query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
             heard = None if listen is ignore_event else cited
             result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
-            under = (agent if isinstance(agent, FairAgent) else agent.agent).under(options)
-            return {**answer_record(result), "search": _search_record(result.search, under, opened.collection)}
+            searched = _search_record(result.search, agent.under(options), opened.collection)
+            return {**answer_record(result), "search": searched}
 
         return self._use(answered)
 
