@@ -126,9 +126,10 @@ HOMES = {
     "answer.generators": "ExtractiveGenerator Generator answer_with",
     "answer.removals": "filter_alarms",
     "search.agent": "FairAgent",
-    "search.hit_exposure": "exposures_of",
     "search.hit_shapes": "at_path",
-    "search.hits": "FairHits GroupsByPlace HitGroups Shares are_shares fair_order fair_rerank groups_alone",
+    "search.hits": """
+        FairHits GroupsByPlace HitGroups Shares are_shares exposures_of fair_order fair_rerank groups_alone
+    """,
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
     "search.pipeline": """

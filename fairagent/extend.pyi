@@ -311,13 +311,13 @@ from fairagent.retrieve.vectors import encoder as encoder
 from fairagent.retrieve.vectors import open_vectors as open_vectors
 from fairagent.retrieve.vectors import prepare_vectors as prepare_vectors
 from fairagent.search.agent import FairAgent as FairAgent
-from fairagent.search.hit_exposure import exposures_of as exposures_of
 from fairagent.search.hit_shapes import at_path as at_path
 from fairagent.search.hits import FairHits as FairHits
 from fairagent.search.hits import GroupsByPlace as GroupsByPlace
 from fairagent.search.hits import HitGroups as HitGroups
 from fairagent.search.hits import Shares as Shares
 from fairagent.search.hits import are_shares as are_shares
+from fairagent.search.hits import exposures_of as exposures_of
 from fairagent.search.hits import fair_order as fair_order
 from fairagent.search.hits import fair_rerank as fair_rerank
 from fairagent.search.hits import groups_alone as groups_alone

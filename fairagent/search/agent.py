@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import fairagent
 from fairagent.collection import Collection
@@ -21,7 +22,6 @@ from fairagent.retrieve.base import Retriever, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
 from fairagent.retrieve.where import Conditions, Restriction, restricted
-from fairagent.search.asynchronous import in_thread, said_by
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, looped, without
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
@@ -38,6 +38,7 @@ from fairagent.search.rerank.base import (
 from fairagent.search.run import SearchRun, engine_notes
 from fairagent.search.spans import retrieval_span, search_span, step_spans, tell_retrieved
 from fairagent.settings import OptionValues, SearchOptions, Settings
+from fairagent.storage.cancellation import Cancellation, cancelled_by
 from fairagent.storage.processes import cores
 from fairagent.storage.spans import SOURCE, span
 from fairagent.storage.threads import one_blas_thread, progress
@@ -47,11 +48,13 @@ from fairagent.types.search import as_query
 
 if TYPE_CHECKING:
     from fairagent.answer.answering import Answerer
-    from fairagent.answer.citing import CitedSoFar, OnCited
+    from fairagent.answer.citing import OnCited
     from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
     from fairagent.search.live import LiveSite
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -188,7 +191,7 @@ class FairAgent(Summarized):
 
         `on_step` is called in the thread, as is whatever `aanswer` is given.
         """
-        return await in_thread(lambda: self.search(query, on_step, **options))
+        return await _in_thread(lambda: self.search(query, on_step, **options))
 
     async def aanswer(
         self,
@@ -199,21 +202,7 @@ class FairAgent(Summarized):
         **options: Unpack[OptionValues],
     ) -> AnswerResult:
         """As `answer`, as `asearch` is `search`."""
-        return await in_thread(lambda: self.answer(query, on_text, on_step, on_cited, **options))
-
-    async def stream_search(
-        self, query: str | Query | Topic, **options: Unpack[OptionValues]
-    ) -> AsyncIterator[Step | SearchResult]:
-        """Each step of a search once it has been made, and at last its result."""
-        async for one in said_by(lambda say: self.search(query, say, **options)):
-            yield one
-
-    async def stream_answer(
-        self, query: str | Query | Topic, **options: Unpack[OptionValues]
-    ) -> AsyncIterator[Step | str | CitedSoFar | AnswerResult]:
-        """Each step, each piece of the answer as it is written, what it cites so far, and at last the result."""
-        async for one in said_by(lambda say: self.answer(query, say, say, say, **options)):
-            yield one
+        return await _in_thread(lambda: self.answer(query, on_text, on_step, on_cited, **options))
 
     def sample(self, query: str | Query | Topic, n_samples: int) -> Samples:
         """`n_samples` of the rankings that may be served for `query`, from one run of the loop.
@@ -420,3 +409,24 @@ class FairAgent(Summarized):
         chosen = self.settings
         parts = f"{chosen.engine.kind}, {chosen.loop.kind if self.loop else 'no loop'}, rerank {chosen.rerank}"
         return f"on {self.collection.name!r}: {parts}, n {chosen.n}"
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """What `work` returns, done in a thread; when the task is cancelled, the work is as well."""
+    # Here and not above: who searches without an event loop waits for none.
+    import asyncio
+
+    cancellation = Cancellation()
+
+    def working() -> T:
+        with cancelled_by(cancellation):
+            return work()
+
+    future = asyncio.get_running_loop().run_in_executor(None, copy_context().run, working)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        cancellation.cancel()
+        # How the thread ended is nobody's any more.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        raise

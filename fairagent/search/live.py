@@ -68,6 +68,9 @@ class LiveSite:
 
         Raises what opening it does: what was removed from an index is not served because the new one cannot be opened.
         """
+        return self.use(lambda site: site)
+
+    def _now(self) -> Site:
         with self._lock:
             if self._site is None or self._clock() - self._looked >= LOOK:
                 self._looked = self._clock()
@@ -80,8 +83,9 @@ class LiveSite:
     def use(self, work: Callable[[Site], T]) -> T:
         """What `work` makes of the site; begun again where its index was replaced under it."""
         for left in reversed(range(TRIES)):
-            site = self.now()
+            site = None
             try:
+                site = self._now()
                 return work(site)
             except (IndexMismatch, BackendUnavailable, DataError):
                 with self._lock:
@@ -120,13 +124,7 @@ class LiveSite:
     def _opened(self, before: Site | None) -> Site:
         """The site anew; those encoders stay that no index was made for."""
         self._site = None
-        for left in reversed(range(TRIES)):
-            try:
-                site = self._open(*self._collection())
-                break
-            except (IndexMismatch, BackendUnavailable, DataError):
-                if not left or not self._moved():
-                    raise
+        site = self._open(*self._collection())
         if before is not None:
             site.memo.take_over(before.memo, lambda key: ENCODER in key and before.index not in key)
         if self._models is not None:

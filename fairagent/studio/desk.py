@@ -158,9 +158,6 @@ class Desk:
         desk: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)
         return desk
 
-    def _agent(self, choices: Choices) -> FairAgent:
-        return self._opened(self.site).agent(choices)
-
     def warm(self) -> None:
         """Search a little, which starts what is slow at first; no model is called."""
         self._use(self._warm)
@@ -229,26 +226,24 @@ class Desk:
         """
 
         def reordered(opened: OpenedDesk) -> PlainRecord:
-            ordered, run = self._finished(request, opened, search)
+            query, agent = self.query_of(request), opened.agent(request.settings)
+            if agent.draws:
+                raise UsageError(
+                    "rankings are drawn at random here (`sampling.alpha`): no one order is there to change"
+                )
+
+            def make() -> SearchRun:
+                if not search:
+                    raise NotFinished("this search was not made, or a while ago")
+                return agent.under(kept_to).find(query, agent.settings.n)
+
+            kept_to = SearchOptions(where=request.options.where)
+            run = opened.finished.get((query, request.settings, kept_to), make)
+            ordered = agent.under(request.options.model_copy(update={"where": None}))
             record = _search_record(ordered.reorder(run), ordered, opened.collection)
             return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
         return self._use(reordered)
-
-    def _finished(self, request: ListRequest, opened: OpenedDesk, search: bool = True) -> tuple[FairAgent, SearchRun]:
-        """The agent under the request's options, and the search that was made without them; see `reorder`."""
-        query, agent = self.query_of(request), opened.agent(request.settings)
-        if agent.draws:
-            raise UsageError("rankings are drawn at random here (`sampling.alpha`): there is no one order to change")
-
-        def make() -> SearchRun:
-            if not search:
-                raise NotFinished("this search was not made, or a while ago")
-            return agent.under(kept_to).find(query, agent.settings.n)
-
-        kept_to = SearchOptions(where=request.options.where)
-        run = opened.finished.get((query, request.settings, kept_to), make)
-        return agent.under(request.options.model_copy(update={"where": None})), run
 
     def answer(self, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
