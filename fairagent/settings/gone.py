@@ -6,6 +6,8 @@ GONE: dict[str, str] = {
     "GFR": "use AWRF, or nDCG and AWRF as a product",
     "ExposureRatio": "use AWRF, and the exposure table for each group's share of its target",
     "PoolTest": "use NDKL, or fail_probability of fairagent.papers.rivals.fa_star_ir for FA*IR's test",
+    "MinSkew": "use NDKL, or the exposure table, which says what each group has of its target",
+    "MaxSkew": "use NDKL, or the exposure table, which says what each group has of its target",
     "xquad": "use rerank: {kind: mmr, by: groups}",
     "pm2": "use rerank: representative, whose ranks go to groups by their target shares",
     "det-greedy": "use rerank: exposure",
@@ -20,6 +22,8 @@ GONE: dict[str, str] = {
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
     "lift": "fairagent search --json shows each hit's score and groups, --fairness what another weight serves",
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
+    "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
+    "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""
