@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fairagent.search.agent import FairAgent
     from fairagent.search.hits import FairHits, fair_rerank
     from fairagent.search.pipeline import build_index, open_agent, open_in_memory, update_index
-    from fairagent.search.sampled import Sampled
     from fairagent.settings import Settings, load_settings
     from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
 
@@ -40,7 +39,6 @@ _HOMES = {
     "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
     "search.pipeline": "build_index open_agent open_in_memory update_index",
     "retrieve.bm25.search": "BM25Retriever",
-    "search.sampled": "Sampled",
     "settings": "Settings load_settings",
     "types": "Answer AnswerResult Document Hit Query Ranking SearchResult Term Topic Trace",
 }
@@ -63,7 +61,6 @@ __all__ = [
     "ModelError",
     "Query",
     "Ranking",
-    "Sampled",
     "SearchResult",
     "Settings",
     "SettingsError",

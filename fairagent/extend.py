@@ -121,15 +121,15 @@ HOMES = {
     "answer.generators": "ExtractiveGenerator Generator answer_with",
     "answer.removals": "filter_alarms",
     "search.agent": "FairAgent",
-    "search.hit_exposure": "exposures_of",
     "search.hit_shapes": "at_path",
-    "search.hits": "FairHits GroupsByPlace HitGroups Shares are_shares fair_order fair_rerank groups_alone",
-    "search.lift": "Lift lift",
+    "search.hits": """
+        FairHits GroupsByPlace HitGroups Shares are_shares exposures_of fair_order fair_rerank groups_alone
+    """,
     "search.loop.base": "Loop LoopResult Search ignore_step",
     "search.loop.fair_qr": "FairQR",
     "search.pipeline": """
-        Pipeline asks_model build build_answerer build_contexts check_groups engine_alone open_agent open_live open_site
-         resolve served with_settings
+        asks_model build build_answerer build_contexts check_groups engine_alone open_agent open_live open_site
+         resolve with_settings
     """,
     "search.refine.asking": "AskingConfig AskingRefiner template_variables",
     "search.refine.feedback": "RefineState Refiner",
@@ -161,7 +161,7 @@ HOMES = {
     "evaluate.workers": "Workers",
     "report.page": "STYLES TEMPLATES",
     "report.record": """
-        PlainRecord answer_record exposure_record hit_record lift_record result_record step_record usage_record
+        PlainRecord answer_record exposure_record hit_record result_record step_record usage_record
     """,
 }
 """Module -> the names from it. `python docs/generate.py` writes extend.pyi, which type checkers read, from this."""

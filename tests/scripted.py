@@ -6,6 +6,7 @@ The first letter of a document's id is its group: `f1` is female, `m1` male, `n1
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import fairagent.collection
 from fairagent.collection import Groups, GroupTable
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.documents import Documents
+from fairagent.retrieve.stochastic import RequestCounter
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.fair_qr import FairQR
 from fairagent.search.refine.feedback import RefineState
@@ -123,3 +125,10 @@ def agent(
     looping = refiner is not None and chosen.loops
     loop = FairQR(refiner, chosen.iterations, chosen.threshold, chosen.candidates) if looping else None
     return FairAgent(collection(groups, population), engine, loop, reranker(engine), chosen)
+
+
+def drawing(made: FairAgent, alpha: float) -> FairAgent:
+    """The agent, with a ranking that is drawn for each request."""
+    sampling = made.settings.sampling.model_copy(update={"alpha": alpha})
+    settings = made.settings.model_copy(update={"sampling": sampling})
+    return replace(made, settings=settings, requests=RequestCounter())

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted import Engine, Proposals, agent, by_letter, collection, refinement
+from scripted import Engine, Proposals, agent, by_letter, collection, drawing, refinement
 
 from fairagent.answer.answering import Answerer, Contexts
 from fairagent.answer.attribution import CitationAttributor, JudgeAttributor
@@ -26,7 +26,6 @@ from fairagent.report.record import answer_record, to_json
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build_answerer
-from fairagent.search.sampled import Sampled
 from fairagent.settings import Settings
 from fairagent.settings.tree import CitationSettings
 from fairagent.types import Answer, Debiased, Document, Filtered, Group, Query, Removal, Revision, Usage, Verdict
@@ -235,7 +234,7 @@ def test_a_generator_that_cites_what_is_not_there() -> None:
 
 def test_an_answer_from_a_ranking_that_was_drawn() -> None:
     writer, told = Writer(1), []  # type: ignore[var-annotated]
-    made = Sampled(answering(writer, documents=4), 0.0)
+    made = drawing(answering(writer, documents=4), 0.0)
     results = [made.answer("q", told.append) for _ in range(10)]
     assert told == ["written"] * 10
     assert len({tuple(hit.id for hit in result.context) for result in results}) > 1
@@ -244,7 +243,7 @@ def test_an_answer_from_a_ranking_that_was_drawn() -> None:
         assert result.search.trace.draw is not None
         assert result.search.trace.draw.request == request
     # An answer and a search are requests alike.
-    again = Sampled(answering(Writer(), documents=4), 0.0)
+    again = drawing(answering(Writer(), documents=4), 0.0)
     assert [again.search("q").ranking.ids for _ in range(10)] == [result.search.ranking.ids for result in results]
 
 

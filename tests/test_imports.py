@@ -42,7 +42,7 @@ OF_THE_RUNNER = {"asyncio"}
 PUBLIC = [
     *("Answer", "AnswerResult", "BM25Retriever", "BackendUnavailable", "BudgetExceeded", "Collection", "DataError"),
     *("Document", "FairAgent", "FairAgentError", "FairHits", "GroupTable", "Hit", "ModelError", "Query", "Ranking"),
-    *("Sampled", "SearchResult", "Settings", "SettingsError", "Target", "Term", "Topic", "Trace", "UsageError"),
+    *("SearchResult", "Settings", "SettingsError", "Target", "Term", "Topic", "Trace", "UsageError"),
     *("build_index", "fair_rerank", "load_collection", "load_settings", "make_target", "open_agent", "open_in_memory"),
     *("update_index", "write_demo"),
 ]

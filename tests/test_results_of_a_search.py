@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted import drawing
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -18,9 +19,8 @@ from fairagent.cli.app import app
 from fairagent.errors import SettingsError, UsageError
 from fairagent.search.agent import FairAgent
 from fairagent.search.rerank.base import Pool
-from fairagent.search.sampled import Sampled
 from fairagent.settings import SearchOptions
-from fairagent.types import Ranking, SearchResult, Step
+from fairagent.types import AnswerResult, Ranking, SearchResult, Step
 
 ROWS = [
     {
@@ -103,7 +103,7 @@ def test_many_queries_are_searched_at_once_but_with_an_account(
 ) -> None:
     monkeypatch.setattr("fairagent.search.agent.cores", lambda: 2)
     made, queries = replace(agent, loop=None, reranker=Meeting(keeps)), ["lawyer", "court", "lawyer", "number"]
-    many = (Sampled(made, 1.0) if drawn else made).search_many(queries, n=3)
+    many = (drawing(made, 1.0) if drawn else made).search_many(queries, n=3)
     assert [one.query.text for one in many] == queries
     assert made.reranker.threads == {"MainThread"} if keeps else len(made.reranker.threads) == 2
     requests = [one.trace.draw and one.trace.draw.request for one in many]
@@ -111,27 +111,20 @@ def test_many_queries_are_searched_at_once_but_with_an_account(
 
 
 def test_on_an_event_loop(agent: FairAgent) -> None:
-    async def both() -> tuple[SearchResult, list[Any], list[Any]]:
-        found = await agent.asearch("lawyer court", n=3)
-        steps = [one async for one in agent.stream_search("lawyer court", n=3)]
-        pieces = [one async for one in agent.stream_answer("lawyer court", n=3)]
-        return found, steps, pieces
+    async def both() -> tuple[SearchResult, AnswerResult, list[Step], list[str]]:
+        steps: list[Step] = []
+        pieces: list[str] = []
+        found = await agent.asearch("lawyer court", steps.append, n=3)
+        return found, await agent.aanswer("lawyer court", pieces.append, n=3), steps, pieces
 
-    found, steps, pieces = asyncio.run(both())
+    found, answered, steps, pieces = asyncio.run(both())
     plain = agent.search("lawyer court", n=3)
     assert found.ranking.ids == plain.ranking.ids
-    assert all(isinstance(one, Step) for one in steps[:-1])
-    assert len(steps) == len(plain.trace.steps) + 1
-    assert steps[-1].ranking.ids == plain.ranking.ids
-    assert "".join(one for one in pieces if isinstance(one, str)) in ("", pieces[-1].answer.text)
-    assert pieces[-1].answer.text == agent.answer("lawyer court", n=3).answer.text
-
-    async def wrong() -> None:
-        async for _ in agent.stream_search("lawyer", fairness=-1):
-            pass
-
+    assert len(steps) == len(plain.trace.steps)
+    assert "".join(pieces) in ("", answered.answer.text)
+    assert answered.answer.text == agent.answer("lawyer court", n=3).answer.text
     with pytest.raises(SettingsError):
-        asyncio.run(wrong())
+        asyncio.run(agent.asearch("lawyer", fairness=-1))
 
 
 def test_the_command_line_has_an_option_for_each_field() -> None:

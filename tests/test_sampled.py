@@ -9,34 +9,32 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import chisquare
-from scripted import Engine, agent, ranking
+from scripted import Engine, agent, drawing, ranking
 
+from fairagent.errors import UsageError
 from fairagent.report.story import story_text
 from fairagent.search.agent import FairAgent
-from fairagent.search.pipeline import served
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.exposure import ExposureReranker
-from fairagent.search.sampled import Sampled
 from fairagent.types import Query, Ranking
 
 TWENTY = {"q": " ".join(f"{'mf'[i % 2]}{i}" for i in range(20))}
 """Twenty documents, best first."""
 
 
-def drawing(lists: dict[str, str] = TWENTY, alpha: float = 1.0, **settings: Any) -> Sampled:
-    return Sampled(agent(Engine(lists), None, **settings), alpha)
+def twenty(lists: dict[str, str] = TWENTY, alpha: float = 1.0, **settings: Any) -> FairAgent:
+    return drawing(agent(Engine(lists), None, **settings), alpha)
 
 
 def test_without_it_nothing_is_drawn() -> None:
-    made = served(drawing().agent)
-    assert isinstance(made, FairAgent)
+    made = agent(Engine(TWENTY), None)
     results = [made.search("q") for _ in range(2)]
     assert [result.ranking.ids for result in results] == [("m0", "f1", "m2", "f3")] * 2
     assert results[0].trace.draw is None
 
 
 def test_every_request_gets_a_ranking_of_its_own() -> None:
-    made = drawing()
+    made = twenty()
     results = [made.search("q") for _ in range(10)]
     served = [result.ranking.ids for result in results]
     assert len(set(served)) > 5
@@ -46,15 +44,15 @@ def test_every_request_gets_a_ranking_of_its_own() -> None:
     assert draws[0] is not None
     assert (draws[0].alpha, draws[0].pool, draws[0].seed) == (1.0, 20, 0)
     # Another agent with the same seed, in another order of topics.
-    again = drawing()
+    again = twenty()
     again.search(Query("q", "other"))
     assert [again.search("q").ranking.ids for _ in range(10)] == served
-    other = drawing(sampling={"seed": 1})
+    other = twenty(sampling={"seed": 1})
     assert [other.search("q").ranking.ids for _ in range(10)] != served
 
 
 def test_the_trace_is_about_what_is_served() -> None:
-    result = drawing(alpha=0.0).search("q")
+    result = twenty(alpha=0.0).search("q")
     assert tuple(hit.id for hit in result.hits) == result.ranking.ids
     women = sum(id[0] == "f" for id in result.ranking.ids) / 4
     assert result.trace.exposures[0].shares.tolist() == [women, 1 - women]
@@ -62,11 +60,11 @@ def test_the_trace_is_about_what_is_served() -> None:
 
 
 def test_it_draws_from_the_pool() -> None:
-    made = drawing(alpha=0.0, sampling={"pool": 6})
+    made = twenty(alpha=0.0, sampling={"pool": 6})
     shown = {id for _ in range(100) for id in made.search("q").ranking.ids}
     assert shown == {"m0", "f1", "m2", "f3", "m4", "f5"}
     # Never from fewer than n.
-    assert len(drawing(alpha=0.0, sampling={"pool": 1}).search("q").ranking) == 4
+    assert len(twenty(alpha=0.0, sampling={"pool": 1}).search("q").ranking) == 4
 
 
 def test_it_draws_from_the_final_scores() -> None:
@@ -76,7 +74,7 @@ def test_it_draws_from_the_final_scores() -> None:
         def rerank(self, pool: Pool) -> Ranking:
             return ranking(pool.ranking.ids[::-1]).top(pool.n)
 
-    made = Sampled(agent(Engine({"q": "m1 f1 m2"}), None, n=2, reranker=lambda _: Reversed()), 2.0)
+    made = drawing(agent(Engine({"q": "m1 f1 m2"}), None, n=2, reranker=lambda _: Reversed()), 2.0)
     served = [made.search("q").ranking.ids for _ in range(800)]
     rates = {"m2": np.exp(4.0), "f1": np.exp(2.25), "m1": np.exp(1.0)}
     total = sum(rates.values())
@@ -85,9 +83,9 @@ def test_it_draws_from_the_final_scores() -> None:
 
 
 def test_samples_come_from_one_run_of_the_loop() -> None:
-    made = drawing(reranker=lambda _: ExposureReranker())
+    made = twenty(reranker=lambda _: ExposureReranker())
     samples = made.sample("q", 50)
-    assert made.agent.retriever.searched == ["q"]  # type: ignore[attr-defined]
+    assert made.retriever.searched == ["q"]  # type: ignore[attr-defined]
     assert samples.rankings.shape == (50, 4)
     assert len(samples.ids) == 20
     made.search("q")
@@ -96,26 +94,28 @@ def test_samples_come_from_one_run_of_the_loop() -> None:
 
 
 def test_the_candidates_and_their_head() -> None:
-    made = drawing().agent
+    made = agent(Engine(TWENTY), None)
     found = made.find("q", 7)
     assert found.pool.ids == ("m0", "f1", "m2", "f3", "m4", "f5", "m6")
     result = found.result(found.pool)
     assert result.ranking.ids == found.pool.ids[:4]
     assert result.trace.draw is None
+    with pytest.raises(UsageError, match="alpha"):
+        made.sample("q", 3)
     assert len(made.find("q", 1).pool) == 4
 
 
 @pytest.mark.parametrize(("line", "size"), [("", 0), ("m1", 1), ("m1 f1", 2)])
 def test_fewer_documents_than_n(line: str, size: int) -> None:
-    made = drawing({"q": line})
+    made = twenty({"q": line})
     assert len(made.search("q").ranking) == size
     assert made.sample("q", 3).rankings.shape == (3, size)
 
 
 def test_threads_share_the_count() -> None:
-    alone = drawing()
+    alone = twenty()
     expected = sorted(alone.search("q").ranking.ids for _ in range(40))
-    made = drawing()
+    made = twenty()
     with ThreadPoolExecutor(8) as threads:
         found = threads.map(lambda _: made.search("q").ranking.ids, range(40))
     assert sorted(found) == expected

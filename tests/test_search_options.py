@@ -10,6 +10,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
+from scripted import drawing
 
 import fairagent
 from fairagent.collection.demo import write_demo
@@ -18,7 +19,6 @@ from fairagent.search.agent import FairAgent
 from fairagent.search.rerank.base import Pool, relevance_kept
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker
-from fairagent.search.sampled import Sampled
 from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.types import Query, Ranking, SearchResult
 
@@ -101,14 +101,13 @@ def test_options_of_a_call_are_settings_of_an_agent(agent: FairAgent, folder: Pa
     assert found.trace.gap == same.trace.gap
     # The agent itself is as it was.
     assert len(agent.search(QUERY).hits) == 10
-    assert len(Sampled(agent, 2).search(QUERY, n=4).hits) == 4
+    assert len(drawing(agent, 2).search(QUERY, n=4).hits) == 4
     assert agent.answer(QUERY, n=4).search.trace.gap == agent.search(QUERY, n=4).trace.gap
 
 
 def test_every_door_in_python_takes_the_options() -> None:
-    for one in (FairAgent, Sampled):
-        for method in (one.search, one.answer):
-            assert inspect.signature(method).parameters["options"].kind is inspect.Parameter.VAR_KEYWORD
+    for method in (FairAgent.search, FairAgent.answer):
+        assert inspect.signature(method).parameters["options"].kind is inspect.Parameter.VAR_KEYWORD
 
 
 def test_a_search_in_another_order(agent: FairAgent) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from fairagent import Collection, FairAgent, FairAgentError, Sampled, Topic, load_collection, open_agent
+from fairagent import Collection, FairAgent, FairAgentError, Topic, load_collection, open_agent
 from fairagent.evaluate.fingerprint import file_hash
 from fairagent.storage.files import file_name, whole_file, write_whole
 from fairagent.types.search import as_query
@@ -49,17 +49,17 @@ def made_from(settings: Mapping[str, Any], rankings: int, decided: list[str]) ->
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def lines(agent: FairAgent | Sampled, collection: Collection, rankings: int) -> Iterator[str]:
+def lines(agent: FairAgent, collection: Collection, rankings: int) -> Iterator[str]:
     """Topic, number of the ranking from 1, page."""
     for topic in collection.topics.values():
         for number, pages in enumerate(rankings_of(agent, topic, rankings), start=1):
             yield from (f"{topic.id}\t{number}\t{page}\n" for page in pages)
 
 
-def rankings_of(agent: FairAgent | Sampled, topic: Topic, rankings: int) -> Iterator[list[str]]:
+def rankings_of(agent: FairAgent, topic: Topic, rankings: int) -> Iterator[list[str]]:
     """The pages of each ranking; where they are fewer than n, the engine's own for the topic stand below."""
     own = agent.retriever.search(as_query(topic), 2 * agent.settings.n).ids
-    if isinstance(agent, Sampled):
+    if agent.draws:
         drawn = agent.sample(topic, rankings)
         found = [drawn.ranking(number).ids for number in range(rankings)]
     else:

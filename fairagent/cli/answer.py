@@ -46,7 +46,7 @@ def answer(
     from fairagent.llm.exchange import transcript as transcript_in
     from fairagent.report.answer import comparison_table
     from fairagent.report.record import answer_record, to_json
-    from fairagent.search.pipeline import build, engine_alone, open_live, served, with_settings
+    from fairagent.search.pipeline import build, engine_alone, open_live, with_settings
 
     asked_for = listed.asked
     chosen = of.chosen(
@@ -73,7 +73,7 @@ def answer(
             # The engine alone has no dial.
             alone = asked_for.model_copy(update={"fairness": None})
             plain = [engine_alone(site).answer(question, **alone.given)] if beside else []
-            return [*plain, served(build(site)).answer(question, write if streams else None, **asked_for.given)]
+            return [*plain, build(site).answer(question, write if streams else None, **asked_for.given)]
 
         results = live.use(answered)
     records = list(map(answer_record, results)) if as_json else []

@@ -15,9 +15,6 @@ from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
     from fairagent.collection import Collection
-    from fairagent.search.lift import Lift
-    from fairagent.search.pipeline import Pipeline
-    from fairagent.settings import SearchOptions
     from fairagent.types import Query, SearchResult
 
 
@@ -47,10 +44,6 @@ Stochastic = Annotated[
         help="Draw the ranking at random: 0 is any order, 8 nearly the best. (another draw: --set sampling.seed=1)",
     ),
 ]
-Lifted = Annotated[
-    str | None,
-    typer.Option("--lift", metavar="ID", help="Say besides what would lift this document into the list."),
-]
 
 
 @options.spread
@@ -62,7 +55,6 @@ def search(
     dimension: Dimensions = None,
     target: Target = None,
     stochastic: Stochastic = None,
-    lift: Lifted = None,
     of: options.SiteOptions,
     as_json: options.AsJson = False,
 ) -> None:
@@ -75,8 +67,8 @@ def search(
     """
     from fairagent.guests.lucene.java import for_one_search
     from fairagent.llm.exchange import transcript as transcript_in
-    from fairagent.report.record import lift_record, result_record, to_json
-    from fairagent.search.pipeline import build, open_live, served, with_settings
+    from fairagent.report.record import result_record, to_json
+    from fairagent.search.pipeline import build, open_live, with_settings
 
     asked_for = listed.asked
     chosen = of.chosen(
@@ -93,32 +85,11 @@ def search(
     under = asked_for.over(site.settings, site.collection.groups.dimensions)
     options.announce_search(with_settings(site, under), asked)
     with status(hidden=of.log_prompts), closing(live), transcript_in(of.transcript):
-        result, lifted = live.use(lambda site: _searched(served(build(site)), asked, asked_for, lift))
+        result = live.use(lambda site: build(site).search(asked, **asked_for.given))
     if as_json:
-        record = result_record(result)
-        echo(to_json(record | {"lift": lift_record(lifted)} if lifted else record))
+        echo(to_json(result_record(result)))
         return
     _print(result, asked_for.n or chosen.n)
-    if lifted:
-        out = console()
-        out.print()
-        out.print(f"{lifted.id}: {' '.join(lifted.sentences)}", markup=False)
-
-
-def _searched(
-    agent: Pipeline, query: Query, asked_for: SearchOptions, id: str | None
-) -> tuple[SearchResult, Lift | None]:
-    """The result of a search, and what would lift a document into it."""
-    if id is None:
-        return agent.search(query, **asked_for.given), None
-    from fairagent.search.agent import FairAgent
-    from fairagent.search.lift import lift
-
-    if not isinstance(agent, FairAgent):
-        raise UsageError("--lift: rankings are drawn at random here; there is no one list to be lifted into")
-    under = agent.under(asked_for)
-    run = under.find(query, under.settings.n)
-    return under.serve(run, run.pool), lift(under, run, id)
 
 
 def check_query(query: str | None, topic: str | None) -> None:

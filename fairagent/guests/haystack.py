@@ -14,9 +14,9 @@ from typing import Any
 
 from fairagent.extend import (
     FAIRNESS,
+    FairAgent,
     FairHits,
     HitGroups,
-    Pipeline,
     Unknown,
     UsageError,
     expect_installed,
@@ -71,7 +71,7 @@ class FairHaystackRetriever:
     A document's `meta` hold its title, rank, score and groups.
     """
 
-    def __init__(self, agent: Pipeline | str, settings: dict[str, Any] | None = None) -> None:
+    def __init__(self, agent: FairAgent | str, settings: dict[str, Any] | None = None) -> None:
         """Take an open agent, or a collection's file and the settings of `open_agent`, which `warm_up` opens.
 
         Raises UsageError where the agent's engine keeps no texts.
@@ -79,7 +79,7 @@ class FairHaystackRetriever:
         if not isinstance(agent, str):
             check_texts(agent)
         self.agent, self.settings = agent, settings
-        self._open: Pipeline | None = None if isinstance(agent, str) else agent
+        self._open: FairAgent | None = None if isinstance(agent, str) else agent
 
     def warm_up(self) -> None:
         """Open the agent; raises what `open_agent` does."""

@@ -62,7 +62,7 @@ class FairLangChainRetriever(BaseRetriever):
     """
 
     agent: SkipValidation[Any]
-    """The `Pipeline`, which `open_agent` gives."""
+    """The `FairAgent`, which `open_agent` gives."""
     on_result: SkipValidation[OnResult] | None = None
 
     def model_post_init(self, context: Any, /) -> None:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.extend import Pipeline, Query, expect_installed
+from fairagent.extend import FairAgent, Query, expect_installed
 
 
-def fair_transformer(agent: Pipeline) -> Any:
+def fair_transformer(agent: FairAgent) -> Any:
     """A `pyterrier.Transformer` whose results are those of the pipeline's search.
 
     The query's `qid` is its topic id. Results keep the columns of their query, best first; ranks start at PyTerrier's

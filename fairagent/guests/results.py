@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fairagent.extend import Document, Hit, PassageSource, Pipeline, SearchResult, TextSource, UsageError, texts_for
+from fairagent.extend import Document, FairAgent, Hit, PassageSource, SearchResult, TextSource, UsageError, texts_for
 
 OnResult = Callable[[SearchResult], None]
 """What receives each search with its trace."""
 
 
-def check_texts(agent: Pipeline) -> None:
+def check_texts(agent: FairAgent) -> None:
     """Raise UsageError where the agent's engine keeps no texts."""
     if not isinstance(agent.retriever, PassageSource | TextSource):
         raise UsageError(f"{type(agent.retriever).__name__} keeps no texts of its documents for a host to show")
@@ -25,7 +25,7 @@ class FoundLine(NamedTuple):
     score: float
 
 
-def documents_found(agent: Pipeline, query: str, on_result: OnResult | None = None) -> list[FoundLine]:
+def documents_found(agent: FairAgent, query: str, on_result: OnResult | None = None) -> list[FoundLine]:
     """The lines of a search in order, each with its text: of a collection in passages that which answers best."""
     # Texts are those of the index that was searched, whatever replaces it meanwhile.
     agent = agent.latest()

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any
 
 from fairagent.errors import BackendUnavailable
-from fairagent.search.lift import Lift
 from fairagent.storage.packages import is_installed
 from fairagent.types import AnswerResult, Debiased, Exposure, Hit, SearchResult, Step, Usage, exposure_rows
 
@@ -152,11 +151,6 @@ def frame_of(result: SearchResult | AnswerResult) -> Any:
     ]
     names = [*about, *dict.fromkeys(name for row in rows for name in row if name not in about)]
     return frame(rows, columns=names)
-
-
-def lift_record(found: Lift) -> PlainRecord:
-    """What would lift a document; ranks from 1, `text` says the same in sentences."""
-    return {**asdict(found), "text": list(found.sentences)}
 
 
 def step_record(step: Step) -> PlainRecord:

@@ -11,15 +11,14 @@ Plackett-Luce (the logarithm of that time is Gumbel noise on z with the sign cha
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.base import Retriever, check_length, lend, placed, scored, searched
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.retrieve.base import placed
+from fairagent.types import FloatArray, Ranking
 from fairagent.types.common import Compat
 
 DECISIVE = 100.0
@@ -28,8 +27,6 @@ WIDEST = 600.0
 """The widest range of z whose exponentials, times a waiting time, are still doubles of full precision."""
 DEEP = 25
 """From this many documents for each of the k on, it is cheaper not to let all of them race (benchmarks/sampling.py)."""
-BESIDES = ("document", "passages", "document_frequency", "postings", "words", "analyze", "vectors", "close")
-"""What an engine may offer beside lists and scores: see TextSource, PassageSource, Vocabulary, TermSource, ..."""
 
 
 def bounded(log_scores: FloatArray) -> FloatArray:
@@ -185,13 +182,13 @@ class Samples:
         return placed(self.ids, self.rankings[number].tolist())
 
 
-def draw(pool: Ranking, alpha: float, k: int, rng: np.random.Generator, n: int = 1, compat: Compat = None) -> Samples:
+def draw(pool: Ranking, alpha: float, k: int, rng: np.random.Generator, n: int = 1) -> Samples:
     """`n` rankings of the best min(k, len(pool)) documents of `pool`: Plackett-Luce over its scores.
 
     Raises UsageError where `alpha` is negative or not finite, or `k` or `n` below 1, DataError where a score is not
     finite.
     """
-    return Samples(pool.ids, sample_rankings(sampler_log_scores(pool.scores, alpha, compat), k, rng, n))
+    return Samples(pool.ids, sample_rankings(sampler_log_scores(pool.scores, alpha), k, rng, n))
 
 
 class RequestCounter:
@@ -218,45 +215,3 @@ class RequestCounter:
             if len(self._next) > self._most:
                 self._next.popitem(last=False)
             return number
-
-
-class StochasticRetriever:
-    """Any engine, answering each request with a ranking of its own, drawn from its first `depth` documents.
-
-    `alpha` 0 makes all orders equally likely, 8 is almost the engine's. Successive requests for a topic (for the
-    query's text, where it has no id) differ; a ranking depends on `seed`, the topic and the number of its request
-    alone. What else the engine offers is offered here too. Threads may share it.
-    """
-
-    def __init__(
-        self, retriever: Retriever, alpha: float, seed: int = 0, depth: int = 100, compat: Compat = None
-    ) -> None:
-        """Raises UsageError where `alpha` is negative or not finite, `seed` below 0 or `depth` below 1."""
-        if seed < 0 or depth < 1:
-            raise UsageError(f"stochastic retriever: seed is 0 or more and depth 1 or more, not {seed} and {depth}")
-        self._engine, self._alpha, self._seed = retriever, checked_alpha(alpha), seed
-        self._depth, self._compat = depth, compat
-        self._requests = RequestCounter()
-        lend(self, retriever, *BESIDES)
-
-    def search(self, query: Query, n: int) -> Ranking:
-        """One ranking of min(n, depth) documents, drawn; scores fall in equal steps from 1 at rank 1.
-
-        Raises DataError where the engine's list is none (a score that is not finite, a document twice).
-        """
-        check_length(n)
-        topic = query.id or query.text
-        rng = topic_rng(self._seed, topic, self._requests.number(topic))
-        return draw(self._pool(query), self._alpha, n, rng, compat=self._compat).ranking(0)
-
-    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The engine's own scores, (n,)."""
-        return scored(self._engine, query, ids)
-
-    def sample(self, query: Query, n_samples: int, k: int) -> Samples:
-        """`n_samples` rankings of the best `k`, drawn from one list of the engine: the same ones at every call."""
-        rng = topic_rng(self._seed, query.id or query.text)
-        return draw(self._pool(query), self._alpha, k, rng, n_samples, self._compat)
-
-    def _pool(self, query: Query) -> Ranking:
-        return searched(self._engine, query, self._depth)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import fairagent
 from fairagent.collection import Collection
@@ -19,8 +20,8 @@ from fairagent.errors import UsageError
 from fairagent.llm.budget import in_threads
 from fairagent.retrieve.base import Retriever, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
+from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
 from fairagent.retrieve.where import Conditions, Restriction, restricted
-from fairagent.search.asynchronous import Asynchronous
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, looped, without
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
@@ -36,6 +37,7 @@ from fairagent.search.rerank.base import (
 )
 from fairagent.search.run import SearchRun, engine_notes
 from fairagent.settings import OptionValues, SearchOptions, Settings
+from fairagent.storage.cancellation import Cancellation, cancelled_by
 from fairagent.storage.processes import cores
 from fairagent.storage.spans import OPERATION, SOURCE, span
 from fairagent.storage.threads import one_blas_thread, progress
@@ -49,15 +51,25 @@ if TYPE_CHECKING:
     from fairagent.collection.bounds import Bounds
     from fairagent.collection.labels import Labeling
     from fairagent.collection.load import GroupColumns
+    from fairagent.search.live import LiveSite
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FairAgent(Asynchronous, Summarized):
+class FairAgent(Summarized):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is searched once, without a re-ranker the candidates stay in their order. Threads may
     share an agent. `answerer` opens what answers need, which may be a model, at the first one. `restriction` is
     what the engine is kept to by a `where`.
+
+    With `settings.sampling.alpha` each request gets a ranking of its own, drawn from the candidates by Plackett-Luce
+    (Fair RAG, ICTIR 2025): the seed and the request's number, which `requests` counts (also for copies), give it again.
+    What the loop and the re-ranker do for the groups and what chance does add up.
+
+    `live` is what opens the index again when it is replaced: searches are then those of `latest()`. A copy with other
+    parts (`dataclasses.replace`) has none, and stays with what it was made of.
     """
 
     collection: Collection
@@ -67,6 +79,8 @@ class FairAgent(Asynchronous, Summarized):
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
     restriction: Restriction | None = None
+    requests: RequestCounter = field(default_factory=RequestCounter, repr=False, compare=False)
+    live: LiveSite | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
     def from_records(
@@ -103,9 +117,10 @@ class FairAgent(Asynchronous, Summarized):
         Raises SettingsError for an option that cannot be, DataError where a target cannot be made or the engine's list
         is none, BackendUnavailable, and what the refiner's model raises.
         """
+        if self.live:
+            return self.live.with_agent(lambda agent: agent.search(query, on_step, **options))
         agent = self.under(SearchOptions.of(options))
-        run = agent.find(query, agent.settings.n, on_step)
-        return agent.serve(run, run.pool)
+        return agent.serve(agent.find(query, agent.pool_size, on_step))
 
     def search_many(
         self, queries: Iterable[str | Query | Topic], **options: Unpack[OptionValues]
@@ -116,13 +131,31 @@ class FairAgent(Asynchronous, Summarized):
         keeps an account, in which each request depends on those before. That gains time where a model or a search
         server is waited for; the engines in this process take as long as in one thread.
         """
+        texts = list(queries)
+        if self.live:
+            # All of them in one index.
+            return self.live.with_agent(lambda agent: agent.search_many(texts, **options))
         agent = self.under(SearchOptions.of(options))
-        return in_threads(agent.search, queries, agent.threads, "search")
+        if not agent.draws or agent.threads == 1:
+            return in_threads(agent.search, texts, agent.threads, "search")
+        runs = in_threads(lambda query: agent.find(query, agent.pool_size), texts, agent.threads, "search")
+        # Requests are numbered in the order of the queries.
+        return [agent.serve(run) for run in runs]
 
     @property
     def threads(self) -> int:
         """How many threads search for many queries."""
         return 1 if getattr(self.reranker, "keeps", False) else cores()
+
+    @property
+    def draws(self) -> bool:
+        """Whether rankings are drawn at random."""
+        return self.settings.sampling.alpha is not None
+
+    @property
+    def pool_size(self) -> int:
+        """How many candidates a search finds at least, to serve some of them."""
+        return self.settings.sampling.pool if self.draws else self.settings.n
 
     def answer(
         self,
@@ -140,13 +173,49 @@ class FairAgent(Asynchronous, Summarized):
         `options` are as in `search`. Raises what `search` does, UsageError for an agent without an answerer, and what
         the filter, the generator and the attribution raise.
         """
+        if self.live:
+            return self.live.with_agent(lambda agent: agent.answer(query, on_text, on_step, on_cited, **options))
         agent = self.under(SearchOptions.of(options))
         # Before the search, which may be paid for: whatever is missing is reported now.
         answerer = agent.open_answerer()
-        run = agent.find(query, agent.settings.n, on_step)
-        served = agent.serve(run, run.pool)
+        run = agent.find(query, agent.pool_size, on_step)
+        served = agent.serve(run)
         with span("answer", {SOURCE: agent.collection.name, "fairagent.generate": agent.settings.generate.kind}):
             return answerer.answer(served, run.meter, agent.retriever, on_text, on_cited)
+
+    async def asearch(
+        self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
+    ) -> SearchResult:
+        """As `search`, for an event loop: in a thread, which a task that is cancelled ends where it waits.
+
+        `on_step` is called in the thread, as is whatever `aanswer` is given.
+        """
+        return await _in_thread(lambda: self.search(query, on_step, **options))
+
+    async def aanswer(
+        self,
+        query: str | Query | Topic,
+        on_text: Callable[[str], None] | None = None,
+        on_step: OnStep = ignore_step,
+        on_cited: OnCited | None = None,
+        **options: Unpack[OptionValues],
+    ) -> AnswerResult:
+        """As `answer`, as `asearch` is `search`."""
+        return await _in_thread(lambda: self.answer(query, on_text, on_step, on_cited, **options))
+
+    def sample(self, query: str | Query | Topic, n_samples: int) -> Samples:
+        """`n_samples` of the rankings that may be served for `query`, from one run of the loop.
+
+        They are the same at every call, whatever is served meanwhile. Raises what `search` does, UsageError for fewer
+        than one sample, and where nothing is drawn.
+        """
+        if self.live:
+            return self.live.with_agent(lambda agent: agent.sample(query, n_samples))
+        run, sampling = self.find(query, self.pool_size), self.settings.sampling
+        if sampling.alpha is None:
+            raise UsageError("sampling.alpha is not set, so no ranking is drawn")
+        rng = topic_rng(sampling.seed, run.query.id or run.query.text)
+        return draw(run.pool, sampling.alpha, self.settings.n, rng, n_samples)
 
     def under(self, options: SearchOptions) -> FairAgent:
         """The agent under these options, with the parts of this one: nothing is opened or built.
@@ -154,6 +223,8 @@ class FairAgent(Asynchronous, Summarized):
         Raises SettingsError for options that do not fit, UsageError for `fairness` where no re-ranker has such a dial,
         and for `shares` of a group that is not there or that do not add up to 1.
         """
+        if self.live:
+            return self.latest().under(options)
         if not options.given:
             return self
         groups = self.collection.groups
@@ -178,11 +249,10 @@ class FairAgent(Asynchronous, Summarized):
         """
         if options and options.where:
             raise UsageError("where: what a search that is done has found is not filtered; search with it")
-        done = self.under(options or SearchOptions()).ordered(run)
+        done = self.under(options or SearchOptions())._ordered(run)
         return done.result(done.pool)
 
-    def ordered(self, run: SearchRun) -> SearchRun:
-        """The candidates of a search that is done in this agent's order; see `reorder`."""
+    def _ordered(self, run: SearchRun) -> SearchRun:
         clocks = perf_counter(), engine_seconds()
         with one_blas_thread():
             meter, loop = run.first_meter, replace(run.loop, served=None)
@@ -201,6 +271,8 @@ class FairAgent(Asynchronous, Summarized):
         A re-ranker that looks at the whole ranking, as `exposure` does, may order the head of a longer one otherwise
         than `search` does. Raises what `search` does.
         """
+        if self.live:
+            return self.live.with_agent(lambda agent: agent.find(query, length, on_step))
         clocks = perf_counter(), engine_seconds()
         query, length = as_query(query), max(length, self.settings.n)
         about = {OPERATION: "invoke_agent", "gen_ai.agent.name": "fairagent", SOURCE: self.collection.name}
@@ -263,11 +335,17 @@ class FairAgent(Asynchronous, Summarized):
         parts = guarded.ranking, own, meter, result, self.retriever, settings, notes, alarms, costs
         return SearchRun(query, *parts, *clocks)
 
-    def serve(self, run: SearchRun, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
-        """What the user gets of a search: the first `settings.n` documents of `ranking`, counted in an account, if any.
+    def serve(self, run: SearchRun) -> SearchResult:
+        """What the user gets of a search: the first `settings.n` candidates, or some that are drawn for this request.
 
-        A search that is only made for its numbers (`find`) counts nowhere.
+        They are counted in an account, if any. A search that is only made for its numbers (`find`) counts nowhere.
         """
+        ranking, drawn = run.pool, None
+        if (alpha := self.settings.sampling.alpha) is not None:
+            seed, topic = self.settings.sampling.seed, run.query.id or run.query.text
+            drawn = Draw(alpha, len(run.pool), seed, self.requests.number(topic))
+            rng = topic_rng(seed, topic, drawn.request)
+            ranking = draw(run.pool, alpha, run.settings.n, rng).ranking(0)
 
         def pools() -> tuple[Pool, Pool]:
             n, meter = self.settings.n, run.meter
@@ -275,7 +353,7 @@ class FairAgent(Asynchronous, Summarized):
             return candidates, pool_of(run.query, ranking.top(n), meter, n)
 
         notes = account_notes(self.reranker, pools, run.query)
-        return run.result(ranking, draw, notes)
+        return run.result(ranking, drawn, notes)
 
     def _retrieve_first(self, query: Query) -> list[Step]:
         """The engine's list for `query`, then, where it tells its terms, its list with the words of the topic."""
@@ -316,10 +394,12 @@ class FairAgent(Asynchronous, Summarized):
 
     def latest(self) -> FairAgent:
         """The agent with what is open at this moment: itself, where its index is not opened again when it changes."""
-        return self
+        return self.live.agent() if self.live else self
 
     def open_answerer(self) -> Answerer:
         """What answers; UsageError where there is none."""
+        if self.live:
+            return self.latest().open_answerer()
         if self.answerer is None:
             raise UsageError("this agent has no answerer; `open_agent` makes one that answers")
         return self.answerer()
@@ -329,3 +409,24 @@ class FairAgent(Asynchronous, Summarized):
         chosen = self.settings
         parts = f"{chosen.engine.kind}, {chosen.loop.kind if self.loop else 'no loop'}, rerank {chosen.rerank}"
         return f"on {self.collection.name!r}: {parts}, n {chosen.n}"
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    """What `work` returns, done in a thread; when the task is cancelled, the work is as well."""
+    # Here and not above: who searches without an event loop waits for none.
+    import asyncio
+
+    cancellation = Cancellation()
+
+    def working() -> T:
+        with cancelled_by(cancellation):
+            return work()
+
+    future = asyncio.get_running_loop().run_in_executor(None, copy_context().run, working)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        cancellation.cancel()
+        # How the thread ended is nobody's any more.
+        future.add_done_callback(lambda done: done.cancelled() or done.exception())
+        raise

@@ -36,10 +36,6 @@ class HitShape:
     score: float
     fields: Mapping[str, Any]
 
-    def value(self, path: str) -> Any:
-        """The value of a field, or at a path such as `payload.meta.region`; None where there is none."""
-        return at_path(self.fields, path)
-
     @property
     def names(self) -> list[str]:
         """The names of its fields; of a field that holds others, their paths."""

@@ -1,4 +1,4 @@
-"""A fair order for the hits of any engine, without an index: `fair_rerank`.
+"""A fair order for the hits of any engine, without an index, `fair_rerank`, and their exposure, `exposures_of`.
 
     from fairagent import fair_rerank
 
@@ -10,6 +10,7 @@ No engine's package is imported; `hit_shapes.py` says what counts as a hit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +30,7 @@ from fairagent.collection.target_choice import following
 from fairagent.collection.targets import GivenTarget
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import parse_discount
-from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, hits_in, read_hit
+from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, at_path, hits_in, read_hit
 from fairagent.search.rerank.base import pool_of
 from fairagent.search.rerank.exposure import FAIRNESS, ExposureReranker
 from fairagent.settings import Unknown, load_settings
@@ -178,17 +179,91 @@ def fair_rerank(
     for dimension in known.dimensions:
         if not known.memberships(dimension, places)[:, 1:].any():
             raise DataError(f"no hit has a label of {dimension!r}: there is nothing to be fair to")
-    targets = {known.dimensions[0]: target} if len(known.dimensions) == 1 and are_shares(target) else target
+    targets = _by_dimension(target, known.dimensions)
     if isinstance(known, GroupTable) and isinstance(targets, Mapping):
         # Groups that no hit is in have a share as well.
         given: Any = {name: one for name, one in targets.items() if are_shares(one)}
         known = aligned(known, given, [])
-    collection = groups_alone(known, population)
-    if isinstance(groups, Collection):
-        collection = replace(collection, target=groups.target)
-    fair, meter = fair_order(collection, ranking, n, targets, fairness, unknown)
+    fair, meter = fair_order(_collection(groups, known, population), ranking, n, targets, fairness, unknown)
     notes = (*notes, *following(meter.targets))
     return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair), notes)
+
+
+def _collection(given: HitGroups, known: Groups, population: Shares) -> Collection:
+    """The groups of hits, with the target of the collection that they are from, if any."""
+    made = groups_alone(known, population)
+    return replace(made, target=given.target) if isinstance(given, Collection) else made
+
+
+def _by_dimension(target: Any, dimensions: Sequence[str]) -> Any:
+    """The target; of one dimension, the shares alone will do."""
+    return {dimensions[0]: target} if len(dimensions) == 1 and are_shares(target) else target
+
+
+def exposures_of(
+    answers: Mapping[str, Any],
+    groups: HitGroups,
+    target: str | Mapping[str, Any] | None = None,
+    n: int = 20,
+    *,
+    separator: str | None = None,
+    labels: Labeling | None = None,
+) -> dict[str, tuple[Exposure, ...]]:
+    """The exposures in the first `n` hits of each query (query -> hits, best first), one for each dimension.
+
+    Hits, `groups`, `target`, `separator` and `labels` are what `fair_rerank` takes. The order of the hits counts, not
+    their scores; a group that the hits of one query have is one for all queries. Documents without a label are left
+    out of the shares and of the divergence. A query without hits has no exposures: ().
+
+    Raises what `fair_rerank` does, naming the query; UsageError where no query has a hit.
+
+    >>> found = {"jazz": [{"id": "a", "sex": "m"}, {"id": "b", "sex": "f"}], "law": [{"id": "c", "sex": "m"}]}
+    >>> for query, (exposure,) in exposures_of(found, "sex", "uniform").items():
+    ...     print(query, dict(zip(exposure.labels, exposure.shares.round(2).tolist(), strict=True)))
+    jazz {'f': 0.5, 'm': 0.5}
+    law {'f': 0.0, 'm': 1.0}
+    """
+    known: dict[str, tuple[Groups, int]] = {}
+    population: Mapping[str, Mapping[str, float]] = {}
+    for query, answer in answers.items():
+        with _of(query):
+            read = [read_hit(hit, number) for number, hit in enumerate(hits_in(answer), start=1)]
+            if read:
+                table, population, _ = known_groups(groups, read, separator, labels, target)
+                known[query] = table, len(read)
+    if not known:
+        raise UsageError("no query has a hit, so there is no exposure")
+    tables = [table for table, _ in known.values()]
+    dimensions = tables[0].dimensions
+    targets = _by_dimension(target, dimensions)
+    given = targets if isinstance(targets, Mapping) else {}
+    every: dict[str, list[str]] = {}
+    for name in dimensions:
+        named: Any = given[name] if are_shares(given.get(name)) else ()
+        every[name] = list(dict.fromkeys([*named, *(label for table in tables for label in table.labels(name))]))
+        if not every[name]:
+            raise DataError(f"no hit has a label of {name!r}, so there is no exposure")
+    settings = load_settings(overrides={"n": n, "target": targets, "unknown": "ignore"}, environ={})
+    measured: dict[str, tuple[Exposure, ...]] = dict.fromkeys(answers, ())
+    for query, (table, count) in known.items():
+        with _of(query):
+            if isinstance(table, GroupTable):
+                for name in dimensions:  # the groups of all queries, in one order
+                    table = table.relabeled(name, every[name])
+            # What falls evenly leaves the engine's order as it is.
+            ranking = Ranking(tuple(map(str, range(count))), np.linspace(1, 0, count, endpoint=False))
+            meter = ExposureMeter.make(_collection(groups, table, population), "", settings, ranking)
+            measured[query] = meter.measure(ranking)
+    return measured
+
+
+@contextmanager
+def _of(query: str) -> Iterator[None]:
+    """An error with the query whose hits it is about."""
+    try:
+        yield
+    except (UsageError, DataError) as error:
+        raise (UsageError if isinstance(error, UsageError) else DataError)(f"query {query!r}: {error}") from None
 
 
 def _scores(read: Sequence[HitShape], ranked: bool) -> FloatArray:
@@ -254,7 +329,7 @@ def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[HitSh
     if isinstance(where, Mapping):
         by_id = {str(id): label for id, label in where.items()}
         return [by_id.get(id) for id in _ids(read)]
-    values = [hit.value(where) for hit in read]
+    values = [at_path(hit.fields, where) for hit in read]
     if not any(where in hit.fields for hit in read) and all(value is None for value in values):
         there = listed(list(dict.fromkeys(name for hit in read for name in hit.names))) or "none"
         raise UsageError(

@@ -1,15 +1,14 @@
-"""`LiveSite`: what searches are built from, opened again once an index is replaced; and the agent that searches so."""
+"""`LiveSite`: what searches are built from, opened again once an index is replaced; and the agent that is current."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import RLock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TypeVar
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.collection import Source
@@ -17,21 +16,13 @@ from fairagent.collection.config import Chunks
 from fairagent.collection.origin import IndexedState, State, states_of
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.llm.models import Models
-from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.earlier import IndexStamp, as_indexed, behind, serving, stamp_of
 from fairagent.retrieve.site import Site
-from fairagent.retrieve.where import Restriction
+from fairagent.retrieve.stochastic import RequestCounter
 from fairagent.search.agent import FairAgent
-from fairagent.search.loop.base import Loop, OnStep, ignore_step
-from fairagent.search.rerank.base import Reranker
-from fairagent.search.run import SearchRun
-from fairagent.settings import OptionValues, SearchOptions, Settings
+from fairagent.settings import Settings
 from fairagent.storage.threads import progress
-from fairagent.types import AnswerResult, Query, SearchResult, Topic, Usage
-
-if TYPE_CHECKING:
-    from fairagent.answer.answering import Answerer
-    from fairagent.answer.citing import OnCited
+from fairagent.types import Usage
 
 T = TypeVar("T")
 
@@ -47,8 +38,8 @@ class LiveSite:
     """The site of a collection's settings file, and of the last index that is whole; opened again when that changes.
 
     `open` makes a site of the collection that it is given, and of the folder that it was indexed in (None: as settings
-    say). Threads may share it; `clock` gives seconds. The models, and with them the budget, are the same all the time.
-    `openings` is how often it was opened.
+    say), and `build` the agent of a site. Threads may share it; `clock` gives seconds. The models, and with them the
+    budget, are the same all the time. `openings` is how often it was opened.
     """
 
     def __init__(
@@ -57,9 +48,11 @@ class LiveSite:
         settings: Settings,
         index: Path | str,
         open: Callable[[Collection, Path | None], Site],
+        build: Callable[[Site], FairAgent],
         clock: Callable[[], float] | None = None,
     ) -> None:
-        self._given, self._settings, self._index, self._open = given, settings, index, open
+        self._given, self._settings, self._index = given, settings, index
+        self._open, self._build, self._requests = open, build, RequestCounter()
         self._clock = clock or monotonic
         self._lock = RLock()
         self._site: Site | None = None
@@ -75,6 +68,9 @@ class LiveSite:
 
         Raises what opening it does: what was removed from an index is not served because the new one cannot be opened.
         """
+        return self.use(lambda site: site)
+
+    def _now(self) -> Site:
         with self._lock:
             if self._site is None or self._clock() - self._looked >= LOOK:
                 self._looked = self._clock()
@@ -87,8 +83,9 @@ class LiveSite:
     def use(self, work: Callable[[Site], T]) -> T:
         """What `work` makes of the site; begun again where its index was replaced under it."""
         for left in reversed(range(TRIES)):
-            site = self.now()
+            site = None
             try:
+                site = self._now()
                 return work(site)
             except (IndexMismatch, BackendUnavailable, DataError):
                 with self._lock:
@@ -96,6 +93,20 @@ class LiveSite:
                         raise
                     self._looked = float("-inf")
         raise AssertionError
+
+    def agent(self) -> FairAgent:
+        """The agent that is current: of what `now` returns. Requests are counted on from one to the next."""
+        return self._agent(self.now())
+
+    def with_agent(self, work: Callable[[FairAgent], T]) -> T:
+        """As `use`, with the agent that is current."""
+        return self.use(lambda site: work(self._agent(site)))
+
+    def _agent(self, site: Site) -> FairAgent:
+        agent: FairAgent = site.memo.get(
+            ("agent", site.collection.behind), lambda: replace(self._build(site), requests=self._requests)
+        )
+        return agent
 
     def close(self) -> None:
         """Close the connections to models, and the cache."""
@@ -113,13 +124,7 @@ class LiveSite:
     def _opened(self, before: Site | None) -> Site:
         """The site anew; those encoders stay that no index was made for."""
         self._site = None
-        for left in reversed(range(TRIES)):
-            try:
-                site = self._open(*self._collection())
-                break
-            except (IndexMismatch, BackendUnavailable, DataError):
-                if not left or not self._moved():
-                    raise
+        site = self._open(*self._collection())
         if before is not None:
             site.memo.take_over(before.memo, lambda key: ENCODER in key and before.index not in key)
         if self._models is not None:
@@ -165,105 +170,3 @@ class LiveSite:
             note = behind(site.index, states_of(collection.origin.documents))
             site = replace(site, collection=replace(collection, behind=note))
         return site
-
-
-class LiveAgent(FairAgent):
-    """An agent whose index and groups are those that are whole now, whenever it is asked; see `LiveSite`.
-
-    A copy with other parts (`dataclasses.replace`) is a `FairAgent` of what is open at that moment.
-    """
-
-    __slots__ = ("_build", "_live")
-    _live: LiveSite
-    _build: Callable[[Site], FairAgent]
-
-    def __new__(cls, *given: Any, **fields: Any) -> Any:
-        """An agent of fixed parts where these are given by name, as `dataclasses.replace` does."""
-        return FairAgent(**fields) if fields else object.__new__(cls)
-
-    def __init__(self, live: LiveSite, build: Callable[[Site], FairAgent]) -> None:
-        object.__setattr__(self, "_live", live)
-        object.__setattr__(self, "_build", build)
-
-    def latest(self) -> FairAgent:
-        """The agent of what is open now."""
-        return self._agent(self._live.now())
-
-    def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
-        """As `FairAgent.find`."""
-        return self._live.use(lambda site: self._agent(site).find(query, length, on_step))
-
-    def search(
-        self, query: str | Query | Topic, on_step: OnStep = ignore_step, **options: Unpack[OptionValues]
-    ) -> SearchResult:
-        """As `FairAgent.search`."""
-        return self._live.use(lambda site: self._agent(site).search(query, on_step, **options))
-
-    def search_many(
-        self, queries: Iterable[str | Query | Topic], **options: Unpack[OptionValues]
-    ) -> list[SearchResult]:
-        """As `FairAgent.search_many`; all of them in one index."""
-        texts = list(queries)
-        return self._live.use(lambda site: self._agent(site).search_many(texts, **options))
-
-    def answer(
-        self,
-        query: str | Query | Topic,
-        on_text: Callable[[str], None] | None = None,
-        on_step: OnStep = ignore_step,
-        on_cited: OnCited | None = None,
-        **options: Unpack[OptionValues],
-    ) -> AnswerResult:
-        """As `FairAgent.answer`."""
-        return self._live.use(lambda site: self._agent(site).answer(query, on_text, on_step, on_cited, **options))
-
-    def under(self, options: SearchOptions) -> FairAgent:
-        """As `FairAgent.under`, of what is open now."""
-        return self.latest().under(options)
-
-    def reorder(self, run: SearchRun, options: SearchOptions | None = None) -> SearchResult:
-        """As `FairAgent.reorder`."""
-        return self.latest().reorder(run, options)
-
-    def open_answerer(self) -> Answerer:
-        """As `FairAgent.open_answerer`."""
-        return self.latest().open_answerer()
-
-    def _agent(self, site: Site) -> FairAgent:
-        agent: FairAgent = site.memo.get(("agent", site.collection.behind), partial(self._build, site))
-        return agent
-
-    @property
-    def collection(self) -> Collection:
-        """Of the moment, as the other parts."""
-        return self.latest().collection
-
-    @property
-    def retriever(self) -> Retriever:
-        """The engine."""
-        return self.latest().retriever
-
-    @property
-    def loop(self) -> Loop | None:
-        """The loop."""
-        return self.latest().loop
-
-    @property
-    def reranker(self) -> Reranker | None:
-        """The re-ranker."""
-        return self.latest().reranker
-
-    @property
-    def settings(self) -> Settings:
-        """The settings."""
-        return self.latest().settings
-
-    @property
-    def answerer(self) -> Callable[[], Answerer] | None:
-        """What opens what answers need."""
-        return self.latest().answerer
-
-    @property
-    def restriction(self) -> Restriction | None:
-        """What the engine is kept to."""
-        return self.latest().restriction

@@ -20,8 +20,7 @@ from fairagent.retrieve.earlier import changed_meanwhile, is_replaced, keep_grou
 from fairagent.retrieve.encoders import ENDPOINT
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.live import LiveAgent, LiveSite
-from fairagent.search.sampled import Sampled
+from fairagent.search.live import LiveSite
 from fairagent.settings import Part, Settings, lay, load_settings
 from fairagent.settings.parts import Progress
 from fairagent.storage.files import remove_folder
@@ -33,16 +32,14 @@ if TYPE_CHECKING:
     from fairagent.retrieve.bm25.build import Changes
     from fairagent.retrieve.manifest import Manifest
 
-Pipeline = FairAgent | Sampled
-
 
 def open_agent(
     collection: Collection | Path | str = "",
     index: Path | str = "",
     settings: Settings | Path | str | None = None,
     **overrides: Any,
-) -> Pipeline:
-    """A pipeline for a collection and its index: an agent, one that draws its rankings, or a baseline.
+) -> FairAgent:
+    """An agent for a collection and its index, or a baseline.
 
     `collection` is a collection or its settings file, `index` the index's folder; both default to the settings.
     `settings` are settings or their file; `overrides` beat them, section by section:
@@ -56,8 +53,9 @@ def open_agent(
     """
     live = open_live(collection, index, settings, **overrides)
     # What is wrong is heard now, and not at the first search.
-    live.use(build)
-    return served(LiveAgent(live, build))
+    agent = live.with_agent(lambda agent: replace(agent))
+    object.__setattr__(agent, "live", live)
+    return agent
 
 
 def open_live(
@@ -73,7 +71,7 @@ def open_live(
     def opened(loaded: Collection, place: Path | None) -> Site:
         return _site(loaded, chosen, place or index_folder(loaded, chosen, index))
 
-    return LiveSite(given, chosen, index, opened)
+    return LiveSite(given, chosen, index, opened, build)
 
 
 def open_in_memory(
@@ -241,12 +239,6 @@ def build_contexts(site: Site) -> Contexts:
     settings, context = site.settings, site.settings.context
     steps = settings.filter.build(site), settings.debias.build(site)
     return Contexts(*steps, context.documents, context.tokens, context.order == "balanced")
-
-
-def served(agent: FairAgent) -> Pipeline:
-    """The agent, or where its settings say so, its rankings drawn at random."""
-    alpha = agent.settings.sampling.alpha
-    return agent if alpha is None else Sampled(agent, alpha)
 
 
 def engine_alone(site: Site) -> FairAgent:

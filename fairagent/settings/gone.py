@@ -20,6 +20,7 @@ GONE: dict[str, str] = {
     "model convert": "run evaluations/gguf_to_folder.py",
     "model demo": "run fairagent model serve, and search and answer with the settings that it prints",
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
+    "lift": "fairagent search --json shows each hit's score and groups, --fairness what another weight serves",
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
     "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
     "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",

@@ -59,7 +59,7 @@ from fairagent.extend import (
     load_plugins,
 )
 from fairagent.studio.access import MEDIA, RequestLog, StudioMetrics, expect_known_arguments
-from fairagent.studio.calls import ExposureRequest, LiftRequest, ListRequest, SearchRequest
+from fairagent.studio.calls import ExposureRequest, ListRequest, SearchRequest
 from fairagent.studio.desk import Desk, NotFinished
 from fairagent.studio.lanes import (
     FAULT,
@@ -283,11 +283,6 @@ class SearchPage(StudioPage):
                 with suppress(NotFinished):
                     return await studio.json(partial(desk.reorder, body, search=False))
             return await studio.json(partial(desk.reorder, body), lanes)
-
-        @app.post("/api/lift", summary="What would lift a document into a search's list, all else being equal")
-        async def lifted(body: LiftRequest) -> Response:
-            """From which place by relevance, under which weights on fairness, with which group."""
-            return await studio.json(partial(desk.lift, body), studio.lanes_for(body, "search"))
 
         @app.post("/api/answer", summary="An answer from a fair ranking, with its citations", responses=STREAMS)
         async def answer(body: ListRequest, request: Request) -> Response:

@@ -92,12 +92,6 @@ class ExposureRequest(SearchRequest):
     ids: Ids
 
 
-class LiftRequest(ListRequest):
-    """A document of a search."""
-
-    id: Annotated[str, Field(min_length=1, max_length=500, description="The document.")]
-
-
 MOST_TOPICS = 10
 """Topics on which a template is tried at once: each asks the model twice."""
 MOST_DOCUMENTS = 20

@@ -20,7 +20,6 @@ from fairagent.extend import (
     ExposureMeter,
     FairAgent,
     Hit,
-    Pipeline,
     PlainRecord,
     Query,
     Ranking,
@@ -42,14 +41,11 @@ from fairagent.extend import (
     hits_of,
     ignore_step,
     indexed_documents,
-    lift,
-    lift_record,
     load_settings,
     nearest,
     open_live,
     printable,
     result_record,
-    served,
     step_record,
     texts_for,
     total_gap,
@@ -60,7 +56,6 @@ from fairagent.studio.calls import (
     MOST_SERVED,
     Choices,
     ExposureRequest,
-    LiftRequest,
     ListRequest,
     SearchRequest,
 )
@@ -128,10 +123,10 @@ class FinishedRuns:
 
 @dataclass(frozen=True, slots=True)
 class OpenedDesk:
-    """What one request is answered from: a site, and the pipelines of it by the choices of requests."""
+    """What one request is answered from: a site, and the agents of it by the choices of requests."""
 
     site: Site
-    agent: Callable[[Choices], Pipeline]
+    agent: Callable[[Choices], FairAgent]
     finished: FinishedRuns
 
     @property
@@ -188,8 +183,8 @@ class Desk:
         return self._live.usage
 
     def _opened(self, site: Site) -> OpenedDesk:
-        def agent(choices: Choices) -> Pipeline:
-            return served(build(with_settings(site, self.origin.settings(choices))))
+        def agent(choices: Choices) -> FairAgent:
+            return build(with_settings(site, self.origin.settings(choices)))
 
         def opened() -> OpenedDesk:
             self.documents = document_count(site.collection, site.index)[0]
@@ -206,7 +201,7 @@ class Desk:
         for query in [Query(one.query, one.id) for one in topics] or [Query(opened.collection.name)]:
             agent.retriever.search(query, self.settings.depth)
             # Draws are numbered, and the first belongs to the first who asks.
-            if not self.settings.model.name and isinstance(agent, FairAgent):
+            if not self.settings.model.name and not agent.draws:
                 # A target that this topic has not is for those to hear who ask for the topic.
                 with suppress(DataError):
                     run = agent.find(query, self.settings.n)
@@ -242,15 +237,12 @@ class Desk:
     @on_what_is_open
     def search(self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list."""
-        query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
-        if not isinstance(agent, FairAgent):
-            result = agent.search(query, _steps(listen), **options.given)
-            return _search_record(result, agent.agent.under(options), opened.collection)
-        agent = agent.under(options)
-        run = agent.find(query, agent.settings.n, _steps(listen))
-        if set(options.given) <= {"where"}:
+        query, options = self.query_of(request), request.options
+        agent = opened.agent(request.settings).under(options)
+        run = agent.find(query, agent.pool_size, _steps(listen))
+        if set(options.given) <= {"where"} and not agent.draws:
             opened.finished.keep((query, request.settings, options), run)
-        return _search_record(agent.serve(run, run.pool), agent, opened.collection)
+        return _search_record(agent.serve(run), agent, opened.collection)
 
     @on_what_is_open
     def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True) -> PlainRecord:
@@ -260,21 +252,9 @@ class Desk:
         made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a fairness
         that the re-ranker does not have.
         """
-        ordered, run = self._finished(request, opened, search)
-        record = _search_record(ordered.reorder(run), ordered, opened.collection)
-        return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
-
-    @on_what_is_open
-    def lift(self, opened: OpenedDesk, request: LiftRequest) -> PlainRecord:
-        """What would lift a document into the list of a search, which is made where it was not; raises what it does."""
-        ordered, run = self._finished(request, opened)
-        return lift_record(lift(ordered, ordered.ordered(run), request.id))
-
-    def _finished(self, request: ListRequest, opened: OpenedDesk, search: bool = True) -> tuple[FairAgent, SearchRun]:
-        """The agent under the request's options, and the search that was made without them; see `reorder`."""
         query, agent = self.query_of(request), opened.agent(request.settings)
-        if not isinstance(agent, FairAgent):
-            raise UsageError("rankings are drawn at random here (`sampling.alpha`): there is no one order to change")
+        if agent.draws:
+            raise UsageError("rankings are drawn at random here (`sampling.alpha`): no one order is there to change")
 
         def make() -> SearchRun:
             if not search:
@@ -283,7 +263,9 @@ class Desk:
 
         kept_to = SearchOptions(where=request.options.where)
         run = opened.finished.get((query, request.settings, kept_to), make)
-        return agent.under(request.options.model_copy(update={"where": None})), run
+        ordered = agent.under(request.options.model_copy(update={"where": None}))
+        record = _search_record(ordered.reorder(run), ordered, opened.collection)
+        return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
     @on_what_is_open
     def answer(self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
@@ -297,8 +279,8 @@ class Desk:
         query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
         heard = None if listen is ignore_event else cited
         result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
-        under = (agent if isinstance(agent, FairAgent) else agent.agent).under(options)
-        return {**answer_record(result), "search": _search_record(result.search, under, opened.collection)}
+        searched = _search_record(result.search, agent.under(options), opened.collection)
+        return {**answer_record(result), "search": searched}
 
     @on_what_is_open
     def exposure(self, opened: OpenedDesk, request: ExposureRequest) -> PlainRecord:

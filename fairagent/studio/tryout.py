@@ -259,7 +259,7 @@ def tryout_of(
     part = refining_part(id, site.settings)
     check_groups(with_settings(site, resolve(site.settings, {"loop": "fair-qr", "refine": part})))
     # The tryout puts a refiner of its own into the loop.
-    agent = build(with_settings(site, resolve(site.settings, {"loop": "none"})))
+    agent = build(with_settings(site, resolve(site.settings, {"loop": "none", "sampling": {"alpha": None}})))
     return RefiningTryout(prompts, agent, part, replace(site, engine=agent.retriever), query, aim)
 
 

@@ -54,19 +54,6 @@ def test_the_agent_shows_women_where_the_engine_shows_none(call: Call, small: Sm
     assert found["oracle"] is False
 
 
-def test_what_would_lift_a_document(call: Call, small: Small) -> None:
-    asked = ("lawyer", "--n", "4", "--fairness", "0", "--lift", "d16", *small.options)
-    found = record(call, *asked)
-    assert found["lift"]["id"] == "d16"
-    assert found["lift"]["rank"] is None
-    assert len(found["hits"]) == 4
-    result = call("search", *asked)
-    assert result.exit_code == 0
-    assert " ".join(result.stdout.split()).endswith("d16: " + " ".join(found["lift"]["text"]))
-    assert call("search", "lawyer", "--lift", "nobody", *small.options).exit_code == 2
-    assert call("search", "lawyer", "--lift", "d16", "--stochastic", "1", *small.options).exit_code == 2
-
-
 def test_a_ranking_that_is_drawn(call: Call, small: Small) -> None:
     plain = record(call, "lawyer", *small.options)
     found = record(call, "lawyer", "--stochastic", "0", *small.options)

@@ -14,7 +14,6 @@ from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.run import Run
-from fairagent.search.sampled import Sampled
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
@@ -45,7 +44,7 @@ def test_values_are_means_over_the_draws_with_their_deviation_beside(run: Run) -
     folder = Path(str(run.provenance["collection"]["file"])).parent  # type: ignore[index]
     collection = load_collection(folder / "collection.yaml")
     agent = open_agent(collection, profile="engine", engine="words", n=4, sampling={"alpha": 1, "pool": 12, "seed": 7})
-    assert isinstance(agent, Sampled)
+    assert agent.draws
     for outcome in run.outcomes:
         if outcome.system != "drawn":
             assert outcome.record is None

@@ -227,10 +227,10 @@ def test_207_what_an_update_has_removed_is_not_served_a_second_later(file: Path,
         assert desk.document("d001")["title"] == "1 of version 1"
         assert desk.exposure(ExposureRequest(ids=("d000", "d001")))["unlabeled"] == ["d000"]
         assert not desk.search(request)["notes"] or "have changed" not in desk.search(request)["notes"][0]
-        # The parts of the agent are those of the moment.
+        # The parts of the latest agent are those of the moment.
         for made in (agent, drawn):
             with pytest.raises(DataError, match="d000"):
-                made.retriever.document("d000")  # type: ignore[attr-defined]
+                made.latest().retriever.document("d000")  # type: ignore[attr-defined]
 
 
 def test_207_work_whose_index_is_replaced_under_it_is_begun_again(file: Path, index: Path, later: Later) -> None:

@@ -179,15 +179,6 @@ def test_a_filter_is_chosen_from_what_the_collection_has(page: Browser, studio: 
     page.wait(f"location.search.includes('where=gender%3Dfemale') && {DONE}")
 
 
-def test_a_document_tells_what_would_lift_it(page: Browser, studio: Studio) -> None:
-    page.run(MOVE % 0)
-    page.wait("document.getElementById('cost').textContent.startsWith('Keeps 100%')")
-    page.run("document.querySelector('#agent-list .plain').click()")
-    page.wait("document.getElementById('document').open && !document.getElementById('lift').hidden")
-    page.run("document.getElementById('lift').click()")
-    page.wait("document.getElementById('document-lift').textContent.includes('It is 1st in the list')")
-
-
 def test_an_order_that_cannot_be_is_told_and_the_first_list_stays(browser: Browser, studio: Studio) -> None:
     browser.begin(studio.address)
     browser.open(f"{studio.url}/?q=lawyer&loop=none&fairness=much")

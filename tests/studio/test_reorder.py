@@ -108,27 +108,6 @@ def test_what_is_kept_to_some_documents_stays_so(studio: Studio, searches: list[
     assert "city" in reply.json()["error"]
 
 
-def test_what_would_lift_a_document(studio: Studio, searches: list[str]) -> None:
-    order = SEARCH | {"fairness": 0, "n": 4}
-    found = post(studio, "/api/reorder", order)
-    before, listed = len(searches), [hit["id"] for hit in found["hits"]]
-    first = post(studio, "/api/lift", order | {"id": listed[0]})
-    assert (first["rank"], first["place"]) == (1, 1)
-    woman = post(studio, "/api/lift", order | {"id": "d16"})
-    assert woman["rank"] is None
-    # At this fairness no group counts; at another it would be there.
-    assert woman["groups"] == []
-    assert woman["fairness"]
-    assert len(woman["text"]) == 3
-    again = post(studio, "/api/reorder", order | {"fairness": woman["fairness"][-1]})
-    assert "d16" in [hit["id"] for hit in again["hits"]]
-    assert len(searches) == before
-    with studio.client() as client:
-        reply = client.post("/api/lift", json=order | {"id": "nobody"})
-    assert reply.status_code == 400
-    assert "nobody" in reply.json()["error"]
-
-
 def test_the_shown_hits_have_their_rank_in_the_engines_list(studio: Studio, found: Any) -> None:
     record = post(studio, "/api/reorder", SEARCH | {"n": 3, "fairness": 10})
     ranks = {hit["id"]: hit["rank"] for hit in record["engine_hits"]}

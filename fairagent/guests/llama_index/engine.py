@@ -18,12 +18,12 @@ from fairagent.extend import (
     Collection,
     DataError,
     Document,
+    FairAgent,
     FairAgentError,
     FloatArray,
     Groups,
     Hit,
     Models,
-    Pipeline,
     Query,
     Ranking,
     Settings,
@@ -35,7 +35,6 @@ from fairagent.extend import (
     engine_time,
     groups_alone,
     resolve,
-    served,
 )
 from fairagent.guests.llama_index.groups import Keys, MetadataGroups, given
 from fairagent.guests.results import metadata_of
@@ -203,8 +202,8 @@ def fair_agent(
     population: Shares | None = None,
     settings: Settings | Path | str | None = None,
     **overrides: Any,
-) -> Pipeline:
-    """The pipeline of the settings, with a LlamaIndex retriever as its engine.
+) -> FairAgent:
+    """The agent of the settings, with a LlamaIndex retriever as its engine.
 
     `groups` are a collection, its groups (a GroupTable), or metadata keys ({"author_gender": "gender"}); metadata need
     a `population` or a target that names all labels of each dimension: the shares that they have of the world, or
@@ -228,7 +227,7 @@ def fair_agent(
             getattr(chosen, slot).check(site)
         except SettingsError as error:
             raise SettingsError(f"{slot}: {getattr(chosen, slot)}: {error}") from None
-    return served(build(site))
+    return build(site)
 
 
 def _collection(

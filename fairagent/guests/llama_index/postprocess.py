@@ -20,11 +20,11 @@ from fairagent.extend import (
     FAIRNESS,
     Collection,
     Debiased,
+    FairAgent,
     Filter,
     Filtered,
     Groups,
     GroupsByPlace,
-    Pipeline,
     Query,
     Ranking,
     Unknown,
@@ -163,7 +163,7 @@ class FairRetriever(BaseRetriever):
 
     def __init__(
         self,
-        agent: Pipeline,
+        agent: FairAgent,
         on_result: OnResult | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
@@ -186,7 +186,7 @@ class FairRetriever(BaseRetriever):
 
 
 def fair_query_engine(
-    agent: Pipeline, llm: LLM | None = None, filter: Filter | None = None, **synthesis: Any
+    agent: FairAgent, llm: LLM | None = None, filter: Filter | None = None, **synthesis: Any
 ) -> RetrieverQueryEngine:
     """A LlamaIndex query engine over a fair ranking, with `filter` taking documents out of it if there is one.
 

@@ -211,20 +211,7 @@ async function openDocument(id) {
     at("document-text").textContent = error.message;
   }
   at("document-id").textContent = id;
-  put("document-lift");
-  at("lift").hidden = at("judged").hidden || at("dial").hidden;
   if (!shown.open) shown.showModal();
-}
-
-async function lift() {
-  const id = at("document-id").textContent;
-  let said;
-  try {
-    said = (await record("/api/lift", { ...shown, ...turned.order(), id }, asking.signal)).text;
-  } catch (error) {
-    said = [error.message];
-  }
-  if (at("document-id").textContent === id) put("document-lift", said.map((text) => make("li", {}, text)));
 }
 
 function closed() {
@@ -255,7 +242,6 @@ at("answer").addEventListener("click", () => {
   go(state);
 });
 at("document").addEventListener("close", closed);
-at("lift").addEventListener("click", lift);
 addEventListener("popstate", () => {
   if (at("document").open && !new URLSearchParams(location.search).has("doc")) at("document").close();
   else show();
