@@ -77,8 +77,6 @@ def _time(
     rows: Sequence[Estimate], known: Mapping[str, TopicTime], folder: Path, checked: CheckedExperiment
 ) -> Iterator[str]:
     """How long it takes, and what that rests on."""
-    from fairagent.retrieve.forecast import in_words
-
     systems = list(checked.plan.systems)
     if known:
         seconds = len(checked.plan.topics) * sum(one.seconds for one in known.values())
@@ -92,6 +90,18 @@ def _time(
         calls = sum(row.calls for row in rows)
         yield f"Waiting for models takes at most {in_words(waiting)}: {calls:,} calls one after the other, each up to"
         yield "its time limit (model.timeout); calls at once divide that."
+
+
+def in_words(seconds: float) -> str:
+    """A time to be waited, to two digits.
+
+    >>> in_words(0.04), in_words(75), in_words(5400), in_words(180_000)
+    ('1 s', '75 s', '90 min', '50 h')
+    """
+    for unit, length, most in (("s", 1, 120), ("min", 60, 7200)):
+        if seconds <= most:
+            return f"{max(1, round(seconds / length))} {unit}"
+    return f"{round(seconds / 3600):,} h"
 
 
 def check_only(file: Path, limit: int | None, as_json: bool) -> None:

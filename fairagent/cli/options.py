@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from fairagent.cli.telling import Asking
     from fairagent.collection import Collection
-    from fairagent.retrieve.forecast import Forecast
     from fairagent.retrieve.site import Site
     from fairagent.types import Query
 
@@ -291,18 +290,6 @@ def build_progress(bar: Progress, collection: Collection) -> Callable[[str, int]
         bar.update(tasks[what], completed=done)
 
     return progress
-
-
-def announced(bar: Progress) -> Callable[[str, Forecast], None]:
-    """What says above `bar` what is about to take its time, and how much of it, and gives its line that length."""
-
-    def announce(what: str, forecast: Forecast) -> None:
-        bar.console.print(f"{what}: {forecast}", soft_wrap=True, markup=False, highlight=False)
-        for task in bar.tasks:
-            if task.description == what and task.total is None:
-                bar.update(task.id, total=forecast.documents)
-
-    return announce
 
 
 PATIENCE = 1.0

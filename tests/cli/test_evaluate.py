@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.retrieve.forecast import in_words
+from fairagent.cli.estimate import in_words
 
 from .conftest import Call, Small, start
 

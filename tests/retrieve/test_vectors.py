@@ -19,7 +19,6 @@ from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import DenseManifest, Work
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
-from fairagent.retrieve.forecast import Forecast
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig, ann_folder, ann_reports, dense_parts, folder
 from fairagent.search.pipeline import open_site, prepare
@@ -135,18 +134,6 @@ def test_one_index_whatever_the_encoder_is_called(tmp_path: Path) -> None:
     assert folder(here, "minilm") == folder(here, BUNDLED)
     assert told(site(tmp_path, encoder=BUNDLED)) == []
     assert vectors.encoder(here, "minilm") is vectors.encoder(here, BUNDLED)
-
-
-def test_what_it_takes_is_said_while_the_first_block_is_all_that_is_done(tmp_path: Path) -> None:
-    said: list[tuple[str, object]] = []
-    here = replace(site(tmp_path), forecast=lambda what, found: said.append((what, found)))
-    prepare(here, lambda what, done: said.append((what, done)))
-    embedding = [found for what, found in said if what == "embedding words"]
-    assert [type(found) for found in embedding] == [int, Forecast, int]
-    assert embedding[0] == 0
-    assert embedding[2] == 40
-    assert isinstance(embedding[1], Forecast)
-    assert (embedding[1].model, embedding[1].documents, embedding[1].bytes) == ("words", 40, 40 * 64 * 2)
 
 
 @pytest.mark.parametrize("earlier", ["float32", "bfloat16", None])
