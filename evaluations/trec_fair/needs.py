@@ -153,7 +153,7 @@ def of_index(corpus: Corpus, articles: int) -> tuple[Need, Need]:
     with tempfile.TemporaryDirectory() as folder:
         index, began = Path(folder) / "index", monotonic()
         share = articles / build_index(Sample(corpus), index).documents
-        seconds, terms = share * (monotonic() - began), len(TermMatrix(index).vocabulary)
+        seconds, terms = share * (monotonic() - began), len(TermMatrix(index).columns)
         size = share * sum(path.stat().st_size for path in index.rglob("*") if path.is_file())
     shared = (max(1 / cores(), READING) + JOINING) / (1 + JOINING)
     needed = MEMORY + articles * OF_DOCUMENT + terms * share**GROWTH * OF_TERM

@@ -1,11 +1,10 @@
-"""`fairagent prompts`: list, show, check, compare, try out and copy the prompt templates.
+"""`fairagent prompts`: list, show, check, try out and copy the prompt templates.
 
 `fairagent prompts try`: fill a template from a real search, show it, and with --send ask the model.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -173,9 +172,7 @@ def _reply_record(reply: TryoutReply) -> dict[str, object]:
 LARGEST = 1 << 20
 """Bytes of a template's file to be shown."""
 
-prompts = typer.Typer(
-    no_args_is_help=True, help="List, show, check, try out, compare, copy and improve the prompt templates."
-)
+prompts = typer.Typer(no_args_is_help=True, help="List, show, check, try out and copy the prompt templates.")
 
 
 @prompts.command("list")
@@ -250,25 +247,6 @@ def check(
         console().print(f"{len(files)} templates, no error")
     if faults:
         raise typer.Exit(PromptError.exit_code)
-
-
-@prompts.command("diff")
-def diff(source: Source = None, settings: SettingsFile = None, assignments: Assignments = None) -> None:
-    """Show how the templates of a folder or variant differ from the default ones."""
-    from fairagent.llm.prompts import folder_of, shipped_files
-
-    chosen = source if source is not None else settings_of(settings, assignments).prompts
-    folder = folder_of(chosen)
-    if folder is None:
-        raise UsageError("nothing to compare with the default templates: name a folder or variant with --prompts")
-    if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}")
-    for path in sorted(folder.glob("*.j2")):
-        default = shipped_files().get(path.stem)
-        before = _text(default).splitlines() if default else []
-        after = _text(path).splitlines()
-        lines = list(difflib.unified_diff(before, after, f"default/{path.name}", str(path), lineterm=""))
-        echo("\n".join(lines) or f"{path} is as the default one")
 
 
 @prompts.command("eject")

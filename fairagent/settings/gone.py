@@ -19,6 +19,8 @@ GONE: dict[str, str] = {
     "model demo": "run fairagent model serve, and search and answer with the settings that it prints",
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
+    "cache show": "use the transcript of a run, or --transcript FILE, which has replies with their requests",
+    "prompts diff": "use diff -u on what fairagent prompts eject copied",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""
