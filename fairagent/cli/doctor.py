@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.options import console, echo, plural
+from fairagent.cli.options import console, echo
 from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError, UsageError
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
@@ -33,7 +33,7 @@ from fairagent.settings.plugins import plugins
 from fairagent.storage.digests import RECORD, differences
 from fairagent.storage.folders import recover
 from fairagent.storage.packages import EXTRAS
-from fairagent.types.common import Check
+from fairagent.types.common import Check, counted
 
 COLORS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 FAULTS_SHOWN = 5
@@ -99,7 +99,7 @@ def doctor(
             table.add_row(Text(check.status, COLORS[check.status]), Text(check.name), Text.assemble(check.detail, fix))
         console().print(table, "")
         if problems:
-            console().print(f"{plural(problems, 'problem')}; what to do stands below each.", style="bold red")
+            console().print(f"{counted(problems, 'problem')}; what to do stands below each.", style="bold red")
         else:
             console().print(well, style="green")
     if problems:

@@ -13,6 +13,7 @@ from fairagent.cli import options
 from fairagent.cli.options import console, echo, status
 from fairagent.errors import UsageError
 from fairagent.storage.packages import expect_installed
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.labeling.evidence import Evidence
@@ -154,8 +155,6 @@ def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
     """Print how far the labels are right, by examples that were held out, and what that does to AWRF."""
     from rich.table import Table
 
-    from fairagent.cli.options import plural
-
     errors, out = made.errors, console()
     for note in made.examples.notes:
         out.print(note, soft_wrap=True, markup=False, highlight=False)
@@ -170,13 +169,13 @@ def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
     abstained = len(made.ids) - int(made.labeled.sum())
     echo(
         f"{made.source}: {errors.accuracy:.3f} right, calibration error {errors.calibration:.3f}; "
-        f"{plural(len(made.ids) - abstained, 'label')} made, {abstained:,} abstained"
+        f"{counted(len(made.ids) - abstained, 'label')} made, {abstained:,} abstained"
     )
     for one in made.bins:
-        echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {plural(one.documents, 'example')}")
+        echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {counted(one.documents, 'example')}")
     if awrf:
         echo(
-            f"AWRF@{LISTED} of the engine's own list, {plural(awrf.topics, 'topic')}: {awrf.value:.3f} "
+            f"AWRF@{LISTED} of the engine's own list, {counted(awrf.topics, 'topic')}: {awrf.value:.3f} "
             f"[{awrf.low:.3f}, {awrf.high:.3f}] under label error ({awrf.certain:.3f} were the chances exact)"
         )
 

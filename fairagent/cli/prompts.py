@@ -14,13 +14,14 @@ import typer
 from rich.text import Text
 
 from fairagent.cli import options
-from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, plural, settings_of
+from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, settings_of
 from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
 from fairagent.settings.section import nearest
 from fairagent.storage.files import explained
 from fairagent.storage.readers import Malformed, file_bytes, file_text
 from fairagent.storage.regular import new_file
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.llm.prompts import Prompt, Prompts
@@ -241,7 +242,7 @@ def check(
         for fault in faults:
             error_console().print(str(fault), soft_wrap=True)
         error_console().print(
-            f"{plural(len(faults), 'error')} in {plural(len({fault.path for fault in faults}), 'file')}"
+            f"{counted(len(faults), 'error')} in {counted(len({fault.path for fault in faults}), 'file')}"
         )
     else:
         console().print(f"{len(files)} templates, no error")
