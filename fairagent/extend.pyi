@@ -62,7 +62,6 @@ from fairagent.collection.records import lines as lines
 from fairagent.collection.records import listed as listed
 from fairagent.collection.records import read_text as read_text
 from fairagent.collection.records import shown as shown
-from fairagent.collection.table import unknown_dimension as unknown_dimension
 from fairagent.collection.table_buffer import Labels as Labels
 from fairagent.errors import BackendUnavailable as BackendUnavailable
 from fairagent.errors import BudgetExceeded as BudgetExceeded
@@ -162,10 +161,8 @@ from fairagent.llm.budget import charged as charged
 from fairagent.llm.budget import ledger as ledger
 from fairagent.llm.budget import limited_by as limited_by
 from fairagent.llm.cache import ReplyCache as ReplyCache
-from fairagent.llm.endpoint import SHORTEST_SECRET as SHORTEST_SECRET
 from fairagent.llm.exchange import Exchange as Exchange
 from fairagent.llm.exchange import exchange_in as exchange_in
-from fairagent.llm.faults import check_values as check_values
 from fairagent.llm.likelihood import EndpointModel as EndpointModel
 from fairagent.llm.likelihood import Likelihood as Likelihood
 from fairagent.llm.likelihood import LocalModel as LocalModel
@@ -190,9 +187,6 @@ from fairagent.llm.reply import one_for_each as one_for_each
 from fairagent.llm.reply import one_of as one_of
 from fairagent.llm.reply import schema_of as schema_of
 from fairagent.llm.request import estimate_tokens as estimate_tokens
-from fairagent.llm.transport import open_pool as open_pool
-from fairagent.llm.transport import read as read
-from fairagent.llm.transport import within as within
 from fairagent.measures import AWRF as AWRF
 from fairagent.measures import DIVERGENCES as DIVERGENCES
 from fairagent.measures import Discount as Discount
@@ -270,7 +264,6 @@ from fairagent.retrieve.bm25.part import index_sibling as index_sibling
 from fairagent.retrieve.bm25.part import open_index as open_index
 from fairagent.retrieve.bm25.part import prepare_index as prepare_index
 from fairagent.retrieve.catalog import IdTable as IdTable
-from fairagent.retrieve.catalog import encode_id as encode_id
 from fairagent.retrieve.catalog import mapped as mapped
 from fairagent.retrieve.catalog import ranked as ranked
 from fairagent.retrieve.dense import DenseRetriever as DenseRetriever
@@ -394,7 +387,6 @@ from fairagent.storage.files import file_name as file_name
 from fairagent.storage.files import force as force
 from fairagent.storage.files import is_worked_in as is_worked_in
 from fairagent.storage.files import locked as locked
-from fairagent.storage.files import one_at_a_time as one_at_a_time
 from fairagent.storage.files import remove_folder as remove_folder
 from fairagent.storage.files import whole_file as whole_file
 from fairagent.storage.files import write_whole as write_whole

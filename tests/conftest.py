@@ -23,7 +23,7 @@ VENDORED = Path(__file__).resolve().parent / "golden" / "files"
 GOLDEN = Path(os.environ.get("FAIRAGENT_GOLDEN") or VENDORED).resolve()
 """Whose rows tests/golden judges."""
 SEARCH_SERVER = os.environ.get("FAIRAGENT_OPENSEARCH_URL", "")
-"""A real OpenSearch or Elasticsearch on this machine, which the tests of tests/retrieve/opensearch then use too."""
+"""A real OpenSearch or Elasticsearch on this machine, which the tests of tests/retrieve/stores then use too."""
 
 # The same examples on every machine, however slow it is, and nothing left in the working folder.
 settings.register_profile("fairagent", derandomize=True, deadline=None, database=None)
@@ -54,7 +54,7 @@ def golden() -> Path:
 ASKED_FOR = {
     "llm": "asks a real language model; `make test-llm` gets a small one and runs it",
     "night": "takes minutes to an hour; `make night` runs it",
-    "slow": "takes 10 seconds or more; `make test-slow` runs it",
+    "slow": "takes 1.5 CPU seconds or more; `make test-slow` runs it",
 }
 """Tests with these marks run where `-m` names the mark."""
 

@@ -27,18 +27,9 @@ QUALITY = 70
 """Of WebP, of 100: 30 to 100 kB a picture."""
 HEAD = 150
 """Pixels that the page's head and a heading take."""
-DONE = "document.getElementById('state').textContent.startsWith('Done') && !document.getElementById('again').hidden"
+DONE = "document.getElementById('state').textContent.startsWith('Done')"
 
 STARTED = "!document.getElementById('start').hidden"
-SENT = """(() => {
-  if (!document.getElementById("state").textContent.startsWith("Open a call")) return false;
-  const call = document.querySelector('[data-call="POST /api/search"]');
-  call.open = true;
-  const send = call.querySelector("form button.main");
-  if (send && !call.querySelector(".said").textContent) send.click();
-  return call.querySelector(".said.up") !== null;
-})()"""
-"""The example of a search on the API page, opened, sent and answered."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,6 @@ def views(studio: Studio, report: Path, notebook: Path) -> list[View]:
         ),
         View("studio_runs", f"{studio.url}/runs", "document.querySelectorAll('td').length > 3", height=480),
         View("studio_runs_phone", f"{studio.url}/runs", "document.querySelectorAll('td').length > 3", 390, 620, "dark"),
-        View("studio_api", f"{studio.url}/api", SENT, height=960, scheme="dark"),
         View("report", page),
         View("report_dark", page, scheme="dark"),
         View("notebook", notebook.as_uri(), width=760, height=520),

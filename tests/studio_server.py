@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -16,12 +17,12 @@ import httpx
 from fairagent.collection import load_collection
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.studio.app import studio_app
-from fairagent.studio.connections import PatientProtocol, StudioServer
+from fairagent.studio.connections import StudioServer
 from fairagent.studio.desk import Desk, StartSettings
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import Door, hosts_of
 from fairagent.studio.serving import listening
-from fairagent.studio.tokens import OneToken
+from fairagent.studio.tokens import hash_of
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m\u202e"
 COLLECTION = """\
@@ -97,15 +98,15 @@ def running(
     lanes: Lanes | None = None,
     runs: Path = Path("runs"),
     prompts: Path | None = None,
-    protocol: type[PatientProtocol] = PatientProtocol,
+    limits: Mapping[str, int] = MappingProxyType({}),
     **door: Any,
 ) -> Iterator[Studio]:
     """A server for `desk`, while the block runs; `door` is as in `Door`, and that of the token without it."""
     with closing(listening(0)) as opened, closing(desk):
         port = opened.getsockname()[1]
         lanes = lanes or Lanes()
-        door = {"hosts": hosts_of("127.0.0.1", port), "admission": OneToken(token) if token else None} | door
-        server = StudioServer(studio_app(desk, lanes, Door(**door), runs, prompts), lanes, protocol)
+        door = {"hosts": hosts_of("127.0.0.1", port), "admission": {hash_of(token): None} if token else None} | door
+        server = StudioServer(studio_app(desk, lanes, Door(**door), runs, prompts), lanes, **limits)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()
         try:

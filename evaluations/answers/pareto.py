@@ -19,9 +19,8 @@ from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.findings import comparisons_of
 from fairagent.evaluate.layout import aligned
 from fairagent.evaluate.run import Run, load_run
-from fairagent.report.page import TEMPLATES
-from fairagent.report.plots import trade_off_plot
-from fairagent.report.results import Mean, Point, points
+from fairagent.report.page import STYLES, TEMPLATES
+from fairagent.report.plots import MARKERS, Mean, Point, color_number, marker_number, points, trade_off_plot
 from fairagent.storage.files import write_whole
 
 AXES = ("accuracy", "1 - agreement")
@@ -45,12 +44,18 @@ def table(found: Sequence[Point], systems: Sequence[str]) -> str:
 
 def page(found: Sequence[Point], systems: Sequence[str]) -> str:
     """The plot as a page that needs nothing else."""
-    style = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+    style = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in STYLES)
     plot = trade_off_plot(found, systems, AXES)
+    legend = "".join(
+        f'<li class="sys"><svg class="mk f-s{color_number(one.system)}" viewBox="-6 -6 12 12">'
+        f'<path d="{MARKERS[marker_number(one.system)]}"/></svg>{escape(systems[one.system])}</li>'
+        for one in found
+    )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Accuracy and agreement</title>'
         f'<style>{style}</style></head>\n<body><main class="wrap"><h1>Accuracy and agreement</h1>'
         f"<p>Up and right is better. The dashed line joins those that no other beats in both.</p>"
+        f'<ul class="legend">{legend}</ul>'
         f"<figure>{plot}</figure><pre>{escape(table(found, systems))}</pre></main></body></html>\n"
     )
 

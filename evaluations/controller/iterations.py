@@ -57,12 +57,13 @@ class Curve:
 def main() -> None:
     """Draw and print."""
     curves = {}
-    for name in COLLECTIONS:
-        site = open_site(ROOT / "evaluations" / "collections" / f"{name}.yaml")
+    figure, *files = sys.argv[1:] or [ROOT / "docs" / "loop_iterations.svg"]
+    for file in map(Path, files or [ROOT / "evaluations" / "collections" / f"{name}.yaml" for name in COLLECTIONS]):
+        site, name = open_site(file), file.stem
         for dimension in site.collection.groups.dimensions:
             curves[f"{name}, {dimension}"] = dict(systems(site, dimension))
             show(f"{name}, {dimension}", curves[f"{name}, {dimension}"])
-    draw(curves, Path(sys.argv[1]) if sys.argv[1:] else ROOT / "docs" / "loop_iterations.svg")
+    draw(curves, Path(figure))
 
 
 def systems(site: Any, dimension: str) -> Iterator[tuple[str, Curve]]:

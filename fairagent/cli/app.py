@@ -24,7 +24,7 @@ from fairagent.types.clean import in_line, logger, printable
 
 COMMANDS = (
     *("demo", "init", "index", "label", "search", "answer", "serve", "mcp", "evaluate", "evaluate-run", "labels"),
-    *("estimate", "report", "audit", "doctor", "config", "avoid", "prompts", "cache", "fairft", "model", "token"),
+    *("estimate", "report", "audit", "doctor", "config", "avoid", "prompts", "cache", "fairft", "model"),
 )
 """Each is the function, or the group of commands, of its name in the module of its name."""
 

@@ -25,7 +25,6 @@ from fairagent.cli.options import (
     settings_of,
 )
 from fairagent.errors import IndexMismatch, UsageError
-from fairagent.settings import Settings
 
 if TYPE_CHECKING:
     from fairagent.retrieve.ann import AnnManifest
@@ -63,7 +62,7 @@ def index(
         typer.Option(
             "--engine",
             metavar="KIND",
-            help="Build what this engine searches; opensearch: load it into the settings' index on a server.",
+            help="Build what this engine searches.",
         ),
     ] = None,
     device: Annotated[
@@ -84,8 +83,7 @@ def index(
 
     An index that was built from the collection as it is now is left alone; where documents were added, changed or
     removed since, that alone is done. One that was built from something else is refused, unless --force says to replace
-    it. A build that was interrupted goes on from the last it finished. An index on a server is written to with --engine
-    opensearch alone.
+    it. A build that was interrupted goes on from the last it finished.
     """
     from fairagent.search.pipeline import open_site
 
@@ -94,9 +92,9 @@ def index(
         assignments = [*(assignments or ()), f"engine={engine}"]
         chosen = settings_of(settings, assignments, collection=collection, index=index)
     site = replace(open_site(settings=chosen), device=device, workers=workers)
-    if _on_server(chosen, engine):
-        _load(site, force, as_json)
-    elif chosen.engine.foreign:
+    if chosen.engine.on_server:
+        raise UsageError(f"engine {chosen.engine} is searched where it is, and fairagent writes to no server")
+    if chosen.engine.foreign:
         _prepare(site, as_json)
     else:
         # With --force the same command would start over.
@@ -221,44 +219,6 @@ def _notes(site: Site) -> list[str]:
 
     collection = site.collection
     return [*collection.notes, *collection.source.notes, *label_notes(collection.groups, JOINED_BY)]
-
-
-def _on_server(chosen: Settings, engine: str | None) -> bool:
-    """Whether the index to build is one on a server; UsageError unless the command line says so itself."""
-    if engine != "opensearch" and chosen.engine.on_server:
-        raise UsageError(
-            "the engine of the settings is an index on a server, which is there already or is loaded with `fairagent "
-            "index --engine opensearch`"
-        )
-    return engine == "opensearch"
-
-
-def _load(site: Site, force: bool, as_json: bool) -> None:
-    """Load the collection into the index on a server that the settings name."""
-    from fairagent.guests.opensearch.config import load_site
-    from fairagent.report.record import to_json
-
-    started = perf_counter()
-    with progress_bar() as bar:
-        show, what = build_progress(bar, site.collection), f"loading {site.collection.name}"
-        server_index, record, dimensions, done = load_site(site, lambda done: show(what, done), force)
-    seconds = perf_counter() - started if done else None
-    if as_json:
-        about = {
-            "index": server_index.name,
-            "server": server_index.server.host,
-            "collection": record.collection,
-            "documents": record.done,
-            "groups": list(dimensions),
-            "encoder": record.encoder,
-        }
-        echo(to_json({**about, "built": done, "seconds": seconds, "notes": _notes(site)}))
-        return
-    state = "is up to date" if seconds is None else f"was loaded in {seconds:.1f} s"
-    groups = f", groups {', '.join(dimensions)}" if dimensions else ""
-    vectors = f", embeddings by {record.encoder}" if record.encoder else ""
-    line = f"{server_index} {state}: {record.done:,} documents of {record.collection}{groups}{vectors}"
-    _print_lines([line], _notes(site))
 
 
 def _prepare(site: Site, as_json: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import Future
 from contextlib import closing
 
 from fairagent.cli import options
@@ -34,8 +36,17 @@ def mcp(
         desk.warm()
         # In a thread that nobody waits for, as those are that it starts: the one that reads standard input waits until
         # that ends, and would keep the process after a signal.
+        ended: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                ended.set_result(mcp_server(desk, Lanes()).run())
+            except BaseException as error:
+                ended.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()
         try:
-            Lanes(1).submit(mcp_server(desk, Lanes()).run).result()
+            ended.result()
         except* BrokenPipeError:
             # The other agent read no more, and has left.
             pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.options import echo
+from fairagent.settings.tree import TOKEN
 from fairagent.storage.packages import expect_installed
 
 PORT = 8765
@@ -29,14 +31,17 @@ def serve(
         ),
     ] = None,
     token: Annotated[
-        bool, typer.Option("--token/--no-token", help="Whether the address needs a token, new at each start.")
+        bool,
+        typer.Option(
+            "--token/--no-token", help="Whether a token is needed: that of FAIRAGENT_TOKEN, else a new one each start."
+        ),
     ] = True,
     tokens: Annotated[
         Path | None,
         typer.Option(
             "--tokens",
             metavar="FILE",
-            help="Who may ask, as `fairagent token add` says, in the place of a token at each start.",
+            help="Who may ask in the place of one token: JSON lines of `name`, `sha256` (of the token) and `budget`.",
         ),
     ] = None,
     metrics_open: Annotated[
@@ -71,7 +76,7 @@ def serve(
     from fairagent.studio.serving import Serving, serve
 
     origin = StartSettings(options.settings_file(settings), overrides(assignments, collection, index))
-    serving = Serving(host, port, tuple(allow_host or ()), tokens, token, metrics_open)
+    serving = Serving(host, port, tuple(allow_host or ()), tokens, token, os.environ.get(TOKEN, ""), metrics_open)
     serve(origin, serving, runs, prompts, echo)
 
 

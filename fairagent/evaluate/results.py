@@ -184,7 +184,7 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
         "\n".join(run.kind.remarks(run)),
         *(table.text(width, short) for table in tables),
         cost.text(width, short) if cost else "no system asked a language model",
-        "\n".join([*(f"{new} is {name}" for name, new in short.items()), *_notes(run, details)]),
+        "\n".join([*(f"{new} is {name}" for name, new in short.items()), *notes(run, details)]),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -259,14 +259,14 @@ def means_table(run: Run, latex: bool = False) -> Table:
             means.append(Cell(row.mean, mark(run, row), row.mean == top))
             if place == last.get(row.dimension):
                 means.append(label_error_text(made[row.dimension].get(system), 3) or None)
-        lines.append([_name(run, system), *means, *([str(spent[system].calls)] if latex else [])])
+        lines.append([marked(run, system), *means, *([str(spent[system].calls)] if latex else [])])
     heading = []
     for place, (dimension, measure) in enumerate(pairs):
         heading.append(Column(labels[measure], above=dimension or run.kind.overall, short=short[measure]))
         if place == last.get(dimension):
             heading.append(Column(UNDER_ERROR, above=dimension))
     head = ["System" if latex else "system", *heading, *(["Calls"] if latex else [])]
-    return Table.of(head, lines, notes=map(str, run.equal))
+    return Table.of(head, lines, notes=map(str, run.equal), systems=True)
 
 
 def measure_tables(run: Run) -> list[Table]:
@@ -285,10 +285,10 @@ def measure_tables(run: Run) -> list[Table]:
                 ps = map(p_value, [row.randomization_p, row.randomization_holm, row.t_p, row.t_holm])
                 tests = [f"{row.difference:+.4f}", f"{row.wins}/{row.ties}/{row.losses}", *ps]
             interval = f"[{row.low:.4f}, {row.high:.4f}]"
-            lines.append([_name(run, row.system), row.mean, interval, *tests, *([value] if compared else [])])
+            lines.append([marked(run, row.system), row.mean, interval, *tests, *([value] if compared else [])])
         head: list[str | Column] = ["system", "mean", "95 % interval", *TESTS, *(["expected"] if compared else [])]
         title = f"{f'{dimension}, ' if dimension else ''}{labels[measure]} ({counted(rows[0].topics, 'topic')})"
-        tables.append(Table.of(head, lines, title))
+        tables.append(Table.of(head, lines, title, systems=True))
     return tables
 
 
@@ -315,9 +315,9 @@ def cost_table(run: Run) -> Table | None:
         counts = map(str, (cost.calls, cost.unusable, cost.input_tokens, cost.output_tokens))
         # Beside the replies without their form: what stands in those with it may be of no use either.
         usable = [f"{cost.proposals.usable}/{cost.proposals.made}" if cost.proposals else "-"] * proposing
-        lines.append([_name(run, system), *counts, *usable, dollars])
+        lines.append([marked(run, system), *counts, *usable, dollars])
     heading = ["system", "calls", "unusable", "tokens in", "tokens out", *["usable proposals"] * proposing, "cost"]
-    return Table.of(heading, lines, "language model, all topics together")
+    return Table.of(heading, lines, "language model, all topics together", systems=True)
 
 
 def _head(run: Run) -> Iterator[str]:
@@ -329,7 +329,8 @@ def _head(run: Run) -> Iterator[str]:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
 
-def _notes(run: Run, details: bool) -> Iterator[str]:
+def notes(run: Run, details: bool) -> Iterator[str]:
+    """What the numbers mean and rest on, a line each; with `details` also of intervals and tests."""
     definitions = run.definitions
     meant: dict[str, list[str]] = {}
     for measure, label in short_labels(list(_labels(run))).items():
@@ -353,7 +354,7 @@ def _notes(run: Run, details: bool) -> Iterator[str]:
         yield f"not judged for {dimension}, {counted(len(without), 'topic')}: {listed(without, TOPICS_NAMED)}"
 
 
-def _name(run: Run, system: str) -> str:
+def marked(run: Run, system: str) -> str:
     """The system with its marks."""
     equal = any(one.system == system for one in run.equal)
     return f"{system}{f' {ORACLE}' * (system in run.oracle_systems)}{f' {SIGN}' * equal}"

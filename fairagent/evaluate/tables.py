@@ -39,7 +39,7 @@ class Column:
 class Cell:
     """A value with marks: `raised` behind the number (+, -), which text sets off by a space where there is none.
 
-    The `best` of its column is bold in LaTeX.
+    The `best` of its column is bold in LaTeX and on the page.
     """
 
     value: object
@@ -197,7 +197,8 @@ class Table:
             return f'<th scope="row">{escape(str(value)) if shown is None else shown}</th>'
         text = "–" if value is None else _shown(cell, column, False)
         raw = f' data-value="{value}"' if isinstance(value, int | float) else ""
-        return f"<td{self._right(place)}{raw}>{escape(text)}</td>"
+        best = isinstance(cell, Cell) and cell.best
+        return f"<td{self._right(place)}{raw}>{f'<b>{escape(text)}</b>' if best else escape(text)}</td>"
 
     def _right(self, place: int) -> str:
         """What sets a column to the right, the first one and sentences aside."""

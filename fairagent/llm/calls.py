@@ -12,7 +12,7 @@ from fairagent.llm.asking import valid_reply
 from fairagent.llm.budget import Ledger, charged
 from fairagent.llm.cache import ReplyCache, key_of
 from fairagent.llm.request import Model, ModelReply, ModelRequest, read_reply, stream
-from fairagent.llm.spans import call_span, tell_reply
+from fairagent.storage.spans import call_span, tell_usage
 from fairagent.storage.threads import progress
 
 PATIENCE = 300.0
@@ -97,7 +97,7 @@ class CachingModel:
         try:
             with progress("asking the model"), call_span("chat", self._name) as span:
                 reply = charged(replace(request, messages=shown), answer, self._name)
-                tell_reply(span, shown, reply)
+                tell_usage(span, reply.usage.whole, reply.cached)
         except (ModelError, BudgetExceeded) as error:
             self._ledger.add(error.usage)
             raise

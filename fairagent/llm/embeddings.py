@@ -21,10 +21,10 @@ from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import Body, TokenCount, read_body
 from fairagent.llm.request import ModelReply, estimate_tokens
 from fairagent.llm.server import Call, ServerModel
-from fairagent.llm.spans import call_span, tell_usage
 from fairagent.llm.transport import within
 from fairagent.settings import ModelSettings, Price
 from fairagent.storage.cancellation import sleep as pause
+from fairagent.storage.spans import call_span, tell_usage
 from fairagent.storage.threads import progress
 from fairagent.types import Usage
 

@@ -40,7 +40,7 @@ from fairagent.measures.exposure import Unlabeled, blend, gaps, group_exposure, 
 from fairagent.measures.label_error import awrf_under_error, calibration_error, drawn_labels, odds_spread, reliability
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
-from fairagent.measures.skew import NDKL, MaxSkew, MinSkew, ndkl, skew
+from fairagent.measures.skew import NDKL, ndkl
 from fairagent.measures.unawareness import (
     Interval,
     Prevalence,
@@ -66,9 +66,7 @@ __all__ = [
     "JudgedRanking",
     "Log2Max2",
     "Log2Plus1",
-    "MaxSkew",
     "Measure",
-    "MinSkew",
     "Prevalence",
     "Product",
     "StepDiscount",
@@ -104,7 +102,6 @@ __all__ = [
     "parse_measure",
     "prevalence",
     "reliability",
-    "skew",
     "target_exposure",
     "total_variation",
 ]

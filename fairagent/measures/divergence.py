@@ -3,8 +3,6 @@
 All take shares that add up to 1 (within 1e-6) and divide them by their sums; a DataError says what is no distribution
 and where shapes differ. `smoothing` is added to every share first, p'_g = (p_g + s) / (1 + g s); then an all-zero p
 (nothing labeled) counts as uniform. Results are in nats unless a base is given.
-
-The last two are for ordered groups (levels of fame, ages), g >= 2 of them: what is far off counts more.
 """
 
 import math

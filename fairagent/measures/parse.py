@@ -21,8 +21,6 @@ OWN = {
     "nDCG": "fairagent.measures.ndcg:NDCG",
     "AWRF": "fairagent.measures.awrf:AWRF",
     "NDKL": "fairagent.measures.skew:NDKL",
-    "MinSkew": "fairagent.measures.skew:MinSkew",
-    "MaxSkew": "fairagent.measures.skew:MaxSkew",
     "gap": "fairagent.measures.exposure:Gap",
     "unlabeled": "fairagent.measures.exposure:Unlabeled",
 }
@@ -30,7 +28,7 @@ OWN = {
 FORMS = (
     "nDCG(discount=log2-max2, gain=binary|linear|exponential)@20, "
     "AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, "
-    "NDKL(unknown=ignore|group)@20, MinSkew@20, MaxSkew@20, gap(divergence=kl)@20, "
+    "NDKL(unknown=ignore|group)@20, gap(divergence=kl)@20, "
     "unlabeled(of=all|type)@20, "
     "a product of two such as nDCG@20*AWRF@20, or what ir-measures (pip install 'fairagent[measures]') has, such as "
     "AP, RR or P@5; options may be left out"

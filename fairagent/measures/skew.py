@@ -1,4 +1,4 @@
-"""Skew and NDKL: how far the groups' shares of the first ranks are from their targets, all ranks of a prefix alike.
+"""NDKL: how far the groups' shares of each prefix are from their targets, all ranks of a prefix alike.
 
 Source: Geyik, Ambler, Kenthapadi: Fairness-Aware Ranking in Search & Recommendation Systems with Application to
 LinkedIn Talent Search, KDD 2019 (arXiv 1905.01989), Definitions 4.1 to 4.4. There every candidate has one value of the
@@ -47,39 +47,6 @@ def ndkl(memberships: FloatArray, target: FloatArray, n: int, unknown: Unknown =
     >>> round(ndkl(rows, due, n=2), 6)
     0.425001
     """
-    mass, due = _prefixes(memberships, target, n, unknown)
-    weights = Log2Plus1()(len(mass))
-    some = mass.sum(axis=1) > 0
-    if not some.any():
-        raise DataError("NDKL is not defined: nothing that is ranked has a group that counts; leave the topic out")
-    shown = mass[some] / mass[some].sum(axis=1, keepdims=True)
-    due = np.maximum(due, SMOOTHING)
-    divergences = (shown * np.log(np.where(shown > 0, shown, 1) / (due / due.sum()))).sum(axis=1)
-    return max(0.0, float(weights[some] @ divergences / weights[some].sum()))
-
-
-def skew(memberships: FloatArray, target: FloatArray, n: int, unknown: Unknown = "ignore") -> FloatArray:
-    """Skew@n of each group, ln(share of the first n ranks / target): above 0 it has more than its target.
-
-    The groups of the result (g,) are the known ones, with `unknown` = "group" all (1 + g,). Arguments and errors are
-    those of `ndkl`. A group that has less than half a document counts as having half a one, which keeps the
-    logarithm finite; nan for a group whose target is 0.
-
-    >>> import numpy as np
-    >>> rows = np.array([[0, 1.0, 0], [0, 1.0, 0], [0, 1.0, 0], [0, 0, 1.0]])
-    >>> skew(rows, np.array([0, 0.5, 0.5]), n=4).round(4).tolist()
-    [0.4055, -0.6931]
-    """
-    mass, due = _prefixes(memberships, target, n, unknown)
-    total = float(mass[-1].sum()) if len(mass) else 0.0
-    if not total:
-        raise DataError("skew is not defined: nothing that is ranked has a group that counts; leave the topic out")
-    shown = np.maximum(mass[-1], 0.5) / total
-    return np.asarray(np.log(shown / np.where(due > 0, due, np.nan)))
-
-
-def _prefixes(memberships: FloatArray, target: FloatArray, n: int, unknown: Unknown) -> tuple[FloatArray, FloatArray]:
-    """What the first 1..n ranks hold of each group that counts, (k, g), and their targets (g,), which add up to 1."""
     check_cutoff(n)
     check_choice("unknown", unknown, UNKNOWNS)
     rows, due = as_memberships(memberships)[:n], as_distribution(target, "target")
@@ -90,39 +57,19 @@ def _prefixes(memberships: FloatArray, target: FloatArray, n: int, unknown: Unkn
         rows, due = rows[:, 1:], due[1:]
     if not due.sum() > 0:
         raise DataError("the target has no mass on any known group; leave the topic out or use another target")
-    return np.cumsum(rows, axis=0), due / due.sum()
-
-
-def _arguments(judged: JudgedRanking, measure: object) -> tuple[FloatArray, FloatArray]:
-    """Memberships and target, a document without a group record as one without a label."""
-    memberships, target = judged.groups_for(measure)
-    rows = as_memberships(memberships)
-    if judged.known is not None:
-        known: NDArray[np.bool_] = np.asarray(judged.known, dtype=np.bool_)
-        rows = np.where(known[:, None], rows, np.eye(1, rows.shape[1]))
-    return rows, target
-
-
-@dataclass(frozen=True)
-class _OfShares(Measure):
-    """What the measures of this module share: groups, a cut-off `n` (>= 1), and what becomes of `unknown`."""
-
-    of_groups: ClassVar[bool] = True
-    n: int
-    unknown: Unknown = "ignore"
-
-    def __post_init__(self) -> None:
-        check_cutoff(self.n)
-        check_choice(f"{self.name}: unknown", self.unknown, UNKNOWNS)
-
-    @property
-    def needs_labels(self) -> bool:  # type: ignore[override]
-        """Whether unknown is no group."""
-        return self.unknown == "ignore"
+    mass, due = np.cumsum(rows, axis=0), due / due.sum()
+    weights = Log2Plus1()(len(mass))
+    some = mass.sum(axis=1) > 0
+    if not some.any():
+        raise DataError("NDKL is not defined: nothing that is ranked has a group that counts; leave the topic out")
+    shown = mass[some] / mass[some].sum(axis=1, keepdims=True)
+    due = np.maximum(due, SMOOTHING)
+    divergences = (shown * np.log(np.where(shown > 0, shown, 1) / (due / due.sum()))).sum(axis=1)
+    return max(0.0, float(weights[some] @ divergences / weights[some].sum()))
 
 
 @dataclass(frozen=True)
-class NDKL(_OfShares):
+class NDKL(Measure):
     """`ndkl` at cut-off `n` (>= 1) as a measure, in nats; lower is fairer.
 
     >>> print(NDKL(20))
@@ -130,42 +77,26 @@ class NDKL(_OfShares):
     """
 
     name: ClassVar[str] = "NDKL"
+    of_groups: ClassVar[bool] = True
     lower_is_better: ClassVar[bool] = True
     about: ClassVar[str] = "the divergence of the groups' shares of each prefix from the target; lower is fairer"
+    n: int
+    unknown: Unknown = "ignore"
+
+    def __post_init__(self) -> None:
+        check_cutoff(self.n)
+        check_choice("NDKL: unknown", self.unknown, UNKNOWNS)
+
+    @property
+    def needs_labels(self) -> bool:  # type: ignore[override]
+        """Whether unknown is no group."""
+        return self.unknown == "ignore"
 
     def __call__(self, judged: JudgedRanking) -> float:
         """The value; raises DataError as `ndkl` does, and without memberships and target."""
-        return ndkl(*_arguments(judged, self), self.n, self.unknown)
-
-
-@dataclass(frozen=True)
-class MinSkew(_OfShares):
-    """The smallest `skew` at cut-off `n` (>= 1): of the group that lacks most for its target. More is fairer.
-
-    >>> print(MinSkew(20))
-    MinSkew(unknown=ignore)@20
-    """
-
-    name: ClassVar[str] = "MinSkew"
-    about: ClassVar[str] = "ln(share / target) of the group that lacks most; 0 is on target, lower is less fair"
-
-    def __call__(self, judged: JudgedRanking) -> float:
-        """The value; raises DataError as `skew` does, and without memberships and target."""
-        return float(np.nanmin(skew(*_arguments(judged, self), self.n, self.unknown)))
-
-
-@dataclass(frozen=True)
-class MaxSkew(_OfShares):
-    """The largest `skew` at cut-off `n` (>= 1): of the group that has most for its target. Less is fairer.
-
-    >>> print(MaxSkew(20, "group"))
-    MaxSkew(unknown=group)@20
-    """
-
-    name: ClassVar[str] = "MaxSkew"
-    lower_is_better: ClassVar[bool] = True
-    about: ClassVar[str] = "ln(share / target) of the group that has most; 0 is on target, higher is less fair"
-
-    def __call__(self, judged: JudgedRanking) -> float:
-        """The value; raises DataError as `skew` does, and without memberships and target."""
-        return float(np.nanmax(skew(*_arguments(judged, self), self.n, self.unknown)))
+        memberships, target = judged.groups_for(self)
+        rows = as_memberships(memberships)
+        if judged.known is not None:  # a document without a group record is one without a label
+            known: NDArray[np.bool_] = np.asarray(judged.known, dtype=np.bool_)
+            rows = np.where(known[:, None], rows, np.eye(1, rows.shape[1]))
+        return ndkl(rows, target, self.n, self.unknown)

@@ -1,7 +1,7 @@
 """Fairness under unawareness: what AWRF and exposure can be, and are likely to be, where labels are missing.
 
 Bounds assume nothing: the unlabeled documents' exposure is given to the groups in any way. An estimate takes a
-classifier's probabilities for these documents, and comes with a bootstrap interval. Counting its labels would be biased
+classifier's probabilities for these documents. Counting its labels would be biased
 wherever the groups' shares are not those that it was trained with: PCC adds up probabilities, PACC corrects them by how
 they are for documents of a known group. Everything is over the known groups, as AWRF(unknown=ignore). References:
 Jaenich et al., JAIR 2026 (arXiv 2506.04140), who estimate rankings' fairness by quantification; Manski 2003 for bounds

@@ -4,8 +4,7 @@ Its tables and plots are read without a script; topics are data that its script 
 
 The page's Content-Security-Policy allows one style sheet and one script, by their hashes, and nothing from anywhere.
 Whatever comes from outside (queries, titles, keywords, names, messages) is text and never markup. The same run gives
-the same bytes. Where a model is used, times are not on it: they differ from run to run, and stand in timings.csv.
-Otherwise they are what a system costs, and on the page.
+the same bytes: times are not on it, they differ from run to run and stand in timings.csv.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -24,14 +23,25 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic_core import to_jsonable_python
 
-from fairagent.evaluate.findings import change_of, findings, main_measure
+from fairagent.evaluate.findings import change_of, findings
 from fairagent.evaluate.outcome import GroupShares
-from fairagent.evaluate.results import alarms_of, columns, not_judged, published_tables, results_table
-from fairagent.evaluate.run import TRANSCRIPT, MeanExposure, Run
-from fairagent.evaluate.tables import SIGNIFICANT, LinePlot, Note
+from fairagent.evaluate.results import (
+    alarms_of,
+    columns,
+    cost_table,
+    marked,
+    means_table,
+    measure_tables,
+    notes,
+    published_tables,
+    results_table,
+)
+from fairagent.evaluate.run import MeanExposure, Run
+from fairagent.evaluate.tables import LinePlot, Note
 from fairagent.evaluate.thresholds import thresholds_table
-from fairagent.report import plots, results, text, topics
-from fairagent.report.topics import Exchanges, GroupBar, Palette, TopicView
+from fairagent.measures.parse import labels_of
+from fairagent.report import plots, text, topics
+from fairagent.report.topics import GroupBar, Palette
 from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS, part_class
 from fairagent.storage.files import write_whole
@@ -45,22 +55,18 @@ GROUP_COLORS = 12
 
 
 def write_page(run: Run, path: Path) -> None:
-    """Write `run` as a page to `path`, which appears whole or not at all; with the transcript beside it, if any.
-
-    A page that shows exchanges is private, as the transcript is.
-    """
-    exchanges = topics.shown_exchanges(path.with_name(TRANSCRIPT))
-    write_whole(path, page(run, exchanges), private=bool(exchanges))
+    """Write `run` as a page to `path`, which appears whole or not at all."""
+    write_whole(path, page(run))
 
 
-def page(run: Run, exchanges: Exchanges | None = None) -> str:
-    """`run` as the text of an HTML page, with the exchanges with models (see `shown_exchanges`)."""
+def page(run: Run) -> str:
+    """`run` as the text of an HTML page."""
     colors, views = topics.palette(run), topics.topic_views(run)
-    best, cost = findings(run), results.cost_trade_off(run)
+    best = findings(run)
     own = run.kind.page(run)
     shown = [column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in]
     name: Any = templates().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
-    names = {system: name(run, place) for place, system in enumerate(run.systems)}
+    names = {one: name(run, place) for place, own in enumerate(run.systems) for one in (own, marked(run, own))}
     style, script = "".join(map(template, STYLES)), template("topics.js") + template("page.js")
     # Paragraphs are set apart by blank lines; other line breaks are those of the file.
     about = re.split(r"\n\s*\n", str(run.provenance.get("about") or "").strip())
@@ -74,7 +80,7 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             # Nothing may load or run but this style sheet and this script.
             policy=f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
             "base-uri 'none'; form-action 'none'",
-            short=text.short_names(run.measures),
+            short=labels_of(run.measures),
             counted=run.counted_topics,
             alarms=alarms_of(run),
             findings=best,
@@ -82,17 +88,15 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             finding_bars={
                 one.dimension: [_mean_bar(one.dimension, m, colors) for m in one.exposures or ()] for one in best
             },
-            tables=results.result_tables(run),
-            efforts=results.efforts(run),
-            not_judged=not_judged(run),
+            means=means_table(run) if columns(run) else None,
+            measure_tables=measure_tables(run),
+            costs=cost_table(run),
+            notes=list(notes(run, details=True)),
             definitions=run.definitions,
             answered=sum(outcome.failed is None for outcome in run.outcomes),
-            significant=SIGNIFICANT,
             about=[" ".join(lines.split()) for lines in about if lines],
             compared_in=[dimension or run.kind.overall for dimension in run.compared_in],
             exposures={dimension: run.mean_exposures(dimension) for dimension in run.dimensions},
-            gap_paths=results.gap_paths(run),
-            cost=cost,
             own=own,
             thresholds=thresholds_table(run) if run.thresholds else None,
             published=published_tables(run),
@@ -104,14 +108,12 @@ def page(run: Run, exchanges: Exchanges | None = None) -> str:
             if own
             else [],
             html=lambda table: Markup(printable(table.html(names))),
-            timed=cost is not None and cost.currency is results.Currency.MILLISECONDS,
-            plots=_plots(run, cost),
-            extremes=_extremes(run, views),
+            plots=_plots(run),
             # The best of the first dimension, or the first beside the baseline.
             shown_system=run.systems.index(best[0].best.system) if best else min(1, len(run.systems) - 1),
             topics=views,
             columns=shown,
-            data=topics.topics_json(run, views, shown, colors, exchanges or {}),
+            data=topics.topics_json(run, views, shown, colors),
             colors=colors,
             provenance=Provenance.of(run.provenance),
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
@@ -144,19 +146,15 @@ def templates() -> Environment:
     )
     environment.filters |= {
         "signed": text.signed,
-        "p": text.p_text,
         "p_phrase": text.p_phrase,
-        "money": text.money,
         "counted": counted,
         "listed": text.listed,
-        "gap": text.gap_text,
         "value": "{:.3f}".format,
     }
     environment.globals |= {
         "color_number": plots.color_number,
         "marker_number": plots.marker_number,
         "group_colors": GROUP_COLORS,
-        "place": _place,
         "line_plot": plots.line_plot,
         "shown_rows": plots.shown_rows,
         "is_note": lambda value: isinstance(value, Note),
@@ -171,51 +169,18 @@ def digest(content: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
-def _place(value: float, scale: tuple[float, float], width: float) -> str:
-    """Where `value` of `scale` lies in `width` pixels."""
-    low, high = scale
-    return f"{(value - low) / ((high - low) or 1) * width:.1f}"
-
-
-def _plots(run: Run, cost: results.CostTradeOff | None) -> dict[str, dict[Any, Markup]]:
-    """Every plot: kind -> dimension (or number of the system) -> SVG."""
-    short = text.short_names(run.measures)
-    drawn: dict[str, dict[Any, Markup]] = {"trade_off": {}, "cost": {}, "exposure": {}, "gap": {}, "gains": {}}
+def _plots(run: Run) -> dict[str, dict[str, Markup]]:
+    """Every plot: kind -> dimension -> SVG."""
+    short = labels_of(run.measures)
+    drawn: dict[str, dict[str, Markup]] = {"trade_off": {}, "exposure": {}}
     for dimension in run.compared_in:
-        if measures := results.trade_off_measures(run, dimension):
-            axes = (short[measures[0]], short[measures[1]])
-            drawn["trade_off"][dimension] = plots.trade_off_plot(results.trade_off(run, dimension), run.systems, axes)
+        if found := plots.trade_off(run, dimension):
+            (relevance, fairness), points = found
+            axes = short[relevance], short[fairness]
+            drawn["trade_off"][dimension] = plots.trade_off_plot(points, run.systems, axes)
         if means := run.mean_exposures(dimension):
             drawn["exposure"][dimension] = plots.exposure_plot(means, run.systems)
-        measure = main_measure(run, dimension)
-        if cost and measure and dimension in cost.points:
-            axes = (cost.currency.value, short[measure])
-            drawn["cost"][dimension] = plots.trade_off_plot(cost.points[dimension], run.systems, axes, cheap=True)
-        gained = results.gains(run, dimension, measure) if measure else {}
-        if any(gained.values()):
-            by_system = {run.systems.index(system): tuple(of.values()) for system, of in gained.items()}
-            drawn["gains"][dimension] = plots.gains_plot(by_system, run.systems)
-    paths = [path for path in results.gap_paths(run) if path.gaps.size]
-    highest = max((float(path.gaps.max()) for path in paths), default=1.0)
-    drawn["gap"] = {
-        path.system: plots.gap_plot(path, run.systems[path.system], 1.05 * highest or 1.0) for path in paths
-    }
     return drawn
-
-
-def _extremes(run: Run, views: Sequence[TopicView]) -> dict[str, Any]:
-    """Dimension -> (measure, [(number of the system, its name, best topics, worst topics)])."""
-    by_dimension: dict[str, Any] = {}
-    # An answer is right or wrong: none gains more than another.
-    for dimension in () if run.kind.classes else run.dimensions:
-        if measure := main_measure(run, dimension):
-            by_system = [
-                (number, system, *topics.extremes(run, views, dimension, measure, system))
-                for number, system in enumerate(run.systems)
-                if system != run.baseline
-            ]
-            by_dimension[dimension] = (measure, [entry for entry in by_system if entry[2] or entry[3]])
-    return by_dimension
 
 
 # --- provenance -----------------------------------------------------------------------------------------------------

@@ -7,23 +7,22 @@ attribute, so a strict Content-Security-Policy lets it pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 from markupsafe import Markup, escape
 
-from fairagent.evaluate.run import MeanExposure
+from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.findings import RELEVANCE, comparisons_of, is_measure
+from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import LinePlot
-from fairagent.report.results import GapPaths, Mean, Point
-from fairagent.report.text import shortened, signed
+from fairagent.report.text import shortened
 from fairagent.types import ExposureRow, exposure_rows
 from fairagent.types.clean import printable
 
 WIDTH = 360
 """Pixels; a chart is drawn for a phone's width and grows with its box."""
-TEXT_SIZE = 11
 SERIES = 14
 """How many colors the style sheet has for systems; more systems use them again, with other markers."""
 MARKERS = (
@@ -73,17 +72,16 @@ class Chart:
         up = (y - least) / ((most - least) or 1) * (self.bottom - self.top)
         return self.left + across, self.bottom - up
 
-    def grid_x(self, values: Iterable[float], form: str = "", lines: bool = True) -> None:
+    def grid_x(self, values: Iterable[float], form: str = "") -> None:
         """Values of the horizontal axis, with a line each."""
         for value, text in _labeled(values, form):
             x, _ = self.at(value, 0)
-            if lines:
-                self._parts.append(f'<path class="k-grid" d="M{x:.1f} {self.top}V{self.bottom}"/>')
+            self._parts.append(f'<path class="k-grid" d="M{x:.1f} {self.top}V{self.bottom}"/>')
             self.write(x, self.bottom + 14, text, "middle", "muted")
 
-    def grid_y(self, values: Iterable[float], form: str = "") -> None:
+    def grid_y(self, values: Iterable[float]) -> None:
         """Values of the vertical axis, with a line each."""
-        for value, text in _labeled(values, form):
+        for value, text in _labeled(values, ""):
             _, y = self.at(0, value)
             self._parts.append(f'<path class="k-grid" d="M{self.left} {y:.1f}H{self.right}"/>')
             self.write(self.left - 5, y + 4, text, "end", "muted")
@@ -95,22 +93,14 @@ class Chart:
         self.write(11, middle, y, "middle", "muted", f' transform="rotate(-90 11 {middle:.1f})"')
 
     def line(
-        self,
-        points: Sequence[tuple[float, float]],
-        color: str,
-        width: float,
-        opacity: float = 1,
-        dash: str = "",
-        breaks: Sequence[int] = (),
+        self, points: Sequence[tuple[float, float]], color: str, width: float, opacity: float = 1, dash: str = ""
     ) -> None:
-        """A line through the points, in `color` (`s0` ..., ink, muted, paper), broken before the places in `breaks`."""
-        drawn = []
-        for place, point in enumerate(points):
-            x, y = self.at(*point)
-            drawn.append(f"{'M' if place == 0 or place in breaks else 'L'}{x:.1f} {y:.1f}")
+        """A line through the points, in `color` (`s0` ..., ink, muted)."""
+        places = [self.at(*point) for point in points]
+        drawn = "".join(f"{'L' if number else 'M'}{x:.1f} {y:.1f}" for number, (x, y) in enumerate(places))
         more = f' opacity="{opacity:g}"' if opacity < 1 else ""
         more += f' stroke-dasharray="{dash}"' if dash else ""
-        self._parts.append(f'<path class="k-{color}" fill="none" stroke-width="{width:g}"{more} d="{"".join(drawn)}"/>')
+        self._parts.append(f'<path class="k-{color}" fill="none" stroke-width="{width:g}"{more} d="{drawn}"/>')
 
     def mark(
         self,
@@ -166,13 +156,6 @@ def _labeled(values: Iterable[float], form: str) -> Iterable[tuple[float, str]]:
 
 # --- the plots ------------------------------------------------------------------------------------------------------
 
-Axes = tuple[str, str]
-LONGEST = 26
-"""Letters of a name beside a point; the legend has it in full."""
-LETTER = 0.55
-"""Width of a letter in parts of its size, on average over the fonts that browsers have."""
-MARKS = 16
-"""About so many markers on a line over topics."""
 DOTTED, DASHED = "1 3", "5 4"
 
 
@@ -210,52 +193,6 @@ def shown_rows(means: Sequence[MeanExposure]) -> list[tuple[ExposureRow, ...]]:
     return rows if any(one.share or one.target for one in rows[-1]) else rows[:-1]
 
 
-def gap_plot(paths: GapPaths, system: str, highest: float) -> Markup:
-    """A thin line a topic and the mean over the topics, after each retrieval; `highest` is the top of the scale."""
-    means = paths.gaps.mean(axis=0).tolist()
-    count = len(means)
-    chart = Chart(220, (0.85, max(count, 2) + 0.15), (0, highest), left=40, bottom=40, top=10)
-    chart.grid_y(ticks((0, highest)))
-    chart.grid_x(range(1, count + 1), lines=False)
-    chart.name_axes("retrievals", "gap (nats)")
-    # One line with breaks in place of one a topic: the page stays small.
-    every = [(place, gap) for path in paths.gaps.tolist() for place, gap in enumerate(path, start=1)]
-    chart.line(every, "muted", 0.8, 0.45, breaks=range(0, len(every), count))
-    mean_line = list(enumerate(means, start=1))
-    chart.line(mean_line, "paper", 5)
-    chart.line(mean_line, f"s{color_number(paths.system)}", 2.4)
-    for place, mean in mean_line:
-        chart.mark(place, mean, paths.system, size=0.8)
-    label = ", ".join(f"{mean:.3f}" for mean in means)
-    return chart.svg(f"Mean gap of {system} after each retrieval: {label}")
-
-
-def gains_plot(by_system: Mapping[int, Sequence[float]], systems: Sequence[str]) -> Markup:
-    """The topics' gains over the baseline, largest first: a line a system."""
-    ordered = {system: sorted(gains, reverse=True) for system, gains in by_system.items()}
-    most = max(len(gains) for gains in ordered.values())
-    values = [0.0, *(gain for gains in ordered.values() for gain in gains)]
-    y = _limits([(value, value) for value in values], bounded=False)
-    chart = Chart(240, (0.5, most + 0.5), y, left=46, bottom=40, top=10)
-    chart.grid_y(ticks(y))
-    chart.grid_x([value for value in ticks((1, most)) if value == int(value)], lines=False)
-    chart.name_axes("topics, the largest gain first", "gain over the baseline")
-    chart.line([(0.5, 0), (most + 0.5, 0)], "ink", 1.2)
-    for system, gains in ordered.items():
-        line = list(enumerate(gains, start=1))
-        chart.line(line, f"s{color_number(system)}", 1.6, 0.9)
-        # Enough marks to tell the lines apart, not one a topic.
-        for place, gain in line[:: max(1, len(line) // MARKS)]:
-            chart.mark(place, gain, system, size=0.45, outline=False)
-    label = "; ".join(
-        f"{systems[system]}: from {signed(gains[0])} to {signed(gains[-1])}, "
-        f"{sum(gain > 0 for gain in gains)} topics up, {sum(gain < 0 for gain in gains)} down"
-        for system, gains in ordered.items()
-        if gains
-    )
-    return chart.svg(f"Gains by topic. {label}")
-
-
 def line_plot(plot: LinePlot) -> Markup:
     """Lines with a marker a point that says on a hint what it is."""
     points = [point for line in plot.lines for point in (*line.points, *line.alone)]
@@ -288,20 +225,71 @@ def number(value: float) -> str:
     return f"{value:,.{3 if abs(value) <= 1 else 1}f}"
 
 
-def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: Axes, cheap: bool = False) -> Markup:
-    """Two means with 95 % intervals, the Pareto front, curves of equal product; if `cheap`, the first is a cost."""
-    x = _limits([(one.x.low, one.x.high) for one in points], bounded=not cheap)
+class Mean(NamedTuple):
+    """A mean and the ends of its 95 % interval, which are the mean itself where it has none."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, row: Comparison) -> Mean:
+        """That of one system in one measure."""
+        return cls(row.mean, row.low, row.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One system in a scatter plot; `front` marks the Pareto front."""
+
+    system: int
+    x: Mean
+    y: Mean
+    oracle: bool
+    front: bool
+
+
+def trade_off(run: Run, dimension: str) -> tuple[tuple[str, str], tuple[Point, ...]] | None:
+    """The nDCG (over the dimension's own topics where there is one) and the AWRF that it is between, and every system.
+
+    None where the run lacks one of the two.
+    """
+    compared, alone = comparisons_of(run, dimension), comparisons_of(run, RELEVANCE)
+    fairness = next((m for m in run.measures if is_measure(m, "AWRF") and (run.baseline, m) in compared), None)
+    judged = [m for m in run.measures if (run.baseline, m) in compared or (run.baseline, m) in alone]
+    relevance = next((m for m in judged if is_measure(m, "nDCG")), None)
+    if fairness is None or relevance is None:
+        return None
+    of_relevance = compared if (run.baseline, relevance) in compared else alone
+    pairs = {
+        system: (Mean.of(of_relevance[system, relevance]), Mean.of(compared[system, fairness]))
+        for system in run.systems
+        if (system, relevance) in of_relevance and (system, fairness) in compared
+    }
+    return (relevance, fairness), points(run, pairs)
+
+
+def points(run: Run, pairs: Mapping[str, tuple[Mean, Mean]]) -> tuple[Point, ...]:
+    """The systems with two means each, of which more is better; oracles on no front."""
+    honest = [(x.mean, y.mean) for system, (x, y) in pairs.items() if system not in run.oracle_systems]
+
+    def point(system: str, x: Mean, y: Mean) -> Point:
+        own, oracle = (x.mean, y.mean), system in run.oracle_systems
+        beaten = any(one[0] >= own[0] and one[1] >= own[1] and one != own for one in honest)
+        return Point(run.systems.index(system), x, y, oracle, not oracle and not beaten)
+
+    return tuple(point(system, x, y) for system, (x, y) in pairs.items())
+
+
+def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[str, str]) -> Markup:
+    """Two means with 95 % intervals, and the Pareto front."""
+    x = _limits([(one.x.low, one.x.high) for one in points])
     y = _limits([(one.y.low, one.y.high) for one in points])
     chart = _chart(300, x, y, axes, whole=False)
-    if not cheap and x[0] * y[0] >= 0 and x[1] * y[1] > 0:
-        for value in np.linspace(x[0] * y[0], x[1] * y[1], 7)[1:-1].tolist():
-            # Only where they are within the axes.
-            across = np.linspace(max(x[0], value / y[1]), min(x[1], value / y[0] if y[0] > 0 else x[1]), 40).tolist()
-            chart.line([(place, value / place) for place in across], "muted", 1, 0.6, dash=DOTTED)
-    # The best abscissa comes last, so that the edge falls away beyond it.
-    front = sorted(((one.x.mean, one.y.mean) for one in points if one.front), reverse=cheap)
+    front = sorted((one.x.mean, one.y.mean) for one in points if one.front)
     if front:
-        xs = [x[1 if cheap else 0], *(across for across, _ in front for _ in range(2))]
+        # The best abscissa comes last, so that the edge falls away beyond it.
+        xs = [x[0], *(across for across, _ in front for _ in range(2))]
         ys = [*(up for _, up in front for _ in range(2)), y[0]]
         chart.line(list(zip(xs, ys, strict=True)), "ink", 1.2, dash=DASHED)
     for one in points:
@@ -311,17 +299,15 @@ def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: Axes, 
     for one in points:
         hint = f"{systems[one.system]}\n{axes[0]} {_interval(one.x)}\n{axes[1]} {_interval(one.y)}"
         chart.mark(one.x.mean, one.y.mean, one.system, hint, hollow=one.oracle)
-    for text, side, place in _names(chart, points, systems):
-        chart.write(*place, text, side)
     label = "; ".join(
         f"{systems[p.system]}: {axes[0]} {number(p.x.mean)}, {axes[1]} {number(p.y.mean)}"
         f"{', Pareto front' if p.front else ''}"
         for p in points
     )
-    return chart.svg(f"{'Cost' if cheap else 'Trade-off'}. {label}")
+    return chart.svg(f"Trade-off. {label}")
 
 
-def _chart(height: int, x: tuple[float, float], y: tuple[float, float], axes: Axes, whole: bool) -> Chart:
+def _chart(height: int, x: tuple[float, float], y: tuple[float, float], axes: tuple[str, str], whole: bool) -> Chart:
     """A chart with grids; `whole` has whole numbers alone across."""
     chart = Chart(height, x, y, left=46, bottom=44)
     chart.grid_x([tick for tick in ticks(x) if not whole or tick == int(tick)])
@@ -330,67 +316,14 @@ def _chart(height: int, x: tuple[float, float], y: tuple[float, float], axes: Ax
     return chart
 
 
-def _limits(intervals: Iterable[tuple[float, float]], bounded: bool = True) -> tuple[float, float]:
-    """From a bit below the lowest to a bit above the highest; if `bounded`, within [0, 1] where the values are."""
+def _limits(intervals: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """From a bit below the lowest to a bit above the highest; within [0, 1] where the values are."""
     lows, highs = zip(*intervals, strict=True)
     low, high = min(lows), max(highs)
     room = max(0.12 * (high - low), 0.005)
-    if not bounded:
-        return low - room, high + room
     bottom = max(0.0, low - room) if low >= 0 else low - room
     return bottom, min(1.01, high + room) if high <= 1 else high + room
 
 
 def _interval(of: Mean) -> str:
     return number(of.mean) + (f" [{number(of.low)}, {number(of.high)}]" if of.low < of.high else "")
-
-
-class Box(NamedTuple):
-    """A rectangle in pixels, from the top down."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def meets(self, other: Box) -> bool:
-        """Whether the two overlap."""
-        across = self.left < other.right and other.left < self.right
-        return across and self.top < other.bottom and other.top < self.bottom
-
-
-def _names(
-    chart: Chart, points: Sequence[Point], systems: Sequence[str]
-) -> Iterator[tuple[str, str, tuple[float, float]]]:
-    """Names beside their points where they meet no other: text, which end is fixed, and where; without room, none."""
-    inside = Box(chart.left, chart.top, chart.right, chart.bottom)
-    centers = [chart.at(one.x.mean, one.y.mean) for one in points]
-    taken = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in centers]
-    crosses = []
-    for one, (x, y) in zip(points, centers, strict=True):
-        (left, bottom), (right, top) = chart.at(one.x.low, one.y.low), chart.at(one.x.high, one.y.high)
-        crosses += [Box(left, y - 1, right, y + 1), Box(x - 1, top, x + 1, bottom)]
-    for one, center in zip(points, centers, strict=True):
-        text = shortened(systems[one.system], LONGEST)
-        free = [
-            (box, side, place)
-            for box, side, place in _places(*center, text)
-            if box.left >= inside.left and box.right <= inside.right
-            if box.top >= inside.top and box.bottom <= inside.bottom
-            if not any(box.meets(other) for other in taken)
-        ]
-        # Best is a place that no interval runs through.
-        free.sort(key=lambda place: any(place[0].meets(line) for line in crosses))
-        for box, side, place in free[:1]:
-            taken.append(box)
-            yield text, side, place
-
-
-def _places(x: float, y: float, text: str) -> Iterator[tuple[Box, str, tuple[float, float]]]:
-    """The places for a name around a point, the best first: its box, which end of it is fixed, and where."""
-    width, size = LETTER * TEXT_SIZE * len(text), TEXT_SIZE
-    heights = (0.35 * size, -0.8 * size, 1.5 * size, -1.9 * size, 2.6 * size)
-    for dy, (side, dx) in product(heights, (("start", 11.0), ("end", -11.0), ("middle", 0.0))):
-        if side != "middle" or dy != 0.35 * size:
-            left = x + dx - {"start": 0.0, "end": width, "middle": width / 2}[side]
-            yield Box(left, y + dy - size, left + width, y + dy + 2), side, (x + dx, y + dy)

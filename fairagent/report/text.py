@@ -6,7 +6,6 @@ console here prints, nothing in it steers the terminal.
 
 import io
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -205,18 +204,6 @@ def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
     )
 
 
-def short_names(measures: Sequence[str]) -> dict[str, str]:
-    """Each measure's definition -> its short name; in full where two would read the same.
-
-    >>> short_names(["nDCG(discount=log2-max2)@20*AWRF(log=e)@20", "AWRF(log=e)@20"])
-    {'nDCG(discount=log2-max2)@20*AWRF(log=e)@20': 'nDCG@20·AWRF@20', 'AWRF(log=e)@20': 'AWRF@20'}
-    """
-    # Here and not above: the command line prints without arrays.
-    from fairagent.measures.parse import labels_of
-
-    return {measure: label.replace("*", "·") for measure, label in labels_of(measures).items()}
-
-
 def signed(value: float, digits: int = 3) -> str:
     """A difference with its sign.
 
@@ -229,25 +216,13 @@ def signed(value: float, digits: int = 3) -> str:
     return f"{'+' if value > 0 else MINUS}{text}"
 
 
-def p_text(p: float | None) -> str:
-    """A p-value, to three decimals.
-
-    >>> p_text(0.0004), p_text(0.0316), p_text(None)
-    ('<0.001', '0.032', '–')
-    """
-    if p is None:
-        return "–"
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def p_phrase(p: float | None) -> str:
-    """A p-value in a sentence.
+def p_phrase(p: float) -> str:
+    """A p-value in a sentence, to three decimals.
 
     >>> p_phrase(0.0004), p_phrase(0.0316)
     ('p < 0.001', 'p = 0.032')
     """
-    text = p_text(p)
-    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def money(cost: float | None) -> str:
@@ -277,45 +252,3 @@ def shortened(text: str, longest: int) -> str:
     ('Oceania', 'Northern …')
     """
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-# --- keywords in titles ---------------------------------------------------------------------------------------------
-
-Pieces = tuple[tuple[str, bool], ...]
-"""A text in pieces, each with whether it is a keyword."""
-
-_WORD = re.compile(r"\w+")
-_ENDINGS = re.compile(
-    "i?(?:s|es|e|y|al|ally|ance|able|an|ans|ant|ed|ence|ent|er|ers|or|ors|ic|ics|ical|ing|ings|ion|ions|ism|ist|ists|"
-    "ity|ies|ties|ive|ly|ments?|ness)"
-)
-"""What a stemmer takes off: keywords may be stems, as the index keeps them."""
-_SHORTEST_STEM = 4
-
-
-def keywords_of(terms: Iterable[str]) -> frozenset[str]:
-    """The words of some keywords in lower case; a single letter says nothing and is left out."""
-    return frozenset(word for term in terms for word in _WORD.findall(term.casefold()) if len(word) > 1)
-
-
-def highlighted(title: str, keywords: frozenset[str]) -> Pieces:
-    """`title` in pieces, the words that are keywords (or grow from a keyword that is a stem) apart."""
-    pieces: list[tuple[str, bool]] = []
-    end = 0
-    for word in _WORD.finditer(title):
-        if is_keyword(word[0], keywords):
-            pieces += [(title[end : word.start()], False), (word[0], True)]
-            end = word.end()
-    pieces.append((title[end:], False))
-    return tuple((text, marked) for text, marked in pieces if text)
-
-
-def is_keyword(word: str, keywords: frozenset[str]) -> bool:
-    """Whether `word` is one of `keywords`, or one of them with an ending that a stemmer takes off."""
-    word = word.casefold()
-    if word in keywords:
-        return True
-    if word.endswith("y") and len(word) >= _SHORTEST_STEM and f"{word[:-1]}i" in keywords:
-        return True
-    cuts = range(_SHORTEST_STEM, len(word))
-    return any(word[:cut] in keywords and _ENDINGS.fullmatch(word, cut) for cut in cuts)

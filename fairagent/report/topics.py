@@ -2,14 +2,13 @@
 
 What occurs often is written once: documents, keywords, sources, reasons, targets and the lists of labels are in tables,
 and stand elsewhere as their number. Shares have four decimals. Every text is cleaned here, and the script shows it as
-nothing but text. Exchanges with models come from the transcript beside the run.
+nothing but text.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -17,10 +16,8 @@ from markupsafe import Markup
 from fairagent.evaluate.findings import main_measure
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.run import Run
-from fairagent.llm.exchange import Exchange, read_transcript
-from fairagent.report.results import gains
 from fairagent.report.story import TOPIC_WORDS_SHOWN
-from fairagent.report.text import gap_text, highlighted, keywords_of, money
+from fairagent.report.text import gap_text, money
 from fairagent.types import exposure_rows
 from fairagent.types.change import percent
 from fairagent.types.clean import printable
@@ -32,12 +29,6 @@ ROWS = 8_000
 PANELS = 600
 """How many answers to questions the page may show."""
 FEWEST_HITS, MOST_HITS = 10, 50
-EXTREMES = 3
-"""How many of the best and of the worst topics are named."""
-LONGEST = 4_000
-"""Characters of one text of an exchange."""
-MOST = 2_000_000
-"""Characters of all exchanges of the page together, about."""
 SNIPPETS = 1_500_000
 """Characters of all snippets of the page together, about."""
 SHORTEST_SNIPPET = 60
@@ -131,16 +122,6 @@ class TopicView:
     gains: Mapping[int, tuple[float | None, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """A topic that gained or lost much: by how much, from what to what."""
-
-    topic: TopicView
-    gain: float
-    before: float
-    after: float
-
-
 def topic_views(run: Run) -> tuple[TopicView, ...]:
     """All topics in the order of the run (of questions the first), then those excluded before anything ran."""
     by_topic = run.by_topic
@@ -163,72 +144,24 @@ def topic_views(run: Run) -> tuple[TopicView, ...]:
     return tuple(views)
 
 
-def extremes(
-    run: Run, views: Sequence[TopicView], dimension: str, measure: str, system: str
-) -> tuple[tuple[Extreme, ...], tuple[Extreme, ...]]:
-    """The topics with the largest gains and with the largest losses of `system`, the largest first."""
-    by_topic = run.by_topic
-    of_id = {view.id: view for view in views}
-    entries = []
-    for topic, gain in gains(run, dimension, measure)[system].items():
-        before, after = (by_topic[topic][name].values[dimension][measure] for name in (run.baseline, system))
-        entries.append(Extreme(of_id[topic], gain, before, after))
-    best = sorted((e for e in entries if e.gain > 0), key=lambda e: -e.gain)[:EXTREMES]
-    worst = sorted((e for e in entries if e.gain < 0), key=lambda e: e.gain)[:EXTREMES]
-    return tuple(best), tuple(worst)
-
-
-# --- exchanges with models ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ShownExchange:
-    """One exchange without times, which differ from run to run; `faults` are the errors of attempts, or of it all."""
-
-    prompt: str
-    messages: tuple[tuple[str, str], ...]
-    reply: str
-    faults: tuple[str, ...]
-    input_tokens: int
-    output_tokens: int
-
-    @classmethod
-    def of(cls, one: Exchange) -> "ShownExchange":
-        """An exchange of the transcript, its texts cut."""
-        messages = tuple((role, _cut(text)) for role, text in one.messages)
-        faults = (*(attempt.error for attempt in one.attempts), *([one.error] if one.error else []))
-        return cls(one.prompt, messages, _cut(one.text), faults, one.input_tokens, one.output_tokens)
-
-
-Exchanges = Mapping[tuple[str, str], Sequence[ShownExchange]]
-"""(topic, system) -> its exchanges, in the order of the transcript."""
-
-
-def shown_exchanges(path: Path) -> Exchanges:
-    """The exchanges of a transcript, the last of equal ones; long texts are cut, what is too much is left out."""
-    last: dict[tuple[str, str], dict[object, ShownExchange]] = {}
-    for one in read_transcript(path):
-        if one and one.topic:
-            last.setdefault((one.topic, one.system), {})[one.prompt, one.messages] = ShownExchange.of(one)
-    shown, room = {}, MOST
-    for key, exchanges in last.items():
-        room -= sum(len(one.reply) + sum(len(text) for _, text in one.messages) for one in exchanges.values())
-        if room < 0:
-            break
-        shown[key] = list(exchanges.values())
-    return shown
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text) - LONGEST:,} more characters)"
+def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]:
+    """System -> topic -> by how much it is better than the baseline, where both have a value."""
+    outcomes = run.by_topic
+    gained: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
+    for topic in run.counted_topics:
+        values = {name: one.values.get(dimension, {}).get(measure) for name, one in outcomes[topic].items()}
+        base = values[run.baseline]
+        for system, of_system in gained.items():
+            value = values[system]
+            if base is not None and value is not None:
+                of_system[topic] = run.gain(measure, value, base)
+    return gained
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def topics_json(
-    run: Run, views: Sequence[TopicView], columns: Sequence[tuple[str, str]], colors: Palette, exchanges: Exchanges
-) -> Markup:
+def topics_json(run: Run, views: Sequence[TopicView], columns: Sequence[tuple[str, str]], colors: Palette) -> Markup:
     """All topics for a script element: nothing in it ends that element."""
     tables = TopicTables(colors, min(MOST_HITS, max(FEWEST_HITS, ROWS // max(1, len(run.outcomes)))))
     topics = [
@@ -236,10 +169,7 @@ def topics_json(
             "id": view.id,
             "query": view.query,
             "excluded": view.excluded,
-            "panels": [
-                tables.panel(view, system, columns, run.baseline, exchanges.get((view.id, one.system), ()))
-                for system, one in view.outcomes.items()
-            ],
+            "panels": [tables.panel(view, system, columns, run.baseline) for system in view.outcomes],
         }
         for view in views
     ]
@@ -281,19 +211,11 @@ class TopicTables:
         due = [] if unknown.target is None else [_short(unknown.target)]
         return [place, [_short(row.share) for row in known], _short(unknown.share), *due]
 
-    def panel(
-        self,
-        view: TopicView,
-        system: int,
-        columns: Sequence[tuple[str, str]],
-        baseline: str,
-        exchanges: Sequence[ShownExchange],
-    ) -> Record:
+    def panel(self, view: TopicView, system: int, columns: Sequence[tuple[str, str]], baseline: str) -> Record:
         """One system on one topic: its values and gains, the story of its ranking, and the ranking."""
         outcome, answer = view.outcomes[system], view.outcomes[system].answer
         values = [outcome.values.get(dimension, {}).get(measure) for dimension, measure in columns]
         tokens = [outcome.input_tokens, outcome.output_tokens, money(outcome.cost)] if outcome.calls else []
-        added = keywords_of(text for step in outcome.steps if step.accepted for text, _ in step.terms)
         before = next((one.hits for one in view.outcomes.values() if one.system == baseline), ())
         ranks = {hit.id: rank for rank, hit in enumerate(before, start=1)}
         return _filled(
@@ -309,31 +231,21 @@ class TopicTables:
                 "took": [outcome.calls, *tokens],
                 "exposures": [self.exposure(exposure) for exposure in outcome.exposures],
                 "hits": [
-                    self.hit(hit, rank, ranks.get(hit.id), added)
+                    self.hit(hit, rank, ranks.get(hit.id))
                     for rank, hit in enumerate(outcome.hits[: self._most], start=1)
                 ],
                 "hidden": max(0, len(outcome.hits) - self._most) or None,
-                "exchanges": [self.exchange(one) for one in exchanges],
             }
         )
 
-    def hit(self, hit: HitRecord, rank: int, before: int | None, added: frozenset[str]) -> list[Any]:
-        """The document, whether it is relevant, how far it rose, and where its title has `added` words."""
+    def hit(self, hit: HitRecord, rank: int, before: int | None) -> list[Any]:
+        """The document, whether it is relevant, and how far it rose."""
         title, groups = hit.title or hit.id, chips(hit.groups, self._colors)
         place = self._places.setdefault((title, hit.snippet, groups), len(self.documents))
         if place == len(self.documents):
             self.documents.append([title, [[chip.color, chip.text] for chip in groups]])
             self.snippets.append(hit.snippet)
-        marks, at = [], 0
-        for text, marked in highlighted(title, added):
-            marks += [at, at + len(text)] if marked else []
-            at += len(text)
-        return [place, int(hit.relevant), None if before is None else before - rank, *marks]
-
-    def exchange(self, one: ShownExchange) -> list[Any]:
-        """Its template, the messages (role, text), the reply, what went wrong, tokens in and out."""
-        messages = [[role, self.text(text)] for role, text in one.messages]
-        return [one.prompt, messages, one.reply, list(one.faults), one.input_tokens, one.output_tokens]
+        return [place, int(hit.relevant), None if before is None else before - rank]
 
     def steps(self, steps: Sequence[StepRecord]) -> Iterable[Record]:
         """The steps of a story; "was" is what became of the group that a step was for: its share, then, and target."""

@@ -35,10 +35,9 @@ from fairagent.search.rerank.base import (
     with_fairness,
 )
 from fairagent.search.run import SearchRun, engine_notes
-from fairagent.search.spans import retrieval_span, search_span, step_spans, tell_retrieved
 from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.storage.processes import cores
-from fairagent.storage.spans import SOURCE, span
+from fairagent.storage.spans import OPERATION, SOURCE, span
 from fairagent.storage.threads import one_blas_thread, progress
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Step, Topic
 from fairagent.types.common import Summarized
@@ -204,8 +203,8 @@ class FairAgent(Asynchronous, Summarized):
         """
         clocks = perf_counter(), engine_seconds()
         query, length = as_query(query), max(length, self.settings.n)
-        with search_span(self.collection, self.settings) as span, one_blas_thread(), progress("searching"):
-            on_step = step_spans(span, on_step)
+        about = {OPERATION: "invoke_agent", "gen_ai.agent.name": "fairagent", SOURCE: self.collection.name}
+        with span("invoke_agent fairagent", about), one_blas_thread(), progress("searching"):
             # 1. Retrieve: by the user's words, then by the words of the topic.
             lists = self._retrieve_first(query)
             own = lists[-1].ranking
@@ -291,9 +290,10 @@ class FairAgent(Asynchronous, Summarized):
         return lists
 
     def _retrieve(self, query: Query) -> Ranking:
-        with retrieval_span(self.collection) as span:
+        about = {OPERATION: "retrieval", SOURCE: self.collection.name}
+        with span(f"retrieval {self.collection.name}", about) as told:
             ranking = searched(self.retriever, query, max(self.settings.depth, self.settings.n), self.settings.engine)
-            tell_retrieved(span, query, ranking)
+            told.set_attributes({"fairagent.documents": len(ranking)})
         return ranking
 
     def _serve(self, pool: Pool) -> Ranking:

@@ -6,6 +6,8 @@ GONE: dict[str, str] = {
     "GFR": "use AWRF, or nDCG and AWRF as a product",
     "ExposureRatio": "use AWRF, and the exposure table for each group's share of its target",
     "PoolTest": "use NDKL, or fail_probability of fairagent.papers.rivals.fa_star_ir for FA*IR's test",
+    "MinSkew": "use NDKL, or the exposure table, which says what each group has of its target",
+    "MaxSkew": "use NDKL, or the exposure table, which says what each group has of its target",
     "xquad": "use rerank: {kind: mmr, by: groups}",
     "pm2": "use rerank: representative, whose ranks go to groups by their target shares",
     "det-greedy": "use rerank: exposure",
@@ -21,6 +23,8 @@ GONE: dict[str, str] = {
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
     "cache show": "use the transcript of a run, or --transcript FILE, which has replies with their requests",
     "prompts diff": "use diff -u on what fairagent prompts eject copied",
+    "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
+    "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
 what to use instead, a sentence without a full stop, as in CHANGELOG."""

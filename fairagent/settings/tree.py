@@ -52,6 +52,8 @@ def read_profile(name: str) -> dict[str, Any]:
 
 
 ENV_PREFIX = "FAIRAGENT_"
+TOKEN = "FAIRAGENT_TOKEN"
+"""No setting, but the token of `fairagent serve`."""
 DEFAULT_RERANK = [{"kind": "graph"}, {"kind": "exposure"}]
 
 
@@ -340,4 +342,4 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
 
 
 def _variables(environ: Mapping[str, str]) -> list[str]:
-    return sorted(name for name in environ if name.startswith(ENV_PREFIX))
+    return sorted(name for name in environ if name.startswith(ENV_PREFIX) and name != TOKEN)

@@ -27,16 +27,20 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.docs import get_swagger_ui_html
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response, StreamingResponse
@@ -54,19 +58,42 @@ from fairagent.extend import (
     load_plugins,
 )
 from fairagent.studio.access import RequestLog, expect_known_arguments, expect_known_arguments_of_calls
-from fairagent.studio.api_page import STREAM, CallExample, calls_of, example_query, examples_of, search_examples
 from fairagent.studio.calls import ExposureRequest, LiftRequest, ListRequest, SearchRequest
 from fairagent.studio.desk import Desk
 from fairagent.studio.finished import NotFinished
-from fairagent.studio.lanes import FAULT, WITH_MODEL, Lanes, NothingThere, Work, encoded, events, ignore_event, status
+from fairagent.studio.lanes import (
+    FAULT,
+    OF_ONE_USER,
+    WITH_MODEL,
+    Lanes,
+    NothingThere,
+    Work,
+    encoded,
+    events,
+    ignore_event,
+    status,
+)
 from fairagent.studio.metrics import MEDIA, StudioMetrics
-from fairagent.studio.server import LARGEST_BODY, METRICS, OPEN, ClientGone, Door, RequestGuard, refused, unless_gone
+from fairagent.studio.server import (
+    LARGEST_BODY,
+    METRICS,
+    OPEN,
+    POLICY,
+    ClientGone,
+    Door,
+    RequestGuard,
+    refused,
+    unless_gone,
+)
 from fairagent.studio.spending import UserBudgetExceeded
 
 GROUP = "fairagent.studio_pages"
+DOCS = "/docs"
 PAGES = Path(__file__).parent / "pages"
-SHARED = ("studio.css", "ask.js", "token.js", "draw.js", "copy.js", "api.css", "api.js")
+STREAM = "text/event-stream"
+SHARED = ("studio.css", "ask.js", "token.js", "draw.js", "copy.js", "docs.js")
 """Files of every page, and of that of the API."""
+SWAGGER = ("swagger-ui-bundle.js", "swagger-ui.css")
 STREAMS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}
 }
@@ -87,15 +114,13 @@ class Studio:
     runs: Path
     prompts: Path | None
     links: list[tuple[str, str]] = field(default_factory=list)
-    examples: dict[str, CallExample] = field(default_factory=dict)
-    """For the API page: "POST /api/search" -> an example."""
 
     async def json(self, work: Callable[[], PlainRecord], lanes: Lanes | None = None) -> Response:
         """The record of `work`, which is done in a lane, as JSON; errors become a status and a sentence.
 
         It ends as soon as the client has left.
         """
-        return _json(await unless_gone(asyncio.wrap_future((lanes or self.lanes).submit(work))))
+        return _json(await unless_gone(asyncio.ensure_future((lanes or self.lanes).do(work))))
 
     async def reply(self, request: Request, work: Work, lanes: Lanes | None = None) -> Response:
         """The same, or its events where the request accepts `text/event-stream`."""
@@ -144,6 +169,8 @@ def studio_pages() -> list[StudioPage]:
 def assets_of(pages: list[StudioPage]) -> dict[str, Path]:
     """All files that a browser may load, by their names in its address."""
     shared = {**{name: TEMPLATES / name for name in STYLES}, **{name: PAGES / name for name in SHARED}}
+    # FastAPI's page of the API would load these from elsewhere.
+    shared |= {name: Path(str(files("fastapi_offline"))) / "static" / name for name in SWAGGER}
     return shared | {name: page.folder / name for page in pages for name in page.assets}
 
 
@@ -161,22 +188,17 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
     )
     _add_errors(app)
     pages = studio_pages()
-    studio = Studio(desk, lanes, lanes.beside(WITH_MODEL), door.admission is not None, runs, prompts)
+    studio = Studio(desk, lanes, lanes.beside(WITH_MODEL, share=OF_ONE_USER), door.admission is not None, runs, prompts)
     metrics = StudioMetrics(desk, lanes, studio.models)
     for page in pages:
         page.add(app, studio)
         studio.links.extend(page.links)
-    studio.links.append(("/api", "API"))
+    studio.links.append((DOCS, "API"))
     assets: Mapping[str, Path] = assets_of(pages)
 
-    @app.get("/api", include_in_schema=False)
-    async def api_page() -> Response:
-        return studio.html("api.html", calls=calls_of(app.openapi()), about=app.description)
-
-    @app.get("/api/examples", summary="A request for each of these calls, of this collection")
-    async def examples() -> Response:
-        query = partial(example_query, desk)
-        return await studio.json(lambda: {"calls": examples_of(app.openapi(), studio.examples, query)})
+    @app.get(DOCS, include_in_schema=False)
+    async def docs() -> Response:
+        return api_docs()
 
     strict: dict[str, Any] = {"include_in_schema": False, "dependencies": [Depends(expect_known_arguments)]}
 
@@ -200,6 +222,23 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
         return Response(assets[name].read_bytes(), media_type=mimetypes.guess_type(name)[0])
 
     return RequestLog(RequestGuard(app, door), metrics)
+
+
+def api_docs() -> Response:
+    """FastAPI's own page of the API, with all it loads from here, whose requests have the token of the tab."""
+    page = get_swagger_ui_html(
+        openapi_url=OPEN,
+        title="fairagent studio: API",
+        swagger_js_url=f"/assets/{SWAGGER[0]}",
+        swagger_css_url=f"/assets/{SWAGGER[1]}",
+        swagger_favicon_url="data:,",
+    )
+    html = bytes(page.body).decode().replace("</body>", '<script type="module" src="/assets/docs.js"></script></body>')
+    script = html.rpartition("<script>")[2].partition("</script>")[0]
+    allowed = f"'self' 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+    # The page's own script, and nothing else, may stand in the page.
+    policy = POLICY.replace("script-src 'self'", f"script-src {allowed}")
+    return HTMLResponse(html, headers={"content-security-policy": policy})
 
 
 class SearchPage(StudioPage):
@@ -265,12 +304,6 @@ class SearchPage(StudioPage):
         @app.get("/api/document", summary="The text of a document")
         async def document(id: str) -> Response:
             return await studio.json(partial(_document, desk, id))
-
-        @app.post("/api/recipes", summary="A search in Python, as a settings file and on the command line")
-        async def recipes(body: ListRequest, answer: bool = False) -> Response:
-            return await studio.json(partial(desk.recipes, body, "answer" if answer else "search"))
-
-        studio.examples.update(search_examples(desk))
 
         @app.get("/", include_in_schema=False)
         async def page() -> Response:

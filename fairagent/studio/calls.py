@@ -53,6 +53,8 @@ Topic = Annotated[str, Field(max_length=500, description="A topic of the collect
 class SearchRequest(RequestModel):
     """A query, or a topic of the collection, and settings for it."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"query": "lawyers", "settings": {"n": 5}}]})
+
     query: Query = ""
     topic: Topic = ""
     settings: Choices = Choices()

@@ -68,7 +68,6 @@ from fairagent.studio.controls import controls
 from fairagent.studio.finished import FinishedRuns, NotFinished
 from fairagent.studio.lanes import Listener, ignore_event
 from fairagent.studio.moves import moves_record
-from fairagent.studio.recipes import recipes
 
 T = TypeVar("T")
 
@@ -333,11 +332,6 @@ class Desk:
             return [one.text[:length] for one in texts_for(self.query_of(request), ids, engine)]
 
         return self._use(shown)
-
-    def recipes(self, request: ListRequest, command: str) -> PlainRecord:
-        """The request as `recipes` has it; SettingsError for an order that these settings do not have."""
-        dimensions = self.collection.groups.dimensions
-        return recipes(self.origin, request.settings, self.query_of(request), command, request.options, dimensions)
 
     def query_of(self, request: SearchRequest) -> Query:
         """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""

@@ -6,12 +6,12 @@ import asyncio
 import json
 import math
 import threading
-from collections import deque
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
+
+import anyio
 
 from fairagent.extend import (
     BackendUnavailable,
@@ -36,11 +36,16 @@ LANES = 2
 up the others."""
 WITH_MODEL = 4
 """Requests at once that ask a language model, in lanes of their own: a silent one holds up no other search."""
+OF_ONE_USER = 2
+"""Of these, where users have names: so that nobody's silent requests hold up the others'."""
 WAITING = 200
 FAULT = "a fault of fairagent; where the server was started stands what happened"
 AS_IT_IS = {"id", "template"}
 
 log = logger(__name__)
+
+asking: ContextVar[str] = ContextVar("asking", default="")
+"""The user whose request this is; "" where users have no names."""
 
 Listener = Callable[[str, PlainRecord], None]
 """Receives events while they happen: ("step", the step), ("text", a piece of the answer), ("cited", its citations)."""
@@ -84,112 +89,108 @@ STATUS: tuple[tuple[type[FairAgentError], int], ...] = (
 )
 
 
-class Job(Future[T]):
-    """The future of submitted work; `cancel` ends it also while it is done, down to the request to a model."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        super().__init__()
-        self.work = work
-        self.context = copy_context()
-        self.cancellation = Cancellation()
-
-    def run(self) -> T:
-        """What the work returns, done as whoever has submitted it would do it: what limits them limits it."""
-        return self.context.run(self._run)
-
-    def _run(self) -> T:
-        with cancelled_by(self.cancellation):
-            return self.work()
-
-    def cancel(self) -> bool:
-        """End the work; whether it had not begun yet."""
-        self.cancellation.cancel()
-        return super().cancel()
-
-
 class Lanes:
-    """`lanes` threads that do what is submitted, first come first served; at most `waiting` wait.
+    """`lanes` pieces of work at once, each in a thread, first come first served; at most `waiting` wait.
 
-    The threads hold up nobody who ends the process, as those of an executor would.
+    Of one user with a name at most `share` are done at once. The threads hold up nobody who ends the process.
     """
 
-    def __init__(self, lanes: int = LANES, waiting: int = WAITING) -> None:
-        self._most = waiting
-        self._changed = threading.Condition()
-        self._waiting: deque[Job[Any]] = deque()
-        self._running: set[Job[Any]] = set()
+    def __init__(self, lanes: int = LANES, waiting: int = WAITING, share: int = LANES) -> None:
+        self._most, self._share = waiting, share
+        self._limiter = anyio.CapacityLimiter(lanes)
+        self._users: dict[str, anyio.CapacityLimiter] = {}
+        self._waiting = 0
+        self._scopes: set[anyio.CancelScope] = set()
         self._beside: list[Lanes] = []
         self._stopped = False
-        for number in range(lanes):
-            threading.Thread(target=self._work, name=f"lane-{number}", daemon=True).start()
 
     @property
     def load(self) -> tuple[int, int]:
-        """How many pieces of work are being done, and how many wait; for this no lock is waited for."""
-        return len(self._running), len(self._waiting)
+        """How many pieces of work are being done, and how many wait."""
+        return int(self._limiter.borrowed_tokens), self._waiting
 
-    def beside(self, lanes: int, waiting: int = WAITING) -> Lanes:
+    def beside(self, lanes: int, waiting: int = WAITING, share: int = LANES) -> Lanes:
         """Other lanes, which these hold up in nothing; they stop together."""
-        other = Lanes(lanes, waiting)
+        other = Lanes(lanes, waiting, share)
         self._beside.append(other)
         return other
 
-    def submit(self, work: Callable[[], T]) -> Job[T]:
-        """The future of what `work` returns or raises.
+    def expect_room(self) -> None:
+        """Raise StudioBusy where too many wait, StudioStopped after `stop`."""
+        if self._stopped:
+            raise StudioStopped
+        if self._waiting >= self._most:
+            raise StudioBusy(f"{self._most} searches wait already; ask again in a moment")
 
-        Raises StudioBusy where too many wait, StudioStopped after `stop`.
+    async def do(self, work: Callable[[], T]) -> T:
+        """What `work` returns, done as whoever asks for it would do it: what limits them limits it.
+
+        When the task is cancelled, the work ends, down to the request to a model. Raises what `expect_room` does.
         """
-        job = Job(work)
-        with self._changed:
-            if self._stopped:
-                raise StudioStopped
-            if len(self._waiting) >= self._most:
-                self._waiting = deque(one for one in self._waiting if not one.cancelled())
-            if len(self._waiting) >= self._most:
-                raise StudioBusy(f"{self._most} searches wait already; ask again in a moment")
-            self._waiting.append(job)
-            self._changed.notify()
-        return job
+        self.expect_room()
+        name = asking.get()
+        limiters = [self._users.setdefault(name, anyio.CapacityLimiter(self._share)), self._limiter]
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            self._waiting += 1
+            began, job, held = False, object(), list[anyio.CapacityLimiter]()
+
+            def ended() -> None:
+                for one in held:
+                    one.release_on_behalf_of(job)
+
+            try:
+                for limiter in limiters if name else limiters[1:]:
+                    await limiter.acquire_on_behalf_of(job)
+                    held.append(limiter)
+                self._waiting -= 1
+                began = True
+                return await _in_thread(work, ended)
+            finally:
+                self._scopes.discard(scope)
+                if not began:
+                    self._waiting -= 1
+                    ended()
+        raise StudioStopped
 
     def stop(self) -> None:
-        """End all work, that of the lanes beside too: its futures have StudioStopped, now and from now on."""
-        with self._changed:
-            self._stopped = True
-            jobs = [*self._waiting, *self._running]
-            self._waiting.clear()
-        for job in jobs:
-            # Before it is cancelled: so nobody can take it for one whose client has left.
-            self._end(job, StudioStopped())
-            job.cancellation.cancel()
+        """End all work, that of the lanes beside too: it raises StudioStopped, now and from now on."""
+        self._stopped = True
+        for scope in list(self._scopes):
+            scope.cancel()
         for other in self._beside:
             other.stop()
 
-    def _end(self, job: Job[Any], error: BaseException | None, result: Any = None) -> None:
-        with self._changed:
-            if job.done():
-                return
-            if error is None:
-                job.set_result(result)
-            else:
-                job.set_exception(error)
 
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                while not self._waiting:
-                    self._changed.wait()
-                job = self._waiting.popleft()
-                if not job.set_running_or_notify_cancel():
-                    continue
-                self._running.add(job)
-            try:
-                result = job.run()
-            except BaseException as error:
-                self._end(job, error)
-            else:
-                self._end(job, None, result)
-            with self._changed:
-                self._running.discard(job)
+async def _in_thread(work: Callable[[], T], ended: Callable[[], object]) -> T:
+    """What `work` returns, in a thread; `ended` is called when that ends, which may be after this was cancelled."""
+    loop, cancellation = asyncio.get_running_loop(), Cancellation()
+    future = loop.create_future()
+
+    def told(result: T | None, error: BaseException | None) -> None:
+        ended()
+        if not future.done():
+            future.set_result((result, error))
+
+    def working() -> None:
+        result, failure = None, None
+        try:
+            with cancelled_by(cancellation):
+                result = work()
+        except BaseException as error:
+            failure = error
+        # There may be no loop any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(told, result, failure)
+
+    threading.Thread(target=copy_context().run, args=(working,), name="lane", daemon=True).start()
+    try:
+        result, error = await future
+    finally:
+        cancellation.cancel()
+    if error is not None:
+        raise error
+    return result  # type: ignore[no-any-return]
 
 
 def status(error: FairAgentError) -> int:
@@ -230,39 +231,33 @@ def event(name: str, record: PlainRecord) -> str:
 
 def events(lanes: Lanes, work: Work) -> AsyncIterator[str]:
     """The server-sent events of `work`, the last of them its result or its error; StudioBusy before the first."""
-    loop, sent = asyncio.get_running_loop(), asyncio.Queue[tuple[str, PlainRecord]]()
+    lanes.expect_room()
+    loop, sent = asyncio.get_running_loop(), asyncio.Queue[tuple[str, PlainRecord] | None]()
 
     def send(name: str, record: PlainRecord) -> None:
         # Where nobody listens any more, this ends the work.
         check_cancelled()
         loop.call_soon_threadsafe(sent.put_nowait, (name, record))
 
-    def done(_: object) -> None:
-        # For what is cancelled nobody waits; and there may be no loop any more.
-        if not job.cancellation.cancelled:
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(sent.put_nowait, _last(job))
-
-    job = lanes.submit(lambda: work(send))
-    job.add_done_callback(done)
-
     async def listening() -> AsyncIterator[str]:
+        task = asyncio.create_task(lanes.do(lambda: work(send)))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        task.add_done_callback(lambda _: sent.put_nowait(None))
         try:
-            name = ""
-            while name not in ("result", "error"):
-                name, record = await sent.get()
-                yield event(name, record)
+            while (told := await sent.get()) is not None:
+                yield event(*told)
+            yield event(*_last(task))
         finally:
-            job.cancel()
+            task.cancel()
 
     return listening()
 
 
-def _last(job: Job[PlainRecord]) -> tuple[str, PlainRecord]:
+def _last(task: asyncio.Task[PlainRecord]) -> tuple[str, PlainRecord]:
     """The event that ends a stream."""
-    error = job.exception()
+    error = task.exception()
     if error is None:
-        return "result", job.result()
+        return "result", task.result()
     if isinstance(error, FairAgentError):
         return "error", {"error": str(error), "kind": type(error).__name__}
     log.error(FAULT, exc_info=error)

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Request
 from starlette.responses import Response
@@ -50,7 +49,6 @@ from fairagent.extend import (
     visible,
     write_whole,
 )
-from fairagent.studio.api_page import CallExample, example_query
 from fairagent.studio.app import Studio, StudioPage
 from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
 from fairagent.studio.desk import Desk, ranked_hit
@@ -110,8 +108,6 @@ class PromptPage(StudioPage):
         async def comparison(id: str) -> Response:
             return await studio.json(partial(desk.comparison, id), lane)
 
-        studio.examples.update(desk.examples())
-
         @app.get("/prompts", include_in_schema=False)
         async def page() -> Response:
             return studio.html("prompts.html", longest=LONGEST_QUERY)
@@ -164,28 +160,6 @@ class PromptDesk:
         self._desk = desk
         self._own = OwnPrompts(folder or named or FOLDER)
         self._shipped = Prompts()
-
-    def examples(self) -> dict[str, CallExample]:
-        """Examples of the calls, for the API page: the first template that a loop refines queries with."""
-        id = next(iter(REFINERS))
-
-        def draft() -> dict[str, Any]:
-            text = self._own.read(id)[0] or self._shipped[id].path.read_text(encoding="utf-8")
-            return {"id": id, "template": text}
-
-        def trial() -> dict[str, Any]:
-            self._expect_model()
-            return {**draft(), "query": example_query(self._desk)}
-
-        return {
-            "GET /api/prompts/{id}": CallExample(lambda: {"id": id}),
-            "POST /api/prompts/check": CallExample(lambda: {**draft(), "query": example_query(self._desk)}),
-            "POST /api/prompts/try": CallExample(trial, lambda: "asks a model"),
-            "POST /api/prompts/save": CallExample(
-                lambda: {**draft(), "was": self._own.read(id)[1]}, lambda: f"writes into {self._own.folder}"
-            ),
-            "GET /api/prompts/{id}/comparison": CallExample(lambda: {"id": id}),
-        }
 
     def _expect_model(self) -> None:
         if not self._desk.settings.model.name:

@@ -6,7 +6,6 @@ opened by its name alone, which is compared with the existing ones.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -38,7 +37,6 @@ from fairagent.extend import (
     side_by_side,
     whole_lines,
 )
-from fairagent.studio.api_page import CallExample
 from fairagent.studio.app import PAGES, Studio, StudioPage
 from fairagent.studio.run_list import RunList, run_folders
 from fairagent.studio.server import POLICY
@@ -331,41 +329,6 @@ def compared(root: Path, left: str, right: str) -> PlainRecord:
     }
 
 
-def run_examples(root: Path, listed: RunList) -> dict[str, CallExample]:
-    """Examples of the calls, for the API page: of the newest run."""
-
-    def newest() -> dict[str, Any]:
-        return {"name": listed.names()[0]}
-
-    def topic() -> dict[str, Any]:
-        return newest() | {"id": open_run(folder_of(root, newest()["name"])).topics[0]}
-
-    def exchange() -> dict[str, Any]:
-        for name in listed.names():
-            places = [place for some in open_run(folder_of(root, name)).exchanges.values() for place in some]
-            if places:
-                return {"name": name, "number": min(place.number for place in places)}
-        raise UsageError(f"no run in {root} has asked a model")
-
-    def page() -> dict[str, Any]:
-        for name in listed.names():
-            if (root / name / PAGE).is_file():
-                return {"name": name}
-        raise UsageError(f"no run in {root} has a page yet")
-
-    def two() -> dict[str, Any]:
-        right, *others = listed.names()
-        return {"left": others[0] if others else right, "right": right}
-
-    return {
-        "GET /api/runs/{name}": CallExample(newest),
-        "GET /api/runs/{name}/topic": CallExample(topic),
-        "GET /api/runs/{name}/exchange": CallExample(exchange),
-        "GET /api/runs/{name}/page": CallExample(page),
-        "GET /api/compared": CallExample(two),
-    }
-
-
 class RunPages(StudioPage):
     """The list of runs, a run's topics and exchanges, its own page, and two runs compared."""
 
@@ -398,15 +361,13 @@ class RunPages(StudioPage):
 
         @app.get("/api/runs/{name}/page", summary="The page of a run, as it is in its folder (HTML)")
         async def page(name: str) -> Response:
-            content = await asyncio.wrap_future(studio.lanes.submit(partial(page_of, root, name)))
+            content = await studio.lanes.do(partial(page_of, root, name))
             # As a download at most: a browser must not show it as a page of this server.
             return Response(content, headers={"content-disposition": "attachment"}, media_type=TEXT)
 
         @app.get("/api/compared", summary="Two runs side by side: their systems, and what these were made from")
         async def two(left: str, right: str) -> Response:
             return await studio.json(partial(compared, root, left, right))
-
-        studio.examples.update(run_examples(root, listed))
 
         @app.get("/runs", include_in_schema=False)
         async def runs_page() -> Response:

@@ -22,8 +22,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairagent.extend import UsageError, limited_by
-from fairagent.studio.spending import SpendingBook
-from fairagent.studio.tokens import Admission, TokenRefused, User
+from fairagent.studio.lanes import asking
+from fairagent.studio.spending import SpendingBook, SpendingLimit
+from fairagent.studio.tokens import Admission, User, hash_of
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
@@ -42,6 +43,9 @@ DATA = "/api/"
 """How the addresses begin that need a token, besides `METRICS`; `OPEN` does not."""
 OPEN = "/api/openapi.json"
 METRICS = "/metrics"
+NO_TOKEN = (
+    "no token, or a wrong one: open the address that `fairagent serve` has printed, or ask whoever runs it for one"
+)
 
 T = TypeVar("T")
 
@@ -115,14 +119,15 @@ class RequestGuard:
         _receive.set(receive)
         user: User | None = None
         refusal = self._refusal(scope)
-        if refusal is None and self._needs_token(scope):
-            try:
-                user = self._user(scope)
-            except TokenRefused as error:
-                refusal = refused(error.status, str(error))
+        if refusal is None and self._door.admission is not None and self._needs_token(scope):
+            scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+            key = hash_of(token) if scheme == "Bearer" else ""
+            user = self._door.admission.get(key)
+            refusal = None if key in self._door.admission else refused(401, NO_TOKEN)
         if user is not None:
             scope["user"] = user.name
-        limit = self._door.book.limit(user) if self._door.book and user else None
+            asking.set(user.name)
+        limit = SpendingLimit(self._door.book, user) if self._door.book and user else None
         with limited_by(limit) if limit else nullcontext():
             await (refusal or self._app)(scope, receive, guarded)
 
@@ -144,12 +149,7 @@ class RequestGuard:
     def _needs_token(self, scope: Scope) -> bool:
         path, metrics = scope["path"], scope["path"] == METRICS
         is_open = path == OPEN or not (path.startswith(DATA) or metrics) or (metrics and self._door.open_metrics)
-        return self._door.admission is not None and not (scope["method"] in ("GET", "HEAD") and is_open)
-
-    def _user(self, scope: Scope) -> User | None:
-        scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-        assert self._door.admission is not None
-        return self._door.admission.user(given if scheme == "Bearer" else "")
+        return not (scope["method"] in ("GET", "HEAD") and is_open)
 
 
 class ClientGone(Exception):
@@ -162,6 +162,8 @@ async def unless_gone(result: asyncio.Future[T]) -> T:
     The request has to be read before. Cancelled itself, it cancels `result` too.
     """
     gone = asyncio.create_task(_gone(_receive.get()))
+    # How it ends after that is nobody's any more.
+    result.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
         await asyncio.wait((result, gone), return_when=asyncio.FIRST_COMPLETED)
         if result.done():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import re
 import secrets
 import socket
 from collections.abc import Callable
@@ -22,9 +23,10 @@ from fairagent.studio.desk import Desk, StartSettings
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import Door, hosts_of
 from fairagent.studio.spending import SpendingBook
-from fairagent.studio.tokens import Admission, OneToken, UserFile
+from fairagent.studio.tokens import Admission, hash_of, read_users
 
 HERE = "127.0.0.1"
+TOKEN = re.compile(r"[A-Za-z0-9_-]{16,100}")
 SPENT = ".spent"
 """What the name of the database of what users spent ends with, after that of their file."""
 IN_THE_OPEN = (
@@ -37,8 +39,8 @@ IN_THE_OPEN = (
 class Serving:
     """Where the server listens, and who may ask.
 
-    `names` are what it is called besides its address; `users` is the file of those who may ask, None: whoever has the
-    token that is printed, or without `needs_token` anybody on this machine.
+    `names` are what it is called besides its address; `users` is the file of those who may ask, None: whoever has
+    `token` ("": one that is made, and printed), or without `needs_token` anybody on this machine.
     """
 
     address: str = HERE
@@ -46,6 +48,7 @@ class Serving:
     names: tuple[str, ...] = ()
     users: Path | None = None
     needs_token: bool = True
+    token: str = ""
     open_metrics: bool = False
 
     def check(self) -> None:
@@ -62,6 +65,8 @@ class Serving:
                 "--no-token is for this machine alone: with --host or --allow-host whoever reaches the server could "
                 "search and spend. For readers without a token put a proxy before it that adds one"
             )
+        if self.token and not TOKEN.fullmatch(self.token):
+            raise UsageError("FAIRAGENT_TOKEN: expected 16 to 100 letters, digits, - or _")
         if self.users is not None and not self.needs_token:
             raise UsageError("--tokens names who may ask, and --no-token lets in anybody; leave one of them out")
 
@@ -91,7 +96,7 @@ def serve(
 ) -> None:
     """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` prints the address.
 
-    Raises UsageError for a port in use, and what `Serving.check`, `UserFile`, `SpendingBook` and a desk raise.
+    Raises UsageError for a port in use, and what `Serving.check`, `read_users`, `SpendingBook` and a desk raise.
     """
     serving.check()
     with ExitStack() as stack:
@@ -99,25 +104,23 @@ def serve(
         opened = stack.enter_context(closing(listening(serving.port, serving.address)))
         port = opened.getsockname()[1]
         hosts = hosts_of(serving.address, port, serving.names)
-        token = secrets.token_urlsafe(24) if serving.needs_token and serving.users is None else ""
-        admission: Admission | None = OneToken(token) if token else None
-        book = None
+        made, admission, book = "", None, None
         if serving.users is not None:
-            admission = UserFile(serving.users)
-            book = stack.enter_context(closing(book_of(serving.users)))
+            admission = read_users(serving.users)
+            beside = serving.users.with_name(serving.users.name + SPENT)
+            book = stack.enter_context(closing(SpendingBook(beside)))
+        elif serving.needs_token:
+            made = "" if serving.token else secrets.token_urlsafe(24)
+            one: Admission = {hash_of(serving.token or made): None}
+            admission = one
         desk = stack.enter_context(closing(Desk(origin)))
         desk.warm()
         lanes = Lanes()
         app = studio_app(desk, lanes, Door(hosts, admission, book, serving.open_metrics), runs, prompts)
         # What follows # is sent to no server: the page keeps it for its tab, and takes it out of the address.
         host = f"[{serving.address}]" if ":" in serving.address else serving.address
-        say(f"http://{host}:{port}/" + (f"#token={token}" if token else ""))
+        say(f"http://{host}:{port}/" + (f"#token={made}" if made else ""))
         if not ipaddress.ip_address(serving.address).is_loopback:
             say(IN_THE_OPEN)
         say("Ctrl-C ends it.")
         StudioServer(app, lanes).run(sockets=[opened])
-
-
-def book_of(users: Path) -> SpendingBook:
-    """What the users of a file have spent, kept beside it."""
-    return SpendingBook(users.with_name(users.name + SPENT))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,7 +45,7 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
         with _told(command):
             try:
                 chosen = models if desk.asks_model(request.settings, command) else lanes
-                record: dict[str, Any] = cleaned(await asyncio.wrap_future(chosen.submit(work)))
+                record: dict[str, Any] = cleaned(await chosen.do(work))
             except FairAgentError as error:
                 raise ToolError(str(error)) from None
             return record

@@ -79,7 +79,7 @@ def packages_of(listed: Sequence[str]) -> set[str]:
     return {re.split(r"[>=<\[]", one)[0] for one in listed}
 
 
-BESIDES = {"haystack", "langchain", "local", "milvus", "otel", "pgvector", "pyterrier", "trec"}
+BESIDES = {"haystack", "langchain", "local", "milvus", "opensearch", "otel", "pgvector", "pyterrier", "trec"}
 """Extras that are not in `all`."""
 
 

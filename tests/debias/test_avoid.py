@@ -114,13 +114,3 @@ def test_a_passage_that_is_not_diagnosed_costs_the_others_nothing() -> None:
     assert (found.seen, found.failed) == (3, (("p1", "cut off"),))
     with pytest.raises(FatalModelError):
         diagnose(ScriptedModel([FatalModelError("no key")]), Prompts(), passages, ["gender"])
-
-
-def test_a_diagnosis_is_bounded_to_the_passages_and_the_classes() -> None:
-    model = ScriptedModel(diagnosing)
-    diagnose(model, Prompts(), [Document("p", "all"), Document("q", "x")], ["gender"])
-    assert model.requests[0].narrowed is not None
-    each = model.requests[0].narrowed["diagnoses"]["prefixItems"]
-    ids = [one["id"] for one in json.loads(model.requests[0].messages[1][1].splitlines()[1])]
-    assert [one["properties"]["id"]["enum"] for one in each] == [[id] for id in ids]
-    assert [one["properties"]["kind"]["enum"] for one in each] == [["", "gender"]] * 2

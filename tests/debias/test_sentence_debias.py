@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from fairagent.errors import DataError, UsageError
 from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.papers.debias_rag.sentence_debias import bias_subspace, counterfactuals, save_debiased, without
 
-from .parts import lexicon, written
+from .parts import lexicon
 
 SCRIPT = Path(__file__).resolve().parents[2] / "evaluations" / "debias" / "sentence_debias.py"
 PAIRS = [
@@ -71,17 +70,3 @@ def test_an_encoder_without_the_subspace(tmp_path: Path) -> None:
     assert np.abs(before @ subspace.T).max() > 1e-3
     with pytest.raises(DataError, match="no pair"):
         save_debiased(str(plain), [], tmp_path / "none")
-
-
-def test_the_script(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    spec = importlib.util.spec_from_file_location("sentence_debias_script", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    plain = save_retriever(tmp_path / "plain")
-    lines = ['{"id": "a1", "text": "He was a judge."}', '{"id": "a2", "text": "The river."}']
-    library = written(tmp_path / "avoid.jsonl", "\n".join(lines) + "\n")
-    module.main([str(library), str(tmp_path / "out"), "--encoder", str(plain)])
-    assert "without 1 direction(s), from 1 pairs" in capsys.readouterr().out
-    assert SentenceEncoder(str(tmp_path / "out")).documents(["a judge"]).shape == (1, 16)

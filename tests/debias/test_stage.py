@@ -36,12 +36,6 @@ def test_documents_and_counterfactuals_are_ranked_together(tmp_path: Path) -> No
     assert found.theta_before == (0.5, 0.5)
 
 
-def test_without_documents_the_counterfactuals_are_the_context(tmp_path: Path) -> None:
-    found = stage(tmp_path).apply("Is she a nurse?", ())
-    assert {one.text for one in found.documents} == {"He is a nurse.", "He is late."}
-    assert found.placed
-
-
 def test_the_class_of_the_query_narrows_what_is_avoided(tmp_path: Path) -> None:
     assert stage(tmp_path).apply("the mosque, late", [RAIN]).avoided == ("a3",)
     assert set(stage(tmp_path).apply("late", [RAIN]).avoided) == {"a1", "a2", "a3"}
@@ -73,12 +67,6 @@ def test_an_emptied_pool_keeps_the_least_bad_and_says_so(tmp_path: Path) -> None
     assert set(found.dropped) == {"d1", "d2", "d3", "fair:a1", "fair:a2"}
     assert found.survived == ()
     assert "all 5 candidates are nearer than -1 to what is to be avoided; the 2 least near remain" in found.notes
-
-
-def test_nothing_at_all(tmp_path: Path) -> None:
-    found = stage(tmp_path, [AvoidPassage("a", "rain rain")]).apply("rain", ())
-    assert (found.documents, found.made, found.theta_before, found.theta_after) == ((), (), (0.5, 0.5), (0.5, 0.5))
-    assert found.notes == ("there is no document, and no counterfactual could be made: there is no context",)
 
 
 def test_the_weights_stream_from_query_to_query(tmp_path: Path) -> None:

@@ -73,10 +73,3 @@ def test_a_counterfactual_without_a_rewrite_is_left_out_or_an_error_if_on_error_
     assert made.notes[0].endswith("was not rewritten (no such texts), and is left out")
     with pytest.raises(ReplyRefused):
         synthesize("q", PASSAGES, lexicon(tmp_path), rewriter("fail"))
-
-
-def test_rewrites_are_as_many_as_asked_for_and_bounded_by_the_passage(tmp_path: Path) -> None:
-    model = ScriptedModel([rewrites("one", "two")])
-    Rewriter(model, Prompts(), 2).rewrite("q", "x" * 30)
-    one = {"type": "string", "minLength": 1, "maxLength": 100}
-    assert model.requests[0].narrowed == {"rewrites": {"items": one, "minItems": 2, "maxItems": 2}}

@@ -17,7 +17,6 @@ from fairagent.papers.debias_rag.theta import (
     features,
     gradient,
     loss,
-    passing,
     project,
     search_theta,
     step,
@@ -60,15 +59,6 @@ def test_constant_signals_count_for_nothing_and_move_nothing() -> None:
     taken = Theta((0.2, 0.8)).move(phi)[1]
     assert taken.theta.tolist() == pytest.approx([0.2, 0.8])
     assert taken.loss_after == pytest.approx(np.log(4))
-
-
-def test_an_emptied_pool_keeps_the_least_bad_in_order() -> None:
-    places, emptied = passing(np.array([0.95, 0.91, 0.99, 0.91]), 0.9, 2, np.zeros(4, dtype=bool))
-    assert (places.tolist(), emptied) == ([1, 3], True)
-    places, emptied = passing(np.array([0.95, 0.91]), 0.9, 2, np.array([True, False]))
-    assert (places.tolist(), emptied) == ([0], False)
-    places, emptied = passing(np.array([0.9]), 0.9, 2, np.array([False]))
-    assert (places.tolist(), emptied) == ([0], False)
 
 
 def test_threads_lose_no_step() -> None:

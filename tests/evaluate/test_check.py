@@ -1,13 +1,15 @@
-"""Everything that is wrong with an experiment is said at once, before anything runs."""
+"""Everything that is wrong with an experiment is said at once, before anything runs; which topics it is on."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+import tiny_models
 
 from fairagent.errors import DataError, FairAgentError, SettingsError
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check import check_experiment, readiness
+from fairagent.evaluate.fields import half, sampled
 
 from . import words
 
@@ -71,25 +73,13 @@ def test_all_faults_in_one_report(tmp_path: Path) -> None:
         assert fault in text
 
 
-def test_faults_of_file_and_collection_together(tmp_path: Path) -> None:
-    file = words.write(tmp_path, words.EXPERIMENT.replace("seed: 7", "seed: -1"))
-    with (tmp_path / "qrels.tsv").open("a", encoding="utf-8") as qrels:
-        qrels.write("T00 0 d01\nT00 0 d02 many\n")
-    text = str(found(file))
-    assert "seed: Input should be greater than or equal to 0" in text
-    assert "qrels.tsv:58" in text
-    assert "qrels.tsv:59" in text
-
-
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("systems: [a]", SettingsError, "systems: Input should be a valid dictionary"),
         ("a: [", SettingsError, "not valid YAML"),
         (words.EXPERIMENT + "topics: none", SettingsError, "expected `all`, `tune` or `test`, the number of topics"),
         (words.EXPERIMENT + "topics: [T19]", DataError, "none of 1 topics has relevant documents"),
         (words.EXPERIMENT + "per_group: 9", DataError, "none of 20 topics"),
-        (words.EXPERIMENT.replace("plain", '"a\\tb"'), SettingsError, "pattern"),
         (
             words.EXPERIMENT.replace("{kind: words, order: random}", "[random]"),
             SettingsError,
@@ -123,15 +113,85 @@ def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
     assert type(plan).model_validate_json(plan.model_dump_json()) == plan
 
 
-def test_the_file_beats_the_environment(tmp_path: Path) -> None:
-    file = words.write(tmp_path, words.EXPERIMENT + "settings: {depth: 50}\n")
-    plan = check_experiment(file, environ={"FAIRAGENT_DEPTH": "9", "FAIRAGENT_N": "3"}).plan
-    assert {(system.settings.depth, system.settings.n) for system in plan.systems.values()} == {(50, 20)}
-
-
 def test_a_limit_draws_topics_that_count(tmp_path: Path) -> None:
     # SHA-256 of "4/T04", "4/T05" and "4/T06" begins with b1, 1e and 3e; T19 has no relevant document.
     file = words.write(tmp_path, words.EXPERIMENT.replace("seed: 7", "seed: 4") + "topics: [T19, T06, T05, T04]\n")
     assert check_experiment(file, limit=1, environ={}).plan.topics == ("T05",)
     assert check_experiment(file, limit=2, environ={}).plan.topics == ("T05", "T06")
     assert check_experiment(file, limit=9, environ={}).plan.topics == ("T04", "T05", "T06")
+
+
+TOPICS = [f"T{n:02}" for n in range(19)]
+
+
+def test_a_topic_stays_in_its_half() -> None:
+    # The second letters of the halves of topics 1 to 20: no release may change them.
+    found = "".join(half("wikilead", str(topic))[1] for topic in range(1, 21))
+    assert found == "uueueuuueeuuuuuuuuuu"
+    assert half("a", "T1\ud800") in ("tune", "test")
+
+
+def topics(tmp_path: Path, line: str) -> set[str]:
+    text = words.EXPERIMENT.replace("seed: 7\n", "") + line
+    checked = check_experiment(words.write(tmp_path, text), environ={})
+    return set(checked.plan.topics)
+
+
+def test_an_experiment_on_one_half(tmp_path: Path) -> None:
+    every = topics(tmp_path, "")
+    tune, test = (topics(tmp_path, f"topics: {name}\n") for name in ("tune", "test"))
+    assert tune | test == every
+    assert not tune & test
+    assert tune == {topic for topic in every if half("words", topic) == "tune"}
+    assert tune
+    assert test
+
+
+def test_a_sample_has_its_share_of_each_class() -> None:
+    classes = {f"q{n}": ("a" if n < 50 else "b" if n < 80 else "c" if n < 99 else "d") for n in range(100)}
+    found = sampled(classes, 10, seed=1)
+    count = {name: sum(classes[topic] == name for topic in found) for name in "abcd"}
+    # 5, 3, 1.9 and .1 of the 10: the largest remainder gets what is left.
+    assert count == {"a": 5, "b": 3, "c": 2, "d": 0}
+    assert sampled(dict(reversed(classes.items())), 10, seed=1) == found
+    assert sampled(classes, 10, seed=2) != found
+    assert sampled(classes, 1000, seed=1) == frozenset(classes)
+    # Of two equal remainders the first in the alphabet.
+    assert sum(classes[topic] == "a" for topic in sampled({"q1": "a", "q51": "b"}, 1, seed=3)) == 1
+    assert sampled({}, 3, seed=1) == frozenset()
+
+
+def test_an_experiment_on_a_sample(tmp_path: Path) -> None:
+    every = topics(tmp_path, "")
+    few = topics(tmp_path, "topics: {sample: 3}\nseed: 4\n")
+    assert len(few) == 3
+    assert few < every
+    assert few == sampled(dict.fromkeys(every, ""), 3, seed=4)
+    assert few == topics(tmp_path, "topics: {sample: 3}\nseed: 4\n")
+    assert len({frozenset(topics(tmp_path, f"topics: {{sample: 3}}\nseed: {seed}\n")) for seed in range(5)}) > 1
+    with pytest.raises(SettingsError, match=r"topics\S*: Input should be greater than or equal to 1"):
+        topics(tmp_path, "topics: {sample: 0}\n")
+
+
+DRAWN = """\
+kind: fair-rag
+name: drawn
+collection: collection.yaml
+topics: 3
+fair_rag: {k: 2, samples: 4, alphas: [8], pool: 10}
+systems:
+  citations: {profile: engine, engine: words}
+  nli: {profile: engine, engine: words, attribute: {kind: nli, encoder: nowhere/nli}}
+  not nli: {profile: engine, engine: words, attribute: {kind: nli, encoder: FOLDER}}
+"""
+
+
+@pytest.mark.usefixtures("no_variables")
+def test_weights_of_entailment(tmp_path: Path) -> None:
+    folder = tiny_models.save_classifier(tmp_path / "classes", ("good", "bad"))
+    found = readiness(words.write(tmp_path, DRAWN.replace("FOLDER", str(folder))))
+    said = {name: [found.lacks[place] for place in lacking] for name, lacking in found.systems.items()}
+    assert said["citations"] == []
+    assert len(said["nli"]) == len(said["not nli"]) == 1
+    assert "no classifier of text pairs 'nowhere/nli' on this machine" in said["nli"][0]
+    assert 'one of whose labels is "entailment"' in said["not nli"][0]

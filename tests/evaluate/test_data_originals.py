@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import re
 import runpy
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "evaluations" / "data"
@@ -199,27 +196,6 @@ def test_cranfield(tmp_path: Path) -> None:
 # --- the command --------------------------------------------------------------------------------------------------
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    monkeypatch.setattr(sys, "argv", ["build.py", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        SCRIPT["main"]()
-    return ended.value.code
-
-
-def test_what_differs_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    write(tmp_path / "reut2-000.sgm", story(7, f"First {BODY}"))
-    assert run(monkeypatch, "reuters21578", str(tmp_path), str(tmp_path / "built")) == 7
-    assert "docs.jsonl.gz: 1 lines, NOT the same as measured (11320 lines)\n" in capsys.readouterr().out
-    with gzip.open(tmp_path / "built" / "docs.jsonl.gz", "rt", encoding="utf-8") as file:
-        assert json.loads(file.read())["id"] == "R00007"
-
-
-def test_an_original_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = run(monkeypatch, "cranfield", str(tmp_path / "nothing"), str(tmp_path / "built"))
-    assert re.fullmatch(r".*cran\.all\.1400: no such file; .*README\.md says where the original is", said)
-    assert not (tmp_path / "built").exists()
-
-
 @pytest.mark.shared
 def test_the_sums_are_those_of_the_measured_data(shared: Path) -> None:
     for row in SCRIPT["table"](DATA / "sums.tsv", "\t"):
@@ -227,13 +203,3 @@ def test_the_sums_are_those_of_the_measured_data(shared: Path) -> None:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         lines = data.decode().removesuffix("\n").split("\n")
         assert (len(lines), SCRIPT["digest"](lines)) == (int(row["lines"]), row["sha256"]), path
-
-
-def test_every_collection_is_on_the_page() -> None:
-    page = (DATA / "README.md").read_text(encoding="utf-8")
-    listed = {name for row in re.findall(r"^\| ([\w, ]+) \|", page, re.MULTILINE) for name in row.split(", ")}
-    files = {path.stem for path in (ROOT / "evaluations" / "collections").glob("*.yaml")}
-    assert listed - {"collection"} == files - {"trec_fair_2022_passages"}
-    assert all(f"`build.py {name}`" in page for name in BUILDERS)
-    for name in BUILDERS:
-        assert yaml.safe_load((ROOT / "evaluations" / "collections" / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from fairagent import build_index, load_collection, open_agent, write_demo
-from fairagent.cli import app
 
 from . import words
 
@@ -67,14 +65,6 @@ def test_an_experiment_by_hand(tmp_path: Path) -> None:
     assert len(set(values.values())) > 3
 
 
-def test_all_that_an_experiment_shows_has_it(tmp_path: Path) -> None:
-    words.run(crossed(tmp_path), tmp_path / "run")
-    for name in ("results.txt", "results.csv", "results.tex", "topics.csv"):
-        assert NAME in (tmp_path / "run" / name).read_text(encoding="utf-8"), name
-    journal = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8")
-    assert '"male x old"' in journal
-
-
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The demo collection, small, with gender x region, and its index."""
@@ -99,20 +89,3 @@ def test_a_search_is_fair_in_it(demo: tuple[Path, Path], rerank: Any) -> None:
     for hit in result.hits:
         gender, region = (groups.memberships(name, [hit.id])[0] for name in ("gender", "region"))
         assert sum(hit.groups["gender x region"].values()) == pytest.approx((1 - gender[0]) * (1 - region[0]))
-
-
-def test_the_loop_mends_it(demo: tuple[Path, Path]) -> None:
-    agent = open_agent(*demo, dimensions=["gender x region"], n=10)
-    traces = [agent.search(topic).trace for topic in list(agent.collection.topics.values())[:8]]
-    assert all(trace.gap <= trace.steps[0].gap for trace in traces)
-    assert sum(trace.gap < trace.steps[0].gap for trace in traces) >= 4
-    weighed = {group.dimension for trace in traces for step in trace.steps for group, _ in step.weights}
-    assert weighed == {"gender x region"}
-
-
-def test_the_notes_are_printed(demo: tuple[Path, Path]) -> None:
-    file, index = demo
-    called = CliRunner().invoke(app, ["index", "-c", str(file), "--index", str(index), "--set", "engine=bm25"])
-    assert called.exit_code == 0, called.output
-    few = "note: fewer than 30 documents are in these groups of 'gender x region', so read little into them: female x"
-    assert few in called.stdout

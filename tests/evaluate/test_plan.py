@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.errors import DataError, FairAgentError, SettingsError
+from fairagent.errors import DataError, FairAgentError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.plan import SHIPPED, kinds
 from fairagent.evaluate.run import FORMAT, load_run, plan_in, read_head, write_head
@@ -43,17 +43,10 @@ def test_a_kind_of_another_package_and_its_keys_in_other_files(tmp_path: Path, m
     assert "twice: no key of kind 'ranking'; it is one of kind doubled (write `kind: doubled`)" in text
 
 
-def test_without_a_kind_it_is_a_ranking(tmp_path: Path) -> None:
-    assert check_experiment(words.write(tmp_path), environ={}).plan.experiment.kind == "ranking"
-    same = words.write(tmp_path, "kind: ranking\n" + words.EXPERIMENT)
-    assert check_experiment(same, environ={}).plan.experiment.kind == "ranking"
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("kind: rankings", "kind: no kind of experiment 'rankings'; did you mean 'ranking'?"),
-        ("kind: xyz", "kind: no kind of experiment 'xyz'; there are: ranking"),
         ("kind: [ranking]", "kind: expected the name of a kind of experiment; there are: "),
         ("kind: ", "kind: expected the name of a kind of experiment; there are: "),
     ],
@@ -79,26 +72,6 @@ def test_sections_of_two_kinds(tmp_path: Path) -> None:
     assert "utility: no key" not in text
 
 
-def test_a_key_of_another_kind_and_one_of_none(tmp_path: Path) -> None:
-    more = "kind: fair-rag\nmeasures: [nDCG@5]\nper_group: 1\nfair_rag: {k: 2, kk: 3}\nsede: 3\n"
-    text = said(words.write(tmp_path, more + words.EXPERIMENT))
-    assert "measures: no key of kind 'fair-rag'; it is one of kind ranking (write `kind: ranking`)" in text
-    assert "sede: unknown key; did you mean 'seed'?" in text
-    assert "fair_rag.kk: unknown key" in text
-    assert "per_group" not in text
-
-
-def test_everything_else_is_checked_as_well(tmp_path: Path) -> None:
-    text = said(words.write(tmp_path, words.EXPERIMENT + "utility: {}\nbaseline: other\ntopics: [T00, T99]\n"))
-    for fault in (
-        "utility: no key of kind",
-        "baseline: no system 'other'",
-        "topics: the collection has no topic 'T99'",
-    ):
-        assert fault in text
-    assert "3 problems" in text
-
-
 def test_a_run_of_the_old_layout(tmp_path: Path) -> None:
     file = words.write(tmp_path)
     folder = tmp_path / "run"
@@ -116,16 +89,6 @@ def test_a_run_of_the_old_layout(tmp_path: Path) -> None:
     assert words.run(file, folder, new=True, limit=2).systems == ("plain", "fair", "random")
 
 
-def test_a_run_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    words.run(words.write(tmp_path), folder, limit=1)
-    journal = (folder / "journal.jsonl").read_bytes()
-    other = words.write(tmp_path, "kind: fair-rag\nfair_rag: {k: 2, samples: 2, oracle: null}\n" + words.EXPERIMENT)
-    with pytest.raises(FairAgentError, match='kind: was "ranking", is "fair-rag"'):
-        words.run(other, folder, limit=1)
-    assert (folder / "journal.jsonl").read_bytes() == journal
-
-
 def test_a_damaged_plan(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     words.run(words.write(tmp_path), folder, limit=1)
@@ -140,11 +103,3 @@ def test_a_damaged_plan(tmp_path: Path) -> None:
 def test_a_plan_whose_experiment_is_none(tmp_path: Path, experiment: object) -> None:
     with pytest.raises(DataError, match=r"run\.json: is damaged \(plan: .+\);"):
         plan_in({"plan": {"experiment": experiment}}, tmp_path)
-
-
-def test_too_little_to_go_on(tmp_path: Path) -> None:
-    file = words.write(tmp_path, "kind: agreement\nsystems: 3\n")
-    with pytest.raises(SettingsError, match="1 problem") as error:
-        check_experiment(file, environ={})
-    for fault in ("name: Field required", "systems: Input should be", "questions: Field required"):
-        assert fault in str(error.value)

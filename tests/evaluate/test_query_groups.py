@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from dataclasses import replace
-
 import pytest
 
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.query_groups import by_query_group, differences, query_group_files, query_group_tables
+from fairagent.evaluate.query_groups import by_query_group, differences
 
 from .made_runs import outcome, run_of, shares
 
@@ -53,48 +49,3 @@ def test_the_largest_difference(outcomes: list[Outcome]) -> None:
     assert found["a"]["measure", "", "nDCG@20"] == pytest.approx(0.4)
     assert found["a"]["attribution", "gender", "female"] == pytest.approx(0.5)
     assert set(found["b"].values()) == {0.0}
-
-
-def test_tables(outcomes: list[Outcome]) -> None:
-    measures, exposure, attribution = query_group_tables(run_of(outcomes))
-    assert measures.text().splitlines()[:6] == [
-        "by group of the query",
-        "                                    relevance   gender",
-        "system         query group  topics    nDCG@20  AWRF@20",
-        "a                      art       2     0.8000   0.7500",
-        "a                      law       3     0.4000   0.7000",
-        "a       largest difference             0.4000   0.0500",
-    ]
-    assert "fewer than 10 topics, so that chance decides: art (2), law (3)" in measures.notes
-    assert "1 topic without a group" in measures.notes
-    assert exposure.title == "gender, exposure by group of the query"
-    assert [column.name for column in exposure.columns] == [
-        *("system", "query group", "topics"),
-        *("female", "male", "no label"),
-    ]
-    assert attribution.title == "gender, what answers rest on by group of the query"
-    # Nobody has said what the answers of b rest on.
-    assert [row[3] for row in attribution.rows if row[0] == "b"] == [None, None]
-
-
-def test_the_file(outcomes: list[Outcome]) -> None:
-    rows = list(csv.DictReader(io.StringIO(query_group_files(run_of(outcomes))["query_groups.csv"].csv())))
-    of_law = [row for row in rows if (row["system"], row["query_group"], row["quantity"]) == ("a", "law", "measure")]
-    assert [(row["dimension"], row["name"], row["topics"]) for row in of_law] == [
-        ("", "nDCG@20", "3"),
-        ("gender", "AWRF@20", "2"),
-    ]
-    apart = next(row for row in rows if not row["query_group"])
-    assert (apart["system"], apart["name"], apart["topics"]) == ("a", "nDCG@20", "")
-    assert float(apart["value"]) == pytest.approx(0.4)
-
-
-def test_nothing_without_groups_of_topics(outcomes: list[Outcome]) -> None:
-    run = run_of([replace(one, group="") for one in outcomes])
-    assert query_group_tables(run) == []
-    assert query_group_files(run) == {}
-
-
-def test_one_group_has_no_difference(outcomes: list[Outcome]) -> None:
-    run = run_of([one for one in outcomes if one.group == "law"])
-    assert "largest difference" not in [row[1] for row in query_group_tables(run)[0].rows]

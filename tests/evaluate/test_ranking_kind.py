@@ -1,9 +1,10 @@
-"""The kind `ranking`: how deep runs are, what rankings are judged by, and experiments without judgments."""
+"""The kind `ranking`: how deep runs are, what they are judged by, with or without judgments and groups."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from fairagent.evaluate.findings import mark
 from fairagent.evaluate.ranking.kind import deepened
 from fairagent.evaluate.ranking.recall import AgainstBaseline, read
 from fairagent.evaluate.results import results_text
+from fairagent.report.page import page
 from fairagent.retrieve.base import Retriever
 from fairagent.types import Query, Ranking
 
@@ -91,7 +93,6 @@ def test_runs_are_deep_and_exposure_is_measured_at_n(tmp_path: Path) -> None:
         ("[nDCG@20, AWRF@10, R@100]", 10),
         ("[P@5, nDCG@7]", 7),
         ("[AP]", 20),
-        ("[changed@3, kept@4]", 4),
         ("[gap@8, unlabeled@6]", 8),
     ],
 )
@@ -116,16 +117,6 @@ def test_what_has_no_label_is_shown_beside_fairness(tmp_path: Path) -> None:
         # It describes, and is neither better nor worse.
         assert mark(run, row) == ""
     assert "gender, unlabeled" not in text
-
-
-def test_what_systems_change(tmp_path: Path) -> None:
-    more = "measures: [nDCG@5, AWRF(unknown=ignore)@5, changed@5, kept@5]\n"
-    run = words.run(words.write(tmp_path, words.EXPERIMENT + more), tmp_path / "run")
-    means = {(row.system, row.measure): row.mean for row in run.comparisons}
-    assert (means["plain", "changed@5"], means["plain", "kept@5"]) == (0, 1)
-    for system in ("fair", "random"):
-        assert 0 < means[system, "changed@5"] < 1
-        assert 0 < means[system, "kept@5"] < 1
 
 
 def test_what_the_baseline_showed_and_scored() -> None:
@@ -183,10 +174,8 @@ def test_a_target_that_the_file_names(tmp_path: Path) -> None:
     [
         ("measures: [AQ@5]\n", "Did you mean AP?"),
         ("measures: [EE-L@5]\n", "EE-L is measured by `fairagent evaluate-run --task 2`"),
-        ("measures: [AP(x=2)]\n", "'AP(x=2)': ir-measures does not take it: 'x'"),
         ("measures: [P@0]\n", "'P@0': ir-measures does not take it: the cut-off is 0"),
         ("measures: [nDCG@20*AP]\n", "the factors of a product have the same cut-off"),
-        ("target: nowhere\n", "target: no target of kind 'nowhere'"),
         ("target: estimated\n", "target: the target 'estimated' needs the ranking"),
         ("target: {gender: {female: 1}}\n", "target: no target is set for dimension 'era'"),
         ("target: {gender: {women: 1}, era: {old: 1}}\n", "women is no group of the dimension"),
@@ -203,3 +192,44 @@ def test_relevance_needs_judgments(tmp_path: Path) -> None:
     assert "measures: nDCG(discount=log2-max2)@20 needs judgments, and the collection has none" in said
     assert "measures: AP needs judgments" in said
     assert "AWRF" not in said
+
+
+EXPERIMENT = """\
+name: relevance alone
+collection: collection.yaml
+seed: 7
+measures: [nDCG@5, P@5]
+systems:
+  plain: {profile: engine, engine: words}
+  random: {profile: engine, engine: {kind: words, order: random}}
+"""
+
+
+def write(folder: Path, experiment: str = EXPERIMENT) -> Path:
+    """The words' collection without groups and population."""
+    file = words.write(folder, experiment)
+    plain = re.sub(r"^groups:\n(  .*\n)+population: .*\ntarget: .*\n", "", words.COLLECTION, flags=re.MULTILINE)
+    assert "gender" not in plain
+    (folder / "collection.yaml").write_text(plain, encoding="utf-8")
+    return file
+
+
+@pytest.mark.usefixtures("no_variables")
+def test_it_needs_no_groups_where_no_measure_looks_at_them(tmp_path: Path) -> None:
+    pytest.importorskip("ir_measures")
+    run = words.run(write(tmp_path), tmp_path / "run")
+    (first,) = (one for one in run.outcomes if (one.system, one.topic) == ("plain", "T00"))
+    assert [hit.id for hit in first.hits][:4] == ["d00", "d01", "d02", "d03"]
+    # Of the four texts about judges three are relevant.
+    assert first.values[""]["P@5"] == pytest.approx(0.6)
+    assert {row.dimension for row in run.comparisons} == {""}
+    assert run.dimensions == ()
+    assert "plain" in page(run)
+
+
+@pytest.mark.usefixtures("no_variables")
+@pytest.mark.parametrize("measures", ["measures: [nDCG@5, AWRF@5]\n", ""])
+def test_it_is_refused_where_one_does(tmp_path: Path, measures: str) -> None:
+    text = EXPERIMENT.replace("measures: [nDCG@5, P@5]\n", measures)
+    with pytest.raises(FairAgentError, match="collection 'words' has no groups, so there is nothing to be fair to"):
+        words.run(write(tmp_path, text), tmp_path / "run")

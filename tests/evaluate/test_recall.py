@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +12,8 @@ from fairagent.collection import load_collection
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.outcome import GroupRecall, Outcome
-from fairagent.evaluate.ranking.recall import MeanRecall, group_recall, group_tables, mean_recalls, tables
-from fairagent.evaluate.results import results_text
+from fairagent.evaluate.ranking.recall import group_recall, mean_recalls
 from fairagent.evaluate.run import Run
-from fairagent.report.page import page
 from fairagent.types import UNKNOWN
 
 from . import words
@@ -52,34 +48,6 @@ def test_means_by_hand() -> None:
     assert a == {"": (2, (5 / 6 + 1 / 2) / 2), UNKNOWN: (1, 1.0), "female": (2, 0.25), "male": (1, 1.0)}
     assert b == {"": (2, (5 / 6 + 1 / 2) / 2), UNKNOWN: (1, 0.0), "female": (2, 1.0), "male": (1, 0.75)}
     assert {row.entered for row in mean_recalls(two_topics()) if row.system == "B"} == {20.0}
-
-
-def test_the_table() -> None:
-    (table,) = tables(two_topics())
-    assert table.text().splitlines()[:4] == [
-        "gender, recall@1000 of the relevant documents of each group (2 topics)",
-        "system     all  female    male  no label  entered",
-        "A       0.6667  0.2500  1.0000    1.0000      0.0",
-        "B       0.6667  1.0000  0.7500    0.0000     20.0",
-    ]
-    assert group_tables(two_topics()) == []
-
-
-def test_of_many_groups_the_lowest_is_shown_and_all_on_the_page() -> None:
-    """Five groups; d is retrieved least by A, e by B."""
-    labels = (UNKNOWN, *"abcde")
-
-    def made(system: str, *found: float) -> Outcome:
-        one = with_recall("t", system, (), ())
-        return replace(one, recall=(GroupRecall("gender", labels, (0, *found), (0, 2, 2, 2, 2, 2)),))
-
-    run = run_of([made("A", 2, 2, 2, 0, 1), made("B", 2, 2, 2, 1, 0)])
-    (table,) = tables(run)
-    assert [column.name for column in table.columns] == ["system", "all", "lowest", "group", "entered"]
-    assert [row[2:4] for row in table.rows] == [(0.0, "d"), (0.0, "e")]
-    (every,) = group_tables(run)
-    assert [column.name for column in every.columns] == ["system", "all", *"abcde", "entered"]
-    assert every.rows[0] == ("A", 0.7, 1.0, 1.0, 1.0, 0.0, 0.5, 0.0)
 
 
 def test_groups_of_documents(tmp_path: Path) -> None:
@@ -133,24 +101,3 @@ def test_a_loop_is_measured_by_its_candidates(run: Run) -> None:
     assert all(row.entered > 0 for row in fair)
     plain = {(row.dimension, row.group): row.recall for row in mean_recalls(run) if row.system == "BM25"}
     assert any(plain[row.dimension, row.group] != row.recall for row in fair)
-
-
-def test_where_it_stands(folder: Path, run: Run) -> None:
-    title = "gender, recall@24 of the relevant documents of each group (12 topics)"
-    assert title in results_text(run)
-    assert title in page(run)
-    with (folder / "run" / "recall.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [float(row["recall"]) for row in rows] == [row.recall for row in mean_recalls(run)]
-    record = json.loads(json.dumps(run.kind.records(run)))["recall"]
-    assert [MeanRecall(**row) for row in record] == mean_recalls(run)
-
-
-def test_nothing_where_nothing_is_judged(tmp_path: Path) -> None:
-    file = words.write(tmp_path, words.EXPERIMENT)
-    without = words.COLLECTION.replace("qrels: {path: qrels.tsv}\n", "")
-    (tmp_path / "collection.yaml").write_text(without, encoding="utf-8")
-    run = words.run(file, tmp_path / "run", limit=3)
-    assert mean_recalls(run) == []
-    assert "recall@" not in results_text(run)
-    assert not (tmp_path / "run" / "recall.csv").exists()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +18,6 @@ from fairagent.collection import load_collection
 from fairagent.evaluate.layout import LATEX_WIDTH
 from fairagent.evaluate.outcome import from_line, to_line
 from fairagent.evaluate.results import (
-    details_latex,
     falling,
     means_table,
     measure_tables,
@@ -25,7 +26,7 @@ from fairagent.evaluate.results import (
     write_results,
 )
 from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.tables import Table
+from fairagent.evaluate.tables import Cell, Column, Table
 
 from . import words
 
@@ -110,35 +111,6 @@ def test_csv(folder: Path, run: Run) -> None:
     assert np.mean(values) == pytest.approx(fair.mean, rel=1e-12)
 
 
-def test_text(run: Run) -> None:
-    text = results_text(run)
-    lines = text.splitlines()
-    assert lines[:3] == [
-        "small experiment",
-        "What it should show.",
-        "words, 19 topics, rankings of 10; baseline: plain",
-    ]
-    assert "oracle, of a kind †" in text
-    assert "† looked at the judgments" in text
-    assert "no system asked a language model" in text
-    # Heads are short, and what is below says what they mean.
-    heads = [line.split()[1:] for line in lines if line.startswith("system") and "nDCG" in line]
-    assert heads == [["nDCG", *("AWRF(ignore)", "AWRF(2)") * 2]]
-    assert "nDCG is nDCG(discount=log2-plus1)@10" in lines
-    assert "AWRF(2) is AWRF(discount=log2-max2, log=2, unknown=group)@10" in lines
-    assert any(line.startswith("system") and line.endswith("expected") for line in lines)
-    assert not re.search(r"\bnan\b|\binf\b|None", text)
-
-
-def test_the_verdict_comes_first(run: Run) -> None:
-    lines = results_text(run).splitlines()
-    verdict = [line for line in lines[:12] if line.startswith(("gender: ", "era: ", "  "))]
-    assert lines[4] == verdict[0]
-    assert re.fullmatch("gender: (female|male) gets [0-9]+% of the attention .*", verdict[0])
-    # The oracle is never the best.
-    assert verdict[1].startswith(("  fair, the best of 2 beside plain: ", "  random, the best of 2 beside plain: "))
-
-
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_tables_fit_any_width_and_keep_every_number(run: Run, width: int) -> None:
     long = "an oracle whose name is very long indeed, and says all of its settings"
@@ -156,13 +128,6 @@ def test_tables_fit_any_width_and_keep_every_number(run: Run, width: int) -> Non
         assert set(re.findall(NUMBER, text)) == set(re.findall(NUMBER, table.text()))
     legend = [line for line in results_text(renamed, width).splitlines() if line.endswith(f" is {long}")]
     assert len(legend) == 1
-
-
-def test_what_is_no_detail_is_printed_first(run: Run) -> None:
-    short, full = results_text(run, details=False), results_text(run)
-    assert len(short.splitlines()) < len(full.splitlines()) / 2
-    assert "randomization" not in short.replace("randomization test", "")
-    assert set(short.splitlines()) <= set(full.splitlines())
 
 
 def columns_of(tabular: str) -> int:
@@ -202,48 +167,6 @@ def test_latex(run: Run) -> None:
     assert not re.search(r"oracle.*\\textbf", table)
     assert "% nDCG is nDCG(discount=log2-plus1)@10" in table.splitlines()
     assert r"$^\dagger$: looked at the judgments." in table
-
-
-def test_latex_in_full(run: Run) -> None:
-    """What the text says of each measure, number for number."""
-    check_latex(details_latex(run))
-    for table in measure_tables(run):
-        rows: dict[str, list[str]] = {}
-        for tabular in check_latex(table.latex()):
-            for line in tabular.splitlines():
-                name, *cells = line.removesuffix(r" \\").split(" & ")
-                if cells and name in ("plain", "fair", "random", r"oracle, of a kind $^\dagger$"):
-                    rows.setdefault(name, []).extend(cells)
-        plain = [
-            [re.sub(r"\$(.)\$", r"\1", cell.replace("{[}", "[")) for cell in cells if cell] for cells in rows.values()
-        ]
-        text = [line.removeprefix("oracle, of a kind †").split() for line in table.text().splitlines()[3:]]
-        assert [" ".join(row).split() for row in plain] == [
-            line if number == 3 else line[1:] for number, line in enumerate(text)
-        ]
-
-
-def test_latex_of_what_models_were_asked(run: Run) -> None:
-    outcomes = (run.outcomes[0], replace(run.outcomes[1], calls=2, input_tokens=30, cost=None), *run.outcomes[2:])
-    last = details_latex(replace(run, outcomes=outcomes)).split("\n\n")[-1]
-    assert last.startswith("% language model, all topics together\n")
-    assert rf"{run.outcomes[1].system} & 2 & 0 & 30 & 0 \\" in last
-    assert rf"{run.outcomes[1].system} & price unknown \\" in last
-    assert r" & \$0.0000 \\" in last
-
-
-def test_a_missing_p_value(tmp_path: Path) -> None:
-    run = words.run(words.write(tmp_path), tmp_path / "run", limit=1)
-    assert {row.randomization_p for row in run.comparisons} == {None}
-    assert re.search(r"^fair .* \d/\d/\d  +-  +-  +-  +-$", results_text(run, 100), re.MULTILINE)
-
-
-def test_another_baseline(folder: Path, run: Run) -> None:
-    other = load_run(folder / "run", baseline="fair")
-    assert other.systems == ("fair", "plain", "random", "oracle, of a kind")
-    differences = {row.system: row.difference for row in run.comparisons if row.dimension == "gender"}
-    reversed_ones = {row.system: row.difference for row in other.comparisons if row.dimension == "gender"}
-    assert reversed_ones["plain"] == pytest.approx(-differences["fair"])
 
 
 def test_the_journal_survives_json(run: Run) -> None:
@@ -287,3 +210,37 @@ def test_a_table_of_one_column_or_no_rows_is_one_still() -> None:
     wide = Table.of(["what", "said"], [("a", "many words " * 30)])
     assert max(map(len, wide.text(60).splitlines())) <= 60
     assert r"\begin{tabular}{lp{" in wide.latex()
+
+
+HOSTILE = Table.of(
+    [
+        Column("system"),
+        Column("nDCG@20 & co_1", above="gender #1"),
+        Column("AWRF*x", above="gender #1"),
+        Column("p^2 {~}\\", above="region%"),
+        *(Column(f"measure {number}", above="more ≥ 1") for number in range(9)),
+    ],
+    [
+        ("BM25 + vectors_ü", 0.5, Cell(0.6, "+", True), None, *[-0.25] * 9),
+        ("agent † é ł “q” – — … →", 0.5, Cell(0.1, "-"), "[a]", *[Cell("<|>", "", True)] * 9),
+    ],
+    title="A 100% title",
+    notes=["a note % $ _"],
+)
+
+
+def test_letters_that_pdflatex_has_not_are_said() -> None:
+    said = "% has letters beyond Latin"
+    assert said not in HOSTILE.latex()
+    assert Table.of(["系統", "p"], [("a", 1)]).latex().startswith(said)
+    assert Table.of(["system", "p"], [("λ", 1)]).latex().startswith(said)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex (texlive-latex-recommended)")
+def test_pdflatex_sets_it_and_no_line_is_too_wide(tmp_path: Path) -> None:
+    head = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs}\begin{document}"
+    (tmp_path / "all.tex").write_text(f"{head}\n\\noindent\n{HOSTILE.latex()}\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, done.stdout
+    assert "Overfull" not in done.stdout, done.stdout

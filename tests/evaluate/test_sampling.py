@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 
@@ -14,9 +13,7 @@ from fairagent import open_agent
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.results import results_text
 from fairagent.evaluate.run import Run
-from fairagent.report.page import page
 from fairagent.search.sampled import Sampled
 
 pytestmark = pytest.mark.usefixtures("no_variables")
@@ -69,22 +66,6 @@ def test_values_are_means_over_the_draws_with_their_deviation_beside(run: Run) -
         assert len(outcome.tail) > 0
 
 
-def test_the_spread_stands_beside_the_mean(run: Run) -> None:
-    text = results_text(run)
-    table = text.partition("drawn rankings (5 draws a topic)")[2].splitlines()
-    line = next(one.split() for one in table if one.startswith("drawn ") and "nDCG" in one)
-    name = next(iter(run.outcomes[0].values[""]))
-    drawn = [one for one in run.outcomes if one.system == "drawn"]
-    assert line[-2] == f"{np.mean([one.values[''][name] for one in drawn]):.4f}"
-    assert line[-1] == f"{np.mean([one.record['spread'][''][name] for one in drawn if one.record]):.4f}"
-    assert "drawn rankings (5 draws a topic)" in page(run)
-    folder = Path(str(run.provenance["collection"]["file"])).parent / "run"  # type: ignore[index]
-    with (folder / "draws.csv").open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    assert {row["topic"] for row in rows} == {"T00", "T01", "T02"}
-    assert {row["system"] for row in rows} == {"drawn"}
-
-
 def test_the_seed_decides_and_each_system_may_have_its_own(run: Run, tmp_path: Path) -> None:
     again = words.run(words.write(tmp_path / "again", DRAWN), tmp_path / "again" / "run")
     assert of_drawn(again) == of_drawn(run)
@@ -94,26 +75,12 @@ def test_the_seed_decides_and_each_system_may_have_its_own(run: Run, tmp_path: P
     assert of_drawn(words.run(words.write(tmp_path / "own", own), tmp_path / "own" / "run")) == of_drawn(run)
 
 
-def test_without_draws_nothing_is_another_run(tmp_path: Path) -> None:
-    plain = "".join(line for line in DRAWN.splitlines(True) if "drawn:" not in line)
-    file = words.write(tmp_path, plain)
-    words.run(file, tmp_path / "run")
-    file.write_text(plain.replace("draws: 5", "draws: 6"))
-    assert "drawn rankings" not in results_text(words.run(file, tmp_path / "run"))
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ("pool: 12}", "pool: 12}, rerank: plackett-luce", "cannot draw from rerank: plackett-luce, which is one draw"),
-        (
-            "pool: 12}",
-            "pool: 12}, rerank: representative",
-            "cannot draw from rerank: representative, which is one draw",
-        ),
         ("pool: 12}", "pool: 12}, rerank: [plackett-luce, mmr]", "cannot draw from rerank: plackett-luce"),
         ("nDCG@4", "changed@4", "changed@4 compares two rankings, and sampling.alpha draws many of drawn"),
-        ("alpha: 1,", "alpha: -1,", "sampling.alpha"),
         ("draws: 5", "draws: 0", "draws"),
     ],
 )
@@ -133,11 +100,3 @@ def test_a_run_file_without_scores_cannot_be_drawn(tmp_path: Path) -> None:
     (tmp_path / "run.txt").write_text(lines, encoding="utf-8")
     with pytest.raises(FairAgentError, match=r"sampling\.alpha"):
         check_experiment(file, environ={})
-
-
-def test_kinds_that_draw_nothing_refuse_it(tmp_path: Path) -> None:
-    text = "kind: utility\n" + DRAWN.replace("draws: 5\n", "").replace(
-        'measures: [nDCG@4, "AWRF(unknown=ignore)@4"]\n', ""
-    )
-    with pytest.raises(FairAgentError, match=r"systems\.drawn\.sampling\.alpha cannot be set: nothing is drawn here"):
-        check_experiment(words.write(tmp_path, text), environ={})

@@ -28,7 +28,6 @@ TOPICS = {
     "fair_rag/wikilead": 2,
     "fair_rag/grepbiasir": 4,
 }
-LONG = ("fair_qr/wikilead", "fair_qr/reuters21578")
 
 
 @pytest.fixture(scope="module")
@@ -65,20 +64,13 @@ def numbers(text: str) -> list[list[str | float]]:
     return [[cell(value) for value in row] for row in csv.reader(text.splitlines())]
 
 
-@pytest.mark.parametrize("name", [name for name in TOPICS if name.endswith("demo")])
-def test_the_demo(folder: Path, monkeypatch: pytest.MonkeyPatch, no_variables: None, name: str) -> None:
-    check(name, folder, monkeypatch)
+def test_the_demo(folder: Path, monkeypatch: pytest.MonkeyPatch, no_variables: None) -> None:
+    check("fair_qr/demo", folder, monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.shared
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name in LONG else ())
-        for name in TOPICS
-        if not name.endswith("demo")
-    ],
-)
+@pytest.mark.parametrize("name", [name for name in TOPICS if not name.endswith("demo")])
 def test_real_collections(
     shared: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, no_variables: None, name: str
 ) -> None:

@@ -160,6 +160,7 @@ def slow_pid(seconds: float) -> int:
     return os.getpid()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("at_once")
 def test_a_crew_is_this_process_and_others_that_stay() -> None:
     pids: list[int] = []
@@ -252,7 +253,7 @@ def running(pid: int) -> bool:
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.mark.parametrize("kind", ["crew", "dask"])
+@pytest.mark.parametrize("kind", ["crew", pytest.param("dask", marks=pytest.mark.slow)])
 def test_other_processes_give_the_same_results(tmp_path: Path, at_once: None, kind: str) -> None:
     """Two processes, the collection and the index on the disk."""
     if kind == "dask":

@@ -50,13 +50,6 @@ def test_systems_stand_side_by_side() -> None:
     )
 
 
-def test_the_same_as_lines() -> None:
-    lines = case_text(RUN, "q1").splitlines()
-    assert lines[:3] == ["case q1: Is every judge late?", "  no retrieval", "    answer: No. [agreement 0, by rule]"]
-    assert "    document 1: Judges: Some are late. [removed by the filter]" in lines
-    assert lines[-2:] == ["  FairFT", "    answer: failed: the server is gone"]
-
-
 def test_a_case_that_nobody_has_answered_yet() -> None:
     assert case_text(RUN, "q9") == "case q9: not answered yet"
     assert case_table(RUN, "q9").rows == (("answer",),)

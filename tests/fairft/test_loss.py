@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fairagent.errors import DataError
 from fairagent.papers.fairft.loss import Direction, Reduction, kl_loss, log_target
 
+FEW = settings(max_examples=30)
 SCORES = arrays(np.float64, (3, 4), elements=st.floats(-1, 1))
 LIKELIHOODS = arrays(np.float64, (3, 4), elements=st.floats(-80, 0))
 DIRECTIONS = st.sampled_from(["p-q", "q-p"])
@@ -26,6 +27,7 @@ def loss_and_gradient(
     return loss.item(), tensor.grad.numpy()
 
 
+@FEW
 @given(SCORES, LIKELIHOODS, DIRECTIONS)
 def test_it_is_never_negative_and_zero_where_both_agree(
     scores: np.ndarray, likelihoods: np.ndarray, direction: Direction
@@ -37,6 +39,7 @@ def test_it_is_never_negative_and_zero_where_both_agree(
     np.testing.assert_allclose(gradient, 0, atol=1e-9)
 
 
+@FEW
 @given(SCORES, LIKELIHOODS, DIRECTIONS)
 def test_the_gradient_is_that_of_differences(scores: np.ndarray, likelihoods: np.ndarray, direction: Direction) -> None:
     log_q = log_target(likelihoods, 0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -128,19 +129,17 @@ def test_a_finished_training_is_not_done_again(whole: Trained, task_file: Path) 
     assert again.history == whole.history
 
 
-def test_another_training_in_the_folder_is_refused_or_replaced(task_file: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    first = run_training(check(task_file), folder)
+def test_another_training_in_the_folder_is_refused_or_replaced(whole: Trained, task_file: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(whole.model.parent, tmp_path / "run"))
     with pytest.raises(UsageError, match="other settings"):
         run_training(check(task_file, seed=1), folder)
     second = run_training(check(task_file, seed=1), folder, new=True)
-    assert second.history != first.history
+    assert second.history != whole.history
     (folder / CHECKPOINT).write_bytes(b"no checkpoint")
     with pytest.raises(DataError, match="start over with --new"):
         run_training(check(task_file, seed=1), folder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "training",
     [
@@ -149,7 +148,7 @@ def test_another_training_in_the_folder_is_refused_or_replaced(task_file: Path, 
     ],
     ids=["the code's loss", "more refreshes than questions"],
 )
-def test_other_settings_run_too(tmp_path: Path, training: dict[str, object]) -> None:
+def test_other_settings_run_too(one_thread: None, tmp_path: Path, training: dict[str, object]) -> None:
     file = write_task(tmp_path, **training)
     text = file.read_text(encoding="utf-8").replace("device: cpu", "device: cpu\n  towers: query\n  dtype: bfloat16", 1)
     file.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A small experiment with a language model, and the program to run and kill: what test_run_life.py plays with.
+"""A small experiment with a language model, and the program to run and kill.
 
 The texts and topics are those of tests/evaluate/words.py, searched with the real engine.
 """
@@ -20,9 +20,12 @@ from pathlib import Path
 from evaluate import words
 
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.experiment import build_indexes
-from fairagent.evaluate.workers import Workers
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.workers import Workers, threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
+from fairagent.llm.models import Models
+from fairagent.types import Usage
 
 EXPERIMENT = """\
 name: life
@@ -98,6 +101,28 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
+def run(
+    file: Path,
+    folder: Path,
+    count: int = 1,
+    kind: type[Workers] = Workers,
+    *,
+    new: bool = False,
+    limit: int | None = None,
+    **environ: str,
+) -> tuple[Run, Usage]:
+    """The run and what was paid for it, in this process; the cache is a folder beside that of the run."""
+    here = {"FAIRAGENT_CACHE": str(folder.with_name(f"{folder.name}-cache"))}
+    checked = check_experiment(file, limit, environ={**os.environ, **here, **environ})
+    models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
+    try:
+        with threads(count) as plain:
+            mine = kind(plain.executor, plain.width, here=True)
+            return run_experiment(checked, folder, mine, new, models=models), models.usage
+    finally:
+        models.close()
+
+
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     """The exit code of the process when it is done, and what it complained of."""
     _, said = process.communicate(timeout=250)
@@ -105,18 +130,16 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def start(
-    *arguments: str, folder: Path, server: LoopbackServer, kill_at: int = 0, key: str = ""
+    *arguments: str, folder: Path, server: LoopbackServer, kill_at: int = 0, **environ: str
 ) -> subprocess.Popen[str]:
-    """`fairagent` in a process of its own that works in `folder` and asks `server`, with the `key` if there is one."""
+    """`fairagent` in a process of its own that works in `folder` and asks `server`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
     environment = {"OPENAI_BASE_URL": server.url, "KILL_AT": str(kill_at), "NO_PROXY": "127.0.0.1"}
-    if key:
-        environment["OPENAI_API_KEY"] = key
     folder.mkdir(exist_ok=True)
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments],
         cwd=folder,
-        env={**kept, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        env={**kept, "PYTHONPATH": os.pathsep.join(sys.path), **environment, **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -5,8 +5,7 @@ bytes over a socket (seccomp's user notifications), and asks here what shall com
 error, half of it is written, or the process is killed. So what C libraries write (numpy, SQLite) is reached as well.
 Not reached: memory that is mapped and written to (SQLite's index of its log), and reading of files.
 
-Counted are calls on files below one folder, on sockets, and what workers answer. It takes Linux 5.6 or newer, on x86-64
-or ARM.
+Counted are calls on files below one folder, and on sockets. It takes Linux 5.6 or newer, on x86-64.
 """
 
 from __future__ import annotations
@@ -26,24 +25,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-NUMBERS = {
-    "x86_64": {
-        **{"write": 1, "pwrite64": 18, "writev": 20, "sendfile": 40, "copy_file_range": 326, "ftruncate": 77},
-        **{"fsync": 74, "fdatasync": 75, "fallocate": 285, "openat": 257, "truncate": 76},
-        **{"rename": 82, "renameat": 264, "renameat2": 316, "link": 86, "linkat": 265, "unlink": 87, "unlinkat": 263},
-        **{"mkdir": 83, "mkdirat": 258, "rmdir": 84, "symlink": 88, "symlinkat": 266, "fchmod": 91, "chmod": 90},
-        **{"connect": 42, "sendto": 44, "recvfrom": 45},
-    },
-    "aarch64": {
-        **{"write": 64, "pwrite64": 68, "writev": 66, "sendfile": 71, "copy_file_range": 285, "ftruncate": 46},
-        **{"fsync": 82, "fdatasync": 83, "fallocate": 47, "openat": 56, "truncate": 45},
-        **{"renameat": 38, "renameat2": 276, "linkat": 37, "unlinkat": 35, "mkdirat": 34, "symlinkat": 36},
-        **{"fchmod": 52, "connect": 203, "sendto": 206, "recvfrom": 207},
-    },
+_calls = {
+    **{"write": 1, "pwrite64": 18, "writev": 20, "sendfile": 40, "copy_file_range": 326, "ftruncate": 77},
+    **{"fsync": 74, "fdatasync": 75, "fallocate": 285, "openat": 257, "truncate": 76},
+    **{"rename": 82, "renameat": 264, "renameat2": 316, "link": 86, "linkat": 265, "unlink": 87, "unlinkat": 263},
+    **{"mkdir": 83, "mkdirat": 258, "rmdir": 84, "symlink": 88, "symlinkat": 266, "fchmod": 91, "chmod": 90},
+    **{"connect": 42, "sendto": 44, "recvfrom": 45},
 }
-"""Names of system calls -> their numbers, by machine."""
-AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-SECCOMP = {"x86_64": 317, "aarch64": 277}
+"""Names of system calls -> their numbers."""
+AUDIT, SECCOMP = 0xC000003E, 317
 PIDFD_GETFD = 438
 SORTS = {
     "writes": ("write", "pwrite64", "writev", "sendfile", "copy_file_range", "ftruncate", "fallocate", "truncate"),
@@ -56,7 +46,6 @@ SORTS = {
     "sockets": ("connect", "sendto", "recvfrom"),
 }
 """What is counted together; `names` are renamed, made, linked and removed ones."""
-ANSWERS = "answers of workers"
 SORT_OF = {call: sort for sort, calls in SORTS.items() for call in calls}
 ON_FILES = frozenset((*SORTS["writes"], *SORTS["fsyncs"], "fchmod")) - {"truncate"}
 """Those whose first argument is an open file (of `sendfile` and `copy_file_range` see `_place`)."""
@@ -70,8 +59,6 @@ NAMED: dict[str, tuple[int | None, int]] = {
 }
 """Which arguments of the others are the folder, if there is one, and the name in it, the new one of two."""
 
-_machine = platform.machine()
-_calls = NUMBERS.get(_machine, {})
 _names = {number: name for name, number in _calls.items()}
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -87,8 +74,8 @@ class _Program(ctypes.Structure):
 
 def available() -> str:
     """Why this machine cannot do it; "" where it can."""
-    if not _calls or not hasattr(os, "pidfd_open"):
-        return f"system calls are not stopped here ({platform.system()} on {_machine})"
+    if platform.machine() != "x86_64" or not hasattr(os, "pidfd_open"):
+        return f"system calls are not stopped here ({platform.system()} on {platform.machine()})"
     ours, theirs = socket.socketpair()
     if not (pid := os.fork()):
         with suppress(BaseException):
@@ -104,7 +91,7 @@ def available() -> str:
 def watch_me(to: socket.socket) -> None:
     """Have every call of this process, and of those that it starts, stopped from now on, by whom `to` leads to."""
     jump, load, give = 0x15, 0x20, 0x06
-    lines = [(load, 0, 0, 4), (jump, 1, 0, AUDIT[_machine]), (give, 0, 0, ALLOW), (load, 0, 0, 0)]
+    lines = [(load, 0, 0, 4), (jump, 1, 0, AUDIT), (give, 0, 0, ALLOW), (load, 0, 0, 0)]
     plain = [number for name, number in _calls.items() if name != "openat"]
     # Each comparison jumps to the last line; those that open files only where they may write.
     for place, number in enumerate(plain):
@@ -116,7 +103,7 @@ def watch_me(to: socket.socket) -> None:
     program = _Program(len(lines), ctypes.addressof(kept))
     if _libc.prctl(38, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
-    listener = _libc.syscall(SECCOMP[_machine], 1, NEW_LISTENER, ctypes.byref(program))
+    listener = _libc.syscall(SECCOMP, 1, NEW_LISTENER, ctypes.byref(program))
     if listener < 0:
         raise OSError(ctypes.get_errno(), "seccomp")
     socket.send_fds(to, [b"!"], [listener])
@@ -125,16 +112,10 @@ def watch_me(to: socket.socket) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One call: its name, the file (relative to the folder; "" of a socket), and whether a worker made it."""
+    """One call: its name, and the file (relative to the folder; "" of a socket)."""
 
     call: str
     place: str
-    worker: bool
-
-    @property
-    def sort(self) -> str:
-        """What it is counted with."""
-        return ANSWERS if self.worker else SORT_OF[self.call]
 
 
 Decision = str | int
@@ -187,7 +168,7 @@ class Watch:
             process = _process_of(thread)
             place = self._place(process, _names[number], given)
             if place is not None:
-                point = Point(_names[number], place, process != self.pid)
+                point = Point(_names[number], place)
                 self.points.append(point)
                 decision = self.decide(len(self.points), point)  # type: ignore[assignment]
                 if decision in ("half", "torn"):
@@ -210,8 +191,6 @@ class Watch:
             return ""
         if call in ON_FILES:
             path = os.readlink(f"/proc/{process}/fd/{_file(call, given)}")
-            if process != self.pid and path.startswith("socket:"):
-                return ""
         else:
             folder, name = NAMED[call]
             path = _text(process, given[name])

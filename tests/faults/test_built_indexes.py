@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from anserini_indexes import impacts, joined, texts, vectors
+from anserini_indexes import impacts, texts, vectors
 
-from fairagent import Query, open_agent
-from fairagent.collection import load_collection
+from fairagent import open_agent
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError
-from fairagent.guests.lucene.bm25 import AnseriniRetriever
 from fairagent.guests.lucene.index import commit_file
 from fairagent.guests.lucene.java import java_class, using_java
-from fairagent.guests.lucene.vectors import HnswRetriever
 
 from .tiny import DOCUMENTS, write
 
@@ -97,24 +94,6 @@ def test_127_an_index_for_another_engine(indexes: Path, opened: Opened, name: st
         opened(indexes / name, kind)
 
 
-def test_128_embeddings_of_another_encoder(indexes: Path, opened: Opened, tmp_path: Path) -> None:
-    with pytest.raises(IndexMismatch, match=r"has embeddings of 6 numbers, and those of 'gt-all.*' have 384; name the"):
-        opened(indexes / "hnsw", "lucene-hnsw")
-
-    class Turned:
-        name = "turned"
-
-        def documents(self, texts: list[str]) -> Any:
-            # What a model of as many dimensions gives that has nothing to do with the index's.
-            return np.roll(np.eye(6, dtype=np.float32), 1, axis=0)[: len(texts)]
-
-        queries = documents
-
-    words = AnseriniRetriever(indexes / "texts")
-    with pytest.raises(IndexMismatch, match="are not those of 'turned'"):
-        HnswRetriever(indexes / "hnsw", Turned(), words=words)
-
-
 def test_129_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened: Opened, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no documents: its build failed"):
         opened(texts(tmp_path / "empty", []))
@@ -130,13 +109,6 @@ def test_129_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened:
         writer.close()
     with pytest.raises(DataError, match=r"has 1 deleted documents, whose words still count in scores; merge it"):
         opened(other)
-
-
-def test_130_an_index_that_changed(indexes: Path, opened: Opened, tmp_path: Path) -> None:
-    other = copied(indexes / "texts", tmp_path / "other")
-    assert len(opened(other).retriever) == 6
-    joined(other, texts(tmp_path / "more", [{"id": "x1", "contents": "tribunal"}], "-storeRaw", "-storeDocvectors"))
-    assert opened(other).retriever.search(Query("tribunal"), 3).ids == ("x1",)
 
 
 def test_131_groups_of_documents_that_the_index_lacks(
@@ -177,13 +149,3 @@ def test_133_a_damaged_index(indexes: Path, opened: Opened, tmp_path: Path) -> N
     terms.unlink()
     with pytest.raises(IndexMismatch, match="is damaged; copy, download or build it again"):
         opened(other)
-
-
-def test_134_nothing_is_written_into_the_index(indexes: Path, opened: Opened, tmp_path: Path) -> None:
-    def state() -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in (indexes / "texts").iterdir()}
-
-    before = state()
-    opened(indexes / "texts", profile="offline").search("court")
-    assert state() == before
-    assert load_collection(tmp_path / "files" / "collection.yaml").source.count() == 0

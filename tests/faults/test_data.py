@@ -1,25 +1,28 @@
-"""Cases 28 to 35 of docs/reliability.md: settings and data that are wrong, odd, empty or tied.
+"""Cases 28 to 35 of docs/reliability.md: settings and data that are wrong, odd, empty or tied, through `open_agent`.
 
-Each is shown once, from end to end; the tables of all variants are in test_bad_input.py, tests/collection and
-tests/measures/test_edges.py.
+Each is shown once, from end to end; the tables of all variants are in tests/collection and tests/measures. The
+collection has six documents; its population knows a group, nonbinary, that no document is in.
 """
 
 from __future__ import annotations
 
 import gzip
 import math
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from evaluate import words
 
-from fairagent import DataError, SettingsError, build_index, load_collection, open_agent
+from fairagent import BackendUnavailable, DataError, Query, SettingsError, build_index, load_collection, open_agent
 from fairagent.collection.trec_fair.runs import read_run
-from fairagent.errors import UsageError
+from fairagent.errors import FairAgentError, IndexMismatch, UsageError
 from fairagent.evaluate.results import results_text
 from fairagent.measures import AWRF, DIVERGENCES, awrf
 from fairagent.settings import load_settings
+from fairagent.types import Group
 
 from .conftest import Search
 from .tiny import write
@@ -37,10 +40,45 @@ def test_28_all_faults_of_the_settings_are_reported_together(search: Search) -> 
     assert "iteration: unknown key; did you mean 'iterations'?" in said
     assert "expansion.weight: Input should be less than 1 (got 1.5)" in said
     assert "refine: no refiner of kind 'lmm'; did you mean 'llm'?" in said
-    with pytest.raises(DataError, match=r"the shares add up to 0\.9, expected 1"):
-        search(target={"gender": {"female": 0.4, "male": 0.5}})
     idle = search(loop="fair-qr", iterations=0, expansion={"documents": 50}).trace
     assert (idle.stopped, [step.aim for step in idle.steps]) == ("", [None, None])
+
+
+WRONG: list[tuple[dict[str, Any], type[FairAgentError], str]] = [
+    # dimensions and targets
+    ({"dimensions": ["age"]}, UsageError, "no dimension 'age'; there are: gender"),
+    ({"dimensions": "gender"}, SettingsError, "dimensions: Input should be a valid tuple"),
+    ({"target": "populaton"}, SettingsError, "did you mean 'population'?"),
+    ({"target": {"gender": "populaton"}}, SettingsError, "target.gender: no target of kind 'populaton'"),
+    ({"target": {"gender": {"female": 0.5, "male": 0.4}}}, DataError, "the shares add up to 0.9, expected 1"),
+    ({"target": {"gender": {"female": 1.5, "male": -0.5}}}, DataError, "the share of 'female' is 1.5"),
+    ({"target": {"gender": {"female": 0.5, "mail": 0.5}}}, DataError, "mail is no group of the dimension"),
+    ({"target": {"gender": {}}}, DataError, "expected label -> share"),
+    ({"target": {"female": 0.5, "male": 0.5}}, SettingsError, "e.g. {gender: {female: 0.5, male: 0.5}}"),
+    ({"target": {"age": "uniform"}}, UsageError, "a target is set for 'age', which is no dimension"),
+    ({"target": "qrels"}, DataError, "so there is no target 'qrels'"),
+    # numbers, names, engines and models
+    ({"depth": -1, "threshold": -1}, SettingsError, "2 errors"),
+    ({"discount": "log3"}, UsageError, "'log3' is no rank discount; the accepted forms are: log2-max2"),
+    ({"refine": {"term": 3}}, SettingsError, "refine.term: unknown key of refiner 'feedback'; did you mean 'terms'?"),
+    ({"settings": "nowhere.yaml"}, SettingsError, "nowhere.yaml: no such file"),
+    ({"analyzer": "german"}, IndexMismatch, "analyzer: index english, now german"),
+    ({"loop": "fair-qr", "refine": "llm"}, BackendUnavailable, "set OPENAI_API_KEY"),
+]
+
+
+def test_28_one_fault_at_a_time(search: Search, tmp_path: Path) -> None:
+    for settings, error, said in WRONG:
+        with pytest.raises(error, match=re.escape(said)):
+            search(**settings)
+    for collection, error in (("", UsageError), ("nowhere.yaml", SettingsError), (".", SettingsError)):
+        with pytest.raises(error):
+            open_agent(collection)
+    file = write(tmp_path / "files", "name: plain\ndocuments: {path: docs.jsonl}\n")
+    with pytest.raises(SettingsError, match="'plain' has none, so there is nothing to be fair to; `profile: engine` s"):
+        open_agent(file)
+    with pytest.raises(SettingsError, match=r"^rerank: fa-star-ir looks at groups, and collection 'plain' has none"):
+        open_agent(file, profile="engine", rerank="fa-star-ir")
 
 
 def test_29_topics_that_cannot_be_judged_are_named_and_left_out_for_all(tmp_path: Path) -> None:
@@ -59,30 +97,29 @@ def test_29_topics_that_cannot_be_judged_are_named_and_left_out_for_all(tmp_path
 
 
 LABELS = {
-    "a document without a line": ("id\tgender\nm1\tmale\nf1\tfemale\n", None),
-    "empty labels": ("id\tgender\nm1\tmale\nm2\t\nm3\t\nf1\tfemale\nf2\t\nu1\t\n", None),
-    "two groups at once": ("id\tgender\nm1\tmale|female\nm2\tmale\nm3\tmale\nf1\tfemale\nf2\tfemale\n", None),
-    "a document twice": ("id\tgender\nm1\tmale\nm1\tfemale\n", r"groups\.tsv:3: .*m1"),
-    "a document that is not there": ("id\tgender\nm1\tmale\nx9\tfemale\n", None),
+    "a document without a line": "m1\tmale\nf1\tfemale\n",
+    "empty labels": "m1\tmale\nm2\t\nm3\t\nf1\tfemale\nf2\t\nu1\t\n",
+    "two groups at once": "m1\tmale|female\nm2\tmale\nm3\tmale\nf1\tfemale\nf2\tfemale\n",
+    "a document that is not there": "m1\tmale\nx9\tfemale\n",
 }
 
 
-@pytest.mark.parametrize(("lines", "fault"), LABELS.values(), ids=LABELS)
-def test_30_group_labels(tmp_path: Path, lines: str, fault: str | None) -> None:
+def test_30_group_labels(tmp_path: Path) -> None:
     file = write(tmp_path / "files")
-    (tmp_path / "files" / "groups.tsv").write_text(lines, encoding="utf-8")
-    if fault:
-        with pytest.raises(DataError, match=fault):
-            load_collection(file)
-        return
-    collection = load_collection(file)
-    rows = collection.groups.memberships("gender", ["m1", "u1"])
-    assert rows.sum(axis=1) == pytest.approx([1, 1])
-    assert rows[1, 0] == 1
-    build_index(collection, tmp_path / "index")
-    trace = open_agent(collection, tmp_path / "index", n=3, target="population").search("law").trace
-    assert trace.gap >= 0, "infinite where nothing that is shown has a label"
-    assert trace.exposures[0].labels[-1] == "nonbinary"
+    groups = tmp_path / "files" / "groups.tsv"
+    for name, lines in LABELS.items():
+        groups.write_text(f"id\tgender\n{lines}", encoding="utf-8")
+        collection = load_collection(file)
+        rows = collection.groups.memberships("gender", ["m1", "u1"])
+        assert rows.sum(axis=1) == pytest.approx([1, 1]), name
+        assert rows[1, 0] == 1, name
+        build_index(collection, tmp_path / name)
+        trace = open_agent(collection, tmp_path / name, n=3, target="population").search("law").trace
+        assert trace.gap >= 0, "infinite where nothing that is shown has a label"
+        assert trace.exposures[0].labels[-1] == "nonbinary"
+    groups.write_text("id\tgender\nm1\tmale\nm1\tfemale\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"groups\.tsv:3: .*m1"):
+        load_collection(file)
 
 
 def test_31_empty_short_repeated_and_nan_rankings(search: Search) -> None:
@@ -130,32 +167,20 @@ RUN_LINES = {
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
-@pytest.mark.parametrize(("lines", "fault"), RUN_LINES.values(), ids=RUN_LINES)
-def test_33_run_files(tmp_path: Path, lines: str, fault: str | None, packed: bool) -> None:
+def test_33_run_files_and_judgments(tmp_path: Path, packed: bool) -> None:
     path = tmp_path / ("run.txt.gz" if packed else "run.txt")
-    path.write_bytes(gzip.compress(lines.encode(), mtime=0) if packed else lines.encode())
-    if fault:
-        with pytest.raises(DataError, match=fault):
-            read_run(path, 2022, 1)
-    else:
-        assert read_run(path, 2022, 1)
-
-
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
-        (b"T1 0 f1\n", "expected"),
-        (b"T1 0 f1 1 me\n", "expected"),
-        (b"T1 0 f1 nan\n", "nan"),
-        (b"T1 0 f\xff 1\n", "UTF-8"),
-    ],
-    ids=["three columns", "five columns", "nan", "not UTF-8"],
-)
-def test_33_judgments(tmp_path: Path, line: bytes, fault: str) -> None:
+    for name, (lines, fault) in RUN_LINES.items():
+        path.write_bytes(gzip.compress(lines.encode(), mtime=0) if packed else lines.encode())
+        if fault:
+            with pytest.raises(DataError, match=fault):
+                read_run(path, 2022, 1)
+        else:
+            assert read_run(path, 2022, 1), name
     file = write(tmp_path / "files")
-    (tmp_path / "files" / "qrels.tsv").write_bytes(b"T1 0 m1 1\r\n" + line)
-    with pytest.raises(DataError, match=rf"qrels\.tsv:2: .*{fault}"):
-        load_collection(file)
+    for line in (b"T1 0 f1\n", b"T1 0 f1 1 me\n", b"T1 0 f1 nan\n", b"T1 0 f\xff 1\n"):
+        (tmp_path / "files" / "qrels.tsv").write_bytes(b"T1 0 m1 1\r\n" + line)
+        with pytest.raises(DataError, match=r"qrels\.tsv:2: "):
+            load_collection(file)
 
 
 def test_34_ties_are_written_so_that_other_tools_see_our_order(tmp_path: Path) -> None:
@@ -171,13 +196,49 @@ def test_34_ties_are_written_so_that_other_tools_see_our_order(tmp_path: Path) -
     assert {topic: ids for topic, ids in ours.items() if ids} == theirs
 
 
-@pytest.mark.parametrize("query", ["\u0645\u062d\u0627\u0645", "\U0001f600", "law " * 2500, 'AND "(', "", "the"])
-def test_35_any_query_works_or_finds_nothing(search: Search, query: str) -> None:
-    result = search(query)
-    assert len(result.hits) in (0, 3)
-    assert result.query.text == query
+NOTHING = (
+    *("", "   \n", "the of and", "zzzz", 'AND "( OR NOT ~* [a TO b]', "\u0437\u0430\u043a"),
+    *("\u6cd5", "\U0001f600", "y" * 10_000),
+)
+ODD = ("law +court -judge", "(law OR court) AND NOT river~2", "law\x00court", "\u202elaw court", "LAW", "law " * 2500)
 
 
-def test_35_different_queries_differ(search: Search) -> None:
+def test_35_any_query_works_or_finds_nothing(search: Search) -> None:
+    for query in NOTHING:
+        result = search(query)
+        assert (result.ranking.ids, result.hits, result.trace.gap) == ((), (), math.inf), query
+        assert result.trace.stopped == "the query retrieves nothing"
+        assert [step.source for step in result.trace.steps] == ["query"]
+    for query in ODD:
+        result = search(query)
+        assert len(result.ranking) == 3, query
+        assert math.isfinite(result.trace.gap)
+        assert result.query.text == query
+    with pytest.raises(DataError, match="half of a surrogate pair"):
+        search("law \ud83d")
     plain = {"expansion": {"documents": 0}}
     assert search("advocate", **plain).ranking.ids != search("river", **plain).ranking.ids
+
+
+def test_30_and_32_groups_that_are_aimed_at_in_vain(search: Search) -> None:
+    """Without documents, without a share, without labels, without judgments."""
+    (exposure,) = (result := search(target="population")).trace.exposures
+    assert exposure.labels == ("female", "male", "nonbinary")
+    assert (exposure.shares[2], exposure.target[2]) == (0.0, 0.1)
+    assert math.isfinite(result.trace.gap)
+    result = search(target={"gender": {"female": 0.1, "male": 0.1, "nonbinary": 0.8}}, loop="fair-qr")
+    assert result.trace.steps[-1].aim == Group("gender", "nonbinary")
+    assert re.fullmatch(r"no document of nonbinary \(gender\) among the \d retrieved", result.trace.stopped)
+    assert len(result.ranking) == 3
+    result = search(target={"gender": {"female": 1, "male": 0, "nonbinary": 0}})
+    assert {step.aim for step in result.trace.steps} <= {None, Group("gender", "female")}
+    result = search("river", loop="fair-qr", target="population")
+    assert (result.ranking.ids, result.trace.gap) == (("u1",), math.inf)
+    assert result.trace.exposures[0].unknown == 1.0
+    trace = search("river", expansion={"documents": 0}, target="estimated").trace
+    assert trace.targets == ("estimated (nothing labeled was ranked: corpus)",)
+    assert trace.exposures[0].target.tolist() == pytest.approx([0.4, 0.6, 0.0])
+    assert not trace.oracle
+    for topic in ("T9", "T2"):  # unknown to the judgments; its only relevant document has no label
+        with pytest.raises(DataError, match=f"topic '{topic}': no relevant document has a label"):
+            search(Query("law", topic), target="qrels")

@@ -1,7 +1,7 @@
-"""Cases 74, 75, 221, 222 and 224: a failure at every point of a command, one after another; see `points`.
+"""Cases 74, 75, 221 and 222: a failure at every point of a command, one after another; see `points`.
 
-`pytest -s -m night tests/faults/test_every_point.py` fails each command at each of its points in each way, and prints
-how many there were and what came of them; `make test` takes every n-th.
+`pytest -s -m night tests/faults/test_every_point.py` fails each command at each of its points in each way; `make test`
+takes every n-th.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from fairagent.evaluate.results import write_results
 from fairagent.evaluate.run import load_run, read_outcomes
 from fairagent.guests.testing import LoopbackServer, completion
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.prompts.folder import shipped_folder
 from fairagent.retrieve.manifest import Manifest
 from fairagent.types.clean import printable
 
 from . import life
-from .points import ANSWERS, SORTS, Point
+from .points import SORT_OF, Point
 from .watched import Ended, Watched, watched_in_memory
 
 EXPERIMENT = "".join(
@@ -44,7 +43,7 @@ INDEX = ("index", "-c", "collection.yaml", "--index", "index", "--set", "engine=
 
 def ways(point: Point, number: int) -> tuple[str, ...]:
     """In what ways the n-th point fails: by an error, one of two in turn, half done, and by the end of the process."""
-    if point.sort == "sockets":
+    if SORT_OF[point.call] == "sockets":
         return ("ECONNRESET", "kill")
     turn = number % 2
     more: tuple[str, ...] = (("full", "torn")[turn], "half") if point.call in ("write", "pwrite64") else ()
@@ -87,7 +86,7 @@ class Trials:
     environ: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.root, self.came = self.program.root, Counter[str]()
+        self.root = self.program.root
         self._kept = self.root.with_name("kept")
         shutil.rmtree(self._kept, ignore_errors=True)
         shutil.copytree(self.root, self._kept, symlinks=True)
@@ -117,9 +116,6 @@ class Trials:
         self._begin()
         ended = self._run({number: how})
         case = f"{' '.join(self.command)[:60]}: {how} at {number}, {point.call} {point.place}: {ended.said[-1500:]}"
-        if number <= len(ended.points) and ended.points[number - 1].call != point.call:
-            # An answer of a server may come in two pieces; what failed is then the neighbor.
-            self.came["at a neighbor"] += 1
         if how in ("kill", "torn"):
             assert ended.code == -signal.SIGKILL, case
         else:
@@ -129,7 +125,6 @@ class Trials:
             assert not ended.code or "fairagent: " in ended.said, case
         found = self.state()
         assert self.is_one(found), case
-        self.came[f"{how}: {'new' if found == self.new else 'old' if found == self.old else 'in between'}"] += 1
         again = self._run()
         assert again.code == 0, f"{case}\nand then {again.said}"
         assert self.state() == self.new, case
@@ -146,12 +141,6 @@ class Trials:
 
     def _run(self, failures: dict[int, str] | None = None) -> Ended:
         return self.program.run(*self.command, failures=failures or {}, **self.environ)
-
-    def told(self, what: str) -> None:
-        """Print how many points of which sort there were, and what came of the failures."""
-        sorts = Counter(point.sort for point in self.whole.points)
-        counts = ", ".join(f"{sorts[one]} {one}" for one in (*SORTS, ANSWERS) if sorts[one])
-        print(f"\n{what}: {len(self.whole.points)} points ({counts}); {self.came.total()} failures: {dict(self.came)}")
 
 
 def differing(left: object, expected: object) -> object:
@@ -179,7 +168,7 @@ def change(root: Path) -> None:
     (root / "docs.jsonl").write_text("".join(changed), encoding="utf-8")
 
 
-STEP = {"index": 41, "update": 43, "report": 29, "save": 3, "evaluate": 97, "workers": 5}
+STEP = {"index": 97, "evaluate": 181}
 """In `make test` one point in so many; all of them under `-m night`."""
 
 
@@ -188,7 +177,6 @@ def indexing(program: Watched, step: int) -> None:
     words.write(root)
     trials = Trials(program, INDEX, index_of(root))
     trials.every(step)
-    trials.told("index")
 
 
 def updating(program: Watched, step: int) -> None:
@@ -196,39 +184,11 @@ def updating(program: Watched, step: int) -> None:
     words.write(root)
     assert program.run(*INDEX).code == 0
     change(root)
-    for name, command in (("update", INDEX), ("index --force", ("index", "--force", *INDEX[1:]))):
+    for command in (INDEX, ("index", "--force", *INDEX[1:])):
         trials = Trials(program, command, index_of(root))
         assert trials.old != trials.new
         trials.every(step)
-        trials.told(name)
         trials._begin()
-
-
-def saving(program: Watched, step: int) -> None:
-    pytest.importorskip("fastapi")
-    root = program.root
-    text = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
-    (root / "my-prompts").mkdir()
-    (root / "my-prompts" / "refine_query.j2").write_text(text, encoding="utf-8")
-    command = ("save", "refine_query", text.replace("#}", "Mine. #}", 1) + "\n")
-    trials = Trials(program, command, lambda: (root / "my-prompts" / "refine_query.j2").read_bytes())
-    assert trials.old != trials.new
-    trials.every(step)
-    trials.told("studio save")
-
-
-@pytest.mark.parametrize("act", [indexing, updating, saving], ids=["index", "update", "save"])
-def test_74_and_221_what_fails_at_any_point_leaves_the_old_or_the_new(
-    act: Callable[[Watched, int], None], program: Watched, request: pytest.FixtureRequest
-) -> None:
-    act(program, STEP[request.node.callspec.id])
-
-
-@pytest.mark.night
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("act", [indexing, updating, saving], ids=["index", "update", "save"])
-def test_221_every_point(act: Callable[[Watched, int], None], program: Watched) -> None:
-    act(program, 1)
 
 
 # Case 222
@@ -287,7 +247,6 @@ class Evaluations(Trials):
         self.paid = self.server.asked()
         assert len(self.paid) > 3
         assert set(self.paid.values()) == {1}
-        self.again = Counter[str]()
         self.of_all, self.of_values = self.expected, self.everything(tables)
         self.learn()
 
@@ -302,7 +261,6 @@ class Evaluations(Trials):
         assert not self.paid - asked, (number, how)
         # The reply that is on its way when the process dies or its connection breaks, or that finds the disk full.
         assert more.total() <= (how in ("kill", "torn", "ECONNRESET", "full")), (number, point, how)
-        self.again[f"{how}: {'one request twice' if more else 'each request once'}"] += 1
 
     def everything(self, files: Callable[[Path], dict[str, bytes]] | None = None) -> object:
         """The run's files, and the names of all; without SQLite's log: who opens the database next takes it up."""
@@ -362,8 +320,6 @@ def evaluating(program: Watched, step: int) -> None:
 
         trials = Evaluations(program, EVALUATE, files, environ, server=server)
         trials.every(step)
-        trials.told("evaluate")
-        print(f"asked for: {dict(trials.again)}")
 
 
 def reporting(program: Watched, step: int) -> None:
@@ -379,7 +335,6 @@ def reporting(program: Watched, step: int) -> None:
         trials = Reports(program, ("report", "run", "--baseline", "asked"), state)
         assert trials.old != trials.new
         trials.every(step)
-        trials.told("report")
 
 
 class Reports(Trials):
@@ -392,57 +347,24 @@ class Reports(Trials):
         return all(one in (self.old.get(name), self.new.get(name)) for name, one in found.items() if name != "lock")
 
 
-def test_75_and_222_an_experiment_that_fails_at_any_point_goes_on_and_pays_once(program: Watched) -> None:
-    evaluating(program, STEP["evaluate"])
+ACTS = {"index": indexing, "update": updating, "report": reporting, "evaluate": evaluating}
 
 
-def test_222_a_report_that_fails_at_any_point_leaves_whole_tables(program: Watched) -> None:
-    reporting(program, STEP["report"])
+@pytest.mark.parametrize("name", STEP)
+def test_74_and_221_what_fails_at_any_point_leaves_the_old_or_the_new(name: str, program: Watched) -> None:
+    ACTS[name](program, STEP[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "step"), [("index", 19), ("update", 37), ("report", 13), ("evaluate", 53)])
+def test_75_and_222_a_command_that_fails_at_any_point_goes_on_and_pays_once(
+    name: str, step: int, program: Watched
+) -> None:
+    ACTS[name](program, step)
 
 
 @pytest.mark.night
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("act", [evaluating, reporting])
-def test_222_every_point(act: Callable[[Watched, int], None], program: Watched) -> None:
-    act(program, int(os.environ.get("FAULT_STEP", 1)))
-
-
-# Case 224
-
-
-@dataclass
-class WorkerDeaths(Trials):
-    """A worker is killed when it has done its n-th block, before it can say so."""
-
-    def every(self, step: int) -> None:
-        blocks = sum(point.worker for point in self.whole.points)
-        assert blocks == 5
-        for number in range(1 + step // 2, blocks + 1, step):
-            self._begin()
-            ended = self._run({number: "worker"})
-            self.came[f"ended with {ended.code}"] += 1
-            assert ended.code == 3, ended.said
-            assert "Traceback" not in ended.said
-            assert "a worker process has ended (exit code -9)" in ended.said
-            assert self.is_one(self.state()), number
-            again = self._run()
-            assert again.code == 0, again.said
-            assert self.state() == self.new
-            assert content(self.root) == self.expected
-
-
-def losing_workers(program: Watched, step: int) -> None:
-    root = program.root
-    trials = WorkerDeaths(program, ("blocks", "index"), index_of(root))
-    trials.every(step)
-    trials.told("index with two processes")
-
-
-def test_224_a_worker_that_is_killed_is_told_and_the_build_goes_on(program: Watched) -> None:
-    losing_workers(program, STEP["workers"])
-
-
-@pytest.mark.night
-@pytest.mark.timeout(3600)
-def test_224_at_every_answer_of_the_workers(program: Watched) -> None:
-    losing_workers(program, 1)
+@pytest.mark.parametrize("name", ACTS)
+def test_222_every_point(name: str, program: Watched) -> None:
+    ACTS[name](program, int(os.environ.get("FAULT_STEP", 1)))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
@@ -23,9 +21,9 @@ from fairagent.evaluate.run import load_run
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Exchange, Transcript
 from fairagent.retrieve.catalog import ArrayWriter
-from fairagent.retrieve.encoded import create_rows, write_rows
+from fairagent.retrieve.encoded import create_rows
 from fairagent.storage.arrays import write_array
-from fairagent.storage.files import is_left_over, locked, whole_file, write_whole
+from fairagent.storage.files import locked, write_whole
 from fairagent.storage.folders import workshop
 from fairagent.storage.lines import LineFile
 from fairagent.storage.regular import new_file
@@ -41,7 +39,7 @@ def mine(tmp_path: Path) -> Iterator[Path]:
     file.write_bytes(MINE)
     yield file
     assert file.read_bytes() == MINE
-    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    assert os.listdir(file.parent) == [file.name]
 
 
 @pytest.fixture(scope="module")
@@ -99,37 +97,24 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 # Case 193
 
 
-@pytest.mark.parametrize("what", PUT)
 @pytest.mark.parametrize("writer", WRITERS)
-def test_193_no_writer_follows_a_link_or_waits_for_a_fifo(writer: str, what: str, mine: Path, tmp_path: Path) -> None:
-    path = tmp_path / "run" / "theirs"
-    path.parent.mkdir()
-    PUT[what](path, mine)
-    with pytest.raises(NotRegular, match="theirs is a "):
-        WRITERS[writer](path)
-    assert os.listdir(path.parent) == ["theirs"]
-
-
-@pytest.mark.parametrize("writer", WRITERS)
-def test_193_a_second_name_of_a_file_is_not_changed_with_it(writer: str, mine: Path, tmp_path: Path) -> None:
+def test_193_no_writer_follows_a_link_or_waits_for_a_fifo(writer: str, mine: Path, tmp_path: Path) -> None:
+    """Nor does it change a second name of a file with the first."""
+    for what, put in PUT.items():
+        path = tmp_path / what / "theirs"
+        path.parent.mkdir()
+        put(path, mine)
+        with pytest.raises(NotRegular, match="theirs is a "):
+            WRITERS[writer](path)
+        assert os.listdir(path.parent) == ["theirs"]
     path = tmp_path / "theirs"
     path.hardlink_to(mine)
-    if writer == "line":
-        with pytest.raises(NotRegular, match="a second name"):
-            WRITERS[writer](path)
-    elif writer == "transcript":
-        with pytest.raises(FairAgentError, match="no transcript"):
+    if writer in ("line", "transcript"):
+        with pytest.raises(FairAgentError, match="a second name" if writer == "line" else "no transcript"):
             WRITERS[writer](path)
     else:
         WRITERS[writer](path)
         assert path.stat().st_nlink == 1
-
-
-def test_193_rows_are_not_written_through_a_link(mine: Path, tmp_path: Path) -> None:
-    create_rows(tmp_path / "real.npy", np.float32, (2, 2))
-    (tmp_path / "rows.npy").symlink_to(tmp_path / "real.npy")
-    with pytest.raises(NotRegular):
-        write_rows(tmp_path / "rows.npy", np.arange(2), np.ones((2, 2), np.float32))
 
 
 def test_193_a_link_above_the_file_leads_nowhere(mine: Path, tmp_path: Path) -> None:
@@ -165,59 +150,6 @@ def test_193_report_writes_into_its_folder_alone(made: Path, mine: Path, tmp_pat
         assert (folder / name).read_bytes() == (made / name).read_bytes()
 
 
-def test_193_a_folder_of_rankings_that_is_a_link(made: Path, mine: Path, tmp_path: Path) -> None:
-    """Nothing is written there by `report`, and nothing removed by `evaluate --new`."""
-    folder = tmp_path / "run"
-    shutil.copytree(made, folder)
-    shutil.rmtree(folder / "runs")
-    (folder / "runs").symlink_to(mine.parent)
-    assert "runs is no folder" in reported(folder, 4)
-    with pytest.raises(NotRegular, match="runs is no folder"):
-        words.run(made.parent / "files" / "experiment.yaml", folder, limit=3, new=True)
-
-
-def test_193_a_file_that_is_exchanged_for_a_link_meanwhile(mine: Path, tmp_path: Path) -> None:
-    """A thread puts a link, the file, and a link in the place of a folder in a run's as fast as it can.
-
-    The run's own folder, where its lines are added, is one that the user has named: a link there is followed.
-    """
-    root = tmp_path / "run"
-    folder, other = root / "runs", root / "other"
-    folder.mkdir(parents=True)
-    path, lines, done, chance = folder / mine.name, root / mine.name, threading.Event(), random.Random(193)
-
-    def exchange() -> None:
-        while not done.is_set():
-            for step in chance.sample(("link", "file", "folder"), 3):
-                try:
-                    if step == "folder":
-                        folder.rename(other)
-                        folder.symlink_to(mine.parent)
-                        folder.unlink()
-                        other.rename(folder)
-                    else:
-                        for place in (path, lines):
-                            place.unlink(missing_ok=True)
-                            place.symlink_to(mine) if step == "link" else new_file(place).close()
-                except (OSError, FairAgentError):
-                    pass
-
-    thread = threading.Thread(target=exchange)
-    thread.start()
-    refused = 0
-    try:
-        for number in range(100):
-            for write in (lambda text: write_whole(path, text, within=root), lambda text: add(lines)):
-                try:
-                    write(f"theirs {number}")
-                except FairAgentError:
-                    refused += 1
-    finally:
-        done.set()
-        thread.join()
-    assert refused > 0
-
-
 def test_193_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -> None:
     def rights(path: Path) -> int:
         return path.stat().st_mode & 0o777
@@ -235,27 +167,6 @@ def test_193_rights_are_those_of_the_old_file_or_of_the_folder(tmp_path: Path) -
     assert rights(tmp_path / "c") == 0o600
 
 
-def test_193_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(made: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    left, foreign = folder / ".a.0123456789abcdef.new", folder / ".a.new"
-    for path in (left, foreign):
-        path.write_text("half")
-    with whole_file(folder / "a") as file:
-        assert not left.exists()
-        write_whole(folder / "a", "another's")
-        (_,) = (path.name for path in folder.iterdir() if is_left_over(path.name, "a"))
-        file.write(b"whole")
-    assert (folder / "a").read_bytes() == b"whole"
-    assert sorted(os.listdir(folder)) == [".a.new", "a"]
-    # A run's folder that was only begun is one to begin anew.
-    left = tmp_path / "begun" / ".run.json.0123456789abcdef.new"
-    left.parent.mkdir()
-    left.write_text("half")
-    words.run(made.parent / "files" / "experiment.yaml", left.parent, limit=1)
-    assert not left.exists()
-
-
 @pytest.mark.parametrize("place", [".", "new", "new/rows.npy", "lock", ".fairagent"])
 def test_193_a_workshop_with_links_is_refused(place: str, mine: Path, tmp_path: Path) -> None:
     shop = tmp_path / "index.partial"
@@ -270,43 +181,23 @@ def test_193_a_workshop_with_links_is_refused(place: str, mine: Path, tmp_path: 
         opened.put()
 
 
-@pytest.mark.parametrize("what", PUT)
-def test_193_a_lock_that_is_a_link(what: str, mine: Path, tmp_path: Path) -> None:
-    PUT[what](tmp_path / "lock", mine)
-    with pytest.raises(FairAgentError, match="lock"), locked(tmp_path):
-        pass
-
-
 # Case 194
 
 
 @pytest.mark.parametrize("what", ["link", "link to a device", "FIFO", "folder"])
-@pytest.mark.parametrize("name", ["run.json", "journal.jsonl", "transcript.jsonl"])
-def test_194_a_run_is_read_from_regular_files_of_its_own(
-    name: str, what: str, made: Path, mine: Path, tmp_path: Path
+def test_194_a_run_and_templates_are_read_from_regular_files_of_their_own(
+    what: str, made: Path, mine: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(made, folder)
-    (folder / name).unlink(missing_ok=True)
-    PUT[what](folder / name, mine)
-    assert f"{name} is a" in reported(folder, 4)
-
-
-def test_194_a_link_within_the_folder_is_followed(made: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    shutil.copytree(made, folder)
-    (folder / "journal.jsonl").rename(folder / "kept.jsonl")
-    (folder / "journal.jsonl").symlink_to("kept.jsonl")
-    reported(folder)
-
-
-@pytest.mark.parametrize("what", ["link", "link to a device", "FIFO", "folder"])
-def test_194_templates_are_read_from_regular_files_of_their_folder(what: str, mine: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "prompts"
-    folder.mkdir()
-    PUT[what](folder / "refine_query.j2", mine)
+    for name in ("run.json", "journal.jsonl", "transcript.jsonl"):
+        folder = tmp_path / name
+        shutil.copytree(made, folder)
+        (folder / name).unlink(missing_ok=True)
+        PUT[what](folder / name, mine)
+        assert f"{name} is a" in reported(folder, 4)
+    (tmp_path / "prompts").mkdir()
+    PUT[what](tmp_path / "prompts" / "refine_query.j2", mine)
     for command in ("check", "diff"):
-        done = CliRunner().invoke(app, ["prompts", command, "--prompts", str(folder)])
+        done = CliRunner().invoke(app, ["prompts", command, "--prompts", str(tmp_path / "prompts")])
         if (command, what) != ("diff", "link"):
             assert done.exit_code == 4, done.output
             assert "refine_query.j2" in done.output.replace("\n", "")
@@ -357,19 +248,22 @@ def test_195_a_page_with_exchanges_is_its_owners_alone(made: Path, tmp_path: Pat
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-# Case 197
+# Cases 196 and 197
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.tsv", "a.parquet", "a.jsonl.gz"])
-def test_197_documents_from_a_fifo_are_refused_at_once(name: str, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / name)
-    with pytest.raises(FairAgentError, match="FIFO"):
-        Collection.from_records(tmp_path / name, id="id", text="text")
-
-
-@pytest.mark.parametrize("what", PUT)
-def test_196_a_database_of_replies_that_is_a_link(what: str, mine: Path, tmp_path: Path) -> None:
-    (tmp_path / "cache").mkdir()
-    PUT[what](tmp_path / "cache" / "cache.db", mine)
-    with pytest.raises(NotRegular, match=r"cache\.db is a"):
-        ReplyCache(tmp_path / "cache")
+def test_197_and_196_fifos_for_documents_and_links_for_databases_and_locks(mine: Path, tmp_path: Path) -> None:
+    for name in ("a.jsonl", "a.csv", "a.parquet", "a.jsonl.gz"):
+        os.mkfifo(tmp_path / name)
+        with pytest.raises(FairAgentError, match="FIFO"):
+            Collection.from_records(tmp_path / name, id="id", text="text")
+    for what, put in PUT.items():
+        folder = tmp_path / what
+        folder.mkdir()
+        (tmp_path / "run").mkdir()
+        put(folder / "cache.db", mine)
+        with pytest.raises(NotRegular, match=r"cache\.db is a"):
+            ReplyCache(folder)
+        put(tmp_path / "run" / "lock", mine)
+        with pytest.raises(FairAgentError, match="lock"), locked(tmp_path / "run"):
+            pass
+        shutil.rmtree(tmp_path / "run")

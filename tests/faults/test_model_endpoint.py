@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.guests.testing import LoopbackServer, ServerReply, completion, error
+from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion, error
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.llm.budget import Budget
 from fairagent.llm.models import Models
@@ -138,16 +139,6 @@ def test_02_no_quota_is_not_asked_for_again(server, make_model, clock):
     assert clock.waits == []
 
 
-def test_03_exactly_so_many_attempts(server, make_model, clock):
-    server.script = [error(500, "boom")]
-    for _ in range(2):
-        with pytest.raises(TransientModelError, match="500: boom") as caught:
-            make_model(attempts=4).complete(ASKED)
-        assert caught.value.usage.calls == 4
-    assert len(server.requests) == 8
-    assert len(set(clock.waits)) == 6
-
-
 def test_04_a_wrong_key_costs_one_request_in_the_whole_run(server, make_model, caplog):
     caplog.set_level(logging.DEBUG)
     server.script = [ServerReply(error(401, f"Incorrect API key: {CANARY}").body, 401, delay=0.1)]
@@ -161,21 +152,19 @@ def test_04_a_wrong_key_costs_one_request_in_the_whole_run(server, make_model, c
     assert CANARY not in "".join(map(repr, faults)) + caplog.text
 
 
-@pytest.mark.parametrize("given", ["3600", "Tue, 01 Jan 2999 00:00:00 GMT"])
-def test_05_a_long_wait_is_not_begun(server, make_model, clock, given):
-    server.script = [error(503, retry_after=given)]
-    with pytest.raises(TransientModelError):
-        make_model().complete(ASKED)
-    assert clock.waits == []
-    assert len(server.requests) == 1
-
-
-def test_05_the_deadline_bounds_all_waits(server, make_model, clock):
+def test_05_no_wait_is_longer_than_the_deadline(server, make_model, clock):
+    for given in ("3600", "Tue, 01 Jan 2999 00:00:00 GMT"):
+        server.script = [error(503, retry_after=given)]
+        server.requests.clear()
+        with pytest.raises(TransientModelError):
+            make_model().complete(ASKED)
+        assert clock.waits == []
+        assert len(server.requests) == 1
     server.script = [error(503, retry_after="20")]
     begun = clock.now
     with pytest.raises(TransientModelError):
         make_model(deadline=50).complete(ASKED)
-    assert len(server.requests) == 3
+    assert len(server.requests) == 1 + 3
     assert clock.now - begun == 40
 
 
@@ -222,10 +211,6 @@ def no_schema(request: dict[str, Any]) -> bool:
     return form(request) == "json_schema"
 
 
-def no_form(request: dict[str, Any]) -> bool:
-    return form(request) != "text"
-
-
 SCHEMA_REFUSALS = [
     error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
     error(400, "'response_format.type' must be one of 'text', 'json_object'", param="response_format"),
@@ -251,27 +236,14 @@ def test_07_one_rung_down_and_remembered(server, make_model, clock, refusal):
     assert clock.waits == []
 
 
-def test_07_threads_find_it_out_once(server, make_model):
-    server.script = picky((no_form, ServerReply(error(400, "response_format is not supported").body, 400, delay=0.05)))
-    model = make_model()
-    replies = at_once(model, FORMED)
-    assert {reply.text for reply in replies} == {TEXT}
-    forms = [form(request) for request in server.requests]
-    assert sorted(forms) == ["json_object", "json_schema", *["text"] * THREADS]
-
-
 PARAMETER_REFUSALS = {
     "temperature": error(
-        400,
-        "Unsupported value: 'temperature' does not support 0.3 with this model. Only the default (1) is supported.",
-        "unsupported_value",
-        "temperature",
+        *(400, "Unsupported value: 'temperature' does not support 0.3 with this model. Only the default (1) is."),
+        *("unsupported_value", "temperature"),
     ),
     "max_tokens": error(
-        400,
-        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-        "unsupported_parameter",
-        "max_tokens",
+        *(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."),
+        *("unsupported_parameter", "max_tokens"),
     ),
     "seed": error(422, "seed: Extra inputs are not permitted"),
 }
@@ -298,7 +270,7 @@ def test_08_a_parameter_is_dropped_once_and_the_real_ones_are_noted(server, make
 
 def test_08_all_of_them_at_once_and_by_many_threads(server, make_model):
     refusals = [((lambda request, name=name: name in request), refusal) for name, refusal in PARAMETER_REFUSALS.items()]
-    server.script = picky(*refusals, (no_form, SCHEMA_REFUSALS[0]))
+    server.script = picky(*refusals, (lambda request: form(request) != "text", SCHEMA_REFUSALS[0]))
     model = make_model()
     replies = at_once(model, ModelRequest(ASKED.messages, Colors, seed=7))
     assert {reply.text for reply in replies} == {TEXT}
@@ -307,33 +279,6 @@ def test_08_all_of_them_at_once_and_by_many_threads(server, make_model):
 
 
 # --- odd successes ------------------------------------------------------------------------------------------------
-
-
-def test_09_a_web_page_is_no_api(server, make_model):
-    page = "<!doctype html><html><body>Sign in</body></html>"
-    server.script = [ServerReply(page, content_type="text/html; charset=utf-8")]
-    with pytest.raises(ModelError, match=r"not a chat completion API \(got text/html\); check model.base_url"):
-        make_model().complete(ASKED)
-    assert len(server.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("body", "kind", "requests"),
-    [
-        ({"error": {"message": "busy", "code": 503}}, TransientModelError, 2),
-        ({"error": {"message": "busy", "code": "rate_limit_exceeded"}}, TransientModelError, 2),
-        ({"error": {"message": "no"}}, FatalModelError, 1),
-        ({"error": "no"}, FatalModelError, 1),
-        ({"choices": []}, FatalModelError, 1),
-        ({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]}, ModelError, 1),
-    ],
-)
-def test_10_an_odd_success_is_a_typed_error(server, make_model, body, kind, requests):
-    server.script = [ServerReply(body)]
-    with pytest.raises(kind) as caught:
-        make_model(attempts=2).complete(ASKED)
-    assert isinstance(caught.value, kind)
-    assert len(server.requests) == requests
 
 
 CUT = completion('{"colors": ["red"]}', finish="length", usage=(11, 30))
@@ -394,61 +339,9 @@ def test_12_a_refusal_ends_the_refinement_and_not_the_search(server, make_model,
         refiner.model.complete(ASKED)
 
 
-@pytest.mark.parametrize("sent", [None, {}, {"prompt_tokens": None, "completion_tokens": 3}])
-def test_13_tokens_that_nobody_counted_are_estimated_and_flagged(server, make_model, sent):
-    # 12 + 21 bytes asked and 27 answered, four to a token
-    read, written = 9, 7
-    server.script = [completion(TEXT, usage=sent)]
-    budget = Budget(BudgetSettings(tokens=2 * (read + written) + read + 20 - 1))
-    model = make_model(budget, PRICE, max_tokens=20)
-    for _ in range(2):
-        usage = model.complete(ASKED).usage
-        assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (read, written, True)
-        assert usage.cost == pytest.approx(0.009 + 0.07)
-    with pytest.raises(BudgetExceeded, match="tokens"):
-        model.complete(ASKED)
-
-
 # --- the breaker --------------------------------------------------------------------------------------------------
 
 BUSY = ServerReply(error(503, "busy").body, 503, delay=0.02)
-
-
-def test_14_the_breaker_opens_probes_once_and_recovers(server, make_model, clock):
-    healthy = threading.Event()
-    healthy.set()
-    server.script = lambda _: GOOD if healthy.is_set() else BUSY
-    model = make_model()
-    model.complete(ASKED)
-    healthy.clear()
-    clock.frozen = True
-    server.requests.clear()
-
-    assert {type(fault) for fault in at_once(model)} == {TransientModelError}
-    assert len(server.requests) <= 5 + THREADS
-    sent = len(server.requests)
-    with pytest.raises(TransientModelError):
-        model.complete(ASKED)
-    assert len(server.requests) == sent
-
-    clock.now += 30
-    assert {type(fault) for fault in at_once(model)} == {TransientModelError}
-    assert len(server.requests) == sent + 1
-
-    clock.now += 30
-    healthy.set()
-    replies = at_once(model)
-    assert {reply.text for reply in replies} == {TEXT}
-    assert len(server.requests) == sent + 1 + THREADS
-
-
-def test_14_while_it_is_open_calls_wait_for_it_rather_than_fail(server, make_model, clock):
-    down_until = clock.now + 25
-    server.script = lambda _: GOOD if clock.now >= down_until else BUSY
-    replies = at_once(make_model(attempts=8, deadline=10_000), calls=16)
-    assert [fault for fault in replies if isinstance(fault, ModelError)] == []
-    assert len(server.requests) <= 5 + 16
-    assert max(clock.waits) <= 30
 
 
 def test_14_few_retries_for_many_failures(server, make_model, clock):
@@ -470,3 +363,19 @@ def test_14_few_retries_for_many_failures(server, make_model, clock):
             continue
     retries = len(server.requests) - calls
     assert 0.2 * calls <= retries <= 0.2 * calls + 10
+
+
+def test_20_a_correction_does_not_grow():
+    huge = json.dumps({"colors": "red" * 5000, **{f"key{i}" * 100: i for i in range(50)}})
+    model = ScriptedModel(["first " * 1000, huge, TEXT])
+    ask(model, ASKED, Colors)
+    first, second, third = (request.messages for request in model.requests)
+    for corrected in (second, third):
+        assert [role for role, _ in corrected] == ["system", "user"]
+        assert corrected[0] == first[0]
+        assert corrected[1][1].startswith(first[1][1])
+        assert len(corrected[1][1]) < len(first[1][1]) + 1500
+    # Each of them tells of the last fault alone.
+    assert "no JSON object" in second[1][1]
+    assert "no JSON object" not in third[1][1]
+    assert "first first" not in second[1][1]

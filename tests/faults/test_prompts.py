@@ -100,45 +100,18 @@ def test_25_all_faults_of_all_templates_come_with_file_and_line_before_anything_
     assert server.requests == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("{{ group|tojson }}", "", "required variable 'group' is never used"),
-        ("{{ group|tojson }}", "{{ group|tojson }}{{ groups }}", "unknown variable 'groups'; the head declares"),
-        ("optional: [keywords, tried]", "optional: [keywords, tried, mood]", "will not be given: mood"),
-        ("reply: Keywords", "reply: text", "reply is 'text', but has to be Keywords"),
-        ("version: 4", "version: two", "version: Input should be a valid integer"),
-        ("{{ tried|tojson }}", "{{ tried.last.word }}", "[user] cannot be rendered"),
-        ("[user]", "[human]", "unknown section [human]"),
-    ],
-)
-def test_25_one_fault_at_a_time(file: Path, server: LoopbackServer, old: str, new: str, words: str) -> None:
-    assert old in template()
-    path = write(file, template().replace(old, new, 1 if new else -1))
-    with pytest.raises(PromptError) as caught:
-        check_experiment(file)
-    assert words in str(caught.value)
-    assert str(path) in str(caught.value)
-    assert server.requests == []
-
-
 # --- 26: hostile templates -------------------------------------------------------------------------------------
 
 HOSTILE = [
     "{{ ''.__class__ }}",
-    "{{ query.__class__.__mro__[1].__subclasses__() }}",
     "{{ 'x' * 10**9 }}",
-    "{{ 'x'|center(1000000000) }}",
     "{% include '/etc/passwd' %}",
     "{% import 'os' as os %}{{ os.system('true') }}",
     "{{ lipsum.__globals__ }}",
-    "{{ self._TemplateReference__context }}",
-    "{{ cycler.__init__.__globals__ }}",
     "{% for i in range(1000000000) %}x{% endfor %}",
     "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
     "{% for a in query %}" * 15 + "{{ query }}" + "{% endfor %}" * 15,
     "{{ query" + "|tojson" * 200 + " }}",
-    "{{ query" + "|join('xxxxxxxxxxxxxxxx')" * 20 + " }}",
     "{{ " + "(" * 5000 + ")" * 5000 + " }}",
     "x" * 40_000,
     # Each section by itself is within the limits.
@@ -171,54 +144,28 @@ def test_26_a_prompt_has_at_most_64_kb(tmp_path: Path) -> None:
         Prompts(tmp_path).render("refine_query", query="x" * 70_000, **values)
 
 
-def test_26_all_sections_together_have_64_kb_and_100_000_steps(tmp_path: Path) -> None:
-    values = {"dimension": "gender", "group": "female", "share": "1%", "target": "2%"}
-    shown = "\n[assistant]\nx\n[user]\n{{ query }}"
-    for times, query, section, words in (
-        (8, "x" * 20_000, shown, "longer than 64 kB"),
-        (8, "x" * 12_000, "\n[assistant]\nx\n[user]\nx{% for a in query %}{% endfor %}", "loops are too long"),
-    ):
-        (tmp_path / "refine_query.j2").write_text(template() + section * times, encoding="utf-8")
-        with pytest.raises(PromptError, match=words):
-            Prompts(tmp_path).render("refine_query", query=query, **values)
-        (tmp_path / "refine_query.j2").write_text(template() + section, encoding="utf-8")
-        assert Prompts(tmp_path).render("refine_query", query=query, **values)
-
-
 # --- 218: what a template prints -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("shown", "words"),
-    [
-        ("{{ query.format }}", "'str object' has no attribute 'format'"),
-        ("{{ query['format'] }}", "'str object' has no attribute 'format'"),
-        ("{{ query.upper|upper }}", "'str object' has no attribute 'upper'"),
-        ("{{ query.format|default(query.encode) }}", "'str object' has no attribute 'encode'"),
-        ("{{ tried.append }}", "'list object' has no attribute 'append'"),
-        ("{% for one in tried %}{{ loop.cycle }}{% endfor %}", "no attribute 'cycle'"),
-        ("{% for one in tried %}{{ loop }}{% endfor %}", "LoopContext is nothing to print"),
-    ],
-)
+PRINTED = [
+    ("{{ query.format }}", "'str object' has no attribute 'format'"),
+    ("{{ query.format|default(query.encode) }}", "'str object' has no attribute 'encode'"),
+    ("{{ tried.append }}", "'list object' has no attribute 'append'"),
+    ("{% for one in tried %}{{ loop.cycle }}{% endfor %}", "no attribute 'cycle'"),
+    ("{% for one in tried %}{{ loop }}{% endfor %}", "LoopContext is nothing to print"),
+]
+
+
 def test_218_a_template_that_prints_what_is_no_value_is_refused_with_its_line(
-    file: Path, server: LoopbackServer, shown: str, words: str
+    file: Path, server: LoopbackServer
 ) -> None:
-    path = write(file, f"{template()}\n{shown}\n")
-    with pytest.raises(PromptError) as caught:
-        check_experiment(file)
-    assert f"{path}:{template().count(chr(10)) + 2}: [user] cannot be rendered: " in str(caught.value)
-    assert words in str(caught.value)
+    for shown, words in PRINTED:
+        path = write(file, f"{template()}\n{shown}\n")
+        with pytest.raises(PromptError) as caught:
+            check_experiment(file)
+        assert f"{path}:{template().count(chr(10)) + 2}: [user] cannot be rendered: " in str(caught.value)
+        assert words in str(caught.value)
     assert server.requests == []
-
-
-def test_218_values_of_a_call_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "refine_query.j2").write_text(template() + "\n{{ keywords }}\n", encoding="utf-8")
-    values = {"query": "law", "dimension": "gender", "group": "female", "share": "1%", "target": "2%"}
-    for keywords in (object(), [object()], (one for one in "ab"), {"a": len}):
-        with pytest.raises(PromptError, match="is nothing to print"):
-            Prompts(tmp_path).render("refine_query", keywords=keywords, **values)
-    for keywords in ("she", ["she", 1, None], {"she": [0.5, ("he",)]}):
-        assert str(keywords) in Prompts(tmp_path).render("refine_query", keywords=keywords, **values)[-1][1]
 
 
 # --- 27: edited between two runs -------------------------------------------------------------------------------
@@ -244,19 +191,3 @@ def test_27_an_edited_template_refuses_to_go_on_and_names_its_file(
 
     run(file, folder, new=True)
     assert any("Please reply" in request["messages"][1]["content"] for request in server.requests[asked:])
-
-
-def test_27_a_template_that_the_system_does_not_ask_with_may_change(
-    file: Path, server: LoopbackServer, tmp_path: Path
-) -> None:
-    write(file, template())
-    folder = tmp_path / "run"
-    run(file, folder)
-    asked = len(server.requests)
-    write(file, template("answer").replace("Write plain", "Write short"), "answer")
-    run(file, folder)
-    # And the same words in another folder are the same templates.
-    (file.parent / "mine").rename(file.parent / "yours")
-    file.write_text(file.read_text(encoding="utf-8").replace("prompts: mine", "prompts: yours"), encoding="utf-8")
-    run(file, folder)
-    assert len(server.requests) == asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,8 +23,9 @@ from browser import chromium, needs_chromium, waited
 from mcp import Client
 from studio_server import TOKEN, Studio, desk_of, running, write_collection
 
-from fairagent.studio.connections import PatientProtocol
+from fairagent.storage.cancellation import sleep
 from fairagent.studio.lanes import Lanes
+from fairagent.studio.tokens import User, hash_of
 from fairagent.studio.tools import mcp_server
 
 PROGRAM = "from fairagent.cli import main; main()"
@@ -196,8 +198,7 @@ def test_199_a_silent_model_holds_up_no_search_and_who_leaves_ends_the_request_t
 ) -> None:
     """More clients than there are lanes; half of them ask the same, so that they wait for each other."""
     desk = desk_of(folder, cache=str(tmp_path) if cached else "", **model_settings(silent))
-    lanes = Lanes()
-    with running(desk, lanes=lanes) as studio, studio.client() as client:
+    with running(desk) as studio, studio.client() as client:
         for turn in range(1, 3):
             before = silent.asked
             queries = [f"lawyer {turn}", *[f"lawyer {turn} {number}" for number in range(5)]] * 2
@@ -216,18 +217,22 @@ def test_199_a_silent_model_holds_up_no_search_and_who_leaves_ends_the_request_t
         held[0].close()
 
 
-def test_199_a_client_that_closes_its_half_or_sends_ahead_and_leaves_has_left(
-    folder: Path, silent: SilentServer
-) -> None:
-    with running(desk_of(folder, cache="", **model_settings(silent))) as studio:
-        with raw(studio, "/api/answer", {"query": "lawyer"}) as half:
-            waited(lambda: silent.asked == 1)
-            half.shutdown(socket.SHUT_WR)
-            waited(lambda: silent.ended == 1)
-        with raw(studio, "/api/answer", {"query": "court"}) as ahead:
-            waited(lambda: silent.asked == 2)
-            ahead.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
-        waited(lambda: silent.ended == 2)
+def test_199_of_one_user_five_silent_requests_do_not_hold_up_another(folder: Path, silent: SilentServer) -> None:
+    users = {hash_of(name): User(name=name, sha256=hash_of(name)) for name in ("ada", "bob")}
+    desk = desk_of(folder, cache="", **model_settings(silent))
+    begun: list[str] = []
+
+    def answer(asked: Any, tell: Any) -> Any:
+        begun.append(asked.query)
+        sleep(LONG)
+
+    desk.answer = answer  # type: ignore[method-assign]
+    with running(desk, token="ada", admission=users) as studio, ExitStack() as left:
+        for _ in range(5):
+            left.enter_context(raw(studio, "/api/answer", {"query": "of ada"}))
+        waited(lambda: begun == ["of ada"] * 2)
+        left.enter_context(raw(dataclasses.replace(studio, token="bob"), "/api/answer", {"query": "of bob"}))
+        waited(lambda: begun[2:] == ["of bob"])
 
 
 def test_199_who_leaves_pays_for_what_was_sent(folder: Path, silent: SilentServer) -> None:
@@ -372,66 +377,7 @@ def test_202_serve_ends_at_once_while_requests_wait_come_in_and_are_not_read(
             assert b"the server ends" in told
 
 
-# --- 203: silent and slow clients ----------------------------------------------------------------------------------
-
-
-class Hasty(PatientProtocol):
-    """With bounds that a test can wait for."""
-
-    request_seconds = 0.3
-
-
-def silence(studio: Studio) -> socket.socket:
-    """A connection that sends nothing."""
-    address = httpx.URL(studio.url)
-    return socket.create_connection((address.host, address.port), timeout=LONG)
-
-
-def half_a_head(studio: Studio) -> socket.socket:
-    """A request whose head does not end."""
-    connection = silence(studio)
-    connection.sendall(b"GET / HTTP/1.1\r\nHost: ")
-    return connection
-
-
-def half_a_body(studio: Studio) -> socket.socket:
-    """A request whose body does not end."""
-    return raw(studio, "/api/search", QUERY, length=5000)
-
-
-def kept_alive(studio: Studio) -> socket.socket:
-    """A connection that has had its reply."""
-    return raw(studio, "/health")
-
-
-def half_of_the_next(studio: Studio) -> socket.socket:
-    """A connection that has had its reply, and begins another request."""
-    connection = raw(studio, "/health")
-    connection.sendall(b"GET / HTTP/1.1\r\nHost: ")
-    return connection
-
-
-def refused_body(studio: Studio) -> socket.socket:
-    """A body that is too large, which goes on after the refusal."""
-    return raw(studio, "/api/search", QUERY, length=10**9)
-
-
-@pytest.mark.parametrize(
-    "client",
-    [silence, half_a_head, half_a_body, kept_alive, half_of_the_next, refused_body],
-    ids=lambda one: one.__name__,
-)
-def test_203_who_is_silent_or_slow_is_cut_off(
-    folder: Path, hasty: Studio, client: Callable[[Studio], socket.socket]
-) -> None:
-    with client(hasty) as connection:
-        assert closed(connection)
-
-
-@pytest.fixture(scope="module")
-def hasty(folder: Path) -> Iterator[Studio]:
-    with running(desk_of(folder, cache=""), protocol=Hasty) as studio:
-        yield studio
+# --- 203: uvicorn's limits -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -440,70 +386,22 @@ def studio(folder: Path) -> Iterator[Studio]:
         yield studio
 
 
-def test_203_a_drip_of_bytes_is_no_request(hasty: Studio) -> None:
-    with half_a_head(hasty) as connection:
-        connection.settimeout(0.02)
-        for _ in range(10_000):
-            try:
-                connection.sendall(b"x")
-                if connection.recv(1) == b"":
-                    return
-            except TimeoutError:
-                continue
-            except OSError:
-                return
-    raise AssertionError("never cut off")
+def test_203_who_is_silent_after_a_reply_is_cut_off_and_of_too_many_the_last_is_told_so(folder: Path) -> None:
+    with running(desk_of(folder, cache=""), limits={"most": 3, "kept": 1}) as studio, ExitStack() as left:
+        address = httpx.URL(studio.url)
+        for _ in range(2):
+            left.enter_context(socket.create_connection((address.host, address.port), timeout=LONG))
+        with raw(studio, "/health") as third:
+            assert third.recv(12) == b"HTTP/1.1 503"
+            assert closed(third)
+        left.close()
 
+        def answered() -> bool:
+            with raw(studio, "/health") as other:
+                # And then cut off, since nothing more is asked.
+                return other.recv(12) == b"HTTP/1.1 200" and closed(other)
 
-def test_203_who_waits_for_an_answer_is_not_cut_off(folder: Path) -> None:
-    class Once(PatientProtocol):
-        request_seconds = 60.0
-
-    begun, held = threading.Event(), threading.Event()
-    desk = desk_of(folder, cache="")
-    desk.document = lambda id: (begun.set(), held.wait(), {"id": id})[-1]  # type: ignore[assignment, method-assign]
-    with running(desk, protocol=Once) as studio, raw(studio, "/api/document?id=d02") as connection:
-        assert begun.wait(LONG)
-        Once.request_seconds = 0.1
-        for _ in range(3):
-            # Who is silent goes, and again.
-            with silence(studio) as other:
-                assert closed(other)
-        held.set()
-        assert connection.recv(12) == b"HTTP/1.1 200"
-
-
-def test_203_what_is_not_read_is_cut_off(folder: Path) -> None:
-    class Unread(PatientProtocol):
-        read_seconds = 0.3
-
-    desk = desk_of(folder, cache="")
-    desk.about = lambda: {"long": "x" * 40_000_000}  # type: ignore[method-assign]
-    with running(desk, protocol=Unread) as studio, raw(studio, "/api/about") as connection:
-        assert connection.recv(12) == b"HTTP/1.1 200"
-        # It is not read on, and so not seen to end; but the server has room for others.
-        waited(lambda: _connections(studio) == 0)
-
-
-def _connections(studio: Studio) -> int:
-    """Connections to the server that are open on its side, as the kernel says (of /proc/net/tcp: state 01)."""
-    port = f":{httpx.URL(studio.url).port:04X}"
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
-    return sum(row[1].endswith(port) and row[3] == "01" for row in rows)
-
-
-def test_203_of_too_many_connections_the_most_silent_goes(folder: Path) -> None:
-    class Crowded(PatientProtocol):
-        most_connections = 8
-
-    with running(desk_of(folder, cache=""), protocol=Crowded) as studio, ExitStack() as left:
-        first, *others = [left.enter_context(silence(studio)) for _ in range(8)]
-        with studio.client() as client:
-            assert client.get("/health").status_code == 200
-            assert closed(first)
-            others[0].setblocking(False)
-            with pytest.raises(BlockingIOError):
-                others[0].recv(1)
+        waited(answered)
 
 
 # --- 204: what is not there, and what mcp does not know ------------------------------------------------------------

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import signal
-import subprocess
-import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,16 +14,16 @@ from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
 from fairagent.cli.doctor import verified
-from fairagent.errors import UsageError
+from fairagent.errors import BackendUnavailable, FatalModelError, UsageError
 from fairagent.evaluate import workers as engine_workers
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.experiment import close, run_experiment, run_job
+from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.workers import crew, dask, threads
-from fairagent.guests.testing import LoopbackServer, ServerReply, completion, error
+from fairagent.guests.testing import LoopbackServer, completion, error
 from fairagent.llm import ModelReply
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Exchange, read_transcript
-from fairagent.llm.models import Models
+from fairagent.storage import lines
 
 from . import life
 
@@ -46,18 +43,6 @@ def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop
         yield server
 
 
-def evaluated(file: Path, folder: Path, **more: object) -> None:
-    """Run the experiment in this process; its cache is a folder beside that of the run."""
-    here = {"FAIRAGENT_CACHE": str(folder.with_name(f"{folder.name}-cache"))}
-    checked = check_experiment(file, environ={**os.environ, **here})
-    models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
-    try:
-        with threads(3) as workers:
-            run_experiment(checked, folder, workers, models=models, **more)
-    finally:
-        models.close()
-
-
 def kept(folder: Path) -> list[Exchange]:
     """The exchanges of a run; every line can be read."""
     found = list(read_transcript(folder / "transcript.jsonl"))
@@ -73,39 +58,23 @@ def asked_of(server: LoopbackServer) -> Counter[str]:
 
 
 def test_155_every_call_is_kept_with_its_topic_and_system(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    evaluated(file, tmp_path / "run")
+    life.run(file, tmp_path / "run", 3, limit=5)
     paid = [one for one in kept(tmp_path / "run") if not one.cached]
     assert Counter(one.messages[-1][1] for one in paid) == asked_of(server)
     assert {one.system for one in paid} == {"asked", "asked more", "asked warmly"}
-    assert len({one.topic for one in paid}) == 10
+    assert len({one.topic for one in paid}) == 5
     assert {one.prompt for one in paid} == {"refine_query"}
     journal = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     calls = {(one["topic"], one["system"]): one["calls"] for one in journal if one["calls"]}
     assert Counter((one.topic, one.system) for one in kept(tmp_path / "run")) == calls
 
 
-@pytest.mark.slow
-def test_155_killed_again_and_again_no_answered_call_is_missing(
-    file: Path, server: LoopbackServer, tmp_path: Path
-) -> None:
-    code = -signal.SIGKILL
-    for _ in range(20):
-        process = life.start("evaluate", str(file), "--workers", "1", folder=tmp_path, server=server, kill_at=15)
-        code, said = life.finish(process)
-        if code != -signal.SIGKILL:
-            break
-    assert code == 0, said
-    found = kept(tmp_path / "runs" / "life")
-    assert Counter(one.messages[-1][1] for one in found if not one.cached) == asked_of(server)
-    assert any(one.cached for one in found)  # a topic that was done again
-
-
 def test_155_a_run_that_ends_has_the_call_that_ended_it(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     good = life.Moody()
     refused = error(401, "no such key")
     server.script = lambda request: good(request) if len(server.requests) < 4 else refused
-    process = life.start("evaluate", str(file), "--workers", "1", "--run", "run", folder=tmp_path, server=server)
-    assert life.finish(process)[0] == 5
+    with pytest.raises(FatalModelError):
+        life.run(file, tmp_path / "run")
     last = kept(tmp_path / "run")[-1]
     assert "401" in last.error
     assert (last.text, last.calls) == ("", 1)
@@ -136,20 +105,14 @@ def test_156_a_transcript_that_cannot_be_written_is_said_before_anything_is_aske
         assert "fairagent: " in done.stderr
     assert server.requests == []
     assert (tmp_path / "notes.md").read_text() == "mine\n"
-    run = tmp_path / "run"
-    with pytest.raises(UsageError, match="is no transcript"):
-        evaluated_into(run, file)
-    assert server.requests == []
-
-
-def evaluated_into(run: Path, file: Path) -> None:
-    """A run whose folder has something else under the transcript's name."""
     checked = check_experiment(file, environ=dict(os.environ))
     with threads(1) as workers:
         with pytest.raises(KeyboardInterrupt):
-            run_experiment(checked, run, workers, progress=interrupt)
-        (run / "transcript.jsonl").write_text("mine\n")
-        run_experiment(checked, run, workers)
+            run_experiment(checked, tmp_path / "run", workers, progress=interrupt)
+        (tmp_path / "run" / "transcript.jsonl").write_text("mine\n")
+        with pytest.raises(UsageError, match="is no transcript"):
+            run_experiment(checked, tmp_path / "run", workers)
+    assert server.requests == []
 
 
 def interrupt(done: int, of: int) -> None:
@@ -175,58 +138,40 @@ def test_156_a_search_adds_to_its_transcript(file: Path, server: LoopbackServer,
 
 
 def test_157_a_full_disk_in_the_middle_loses_no_reply_that_was_paid_for(
-    file: Path, server: LoopbackServer, tmp_path: Path
+    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The transcript's first line finds no room; whoever makes some and repeats the command goes on."""
-    full = textwrap.dedent("""
-        import errno, os
-        from fairagent.storage import lines
-        class Full:
-            def __getattr__(self, name): return getattr(os, name)
-            def write(self, descriptor, content):
-                if os.readlink(f"/proc/self/fd/{descriptor}").endswith("transcript.jsonl"):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                return os.write(descriptor, content)
-        lines.os = Full()
-        from fairagent.cli import main
-        main()
-    """)
-    command = ["evaluate", str(file), "--workers", "1", "--run", "run"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
-    environment |= {"PYTHONPATH": os.pathsep.join(sys.path), "OPENAI_BASE_URL": server.url, "NO_PROXY": "127.0.0.1"}
-    broken = subprocess.run(
-        [sys.executable, "-c", full, *command],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert broken.returncode == 3, broken.stderr
-    assert "transcript.jsonl cannot be written (No space left on device)" in broken.stderr.replace("\n", " ")
-    assert "Traceback" not in broken.stderr
+
+    class Full:
+        def __getattr__(self, name: str) -> object:
+            return getattr(os, name)
+
+        def write(self, descriptor: int, content: bytes) -> int:
+            if os.readlink(f"/proc/self/fd/{descriptor}").endswith("transcript.jsonl"):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return os.write(descriptor, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lines, "os", Full())
+        with pytest.raises(BackendUnavailable, match=r"transcript\.jsonl cannot be written \(No space"):
+            life.run(file, tmp_path / "run", limit=3)
     assert len(server.requests) == 1
-    code, said = life.finish(life.start(*command, folder=tmp_path, server=server))
-    assert code == 0, said
+    life.run(file, tmp_path / "run", limit=3)
     assert life.paid_twice(server) == []
 
 
 # Case 158
 
 
-def test_158_the_key_is_in_no_file_of_the_run(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+def test_158_the_key_is_in_no_file_of_the_run(
+    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Wherever a server echoes it: in an overload, in a reply of no use, in a good one."""
     answers = [error(503, f"busy: {KEY}"), completion(f"no: {KEY}"), completion(f'{{"keywords": ["she"]}} {KEY}')]
-
-    def answer(request: dict[str, object]) -> ServerReply:
-        return answers[min(len(server.requests) - 1, 2)]
-
-    server.script = answer
-    process = life.start(
-        "evaluate", str(file), "--workers", "1", "--run", "run", folder=tmp_path, server=server, key=KEY
-    )
-    code, said = life.finish(process)
-    assert code == 0, said
+    server.script = lambda request: answers[min(len(server.requests) - 1, 2)]
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    life.run(file, tmp_path / "run", limit=3)
+    assert server.keys[0] == f"Bearer {KEY}"
     first = kept(tmp_path / "run")[0]
     assert [("***" in one.error, "***" in one.text) for one in first.attempts] == [(True, False), (False, True)]
     assert first.text.endswith("***")
@@ -257,44 +202,28 @@ def test_159_a_hostile_reply_steers_no_terminal(tmp_path: Path) -> None:
 
 
 def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    evaluated(file, tmp_path / "run")
+    life.run(file, tmp_path / "run", limit=4)
     expected, path = life.files(tmp_path / "run"), tmp_path / "run" / "transcript.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True)
-    lines[1] = lines[1].replace(b'"calls":1', b'"calls":2')
-    path.write_bytes(b"".join(lines) + b'{"exchange":1,"at":"20')
+    kept = path.read_bytes().splitlines(keepends=True)
+    kept[1] = kept[1].replace(b'"calls":1', b'"calls":2')
+    path.write_bytes(b"".join(kept) + b'{"exchange":1,"at":"20')
     journal = tmp_path / "run" / "journal.jsonl"
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
-    evaluated(file, tmp_path / "run")
+    life.run(file, tmp_path / "run", limit=4)
     found = list(read_transcript(path))
     assert [place for place, one in enumerate(found) if one is None] == [1]
     told = {check.name: check for check in verified(tmp_path / "run")}
     assert told["transcript"].status == "problem"
     assert told["transcript"].detail == f"1 of {len(found)} lines are damaged: 2"
     assert told["tables"].status == "ok"
-    assert len(found) > len(lines)
+    assert len(found) > len(kept)
     assert life.files(tmp_path / "run") == expected
 
 
 # Case 161
 
 
-def test_161_what_is_asked_in_another_process_comes_back_with_its_topic(
-    file: Path, server: LoopbackServer, tmp_path: Path
-) -> None:
-    """As the processes of a crew and of a cluster do a job: nobody there has opened the run."""
-    environ = {**os.environ, "FAIRAGENT_CACHE": str(tmp_path / "replies")}
-    plan = check_experiment(file, environ=environ).plan
-    try:
-        done = run_job("elsewhere", plan.model_dump_json(), "asked", plan.topics[0])
-        again = run_job("elsewhere", plan.model_dump_json(), "asked", plan.topics[0])
-    finally:
-        close("elsewhere")
-    assert done.outcome.calls == len(done.exchanges) == len(server.requests) > 0
-    assert {(one.topic, one.system) for one in done.exchanges} == {(plan.topics[0], "asked")}
-    assert [one.cached for one in again.exchanges] == [True] * len(done.exchanges)
-
-
-@pytest.mark.parametrize("kind", ["crew", "cluster"])
+@pytest.mark.parametrize("kind", ["crew", pytest.param("cluster", marks=pytest.mark.slow)])
 def test_161_processes_write_one_transcript(
     file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -302,10 +231,10 @@ def test_161_processes_write_one_transcript(
         pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
     monkeypatch.setattr(engine_workers, "PATIENCE", 0.0)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    checked = check_experiment(file, environ={**os.environ, "FAIRAGENT_CACHE": "''"})
+    checked = check_experiment(file, 4, environ={**os.environ, "FAIRAGENT_CACHE": "''"})
     with crew(2) if kind == "crew" else dask("local", 2) as workers:
         run_experiment(checked, tmp_path / "run", workers)
     found = kept(tmp_path / "run")
     assert Counter(one.messages[-1][1] for one in found) == asked_of(server)
-    assert len({one.topic for one in found}) == 10
+    assert len({one.topic for one in found}) == 4
     assert all(one.system for one in found)

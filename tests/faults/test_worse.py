@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from evaluate.made_runs import outcome, run_of
-from judges import documents_in, judge, says, verdicts
+from judges import judge, says
 
 from fairagent.answer.answering import Answerer, Contexts
 from fairagent.answer.filtering import FairFilter
@@ -15,16 +15,14 @@ from fairagent.answer.generators import ExtractiveGenerator
 from fairagent.errors import WorseThanEngine
 from fairagent.evaluate.outcome import from_line, to_line
 from fairagent.evaluate.results import alarms_of, results_text
-from fairagent.guests.testing import Scripted, ScriptedModel
-from fairagent.llm import ModelRequest
+from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
 from fairagent.report.page import write_page
 from fairagent.search.pipeline import open_agent
 from fairagent.types import AnswerResult, Group, Removal
-from fairagent.types.common import GROUP_REMOVED, NO_REPLY, NO_VERDICTS, REMOVED, WORSE, Alarm
+from fairagent.types.common import GROUP_REMOVED, NO_REPLY, REMOVED, WORSE, Alarm
 
 from .conftest import Search
-from .test_strangers_text import in_a_terminal
 
 PROMPTS = Prompts()
 # Whatever is served shows men and women, and the target asks for men alone: the engine's list for "he" is on target.
@@ -61,21 +59,6 @@ def test_78_a_list_less_fair_than_the_engines_is_not_served(search: Search) -> N
         search("court he", **UNFAIR, **WRONG_WAY, loop={"on_worse": "error", "worse": 0, "prior": 0, "steps": 0})
 
 
-def test_78_it_stands_in_red_at_the_end_in_a_terminal(tiny: tuple[Path, Path], tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text(
-        "target: {gender: {male: 1.0, female: 0.0, nonbinary: 0.0}}\nengine: bm25\nn: 3\n"
-        "rerank: {kind: mmr, relevance: 0.0}\nloop: {worse: 0, prior: 0, steps: 0}\n",
-        encoding="utf-8",
-    )
-    options = ("--collection", str(tiny[0]), "--index", str(tiny[1]), "--settings", str(file))
-    code, sent = in_a_terminal("search", "court he", *options, folder=tmp_path)
-    assert code == 0
-    last = sent.strip().splitlines()[-1]
-    assert WORSE in last
-    assert "\x1b[1;31m" in last
-
-
 # --- filters ----------------------------------------------------------------------------------------------------------
 
 
@@ -86,14 +69,6 @@ def test_79_a_filter_that_removes_most(tiny: tuple[Path, Path]) -> None:
     assert Alarm(REMOVED, f"the filter removed {seen} of {seen}") in result.alarms
     half = answered(tiny, judge(PROMPTS, says("court", "bench", "river"), says("nothing")))
     assert REMOVED not in whats(half.alarms)
-
-
-def test_79_a_filter_without_verdicts(tiny: tuple[Path, Path]) -> None:
-    result = answered(tiny, ScriptedModel(lambda request: "As an AI I cannot say."))
-    assert result.filtered is not None
-    seen = len(result.filtered.verdicts)
-    assert NO_VERDICTS in whats(result.alarms)
-    assert f"no usable verdict on {seen} of {seen}" in " ".join(map(str, result.alarms))
 
 
 def test_80_a_group_removed_more_often_in_a_run(tiny: tuple[Path, Path]) -> None:
@@ -122,16 +97,6 @@ def test_81_a_model_that_is_of_no_use(tiny: tuple[Path, Path]) -> None:
     assert (result.usage.calls, result.usage.unusable) == (15, 15)
 
 
-def test_81_one_usable_reply_is_of_use(tiny: tuple[Path, Path]) -> None:
-    def answer(request: ModelRequest) -> Scripted:
-        shown = documents_in(request)
-        return verdicts(shown, says("law")) if "he" in shown[0]["text"].split() else "no"
-
-    result = answered(tiny, ScriptedModel(answer))
-    assert NO_REPLY not in whats(result.alarms)
-    assert 0 < result.usage.unusable < result.usage.calls
-
-
 def test_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None:
     values = {"": {"nDCG@20": 0.5}}
     worse, useless = Alarm(WORSE, "less fair"), Alarm(NO_REPLY, "36 calls")
@@ -147,18 +112,3 @@ def test_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None
     assert f"\n! {said}\n" in results_text(run)
     write_page(run, tmp_path / "page.html")
     assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_81_alarms_that_systems_share_are_one_line_and_all_of_them_one_box(tmp_path: Path) -> None:
-    values = {"": {"nDCG@20": 0.5}}
-    worse, useless = Alarm(WORSE, "less fair"), Alarm(NO_REPLY, "36 calls")
-    raised = {"engine": (worse,), "agent": (worse, useless), "other": (worse, useless)}
-    run = run_of([replace(outcome("T1", name, values), alarms=alarms) for name, alarms in raised.items()])
-    assert alarms_of(run) == [
-        "all 3 systems: worse than the engine on 1 of 1",
-        "agent, other: no usable reply on 1 of 1",
-    ]
-    write_page(run, tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count('class="notice alarm"') == 1
-    assert all(line in page for line in alarms_of(run))

@@ -13,9 +13,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import Distribution
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -73,8 +77,7 @@ class Watched:
         """How the command ends; `failures`: the number of a point -> what comes of it.
 
         That is an error's name, "half" (half is written), "torn" (half is written, then the process is killed), "kill"
-        (before the call), "full" (from here on all that takes room), or "worker": a worker is killed, and points are
-        those of workers alone.
+        (before the call), "full" (from here on all that takes room).
         """
         told = {"root": str(self.root), "arguments": arguments, "environ": environ, "failures": dict(failures)}
         assert self._process.stdin
@@ -86,6 +89,35 @@ class Watched:
 
 
 # --- the program ----------------------------------------------------------------------------------------------------
+
+
+def command() -> None:
+    """`fairagent` with one job after another, so that the n-th point is always the same."""
+    from fairagent.cli import main
+    from fairagent.evaluate import fingerprint, plan, workers
+    from fairagent.llm.server import ServerModel
+    from fairagent.settings import plugins
+
+    # Who waits for another attempt does not.
+    ServerModel.__init__.__defaults__ = (os.environ, None, None, lambda seconds: None, time.monotonic)
+
+    # What is installed does not change: looking for it takes half of the time.
+    plugins.plugins = cache(plugins.plugins)
+    fingerprint._version = cache(fingerprint._version)
+    plan.kind_class = cache(plan.kind_class)
+    known = cache(Distribution.metadata.fget)
+    Distribution.metadata = property(lambda self: known(self))
+    workers.threads = one_thread
+    main()
+
+
+@contextmanager
+def one_thread(count: int) -> Iterator[Any]:
+    """Workers of one thread that have one job at a time."""
+    from fairagent.evaluate.workers import Workers
+
+    with ThreadPoolExecutor(1) as pool:
+        yield Workers(pool, 1, here=True)
 
 
 @contextmanager
@@ -101,8 +133,6 @@ def watched_in_memory() -> Iterator[Watched]:
 
 def main() -> None:
     """Answer line by line; what the first of a kind of commands imports, the next ones find imported."""
-    from . import acts
-
     known: set[str] = set()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -111,11 +141,11 @@ def main() -> None:
         given = json.loads(line)
         if given["arguments"][0] not in known:
             known.add(given["arguments"][0])
-            _rehearse(given, acts.act)
-        print(json.dumps(_watched(given, acts.act)), file=answers, flush=True)
+            _rehearse(given)
+        print(json.dumps(_watched(given)), file=answers, flush=True)
 
 
-def _rehearse(given: dict[str, Any], act: Callable[[], None]) -> None:
+def _rehearse(given: dict[str, Any]) -> None:
     """Do a command here, in a copy of the folder: what it imports and remembers, all forks have from then on."""
     import gc
 
@@ -125,7 +155,7 @@ def _rehearse(given: dict[str, Any], act: Callable[[], None]) -> None:
     try:
         _begin({**given, "root": str(copy)})
         with suppress(BaseException):
-            act()
+            command()
     finally:
         sys.stdout.flush()
         os.dup2(said, 1)
@@ -139,23 +169,20 @@ def _rehearse(given: dict[str, Any], act: Callable[[], None]) -> None:
         gc.freeze()
 
 
-def _watched(given: dict[str, Any], act: Callable[[], None]) -> dict[str, Any]:
+def _watched(given: dict[str, Any]) -> dict[str, Any]:
     failures = {int(number): how for number, how in given["failures"].items()}
     ours, theirs = socket.socketpair()
     sys.stdout.flush()
     if not (pid := os.fork()):
         ours.close()
-        _live(given, act, theirs)
+        _live(given, theirs)
     _, (listener,), _, _ = socket.recv_fds(ours, 1, 1)
     ours.close()
     theirs.close()
-    full, of_workers = [False], [0]
+    full = [False]
 
     def decide(number: int, point: Point) -> Decision:
         how = failures.get(number, "")
-        of_workers[0] += point.worker
-        if "worker" in failures.values():
-            return "kill" if point.worker and of_workers[0] in failures else ""
         full[0] = full[0] or how == "full"
         if full[0]:
             return errno.ENOSPC if point.call in FULL else ""
@@ -164,7 +191,7 @@ def _watched(given: dict[str, Any], act: Callable[[], None]) -> dict[str, Any]:
     watch = Watch(pid, listener, given["root"], decide)
     code = watch.follow()
     said = Path(f"{given['root']}-said").read_text(encoding="utf-8", errors="replace")
-    return {"code": code, "said": said, "points": [(one.call, one.place, one.worker) for one in watch.points]}
+    return {"code": code, "said": said, "points": [(one.call, one.place) for one in watch.points]}
 
 
 def _begin(given: dict[str, Any]) -> None:
@@ -177,13 +204,13 @@ def _begin(given: dict[str, Any]) -> None:
     sys.argv = ["fairagent", *given["arguments"]]
 
 
-def _live(given: dict[str, Any], act: Callable[[], None], watched_by: socket.socket) -> None:
+def _live(given: dict[str, Any], watched_by: socket.socket) -> None:
     """Be the command."""
     code = 70
     try:
         _begin(given)
         watch_me(watched_by)
-        act()
+        command()
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1

@@ -12,10 +12,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
-import lamp_files
 import numpy as np
 from faults import tiny
 from track_files import FILES_2021, FILES_2022, write_track
@@ -108,20 +106,6 @@ def settings_file(random: Random, folder: Path) -> None:
     load_settings(folder / "fairagent.yaml", environ={})
 
 
-@target(2)
-def variables(random: Random, folder: Path) -> None:
-    seeds = {"FAIRAGENT_N": "10", "FAIRAGENT_RERANK__KIND": "fused", "FAIRAGENT_TARGET": "{gender: uniform}"}
-    environ = {
-        name: damaged(random, value.encode(), "yaml").decode("utf-8", "surrogateescape")
-        for name, value in seeds.items()
-        if random.random() < 0.6
-    }
-    if random.random() < 0.3 and not isinstance(random, Whole):
-        path = random.choices(["A", "RERANK", "KIND", "", "x"], k=random.randint(1, 60))
-        environ["FAIRAGENT_" + "__".join(path)] = "1"
-    load_settings(None, environ=environ)
-
-
 EXPERIMENT = b"name: e\ncollection: collection.yaml\nsystems: {BM25: {profile: engine}, agent: {n: 5}}\n"
 
 
@@ -141,16 +125,6 @@ def experiment(random: Random, folder: Path) -> None:
     seed = random.choice(experiment_seeds())
     write(random, folder, {"e.yaml": random.choice((EXPERIMENT + b"measures: [nDCG@5]\n", seed))})
     readiness(folder / "e.yaml", environ={})
-
-
-@target()
-def fairft_file(random: Random, folder: Path) -> None:
-    from fairagent.papers.fairft.run import FairFTFile
-    from fairagent.settings import read_yaml, validate
-
-    seeds = [path.read_bytes() for path in sorted((EVALUATIONS / "papers" / "fairft" / "train").glob("*.yaml"))]
-    write(random, folder, {"f.yaml": random.choice(seeds)})
-    validate(FairFTFile, read_yaml(folder / "f.yaml"), "f.yaml")
 
 
 # --- collections ------------------------------------------------------------------------------------------------
@@ -227,14 +201,6 @@ def saved_groups(random: Random, folder: Path) -> None:
     table = GroupTable.load(folder)
     for dimension in table.dimensions:
         table.memberships(dimension, ["m1", "u1", "none"])
-
-
-@target(2)
-def lamp(random: Random, folder: Path) -> None:
-    task = random.choice(sorted(lamp_files.INPUTS))
-    files = {"q.json": lamp_files.questions(task), "o.json": lamp_files.outputs(task)}
-    write(random, folder, {name: json.dumps(value).encode() for name, value in files.items()})
-    lamp_files.load_lamp(task, folder / "q.json", folder / "o.json")
 
 
 # --- runs, journals, records --------------------------------------------------------------------------------------
@@ -327,88 +293,49 @@ def transcripts(random: Random, folder: Path) -> None:
     assert [one for one in read_transcript(file) if one] == [*found, *found]
 
 
-@target()
-def utility_labels(random: Random, folder: Path) -> None:
-    from fairagent.papers.fair_rag.labels import Label, head_line, read_lines, to_line
-    from fairagent.storage.digests import sealed
-
-    made_from = {"model": "m", "systems": {"a": {"n": 1}}}
-    lines = [head_line(made_from), *(to_line(Label("q", item, 0.5, "a")) for item in ("i", "j", None))]
-    write(random, folder, {"labels.jsonl": "".join(f"{sealed(line)}\n" for line in lines).encode()})
-    read_lines(folder / "labels.jsonl", made_from, 1.0)
-
-
-@target()
-def avoid_library(random: Random, folder: Path) -> None:
-    from fairagent.papers.debias_rag.avoid import read_avoid
-
-    write(random, folder, {"a.jsonl": b'{"id": "a", "text": "he is", "class": "gender"}\n{"id": "b", "text": "x"}\n'})
-    read_avoid(folder / "a.jsonl")
-
-
-@cache
-def shipped_prompts() -> Any:
-    from fairagent.llm.prompts import Prompts
-
-    return Prompts()
-
-
-@target()
-def signals(random: Random, folder: Path) -> None:
-    from fairagent.papers.fairft.signals import Signals
-
-    model: Any = SimpleNamespace(name="m", score=lambda pairs: [np.array([-1.0]) for _ in pairs])
-    file = folder / "s.jsonl"
-    Signals(model, shipped_prompts(), file)
-    file.write_bytes(file.read_bytes() + json.dumps({"question": "q", "documents": {"d": -0.5}}).encode() + b"\n")
-    write(random, folder, content_of(folder))
-    Signals(model, shipped_prompts(), file)
-
-
-@target()
-def recording(random: Random, folder: Path) -> None:
-    from fairagent.guests.testing import ReplayModel, ScriptedModel
-    from fairagent.llm.request import ModelRequest
-
-    file = folder / "r.jsonl"
-    ReplayModel.record(ScriptedModel(["red"]), file).complete(ModelRequest((("user", "Which?"),)))
-    write(random, folder, content_of(folder))
-    ReplayModel(file).complete(ModelRequest((("user", "Which?"),)))
-
-
 @target(2)
-def manifests(random: Random, folder: Path) -> None:
-    from fairagent.retrieve import ann
-    from fairagent.retrieve.encoded import DenseManifest
-    from fairagent.retrieve.manifest import MANIFEST, Manifest
+def joined(random: Random, folder: Path) -> None:
+    from fairagent.report.joined import join_runs
 
-    about = {"collection": "c", "fingerprint": "f", "documents": 3, "analyzer": "english"}
-    own = {**about, "format": Manifest.FORMAT}
-    earlier = {**about, "format": Manifest.FORMAT - 1}
-    dense = {"collection": "c", "fingerprint": "f", "documents": 3, "model": "m", "dimension": 4, "format": 2}
-    cells = {**dense, "vectors": "0", "cells": 4, "probes": 2, "queries": 3, "recall": 0.99, "groups": {"a: x": 1.0}}
-    del cells["collection"]
-    files = {MANIFEST: random.choice((own, earlier)), DenseManifest.FILE: dense, ann.AnnManifest.FILE: cells}
-    write(random, folder, {name: json.dumps(value).encode() for name, value in files.items()}, most=2)
-    found = random.choice((Manifest, DenseManifest, ann.AnnManifest)).read(folder)
-    if isinstance(found, Manifest):
-        found.check(None, folder, analyzer="english")
-    elif isinstance(found, DenseManifest):
-        found.check(None, folder)
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        if random.random() < 0.7:
+            write(random, folder / name, finished_run())
+        else:
+            for file, content in finished_run().items():
+                (folder / name / file).write_bytes(content)
+    joined = join_runs([folder / "one", folder / "two"])
+    joined.write(folder)
+    joined.text()
+    json.dumps(joined.record())
 
 
-@target()
-def arrays(random: Random, folder: Path) -> None:
-    from fairagent.storage.arrays import read_array
-    from fairagent.storage.readers import Malformed
+HITS: tuple[Any, ...] = (
+    [
+        {"id": "a", "score": 2.0, "payload": {"gender": "female"}},
+        {"id": "b", "score": 1.0, "payload": {"gender": "male"}},
+    ],
+    {"hits": {"hits": [{"_id": n, "_score": 3.0 - n, "_source": {"gender": "fm"[n % 2]}} for n in range(3)]}},
+    {"ids": [["a", "b"]], "distances": [[0.1, 0.2]], "metadatas": [[{"gender": "female"}, {"gender": "male"}]]},
+    [[{"id": "a", "gender": ["female", "male"]}, 0.9], [{"id": "b", "gender": {"male": 2}}, 0.1]],
+)
 
-    array = random.choice((np.arange(6, dtype=np.int64), np.zeros((2, 3), np.float16), np.array([b"a", b"bc"])))
-    np.save(folder / "a.npy", array)
-    write(random, folder, content_of(folder))
+
+@target(3)
+def hits(random: Random, folder: Path) -> None:
+    """What a search engine's client returned, or a user made of it."""
+    from fairagent import fair_rerank
+
+    text = damaged(random, json.dumps(random.choice(HITS)).encode(), "json").decode("utf-8", "replace")
     try:
-        read_array(folder / "a.npy", mapped=random.random() < 0.5).sum if array.dtype.kind != "S" else None
-    except Malformed as error:
-        raise DataError(str(error)) from None
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    groups = random.choice(("gender", ["gender"], {"gender": "gender"}))
+    target = random.choice(("uniform", {"female": 0.5, "male": 0.5}, None))
+    if isinstance(random, Whole):
+        target = "uniform"
+    fair_rerank(found, groups, target, n=random.choice((1, 2, 10)), unknown=random.choice(("share", "ignore")))
 
 
 # --- indexes ----------------------------------------------------------------------------------------------------
@@ -506,40 +433,6 @@ def indexes(random: Random, folder: Path) -> None:
 
 
 @target(3)
-def stereotypes(random: Random, folder: Path) -> None:
-    from fairagent.papers.debias_rag.benchmarks.items import read_crows_pairs, read_seat, read_stereoset
-
-    example = {"bias_type": "gender", "target": "judge", "context": "The judge is BLANK."}
-    words = {"stereotype": "he", "anti_stereotype": "she", "unrelated": "fish"}
-    example |= {name: f"The judge is {word}." for name, word in words.items()}
-    sentences = [
-        {"gold_label": label, "sentence": f"The judge is {word}."}
-        for label, word in zip(("stereotype", "anti-stereotype", "unrelated"), words.values(), strict=True)
-    ]
-    dev = {"data": {"intrasentence": [{**example, "id": "1", "sentences": sentences}], "intersentence": []}}
-    sets = {key: {"category": key, "examples": ["a", "b"]} for key in ("targ1", "targ2", "attr1", "attr2")}
-    files = {
-        "dev.json": (json.dumps(dev), read_stereoset),
-        "s.jsonl": (f"{json.dumps(example)}\n" * 2, read_stereoset),
-        "crows.csv": (",sent_more,sent_less,stereo_antistereo,bias_type\n0,a he,a she,stereo,x\n", read_crows_pairs),
-        "weat.jsonl": (json.dumps(sets), read_seat),
-        "seat.jsonl": (json.dumps({"test": "t", **sets}) + "\n", read_seat),
-    }
-    name, (text, read) = random.choice(sorted(files.items()))
-    write(random, folder, {name: text.encode()})
-    read(folder / name)  # type: ignore[operator]
-
-
-@target(2)
-def lexicon(random: Random, folder: Path) -> None:
-    from fairagent.papers.debias_rag.lexicon import lexicon_file, load_lexicon
-
-    own = b"gender: [he <-> she, hers -> his, pregnant]\nreligion:\n  - church <-> mosque\n"
-    write(random, folder, {"l.yaml": random.choice((own, own, lexicon_file().read_bytes()))})
-    load_lexicon(folder / "l.yaml")
-
-
-@target(3)
 def template(random: Random, folder: Path) -> None:
     from fairagent.llm.prompts import Prompts
     from fairagent.llm.prompts.folder import shipped_folder
@@ -590,14 +483,6 @@ def replies(random: Random, folder: Path) -> None:
     if not isinstance(random, Whole):
         form: Any = random.choice((Keywords, ReasonedKeywords, Verdicts, GroupKeywords, Choice, Order, Diagnoses))
         parse_reply(said, form)
-
-
-@target(3)
-def keywords(random: Random, folder: Path) -> None:
-    from fairagent.search.refine.asking import sift
-
-    raw = damaged(random, b"judge\ncourt of law\nwww.example.org\nhe AND she\n" * random.choice((1, 40)))
-    sift(raw.decode("utf-8", "replace").split("\n"), "law", frozenset())
 
 
 # --- commands -----------------------------------------------------------------------------------------------------
@@ -693,7 +578,3 @@ def search(random: Random, folder: Path) -> None:
     write_small(random, folder)
     shutil.copytree(index, folder / "index")
     call(random, folder, SEARCHES)
-
-
-# They add themselves.
-from fuzz import newer  # noqa: E402, F401

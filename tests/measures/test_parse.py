@@ -130,8 +130,7 @@ def test_the_public_names() -> None:
         "Log2Max2", "Log2Plus1", "Measure", "Product", "StepDiscount", "Uniform", "Unlabeled", "awrf", "blend", "gaps",
         "group_exposure", "jensen_shannon", "joint_memberships", "kl", "kl_reverse", "known_part",
         "min_max", "most_underexposed", "ndcg", "parse_discount", "parse_measure", "total_variation",
-        "MaxSkew", "MinSkew", "NDKL", "ndkl", "skew",
-        "Prevalence", "confusion_matrix", "prevalence",
+        "NDKL", "ndkl", "Prevalence", "confusion_matrix", "prevalence",
         "awrf_under_error", "calibration_error", "drawn_labels", "odds_spread", "reliability",
         "Interval", "awrf_bounds", "exposure_bounds",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Skew and NDKL by hand, against their definitions written out anew, and what is not defined."""
+"""NDKL by hand, against its definition written out anew, and what is not defined."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures import NDKL, JudgedRanking, MaxSkew, MinSkew, kl, ndkl, parse_measure, skew
+from fairagent.measures import NDKL, JudgedRanking, kl, ndkl, parse_measure
 from fairagent.types import FloatArray
 
 from .laws import law, rankings
@@ -56,49 +56,20 @@ def test_a_group_without_a_target_costs_much_and_not_infinitely_much() -> None:
     assert ndkl(rows("m"), np.array([0, 1.0, 0]), 1) == pytest.approx(math.log(1e6), abs=1e-4)
 
 
-def test_skew_by_hand() -> None:
-    """m m m f: 1/4 and 3/4 where 1/2 is due: ln 1/2 and ln 3/2."""
-    assert skew(rows("mmmf"), HALF, 4) == pytest.approx([math.log(1 / 2), math.log(3 / 2)])
-    assert skew(rows("mmmf"), np.array([0, 0.25, 0.75]), 4) == pytest.approx([0, 0])
-    # Of three documents none is f: half of one, 1/6 to 1/2. Of a target of 0 there is no skew.
-    assert skew(rows("mmmf"), HALF, 3) == pytest.approx([math.log(1 / 3), math.log(2)])
-    found = skew(rows("mf"), np.array([0, 1.0, 0]), 2)
-    assert found[0] == pytest.approx(math.log(1 / 2))
-    assert math.isnan(found[1])
-    # u m m f, unknown a group of 1/4; else it is as if it were not there.
-    quarter = np.array([0.25, 0.375, 0.375])
-    assert skew(rows("ummf"), quarter, 4, "group") == pytest.approx([0, math.log(2 / 3), math.log(4 / 3)])
-    assert skew(rows("ummf"), quarter, 4) == pytest.approx([math.log(2 / 3), math.log(4 / 3)])
-    # b counts for both: 2 of 3 and 1 of 3.
-    assert skew(rows("bm"), HALF, 2) == pytest.approx([math.log(2 / 3), math.log(4 / 3)])
-
-
 def judged(letters: str, target: FloatArray = HALF, **more: object) -> JudgedRanking:
     shown = rows(letters)
     return JudgedRanking(np.zeros(len(shown), dtype=bool), 0, shown, target, **more)  # type: ignore[arg-type]
 
 
-def test_measures() -> None:
-    made = judged("mmmf")
-    assert MinSkew(4)(made) == pytest.approx(math.log(1 / 2))
-    assert MaxSkew(4)(made) == pytest.approx(math.log(3 / 2))
-    assert NDKL(4)(made) == ndkl(rows("mmmf"), HALF, 4)
-    # A group without a target has no skew, and is neither the least nor the most.
-    assert MinSkew(2)(judged("mf", np.array([0, 1.0, 0]))) == MaxSkew(2)(judged("mf", np.array([0, 1.0, 0])))
+def test_the_measure() -> None:
+    assert NDKL(4)(judged("mmmf")) == ndkl(rows("mmmf"), HALF, 4)
     # A document without a record is one without a label.
-    hidden = judged("mmf", known=np.array([True, False, True]))
-    assert MaxSkew(3)(hidden) == pytest.approx(0)
-    assert (NDKL(4).lower_is_better, MaxSkew(4).lower_is_better, MinSkew(4).lower_is_better) == (True, True, False)
-    assert (NDKL(4).needs_labels, NDKL(4, "group").needs_labels, MinSkew(4, "group").needs_labels) == (1, 0, 0)
-
-
-def test_names_and_options() -> None:
-    for text, measure in (("NDKL@20", NDKL(20)), ("MinSkew@5", MinSkew(5)), ("MaxSkew@5", MaxSkew(5))):
-        assert parse_measure(text) == measure == parse_measure(str(measure))
-        assert (measure.of_groups, measure.of_relevance, measure.label) == (True, False, text)
+    assert NDKL(3)(judged("mmf", known=np.array([True, False, True]))) == ndkl(rows("muf"), HALF, 3)
+    assert (NDKL(4).lower_is_better, NDKL(4).needs_labels, NDKL(4, "group").needs_labels) == (True, True, False)
+    assert parse_measure("NDKL@20") == NDKL(20) == parse_measure(str(NDKL(20)))
+    assert (NDKL(20).of_groups, NDKL(20).of_relevance, NDKL(20).label) == (True, False, "NDKL@20")
     assert parse_measure("NDKL(unknown=group)@9") == NDKL(9, "group")
-    assert MinSkew(5) != MaxSkew(5)
-    for text in ("NDKL(unknown=drop)@9", "MaxSkew(unknown=drop)@9", "NDKL(smoothing=1)@9", "NDKL", "Skew@9"):
+    for text in ("NDKL(unknown=drop)@9", "NDKL(smoothing=1)@9", "NDKL"):
         with pytest.raises(UsageError):
             parse_measure(text)
 
@@ -114,32 +85,24 @@ def test_laws(ranking: tuple[FloatArray, FloatArray], n: int) -> None:
     plain = sum(w * kl(p / p.sum(), target, 0) for w, p in zip(weights, prefixes, strict=True)) / weights.sum()
     assert ndkl(whole, due, n) == pytest.approx(plain, abs=1e-9)
     assert ndkl(np.tile(due, (5, 1)), due, n) == pytest.approx(0, abs=1e-9)
-    found = skew(whole, due, n)
-    held = whole[:n, 1:].sum(axis=0)
-    many = held >= 0.5
-    assert found[many] == pytest.approx(np.log(held[many] / held.sum() / target[many]))
-    assert found.max() >= -1e-9
-    # Nobody is unknown: as a group it has no share, and changes nothing for the others.
-    assert skew(whole, due, n, "group")[1:] == pytest.approx(found)
 
 
 def test_bad_input() -> None:
-    for function in (ndkl, skew):
-        with pytest.raises(UsageError, match="unknown is 'drop'"):
-            function(rows("m"), HALF, 1, "drop")  # type: ignore[arg-type]
-        with pytest.raises(DataError, match="cut-off is 0"):
-            function(rows("m"), HALF, 0)
-        with pytest.raises(DataError, match="memberships have 3 groups and target 2"):
-            function(rows("m"), HALF[1:], 1)
-        with pytest.raises(DataError, match=r"adds up to 0\.5"):
-            function(rows("m"), HALF / 2, 1)
-        with pytest.raises(DataError, match="no mass on any known group"):
-            function(rows("m"), np.array([1.0, 0, 0]), 1)
-        with pytest.raises(DataError, match="nothing that is ranked has a group"):
-            function(rows("uu"), HALF, 2)
-        with pytest.raises(DataError, match="nothing that is ranked has a group"):
-            function(rows(""), HALF, 2)
-        with pytest.raises(DataError, match=r"memberships\[0, 0\] is nan"):
-            function(np.full((1, 3), np.nan), HALF, 1)
+    with pytest.raises(UsageError, match="unknown is 'drop'"):
+        ndkl(rows("m"), HALF, 1, "drop")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="cut-off is 0"):
+        ndkl(rows("m"), HALF, 0)
+    with pytest.raises(DataError, match="memberships have 3 groups and target 2"):
+        ndkl(rows("m"), HALF[1:], 1)
+    with pytest.raises(DataError, match=r"adds up to 0\.5"):
+        ndkl(rows("m"), HALF / 2, 1)
+    with pytest.raises(DataError, match="no mass on any known group"):
+        ndkl(rows("m"), np.array([1.0, 0, 0]), 1)
+    with pytest.raises(DataError, match="nothing that is ranked has a group"):
+        ndkl(rows("uu"), HALF, 2)
+    with pytest.raises(DataError, match="nothing that is ranked has a group"):
+        ndkl(rows(""), HALF, 2)
+    with pytest.raises(DataError, match=r"memberships\[0, 0\] is nan"):
+        ndkl(np.full((1, 3), np.nan), HALF, 1)
     with pytest.raises(DataError, match="needs memberships and a target"):
         NDKL(3)(JudgedRanking(np.zeros(1, dtype=bool), 0))

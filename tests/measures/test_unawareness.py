@@ -1,4 +1,4 @@
-"""What AWRF and exposure can be where labels are missing, and what a classifier's probabilities make of it."""
+"""What AWRF and exposure can be where labels are missing."""
 
 from __future__ import annotations
 

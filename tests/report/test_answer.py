@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from fairagent.report.answer import (
-    answer_body,
     answer_story,
-    answer_text,
     comparison_table,
-    removed_text,
-    resting_table,
     sources_table,
 )
 from fairagent.report.record import answer_record
@@ -88,31 +84,6 @@ def test_sources_are_numbered_and_marked_by_how_far_the_answer_rests_on_them(res
     assert "entailing" in plain(sources_table(result), 60)
     plainly = plain(sources_table(replace(result, attribution=None)), 60)
     assert [line.split()[-1] for line in plainly.splitlines() if "[" in line] == ["yes", "-", "yes"]
-
-
-def test_what_is_retrieved_stands_beside_what_is_used(result: AnswerResult) -> None:
-    assert result.attribution is not None
-    text = plain(resting_table(result.attribution, result))
-    assert text.split()[:4] == ["exposure", "retrieved", "entailing", "target"]
-    (female,) = [line.split() for line in text.splitlines() if line.strip().startswith("female")]
-    assert [part for part in female if part.endswith("%")] == ["50%", "20%", "50%"]
-
-
-def test_an_answer_as_text_is_its_body_its_sources_and_its_story(result: AnswerResult) -> None:
-    text = answer_text(result)
-    assert text.startswith("She won [3], he lost [1].\n")
-    assert text == f"{plain(answer_body(result))}\n{plain(sources_table(result))}{plain(answer_story(result))}"
-    assert max(map(len, text.splitlines())) <= 100
-
-
-def test_an_unusable_verdict_names_the_setting_that_decided(result: AnswerResult) -> None:
-    assert result.filtered is not None
-    undecided = replace(result, filtered=replace(result.filtered, verdicts=(Verdict("d1", True, None, None),)))
-    assert "1 without a usable verdict, so filter.on_error decided" in plain(answer_story(undecided))
-
-
-def test_nothing_removed() -> None:
-    assert removed_text([Removal(Group("gender", "female"), 3, 0)]) == "nothing was removed"
 
 
 def test_the_record_holds_what_the_tables_show(result: AnswerResult) -> None:

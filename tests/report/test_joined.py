@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from evaluate import words
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import UsageError
 from fairagent.evaluate.results import means_table
 from fairagent.evaluate.run import load_run
 from fairagent.report.joined import join_runs
@@ -42,15 +42,6 @@ def test_each_run_has_its_columns_and_each_system_a_row(runs: tuple[Path, Path])
         assert [row[places] for row in table.rows] == [row[1:] for row in means_table(load_run(run)).rows]
 
 
-def test_the_mean_is_that_of_the_topics(runs: tuple[Path, Path]) -> None:
-    """Lines of topics.csv, added up by hand: `plain` in gender, on the topics that have a relevant document."""
-    rows = list(csv.DictReader((runs[1] / "topics.csv").read_text(encoding="utf-8").splitlines()))
-    values = [float(row["value"]) for row in rows if (row["system"], row["dimension"]) == ("plain", "gender")]
-    assert len(values) == 6
-    (plain, *_) = join_runs(runs).table().rows
-    assert plain[2].value == pytest.approx(sum(values) / 6)  # type: ignore[attr-defined]
-
-
 def test_other_topics_are_said(runs: tuple[Path, Path]) -> None:
     notes = list(join_runs(runs).notes())
     assert notes[0] == f"relevance ({runs[0]}): words, 19 topics, baseline plain"
@@ -74,32 +65,6 @@ def test_the_table_in_every_form(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert {line["run"] for line in lines} == {"relevance", "fairness"}
 
 
-def test_columns_of_one_name_bear_their_run(tmp_path: Path) -> None:
-    again = RELEVANCE.replace("name: relevance", "name: again")
-    joined = join_runs([made(tmp_path, RELEVANCE, "one"), made(tmp_path, again, "two")])
-    above = [column.above for column in joined.table().columns[1:]]
-    assert above == ["relevance: relevance", "again: relevance"]
-    assert not any(line.startswith("! ") for line in joined.notes())
-
-
-def test_expected_numbers_choose_the_columns(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    expected = FAIRNESS + "expected: {plain: {gender: {AWRF@5: 0.75}}, fair: {gender: {AWRF@5: 0.5}}}\n"
-    joined = join_runs([runs[0], made(tmp_path, expected, "two")])
-    assert [(column.above, column.name) for column in joined.table().columns[2:]] == [("gender", "AWRF@5")]
-    beside = joined.expected()
-    assert beside is not None
-    assert [row[1:] for row in beside.rows] == [(None, 0.75), (None, 0.5), (None, None)]
-    assert "expected in these places" in joined.text()
-
-
-def test_a_row_that_one_run_lacks_is_said(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    alone = "systems:\n  alone: {profile: engine, engine: words}\n"
-    more = made(tmp_path, FAIRNESS.replace("systems:\n", alone) + "baseline: plain\n", "two")
-    joined = join_runs([runs[0], more])
-    assert joined.table().rows[-1][:2] == ("alone", None)
-    assert f"! not in {runs[0]}: alone" in list(joined.notes())
-
-
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 
@@ -113,23 +78,9 @@ def test_rows_made_with_other_settings_are_refused(runs: tuple[Path, Path], tmp_
     assert "plain" not in text
 
 
-def test_runs_without_a_common_system_are_refused(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    other = FAIRNESS.replace("plain:", "a:").replace("fair:", "b:").replace("random:", "c:")
-    with pytest.raises(UsageError, match="no system in common"):
-        join_runs([runs[0], made(tmp_path, other, "two")])
-
-
 def test_one_run_and_the_same_twice_are_refused(runs: tuple[Path, Path], tmp_path: Path) -> None:
     for folders in ([runs[0]], [runs[0], runs[0]]):
         with pytest.raises(UsageError, match="--join takes two or more runs, each once"):
             join_runs(folders)
     with pytest.raises(UsageError, match="holds no run"):
         join_runs([runs[0], tmp_path])
-
-
-def test_a_damaged_run_is_named(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    folder = made(tmp_path, FAIRNESS, "two")
-    head = folder / "run.json"
-    head.write_text(head.read_text(encoding="utf-8").replace('"seed": 7', '"seed": 8'), encoding="utf-8")
-    with pytest.raises(DataError, match=r"run\.json: damaged"):
-        join_runs([runs[0], folder])

@@ -11,7 +11,6 @@ import pytest
 from fairagent.types import Answer, AnswerResult, Attribution, Hit, Query, SearchResult
 
 from .conftest import gender, make_trace
-from .runs import made_run
 from .test_page import HOSTILE, Parsed
 
 
@@ -36,19 +35,6 @@ def test_a_result_says_what_matters_in_one_line(result: SearchResult, answered: 
     )
     assert repr(answered) == "<AnswerResult to 'lawyers': 'Courts [2].'; 1 of 2 documents cited>"
     assert repr(answered.attribution) == "<Attribution by citations: on 1 of 2 documents>"
-
-
-def test_a_run_says_what_matters_in_one_line() -> None:
-    assert repr(made_run()) == "<Run 'made-demo' on 'demo': 5 systems, 12 topics>"
-
-
-def test_an_exposure_of_many_groups_names_those_that_are_farthest_off() -> None:
-    shares, target = np.array([0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), np.array([0.1, 0.3, 0.2, 0.2, 0.1, 0.1])
-    many = replace(gender(0.5, 0.0), labels=tuple("abcdef"), shares=shares, target=target)
-    assert repr(many) == (
-        "<Exposure gender: a 50% (target 10%), b 10% (target 30%), c 10% (target 20%), d 10% (target 20%), "
-        "2 more groups, no label (of all) 0%>"
-    )
 
 
 def test_long_and_hostile_texts_stay_in_their_line(result: SearchResult) -> None:
@@ -95,10 +81,3 @@ def test_nothing_of_strangers_is_markup_in_a_notebook(result: SearchResult, answ
         assert len(page.all("style")) == 1
         assert "{{ 7 * 7 }}" in page.text
         assert not re.search("[\u202e\x00\ud800]", text)
-
-
-def test_styles_hold_inside_the_result_alone(result: SearchResult) -> None:
-    (style,) = re.findall("<style>(.*?)</style>", result._repr_html_(), re.DOTALL)
-    assert ":root" not in style
-    outside = re.sub(r"\{[^{}]*\}", "", re.sub(r"\{[^{}]*\}", "", style)).split()
-    assert outside == [".fairagent", "@media", "(prefers-color-scheme:", "dark)", ".fairagent"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -13,12 +12,10 @@ import pytest
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord
 from fairagent.evaluate.run import Run
-from fairagent.report.page import GROUP_COLORS, STYLES, TEMPLATES, digest, page
-from fairagent.report.plots import SERIES, color_number, marker_number
+from fairagent.report.page import digest, page
 from fairagent.report.topics import cut
-from fairagent.settings import Settings
 
-from .runs import DIMENSIONS, MEASURES, ORACLE, SYSTEMS, compare, failed, made_run, tiny_run, wide_run
+from .runs import MEASURES, ORACLE, compare, failed, made_run, tiny_run, wide_run
 
 VOID = {"meta", "input", "br", "img", "link", "hr"}
 HOSTILE = "</style></script><script>alert(1)</script><img src=x onerror=alert(1)> \"'&amp; {{ 7 * 7 }} \u202e\x00\ud800"
@@ -99,16 +96,6 @@ def test_the_policy_allows_one_style_sheet_and_one_script(text, parsed):
         assert not [name for name in attributes if name == "style" or name.startswith("on")]
 
 
-def test_what_cannot_be_seen_can_be_heard(parsed):
-    assert {attributes.get("scope") for attributes in parsed.all("th")} == {"col", "row", "colgroup"}
-    for attributes in parsed.all("svg"):
-        assert attributes.get("aria-hidden") == "true" or len(attributes["aria-label"]) > 10
-    for name, attributes in parsed.elements:
-        if "tabindex" in attributes:
-            assert attributes["role"] == "region", name
-            assert attributes["aria-label"]
-
-
 def test_everything_from_outside_is_text():
     run = hostile_run()
     text = page(run)
@@ -182,73 +169,26 @@ def test_equal_runs_give_equal_bytes(text):
     assert page(made_run()) == text
 
 
-def test_times_are_not_on_it_where_a_model_is_asked(text):
-    run = made_run()
-    slower = tuple(replace(outcome, seconds=99.0 + place) for place, outcome in enumerate(run.outcomes))
-    assert page(replace(run, outcomes=slower)) == text
-
-
-def cost_cells(text: str) -> list[list[str]]:
-    """The rows of the cost table, cell by cell."""
-    (table,) = re.findall(r'aria-label="Cost against fairness">.*?</table>', text, re.DOTALL)
-    rows = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
-    return [[Parsed(cell).text for cell in re.split(r"(?=<t[hd])", row)[1:]] for row in rows]
-
-
-def test_without_a_model_the_cost_is_time():
-    run = tiny_run()
-    assert 'id="cost"' not in page(run)
-    slower = tuple(replace(outcome, seconds=0.4) if outcome.system == "B" else outcome for outcome in run.outcomes)
-    text = page(replace(run, outcomes=slower))
-    assert "so the cost is time" in text
-    assert ">milliseconds a topic</text>" in text
-    assert cost_cells(text) == [
-        ["system", "retrievals", "model calls", "tokens", "$ for 1,000", "milliseconds", "gender"],
-        ["A", "1.0", "0.0", "0.0", "0.0", "100.0", "0.550 front"],
-        ["B", "3.0", "0.0", "0.0", "0.0", "400.0", "0.470"],
-    ]
-
-
-def test_what_a_model_costs_stands_against_fairness(text):
-    assert text.count(">US dollars for 1,000 topics</text>") == len(DIMENSIONS)
-    assert "so the cost is time" not in text
-    head, *rows = cost_cells(text)
-    assert "milliseconds" not in head
-    products = [row.mean for row in made_run().comparisons if row.dimension == "gender" and "*" in row.measure]
-    assert [row[0] for row in rows] == [*SYSTEMS[:4], f"{ORACLE} oracle"]
-    assert [row[5].split()[0] for row in rows] == [f"{mean:.3f}" for mean in products]
-    assert [float(row[4]) > 0 for row in rows] == [False, False, True, True, True]
-    assert "front" not in rows[4][5]
-
-
-@pytest.mark.parametrize(
-    ("topics", "systems", "megabytes"), [(60, 26, 3), pytest.param(2000, 3, 8, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("topics", "systems", "megabytes"), [(60, 26, 3), (2000, 3, 8)])
 def test_a_page_of_many_rankings_stays_a_page(topics, systems, megabytes):
     assert megabytes / 2 < len(page(wide_run(topics, systems)).encode()) / 1e6 < megabytes
 
 
-def test_it_tells_what_was_run(parsed):
-    assert "5 systems on 11 topics of demo" in parsed.text
-    assert "fair in gender and region" in parsed.text
-    for key, value in (("analyzer", "english"), ("seed", "20221"), ("packages", "numpy 2.3, pyserini 1.6.0")):
-        assert f"{key}{value}" in parsed.text
-
-
-def test_the_table_has_every_number(parsed):
+def test_the_tables_have_every_number(parsed):
     shown = parsed.text
     for row in made_run().comparisons:
-        assert f"{row.mean:.3f}" in shown
-        assert f"{row.low:.3f}–{row.high:.3f}" in shown
+        assert f"{row.mean:.4f}" in shown
+        assert f"[{row.low:.4f}, {row.high:.4f}]" in shown
         if row.difference is not None:
-            assert f"{row.wins} / {row.ties} / {row.losses}" in shown
-    assert "expected 0.664" in shown
+            assert f"{row.wins}/{row.ties}/{row.losses}" in shown
+    assert "0.6640" in parsed.texts
 
 
 def test_oracles_are_marked_wherever_they_stand(text):
     name = rf'<span class="sys"><svg[^>]*>.{{,40}}</svg><span>{re.escape(ORACLE)}</span></span>'
     badge = ' <span class="badge oracle">oracle</span>'
-    assert len(re.findall(name, text)) == len(re.findall(name + badge, text)) > 10
+    assert len(re.findall(name, text)) == len(re.findall(name + badge, text)) >= 10
     assert "no fair comparison" in text
 
 
@@ -265,25 +205,6 @@ def data_of(text: str) -> dict[str, Any]:
     """What the page's script draws topics from."""
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     return json.loads(found)
-
-
-def test_settings_of_systems_stand_as_their_differences_from_the_defaults():
-    usual = Settings().model_dump(mode="json")
-    plain = usual | {"n": 5, "loop": {"kind": "none"}}
-    other = usual | {"loop": {"kind": "fair-qr", "worse": 0.05, "floor": 0.9}, "rerank": {"kind": "no such", "x": 1}}
-    systems = {"A": {"settings": usual}, "B": {"settings": plain}, "C": {"settings": other, "price": {"input": 2}}}
-    told = Parsed(page(tiny_run(provenance={"about": "", "seed": 7, "systems": systems}))).text
-    assert "seed7" in told
-    assert "A 0 settings" in told
-    assert "B 2 settingsn5loop.kindnone" in told
-    # What fair-qr has by itself is no difference, and of a part that is not here all is one.
-    assert "C 5 settingsloop.kindfair-qrloop.floor0.9rerank.kindno suchrerank.x1price.input2" in told
-
-
-def test_fourteen_systems_have_colors_and_markers_of_their_own():
-    assert len({color_number(system) for system in range(14)}) == 14
-    assert len({marker_number(system) for system in range(14)}) == 14
-    assert len({(color_number(system), marker_number(system)) for system in range(60)}) == 60
 
 
 def test_every_topic_has_its_line_and_its_data(text, parsed):
@@ -307,8 +228,8 @@ def test_the_data_of_a_topic_by_hand():
     assert plain["steps"] == [{"source": 0, "gap": "0.4000", "exposures": [[0, [0.2, 0.8], 0]]}]
     assert plain["hits"] == [[0, 1, 0], [1, 0, 0]]
     assert plain["values"] == [0.5, 0.8, 0.4]
-    # d2 rose by one; in the other title "courts", from letter 14 to 20, is a keyword.
-    assert agent["hits"] == [[1, 0, 1], [0, 1, -1, 14, 20]]
+    # d2 rose by one.
+    assert agent["hits"] == [[1, 0, 1], [0, 1, -1]]
     assert agent["steps"][1]["terms"] == [[2, "0.5"]]
     tried = {"source": 3, "aim": 4, "was": [0.4, 0.4, 0.5], "terms": [[5, "0.2"]], "gap": "0.3500"}
     assert agent["steps"][2] == {**tried, "discarded": True, "exposures": [[0, [0.4, 0.6], 0]]}
@@ -343,55 +264,3 @@ def test_odd_runs_have_a_page(changes):
     parsed = Parsed(page(replace(TINY, **changes)))
     assert parsed.open == []
     assert "two topics" in parsed.text
-
-
-def test_an_infinite_gap_is_said():
-    run = tiny_run()
-    outcomes = tuple(replace(o, steps=tuple(replace(s, gap=math.inf) for s in o.steps)) for o in run.outcomes)
-    steps = data_of(page(replace(run, outcomes=outcomes)))["topics"][0]["panels"][0]["steps"]
-    assert [step["gap"] for step in steps] == ["infinite"]
-
-
-def test_an_unknown_price_is_no_zero():
-    text = page(replace(TINY, outcomes=tuple(replace(o, cost=None) for o in TINY.outcomes)))
-    assert '<td class="n" data-value="">unknown</td>' in text
-
-
-CSS = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in STYLES)
-
-
-def colors_of(scheme: str) -> dict[str, str]:
-    blocks = re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)
-    return dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", blocks[scheme == "dark"]))
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG 2.2, contrast ratio."""
-
-    def luminance(color: str) -> float:
-        parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    brighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
-    return (brighter + 0.05) / (darker + 0.05)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colors_stand_out_from_their_ground(scheme):
-    colors = colors_of(scheme)
-    assert colors.keys() == colors_of("light").keys()
-    for text in ("ink", "muted", "accent", "better", "worse"):
-        for ground in ("paper", "card", "wash", "hit", "warn"):
-            assert contrast(colors[text], colors[ground]) >= 4.5, (text, ground)
-    assert contrast(colors["ink"], colors["mark"]) >= 4.5
-    drawn = [f"s{k}" for k in range(SERIES)] + [f"b{k}" for k in range(GROUP_COLORS)] + ["bu"]
-    for name in drawn:
-        assert contrast(colors[name], colors["card"]) >= 3, name
-
-
-def test_what_the_experiment_is_about_stands_in_paragraphs_without_the_files_line_breaks():
-    run = tiny_run()
-    text = page(replace(run, provenance={**run.provenance, "about": "Two\nlines.\n\nAnother\nparagraph.\n"}))
-    assert re.findall(r'<p class="about">(.*?)</p>', text, re.DOTALL) == ["Two lines.", "Another paragraph."]
-    assert 'class="about"' not in page(replace(run, provenance={**run.provenance, "about": ""}))

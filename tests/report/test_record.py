@@ -47,9 +47,3 @@ def test_what_is_not_finite_is_null(result: SearchResult) -> None:
     assert record["gap"]["after"] is None
     assert record["exposure"]["after"][0]["divergence"] is None
     assert json.loads(to_json({"a": [math.nan, (-math.inf, 1)]})) == {"a": [None, [None, 1]]}
-
-
-def test_a_profile_and_no_topic(result: SearchResult) -> None:
-    assert result_record(result)["profile"] is None
-    assert result_record(replace(result, trace=replace(result.trace, profile="fair-qr")))["profile"] == "fair-qr"
-    assert result_record(replace(result, query=replace(result.query, id="")))["query"]["topic"] is None

@@ -9,22 +9,10 @@ import pytest
 
 from fairagent.evaluate.findings import findings, main_measure
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.results import not_judged
-from fairagent.papers.fairft.graded import Agreement
-from fairagent.report.results import (
-    Currency,
-    Mean,
-    cost_trade_off,
-    efforts,
-    gains,
-    gap_paths,
-    points,
-    result_tables,
-    spending,
-    trade_off,
-)
+from fairagent.evaluate.results import means_table, not_judged
+from fairagent.report.topics import gains
 
-from .runs import MEASURES, ORACLE, SYSTEMS, Run, failed, made_run, tiny_run
+from .runs import MEASURES, ORACLE, SYSTEMS, failed, made_run, tiny_run
 
 NDCG, AWRF, PRODUCT = map(str, MEASURES)
 
@@ -76,55 +64,6 @@ def test_mean_exposures_are_over_the_topics_that_count_for_the_dimension():
     assert not_judged(run) == {"gender": ("t2",)}
 
 
-def test_gap_paths_stay_where_a_refinement_was_discarded():
-    (paths,) = gap_paths(tiny_run())
-    assert paths.system == 1
-    np.testing.assert_allclose(paths.gaps, [[0.4, 0.3, 0.3]] * 2)
-
-
-def test_gap_paths_of_topics_that_stopped_early_keep_their_last_gap():
-    run = tiny_run()
-    (paths,) = gap_paths(changed(run, 1, steps=run.outcomes[1].steps[:1]))
-    np.testing.assert_allclose(paths.gaps, [[0.4, 0.4, 0.4], [0.4, 0.3, 0.3]])
-
-
-def test_infinite_gaps_are_counted_and_left_out():
-    run = tiny_run()
-    first, *others = run.outcomes[1].steps
-    (paths,) = gap_paths(changed(run, 1, steps=(replace(first, gap=float("inf")), *others)))
-    assert paths.infinite == 1
-    np.testing.assert_allclose(paths.gaps, [[0.4, 0.3, 0.3]])
-
-
-def test_a_table_has_relevance_and_the_measures_of_its_dimension():
-    run = tiny_run(expected={"B": {"gender": {AWRF: 0.9}}})
-    (columns,) = result_tables(run).values()
-    assert [(column.dimension, column.measure) for column in columns] == [
-        ("", NDCG),
-        ("gender", AWRF),
-        ("gender", PRODUCT),
-    ]
-    a, b = zip(*(column.cells for column in columns), strict=True)
-    assert [cell.best for cell in a] == [True, True, True]
-    assert [cell.expected for cell in b] == [None, 0.9, None]
-    assert b[1].comparison.difference == pytest.approx(-0.05)
-
-
-def test_the_best_mean_is_never_an_oracles():
-    tables = result_tables(made_run())
-    assert list(tables) == ["gender", "region"]
-    for column in (column for columns in tables.values() for column in columns):
-        assert [name for name, cell in zip(SYSTEMS, column.cells, strict=True) if cell.best] == ["agent, exposure"]
-
-
-def test_without_dimensions_there_is_a_table_of_relevance():
-    run = tiny_run()
-    alone = tuple(row for row in run.comparisons if not row.dimension)
-    (columns,) = result_tables(replace(run, dimensions=(), comparisons=alone)).values()
-    assert [column.measure for column in columns] == [NDCG]
-    assert result_tables(replace(run, comparisons=())) == {}
-
-
 def test_the_finding_is_the_best_system_that_saw_no_judgments():
     for finding in findings(made_run()):
         assert finding.best.system == "agent, exposure"
@@ -137,139 +76,6 @@ def test_the_finding_is_the_best_system_that_saw_no_judgments():
     assert finding.verdict == ""
 
 
-def test_no_finding_where_only_oracles_stand_beside_the_baseline():
-    assert findings(tiny_run(oracle_systems=("B",))) == ()
-
-
-def test_efforts_count_failures_and_retrievals():
-    run = tiny_run()
-    a, b = efforts(replace(run, outcomes=(*run.outcomes[:3], failed(run.outcomes[3], "no"))))
-    assert (a.answered, a.failed, a.retrievals) == (2, 0, 2)
-    assert (b.answered, b.failed, b.retrievals) == (1, 1, 3)
-
-
-# --- systems as points, and the front
-
-
-def test_trade_off_takes_relevance_from_all_topics():
-    a, b = trade_off(tiny_run(), "gender")
-    assert (a.x.mean, a.y.mean) == pytest.approx((0.6, 0.9))
-    assert (b.x.mean, b.y.mean) == pytest.approx((0.55, 0.85))
-    assert (a.front, b.front) == (True, False)
-
-
-def test_an_oracle_is_on_no_front_and_pushes_nobody_off():
-    _, b = trade_off(tiny_run(oracle_systems=("A",)), "gender")
-    assert b.front
-    a, _ = trade_off(tiny_run(oracle_systems=("A",)), "gender")
-    assert a.oracle
-    assert not a.front
-
-
-def test_equal_systems_are_both_on_the_front():
-    run = tiny_run()
-    same = tuple(replace(row, mean=0.5) for row in run.comparisons)
-    assert [point.front for point in trade_off(replace(run, comparisons=same), "gender")] == [True, True]
-
-
-def test_no_trade_off_without_both_measures():
-    run = tiny_run()
-    for gone in (NDCG, AWRF):
-        left = tuple(row for row in run.comparisons if row.measure != gone)
-        assert trade_off(replace(run, comparisons=left), "gender") == ()
-
-
-def test_of_cost_less_is_better():
-    def front(cheap: bool) -> list[bool]:
-        pairs = {"A": (Mean(1, 1, 1), Mean(0.5, 0.4, 0.6)), "B": (Mean(2, 2, 2), Mean(0.5, 0.4, 0.6))}
-        return [point.front for point in points(tiny_run(), pairs, cheap)]
-
-    assert front(cheap=True) == [True, False]
-    assert front(cheap=False) == [False, True]
-
-
-# --- what systems take for a topic
-
-
-def spent(*amounts: dict[str, object]) -> Run:
-    """The tiny run, whose outcomes (A and B on t1, then on t2) took these amounts."""
-    run = tiny_run()
-    outcomes = (replace(outcome, **amount) for outcome, amount in zip(run.outcomes, amounts, strict=True))
-    return replace(run, outcomes=tuple(outcomes))
-
-
-def test_means_but_the_median_of_time():
-    run = spent(
-        {"seconds": 0.002},
-        {"calls": 3, "input_tokens": 100, "output_tokens": 10, "cost": 0.002, "seconds": 0.5},
-        {"seconds": 0.004},
-        {"calls": 1, "input_tokens": 30, "output_tokens": 0, "cost": 0.001, "seconds": 0.1},
-    )
-    a, b = spending(run)
-    assert (a.system, a.retrievals, a.calls, a.tokens, a.dollars) == (0, 1, 0, 0, 0)
-    assert a.milliseconds == pytest.approx(3)
-    assert (b.retrievals, b.calls, b.tokens) == (3, 2, 70)
-    assert b.dollars == pytest.approx(1.5)
-
-
-def test_a_slow_first_topic_does_not_count():
-    run = tiny_run()
-    outcomes = [
-        replace(outcome, topic=f"t{seconds}", seconds=seconds)
-        for seconds in (9.0, 0.01, 0.02)
-        for outcome in run.outcomes[:2]
-    ]
-    assert [each.milliseconds for each in spending(replace(run, outcomes=tuple(outcomes)))] == [20, 20]
-
-
-def test_what_was_not_retrieved_is_not_counted():
-    run = tiny_run()
-    *others, last = run.outcomes[1].steps
-    nothing = replace(run.outcomes[1], steps=(*others, replace(last, terms=())))
-    outcomes = (run.outcomes[0], nothing, *run.outcomes[2:])
-    assert [each.retrievals for each in spending(replace(run, outcomes=outcomes))] == [1, 2.5]
-
-
-def test_only_judged_topics_count():
-    run = tiny_run()
-    run = replace(run, outcomes=(*run.outcomes[:3], failed(run.outcomes[3], "no")))
-    assert [each.milliseconds for each in spending(run)] == [100, 100]
-    assert spending(replace(run, excluded={"t1": "why"})) == ()
-
-
-CALLS = {"calls": 1, "cost": 0.001}
-
-
-@pytest.mark.parametrize(
-    ("b", "currency"),
-    [
-        ({}, None),
-        ({"seconds": 0.2}, Currency.MILLISECONDS),
-        (CALLS, Currency.DOLLARS),
-        (CALLS | {"seconds": 0.2}, Currency.DOLLARS),
-        (CALLS | {"cost": None}, Currency.CALLS),
-    ],
-)
-def test_dollars_then_calls_then_time(b, currency):
-    cost = cost_trade_off(spent({}, b, {}, b))
-    assert (cost and cost.currency) == currency
-
-
-def test_the_front_is_of_the_cheap_and_fair():
-    cost = cost_trade_off(spent({}, CALLS, {}, CALLS))
-    a, b = cost.points["gender"]
-    assert (a.x.mean, b.x.mean) == (0, 1)
-    assert b.x.low == b.x.high == 1
-    assert (a.y.mean, b.y.mean) == pytest.approx(((0.40 + 0.70) / 2, (0.54 + 0.40) / 2))
-    assert (a.front, b.front) == (True, False)
-    dear = cost_trade_off(spent(CALLS, {}, CALLS, {}))
-    assert [point.front for point in dear.points["gender"]] == [True, True]
-
-
-def test_no_trade_off_where_nothing_is_judged_by_fairness():
-    run = spent({}, CALLS, {}, CALLS)
-    agreement = Agreement(name="agreement", questions={"path": "-"}, systems={"-": {}})
-    assert cost_trade_off(replace(run, kind=agreement)) is None
-    assert cost_trade_off(replace(run, dimensions=())) is None
-    assert cost_trade_off(replace(run, comparisons=())) is None
-    assert set(cost_trade_off(made_run()).points) == {"gender", "region"}
+def test_the_best_mean_is_never_an_oracles():
+    rows = means_table(made_run()).rows
+    assert [row[0] for row in rows if any(cell.best for cell in row[1:])] == ["agent, exposure"]

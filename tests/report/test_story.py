@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
 
 from fairagent.report.story import story_text
-from fairagent.types import Draw, Trace, Usage
+from fairagent.types import Trace
 
-from .conftest import FEMALE, gender
+from .conftest import FEMALE
 
 STORY = """\
 1. query         lawyers (50 documents)
@@ -61,20 +60,6 @@ def test_without_a_loop_and_a_reranker_there_is_no_word_of_them(trace: Trace) ->
     assert "from all lists accepted (union), as it is" in chosen
 
 
-def test_a_collection_without_groups_has_no_gap(trace: Trace) -> None:
-    first = replace(trace.steps[0], exposures=(), gap=0.0)
-    words = replace(trace.steps[1], exposures=(), gap=0.0)
-    bare = replace(trace, steps=(first, words), stopped="", exposures=(), targets=(), gap=0.0)
-    assert not {"gap", "target"} & {line.split()[0] for line in story_text(bare).splitlines()}
-    assert "topic0^1" in story_text(bare)
-
-
-def test_a_ranking_that_was_drawn(trace: Trace) -> None:
-    assert "drawn" not in story_text(trace)
-    drawn = "drawn         from 90 candidates (Plackett-Luce, alpha 2, seed 0, request 3)"
-    assert drawn in story_text(replace(trace, draw=Draw(2.0, 90, 0, 3)))
-
-
 def test_nothing_to_add(trace: Trace) -> None:
     last = replace(trace.steps[1], source="llm", aim=FEMALE, added=(), dropped=("zyzzyva",), accepted=False)
     stopped = "no new keyword occurs in the index"
@@ -85,20 +70,6 @@ def test_nothing_to_add(trace: Trace) -> None:
     assert third[3].split(maxsplit=1) == ["stopped", stopped]
 
 
-def test_an_infinite_gap_and_no_calls(trace: Trace) -> None:
-    first = replace(trace.steps[0], exposures=(gender(0.0, math.inf, unknown=1.0),), gap=math.inf)
-    text = story_text(replace(trace, steps=(first, *trace.steps[1:]), usage=Usage()))
-    assert "infinite" in text
-    assert "no model calls" in text
-    assert "$" not in text
-
-
-def test_an_unknown_price_and_words_that_are_no_markup(trace: Trace) -> None:
-    text = story_text(replace(trace, stopped="[red]why[/] [/]", usage=Usage(1, 5, 6, None, 0.1)), 120)
-    assert "price unknown" in text
-    assert "[red]why[/] [/]" in text
-
-
 def test_worse_dimensions_and_entered_documents_are_named(trace: Trace) -> None:
     step = replace(trace.steps[2], aim=None, source="refine", why="groups lack exposure", worse=("region",), entered=7)
     text = story_text(replace(trace, steps=(trace.steps[0], step), entered=2), 80)
@@ -106,8 +77,3 @@ def test_worse_dimensions_and_entered_documents_are_named(trace: Trace) -> None:
     assert "accepted, less fair in region" in text
     assert "7 documents from the whole collection" in text
     assert "2 of 7 documents from the whole collection" in text
-
-
-def test_what_documents_without_a_label_should_get_is_said(trace: Trace) -> None:
-    exposure = replace(trace.exposures[0], unknown=0.3, unknown_target=0.2)
-    assert "no label (of all) 30% (20%)" in story_text(replace(trace, exposures=(exposure,)), 120)

@@ -1,16 +1,20 @@
+"""Rankings, exposures, bars and verdicts as text."""
+
 from __future__ import annotations
 
-import io
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fairagent.report.text import exposure_table, gap_text, hits_table, plain, targets_text
-from fairagent.types import Exposure, Hit, Ranking, SearchResult, Trace
-from fairagent.types.change import percent
+from fairagent.report.record import result_record
+from fairagent.report.text import BLOCKS, draw_bar, exposure_table, hits_table, plain, verdict_text
+from fairagent.types import NO_LABEL, Exposure, ExposureChange, Hit, Ranking, SearchResult, Trace
+from fairagent.types.change import Rows, exposure_change, percent
+
+from .conftest import make_trace
 
 LONG = "Latin America and the Caribbean"
 
@@ -88,36 +92,9 @@ def test_titles_are_no_markup() -> None:
         assert literal in text
 
 
-def test_a_terminal_without_block_characters(trace: Trace, result: SearchResult) -> None:
-    raw = io.BytesIO()
-    page = io.TextIOWrapper(raw, encoding="ascii")
-    console = Console(file=page, width=100)
-    console.print(hits_table(result.hits))
-    console.print(exposure_table(trace))
-    page.flush()
-    assert b"#" in raw.getvalue()
-
-
-def test_text_is_text_in_a_notebook_too(result: SearchResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
-    assert "First" in plain(hits_table(result.hits))
-
-
-def test_an_empty_ranking_and_an_infinite_gap() -> None:
-    assert "rank" in plain(hits_table(()))
-    assert gap_text(math.inf) == "infinite"
-    assert gap_text(0.12345) == "0.1235"
-
-
 def test_percent_rounds_nothing_away() -> None:
     shares = {0: "0%", 1e-9: "<1%", 0.005: "<1%", 0.0051: "1%", 0.5: "50%", 0.999: "100%", 1: "100%"}
     assert {share: percent(share) for share in shares} == shares
-
-
-def test_targets_are_named_once_where_they_are_the_same(trace: Trace) -> None:
-    two = (*trace.exposures, replace(trace.exposures[0], dimension="region"))
-    assert targets_text(replace(trace, exposures=two, targets=("trec", "trec"))) == "trec"
-    assert targets_text(replace(trace, exposures=two, targets=("given", "corpus"))) == "gender given, region corpus"
 
 
 @pytest.mark.parametrize(("due", "shown"), [(0.2, "20%"), (None, "-")])
@@ -135,3 +112,106 @@ def test_documents_without_a_label_have_a_bar_and_a_target(trace: Trace, due: fl
     # The same scale as the groups' bars: .4 of .9, .3 of .9.
     bars = [part.count("█") for part in (row[: row.index("40%")], row[row.index("40%") :])]
     assert 0 < bars[1] < bars[0] < lines[3].count("█")
+
+
+SHARES = st.floats(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("share", "target", "drawn"),
+    [
+        (0.0, 0.0, "│   "),
+        (0.0, 1.0, "   │"),
+        (1.0, 1.0, "███│"),
+        (0.5, 0.5, "██│ "),
+        (0.5, 0.0, "│█  "),
+        (0.28125, 0.75, "█▏ │"),
+        (0.99, 0.25, "█│██"),
+    ],
+)
+def test_drawn_by_hand(share: float, target: float, drawn: str) -> None:
+    assert draw_bar(share, target, 4)[0] == drawn
+
+
+@given(SHARES, SHARES, st.integers(1, 60))
+def test_the_width_is_kept_and_the_tick_is_where_it_is_said_to_be(share: float, target: float, width: int) -> None:
+    for ascii_only, tick in ((False, "│"), (True, "|")):
+        drawn, place = draw_bar(share, target, width, ascii_only)
+        assert len(drawn) == width
+        assert [i for i, cell in enumerate(drawn) if cell == tick] == [place]
+        assert drawn.isascii() == ascii_only
+
+
+@given(SHARES, SHARES)
+def test_more_is_never_shorter(one: float, other: float) -> None:
+    low, high = (sum(map(BLOCKS.find, draw_bar(share, 1.0, 30)[0][:-1])) for share in sorted((one, other)))
+    assert low <= high
+
+
+FEMALE = "gender: female gets"
+NO_LESS = ", though gender as a whole is no less fair"
+BEFORE: Rows = [("female", 0.0, 0.33), ("male", 1.0, 0.67), (NO_LABEL, 0.1, None)]
+
+
+def after(female: float, unknown: float = 0.1, unknown_target: float | None = None) -> Rows:
+    return [("female", female, 0.33), ("male", 1 - female, 0.67), (NO_LABEL, unknown, unknown_target)]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "sentence"),
+    [
+        (BEFORE, after(0.11), "gender: female gets 11% of the attention instead of 0%; it should have 33%"),
+        (BEFORE, after(0.33), "gender: female gets 33% of the attention instead of 0%, as it should"),
+        (BEFORE, after(0.0), "gender: female gets 0% of the attention, as before; it should have 33%"),
+        (
+            after(0.2),
+            after(0.1),
+            f"gender: female gets 10% of the attention instead of 20%; it should have 33%{NO_LESS}",
+        ),
+        (after(0.5), after(0.4), "gender: male gets 60% of the attention instead of 50%; it should have 67%"),
+        (after(0.335), after(0.334), "gender: every group gets about the attention that it should have"),
+        (after(0.2), after(0.2), "gender: female gets 20% of the attention, as before; it should have 33%"),
+        (None, after(0.2), "gender: female gets 20% of the attention; it should have 33%"),
+    ],
+)
+def test_it_names_the_group_that_lacked_most(before: Rows | None, now: Rows, sentence: str) -> None:
+    assert str(exposure_change("gender", before, now)) == sentence
+
+
+def test_worse_names_who_moved_furthest_from_the_target() -> None:
+    change = exposure_change("gender", after(0.3), after(0.1), worse=True)
+    assert str(change) == ("gender is less fair: female gets 10% of the attention instead of 30%; it should have 33%")
+    # Those without a label too, where they have a target.
+    change = exposure_change("gender", after(0.3, 0.1, 0.1), after(0.3, 0.5, 0.1), worse=True)
+    assert (change.label, change.before, change.after, change.target) == (NO_LABEL, 0.1, 0.5, 0.1)
+
+
+def test_a_search_has_its_verdict(result: SearchResult) -> None:
+    """By hand (tests/report/conftest.py): 10% of the exposure before, 45% after, and half is the target."""
+    (change,) = result.trace.changes
+    assert change == ExposureChange("gender", "female", 0.1, 0.45, 0.5)
+    record = result_record(result)["changes"]
+    assert record[0]["text"] == "gender: female gets 45% of the attention instead of 10%; it should have 50%"
+    assert (record[0]["before"], record[0]["worse"]) == (0.1, False)
+    worse = make_trace()
+    fair, unfair = worse.exposures, worse.steps[0].exposures
+    worse = replace(worse, steps=(replace(worse.steps[0], exposures=fair),), exposures=unfair)
+    assert worse.changes[0].worse
+    assert verdict_text(worse.changes).spans[0].style == "bold red"
+    assert plain(verdict_text(worse.changes)).startswith("gender is less fair: ")
+    assert replace(worse, steps=()).changes == ()
+
+
+def test_labels_steer_no_terminal() -> None:
+    change = ExposureChange("gender", "\x1b[31mfemale\nx", 0.1, 0.2, 0.5)
+    assert "\x1b" not in plain(verdict_text([change]))
+    assert len(plain(verdict_text([change])).splitlines()) == 1
+
+
+def test_an_exposure_that_lost_all_labels_is_worse() -> None:
+    seen = Exposure("gender", ("a", "b"), np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0.0, 0.0)
+    none = replace(seen, shares=np.zeros(2), unknown=1.0, divergence=float("inf"))
+    trace = make_trace()
+    trace = replace(trace, steps=(replace(trace.steps[0], exposures=(seen,)),), exposures=(none,))
+    assert trace.changes[0].worse
+    assert not replace(trace, steps=(replace(trace.steps[0], exposures=(none,)),)).changes[0].worse

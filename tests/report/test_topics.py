@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome
-from fairagent.report.text import highlighted, is_keyword, keywords_of
 from fairagent.report.topics import (
     FEWEST_HITS,
     MOST_HITS,
@@ -17,15 +16,12 @@ from fairagent.report.topics import (
     TopicTables,
     TopicView,
     exposure_bar,
-    extremes,
-    palette,
     topic_views,
     topics_json,
 )
 
-from .runs import MEASURES, made_run, tiny_run
+from .runs import tiny_run
 
-PRODUCT = str(MEASURES[2])
 COLORS = {("gender", "female"): 0, ("gender", "male"): 1}
 BASE, AGENT = tiny_run().outcomes[:2]
 
@@ -35,12 +31,12 @@ def panel(most: int = 10, baseline: tuple[str, ...] = ("d1", "d2"), **changes):
     tables = TopicTables(COLORS, most)
     base = replace(BASE, hits=tuple(HitRecord(id, id, 1.0, False, {}) for id in baseline))
     view = TopicView(1, "t1", AGENT.query, None, {0: base, 1: replace(AGENT, **changes)}, {1: (0.1,)})
-    return tables.panel(view, 1, (), base.system, ()), tables
+    return tables.panel(view, 1, (), base.system), tables
 
 
 def test_documents_show_how_far_they_rose():
     shown, tables = panel()
-    assert [(tables.documents[place][0], moved) for place, _, moved, *_ in shown["hits"]] == [
+    assert [(tables.documents[place][0], moved) for place, _, moved in shown["hits"]] == [
         ("d2", 1),
         ("Judges of the courts", -1),
     ]
@@ -48,47 +44,11 @@ def test_documents_show_how_far_they_rose():
     assert shown["hits"][0][2] is None
 
 
-def test_only_words_of_accepted_steps_are_marked():
-    # "court" was accepted, "judg" was not.
-    shown, tables = panel()
-    (_, _, _, *nothing), (place, _, _, start, end) = shown["hits"]
-    assert nothing == []
-    assert tables.documents[place][0][start:end] == "courts"
-
-
-def test_a_single_letter_is_no_keyword():
-    assert keywords_of(["O", "she", "court of law"]) == {"she", "court", "of", "law"}
-
-
-def test_long_rankings_are_cut_and_say_so():
-    shown, _ = panel(most=1)
-    assert (len(shown["hits"]), shown["hidden"]) == (1, 1)
-
-
 @pytest.mark.parametrize(("female", "texts"), [(0.75, ["female 75%", "male 25%"]), (0.5, ["female", "male"])])
 def test_chips_have_shares_where_they_differ(female, texts):
     split = {"gender": {"female": female, "male": 1 - female}}
     _, tables = panel(hits=(HitRecord("d1", "x", 1.0, False, split),))
     assert tables.documents == [["x", [[0, texts[0]], [1, texts[1]]]]]
-
-
-def test_the_story_knows_what_each_step_was():
-    steps = panel()[0]["steps"]
-    assert [step.get("was") for step in steps] == [None, None, [0.4, 0.4, 0.5]]
-    assert [step["gap"] for step in steps[:2]] == ["0.4000", "0.3000"]
-
-
-def test_a_step_after_a_discarded_one_starts_from_the_accepted_one():
-    *others, tried = AGENT.steps
-    moved = replace(tried, exposures=tuple(replace(one, shares=(0.9, 0.1)) for one in tried.exposures))
-    steps = panel(steps=(*others, moved, tried))[0]["steps"]
-    assert [step["was"][:2] for step in steps[2:]] == [[0.4, 0.9], [0.4, 0.4]]
-
-
-def test_a_step_without_words_has_no_bars():
-    steps = AGENT.steps
-    shown, _ = panel(steps=(*steps[:2], replace(steps[2], terms=())))
-    assert not {"terms", "exposures"} & shown["steps"][-1].keys()
 
 
 def test_only_the_first_of_many_topic_words_are_shown():
@@ -122,62 +82,15 @@ def test_a_bar_shows_what_documents_without_a_label_should_get():
     assert bar.words == "gender: female 50% (target 50%), male 50% (target 50%), no label (of all) 50% (target 20%)"
 
 
-@pytest.mark.parametrize(
-    ("word", "stem"),
-    [("Botanists", "botanist"), ("botany", "botani"), ("universities", "univers"), ("governed", "govern")],
-)
-def test_titles_show_the_words_behind_stems(word, stem):
-    assert is_keyword(word, frozenset({stem}))
-
-
-@pytest.mark.parametrize(("word", "stem"), [("portrait", "port"), ("arts", "ar"), ("shed", "she"), ("court", "courts")])
-def test_other_words_that_begin_alike_are_left_alone(word, stem):
-    assert not is_keyword(word, frozenset({stem}))
-
-
-@pytest.mark.parametrize("title", ["", "a", "judge", "no judge, no court", "判事 judge", "judge-judge"])
-def test_pieces_make_up_the_title(title):
-    assert "".join(text for text, _ in highlighted(title, frozenset({"judge"}))) == title
-
-
-def test_extremes_are_the_largest_gains_and_losses():
-    run = tiny_run()
-    best, worst = extremes(run, topic_views(run), "gender", PRODUCT, "B")
-    assert [(e.topic.id, round(e.gain, 6), e.before, e.after) for e in best] == [("t1", 0.14, 0.4, 0.54)]
-    assert [(e.topic.id, round(e.gain, 6)) for e in worst] == [("t2", -0.3)]
-
-
-def test_extremes_come_in_order_and_few():
-    run = made_run()
-    best, _ = extremes(run, topic_views(run), "gender", PRODUCT, "agent, exposure")
-    assert len(best) == 3
-    assert [e.gain for e in best] == sorted((e.gain for e in best), reverse=True)
-
-
-def test_all_topics_are_there_the_excluded_ones_too():
-    views = topic_views(made_run())
-    assert [view.id for view in views] == [*(f"T{number:02d}" for number in range(1, 13)), "T98"]
-    assert [view.number for view in views] == list(range(1, 14))
-    assert views[-1].excluded == "no relevant document"
-    assert views[-1].outcomes == {}
-    assert [outcome.system for outcome in views[0].outcomes.values()] == list(made_run().systems)
-
-
 def test_rankings_get_shorter_as_runs_get_larger():
     run = tiny_run()
     long = replace(run.outcomes[0], hits=run.outcomes[0].hits * 100)
 
     def lengths(*outcomes: Outcome) -> set[int]:
         made = replace(run, outcomes=outcomes)
-        data = json.loads(topics_json(made, topic_views(made), (), {}, {}))
+        data = json.loads(topics_json(made, topic_views(made), (), {}))
         return {len(panel["hits"]) for topic in data["topics"] for panel in topic["panels"]}
 
     assert lengths(long) == {MOST_HITS}
     assert lengths(*(replace(long, topic=f"t{number}") for number in range(ROWS // 20))) == {20}
     assert FEWEST_HITS <= 20
-
-
-def test_the_dimensions_have_colors_of_their_own():
-    colors = palette(made_run())
-    assert list(colors.values()) == list(range(9))
-    assert colors["region", "Africa"] == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from studio_server import HOSTILE, Studio, desk_of, running, without_target
 from fairagent import open_agent
 from fairagent.report.record import answer_record, result_record
 from fairagent.settings.parts import kinds
-from fairagent.studio.calls import Choices, ExposureRequest
+from fairagent.studio.calls import Choices
 from fairagent.studio.controls import WORDS
 from fairagent.types.clean import printable
 
@@ -195,25 +194,3 @@ def test_lists_are_bounded_and_have_each_document_once(studio: Studio, ids: list
         reply = client.post("/api/exposure", json={"ids": ids})
     assert reply.status_code == 400
     assert "each of them once" in reply.json()["error"]
-
-
-def test_fifty_searches_at_once_are_all_answered(studio: Studio) -> None:
-    queries = [f"lawyer court {n}" for n in range(50)]
-
-    def ask(query: str) -> Any:
-        return post(studio, "/api/search", {"query": query})["query"]["text"]
-
-    with ThreadPoolExecutor(50) as pool:
-        assert list(pool.map(ask, queries)) == queries
-
-
-def test_the_list_of_calls_and_its_schema_load_nothing_from_elsewhere(studio: Studio) -> None:
-    with studio.client() as client:
-        page = client.get("/api").text
-        schema = client.get("/api/openapi.json").json()
-        assert client.get("/docs").status_code == 404
-    assert "://" not in page
-    for path in schema["paths"]:
-        assert path in page
-    assert set(schema["paths"]) >= {"/api/search", "/api/answer", "/api/exposure"}
-    assert set(ExposureRequest.model_fields) == set(schema["components"]["schemas"]["ExposureRequest"]["properties"])

@@ -62,9 +62,9 @@ def test_a_page_of_another_package_is_served_like_ours(package: Path, folder: Pa
         assert "default-src 'none'" in page.headers["content-security-policy"]
         assert '<a href="/hello" aria-current="page">Hello</a>' in page.text
         # Our pages lead to it, and the API lists its call.
-        for address in ("/", "/prompts", "/runs", "/api"):
+        for address in ("/", "/prompts", "/runs"):
             assert '<a href="/hello">Hello</a>' in client.get(address).text
-        assert "How many topics there are" in client.get("/api").text
+        assert "How many topics there are" in client.get("/api/openapi.json").text
         asset = client.get("/assets/hello.js")
         assert (asset.text, asset.headers["content-type"]) == ("export {};\n", "text/javascript; charset=utf-8")
         client.headers.pop("authorization")

@@ -12,7 +12,7 @@ from studio_server import TOKEN, Studio, desk_of, running, write_collection
 
 pytestmark = needs_chromium
 
-DONE = "document.getElementById('state').textContent.startsWith('Done') && !document.getElementById('again').hidden"
+DONE = "document.getElementById('state').textContent.startsWith('Done')"
 IDS = "[...document.querySelectorAll('#agent-list li')].map((one) => one.dataset.id)"
 SHARE = "document.querySelector('#verdict .group .n b').innerText"
 MOVE = """
@@ -78,11 +78,10 @@ def test_a_move_orders_anew_what_was_found(page: Browser, studio: Studio) -> Non
     assert page.run("document.getElementById('set-fairness').getAttribute('aria-valuetext')") == "0, by relevance alone"
     assert page.run("location.search") == "?q=lawyer&loop=none&fairness=0"
     assert "nothing" in page.text("#pushed").lower()
-    # Once the hand rests, it is told, and what is copied is this order.
+    # Once the hand rests, it is told.
     page.wait("document.getElementById('state').textContent.startsWith('gender:')")
-    page.wait("document.getElementById('as-python').textContent.includes('fairness=0.0')")
     asked = [url.removeprefix(studio.url) for url in page.requested]
-    assert asked == ["/api/reorder", "/api/recipes?answer=false"]
+    assert asked == ["/api/reorder"]
     page.run("document.getElementById('undo').click()")
     page.wait(f"JSON.stringify({IDS}) === JSON.stringify({before})")
     assert page.run("location.search") == "?q=lawyer&loop=none"
@@ -178,8 +177,6 @@ def test_a_filter_is_chosen_from_what_the_collection_has(page: Browser, studio: 
     page.run("document.getElementById('set-where').value = 'gender=female'")
     page.run("document.getElementById('form').requestSubmit()")
     page.wait(f"location.search.includes('where=gender%3Dfemale') && {DONE}")
-    page.wait("document.getElementById('as-command').textContent.includes('--where gender=female')")
-    assert page.text("#as-yaml").startswith("# A filter")
 
 
 def test_a_document_tells_what_would_lift_it(page: Browser, studio: Studio) -> None:
@@ -196,7 +193,6 @@ def test_an_order_that_cannot_be_is_told_and_the_first_list_stays(browser: Brows
     browser.open(f"{studio.url}/?q=lawyer&loop=none&fairness=much")
     browser.wait(f"document.querySelector('#error .notice') !== null && {DONE}")
     assert "fairness" in browser.text("#error")
-    assert "fairness" not in browser.text("#as-python")
     assert len(browser.run(IDS)) == 10
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,9 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from studio_server import desk_of, without_target
+from typer.testing import CliRunner
+
+from fairagent.cli import app
 
 PROGRAM = "from fairagent.cli import main; main()"
 
@@ -52,15 +54,8 @@ def replies(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 def test_where_nobody_chose_a_target_it_does_not_start(folder: Path, tmp_path: Path, command: list[str]) -> None:
     alone = without_target(folder, tmp_path / "alone")
     options = ["-c", str(alone / "collection.yaml"), "--index", str(alone / "index"), "--set", "engine=bm25"]
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *command, *options],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert ended.returncode == 2
+    ended = CliRunner().invoke(app, [*command, *options])
+    assert ended.exit_code == 2
     assert "no target is set for gender" in ended.stderr
     assert all(choice in ended.stderr for choice in ("uniform", "corpus", "estimated"))
 

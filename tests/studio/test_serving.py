@@ -11,10 +11,8 @@ from studio_server import Studio, desk_of, running
 from typer.testing import CliRunner
 
 from fairagent.cli import app
-from fairagent.errors import UsageError
 from fairagent.guests.testing import LoopbackServer
 from fairagent.studio.calls import Choices, ListRequest
-from fairagent.studio.lanes import Lanes
 
 
 @pytest.mark.parametrize(("command", "package"), [("serve", "uvicorn"), ("mcp", "mcp")])
@@ -67,13 +65,3 @@ def test_drawn_rankings_are_numbered_from_the_first_who_asks(folder: Path) -> No
     draws = [desk.search(ListRequest(topic="T1"))["draw"]["request"] for _ in range(2)]
     desk.close()
     assert draws == [0, 1]
-
-
-def test_a_failure_in_a_lane_is_its_futures_alone() -> None:
-    def wrong() -> None:
-        raise UsageError("no")
-
-    lanes = Lanes(lanes=1)
-    with pytest.raises(UsageError, match="no"):
-        lanes.submit(wrong).result(10)
-    assert lanes.submit(lambda: 1).result(10) == 1

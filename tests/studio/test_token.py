@@ -40,7 +40,7 @@ def test_a_tab_keeps_it_through_pages_reloads_and_back(tab: Browser, studio: Stu
     assert tab.run(KEPT) == [TOKEN]
     tab.open(f"{studio.url}/?q=lawyer")
     tab.wait("document.getElementById('state')?.textContent.startsWith('Done')")
-    for path in ("/prompts", "/runs", "/api"):
+    for path in ("/prompts", "/runs", "/docs"):
         tab.run(f"document.querySelector('nav a[href=\"{path}\"]').click()")
         tab.wait(f"location.pathname === '{path}' && document.readyState === 'complete'")
         assert tab.run("location.href") == f"{studio.url}{path}"
@@ -85,9 +85,7 @@ def test_of_two_tokens_the_one_that_holds_is_kept(tab: Browser, studio: Studio) 
     assert tab.run(KEPT) == [TOKEN]
 
 
-@pytest.mark.parametrize(
-    "given", ["%22%3E%3Cimg src=x onerror=alert(1)%3E", "javascript:alert(1)", "a%0d%0aCookie:b", "x" * 10_000, ""]
-)
+@pytest.mark.parametrize("given", ["%22%3E%3Cimg src=x onerror=alert(1)%3E", "x" * 10_000])
 def test_what_is_no_token_is_dropped(tab: Browser, studio: Studio, given: str) -> None:
     tab.open(f"{studio.url}/#token={given}")
     tab.wait(ASKED_FOR)

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from browser import waited
 from fastapi.routing import APIRoute
 from prometheus_client.parser import text_string_to_metric_families
 from studio_server import TOKEN, Studio, desk_of, running, write_collection
@@ -25,7 +27,7 @@ from fairagent.studio.access import RequestLog
 from fairagent.studio.app import studio_app
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import Door
-from fairagent.studio.tokens import UserFile, add_user
+from fairagent.studio.tokens import User, hash_of
 
 PROGRAM = "from fairagent.cli import main; main()"
 HIDDEN = "lawyerly-hidden-words"
@@ -93,13 +95,14 @@ def test_calls_of_models_are_counted(folder: Path, no_variables: None, monkeypat
 
 
 def test_a_scrape_waits_for_no_lane(folder: Path) -> None:
-    held, lanes = threading.Event(), Lanes(1)
-    with running(desk_of(folder, cache=""), lanes=lanes) as studio, studio.client() as client:
-        jobs = [lanes.submit(held.wait) for _ in range(3)]
+    held, lanes, desk = threading.Event(), Lanes(1), desk_of(folder, cache="")
+    desk.document = lambda id: (held.wait(), {"id": id})[-1]  # type: ignore[assignment, method-assign]
+    with running(desk, lanes=lanes) as studio, studio.client() as client, ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(client.get, "/api/document?id=d02") for _ in range(3)]
+        waited(lambda: lanes.load == (1, 2))
         found = numbers(client)
         held.set()
-        for job in jobs:
-            job.result(10)
+        assert [one.result().status_code for one in asked] == [200] * 3
     assert found["fairagent_lane_running,lane=search"] == 1
     assert found["fairagent_lane_waiting,lane=search"] == 2
 
@@ -159,13 +162,11 @@ def test_a_request_has_an_id_which_a_proxy_may_give(studio: Studio) -> None:
         assert "x-request-id" in client.get("/nothing").headers
 
 
-def test_a_line_for_each_request_without_what_was_asked(
-    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "users.jsonl"
-    token = add_user(path, "ada")
+def test_a_line_for_each_request_without_what_was_asked(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    token = "not-a-real-token-of-ada"
+    users = {hash_of(token): User(name="ada", sha256=hash_of(token))}
     caplog.set_level(logging.INFO, logger="fairagent")
-    with running(desk_of(folder, cache=""), token=token, admission=UserFile(path)) as studio:
+    with running(desk_of(folder, cache=""), token=token, admission=users) as studio:
         with studio.client() as client:
             client.post("/api/search", json={"query": HIDDEN})
             client.get("/api/document", params={"id": HIDDEN})

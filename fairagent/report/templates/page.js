@@ -128,8 +128,4 @@
     follow();
     addEventListener("hashchange", follow);
   }
-
-  for (const link of all("a[data-topic]")) {
-    link.addEventListener("click", () => show(document.getElementById(`topic-${link.dataset.topic}`), Number(link.dataset.system)));
-  }
 })();

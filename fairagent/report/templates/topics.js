@@ -103,35 +103,15 @@ const Topics = (() => {
     return el("ol", { class: "story" }, ...steps, end);
   }
 
-  function title(text, marks) {
-    const signs = [...text], shown = el("bdi");
-    let at = 0;
-    for (let place = 0; place < marks.length; place += 2) {
-      shown.append(signs.slice(at, marks[place]).join(""), el("mark", {}, signs.slice(marks[place], marks[place + 1]).join("")));
-      at = marks[place + 1];
-    }
-    shown.append(signs.slice(at).join(""));
-    return shown;
-  }
-
-  function exchanges(panel) {
-    if (!panel.exchanges) return null;
-    const text = (name, said) => [el("p", { class: "soft" }, name), el("pre", { tabindex: 0, "aria-label": name }, said)];
-    const drawn = panel.exchanges.map(([prompt, messages, reply, faults, read, written]) =>
-      el("details", { class: "all" }, el("summary", {}, prompt || "no template", " ", el("small", {}, `${counted(read, "token")} in, ${written.toLocaleString("en")} out${faults.length ? `; ${counted(faults.length, "failure")}` : ""}`)),
-        ...messages.flatMap(([role, said]) => text(role, textAt(said))), ...faults.map((fault) => el("p", { class: "notice" }, fault)), ...text("reply", reply || "(none)")));
-    return el("details", { class: "all exchanges" }, el("summary", {}, counted(panel.exchanges.length, "exchange"), " with a model"), ...drawn);
-  }
-
   function ranking(panel, compared) {
     const head = (text, about = {}) => el("th", { scope: "col", ...about }, text);
     const heads = [head("rank"), data.ranked ? head(el("abbr", { title: "relevant" }, "rel.")) : null, head("document"), head("groups")];
     if (compared) heads.push(head(el("abbr", { title: "ranks up or down from the baseline's ranking" }, "moved"), { class: "n" }));
-    const rows = (panel.hits ?? []).map(([number, relevant, moved, ...marks], place) => {
+    const rows = (panel.hits ?? []).map(([number, relevant, moved], place) => {
       const [text, groups] = data.documents[number];
       const cells = [el("td", {}, String(place + 1)), data.ranked ? el("td", {}, relevant ? "✓" : "") : null];
       const snippet = data.snippets[number];
-      const shown = snippet ? el("details", { class: "text" }, el("summary", {}, title(text, marks)), el("p", {}, bdi(snippet))) : title(text, marks);
+      const shown = snippet ? el("details", { class: "text" }, el("summary", {}, bdi(text)), el("p", {}, bdi(snippet))) : bdi(text);
       cells.push(el("td", {}, shown), el("td", {}, ...(groups.length ? groups.map(chip) : ["–"])));
       if (compared) cells.push(el("td", { class: "n" }, moved === null ? el("b", {}, "new") : moved > 0 ? `↑${moved}` : moved < 0 ? `↓${-moved}` : "="));
       return el("tr", relevant ? { class: "r" } : {}, ...cells);
@@ -171,13 +151,13 @@ const Topics = (() => {
       const pick = el("input", { type: "radio", class: "pick", name: `t${number + 1}`, id, "data-system": panel.system });
       pick.checked = panel === first;
       compare.append(pick, el("label", { for: id }, system(panel.system)));
-      if (panel.failed) compare.append(el("div", { class: "path" }, failure(panel), exchanges(panel) ?? ""), el("div", { class: "side" }));
-      else compare.append(el("div", { class: "path" }, ...[...answer(panel), story(panel, topic.query), exchanges(panel)].filter(Boolean)), el("div", { class: "side" }, ...ranking(panel, baseline !== undefined).filter(Boolean)));
+      if (panel.failed) compare.append(el("div", { class: "path" }, failure(panel)), el("div", { class: "side" }));
+      else compare.append(el("div", { class: "path" }, ...answer(panel), story(panel, topic.query)), el("div", { class: "side" }, ...ranking(panel, baseline !== undefined).filter(Boolean)));
     }
     if (baseline) {
       const how = el("details", { class: "all" }, el("summary", {}, `How ${nameOf(baseline.system)} got there`), story(baseline, topic.query));
       how.open = !others.length;
-      compare.append(el("div", { class: "side baseline" }, ...(baseline.failed ? [failure(baseline)] : [...answer(baseline), ...ranking(baseline, false).filter(Boolean), how, exchanges(baseline) ?? ""])));
+      compare.append(el("div", { class: "side baseline" }, ...(baseline.failed ? [failure(baseline)] : [...answer(baseline), ...ranking(baseline, false).filter(Boolean), how])));
     }
     return [...shown, compare];
   }

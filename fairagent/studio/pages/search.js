@@ -13,7 +13,7 @@ import { filter } from "./where.js";
 
 const at = (id) => document.getElementById(id);
 const put = (id, ...inside) => at(id).replaceChildren(...inside.flat().filter((one) => one !== null));
-const SECTIONS = ["start", "judged", "answered", "lists", "story", "again"];
+const SECTIONS = ["start", "judged", "answered", "lists", "story"];
 let about;
 let controls;
 let kept;
@@ -60,7 +60,6 @@ const orders = newest(
     // Once the hand rests: then people who listen hear what came of it.
     announced = setTimeout(() => {
       at("state").textContent = `${sentences(found)}. ${at("cost").textContent}`;
-      showRecipes({ ...shown, ...turned.order() }, false, asking.signal).catch(() => {});
     }, 400);
   },
   (error) => put("error", make("p", { class: "notice" }, error.message)),
@@ -121,18 +120,15 @@ async function show() {
     if (answers) showAnswer(found);
     showSearch(answers ? found.search : found);
     at("dial").hidden = answers;
-    let order = turned.order();
     if (turned.any() && !answers) {
       try {
-        showOrder(await record("/api/reorder", { ...body, ...order }, signal));
+        showOrder(await record("/api/reorder", { ...body, ...turned.order() }, signal));
       } catch (error) {
         if (signal.aborted) return;
-        order = {};
         put("error", make("p", { class: "notice" }, error.message));
       }
     }
     at("state").textContent = `Done in ${((performance.now() - started) / 1000).toFixed(2)} s.`;
-    await showRecipes({ ...body, ...order }, answers, signal);
     if (state.get("doc")) await openDocument(state.get("doc"));
   } catch (error) {
     if (signal.aborted) return;
@@ -193,22 +189,6 @@ function showAnswer(found) {
     revision ? make("p", { class: "hint" }, `${revision.kept ? "Revised" : "Not revised"}: ${revision.why}.`) : null,
   );
   put("sources", sources(found, visit));
-}
-
-async function showRecipes(body, answers, signal) {
-  const made = await record(`/api/recipes?answer=${answers}`, body, signal);
-  const names = { python: "Python", yaml: "YAML", command: "Command" };
-  put(
-    "recipes",
-    Object.entries(names).map(([kind, name]) => {
-      const copy = make("button", { type: "button", "aria-label": `Copy as ${name}`, onclick: async () => {
-        await navigator.clipboard.writeText(made[kind]);
-        copy.textContent = "Copied";
-      } }, "Copy");
-      return make("div", {}, make("h3", {}, name, copy), make("pre", { id: `as-${kind}`, tabindex: 0, "aria-label": name }, made[kind]));
-    }),
-  );
-  at("again").hidden = false;
 }
 
 // --- a document ------------------------------------------------------------------------------------------------------

@@ -35,11 +35,16 @@ function keep(some) {
   sessionStorage.setItem(KEPT, JSON.stringify(tokens));
 }
 
+// The token of this tab, or else of another.
+export async function held() {
+  if (!tokens.length) await fromOtherTab();
+  return tokens[0];
+}
+
 // `fetch` with the token.
 export async function asked(path, options = {}) {
   for (;;) {
-    if (!tokens.length && document.documentElement.hasAttribute("data-guarded")) await fromOtherTab();
-    const token = tokens[0];
+    const token = document.documentElement.hasAttribute("data-guarded") ? await held() : tokens[0];
     const headers = { ...options.headers, ...(token && { authorization: `Bearer ${token}` }) };
     const reply = await fetch(path, { ...options, headers, credentials: "omit" });
     if (reply.status !== 401) {

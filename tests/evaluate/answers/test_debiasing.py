@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, SettingsError
-from fairagent.evaluate.check import check_experiment, estimate
+from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.fingerprint import changes, fingerprint
-from fairagent.evaluate.plan import site_of
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
-from fairagent.llm.models import Models
-from fairagent.search.pipeline import build_contexts
 
 from . import school
 
@@ -75,12 +72,6 @@ def test_three_systems_and_their_answers(asked: LoopbackServer, tmp_path: Path) 
     assert len(rewriting) <= 8
 
 
-def test_what_it_will_ask_at_most(asked: LoopbackServer, tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    lines = estimate(check_experiment(write(tmp_path, LIBRARY)))
-    assert [line.calls for line in lines] == [8, 8, 16]
-
-
 def test_files_are_part_of_what_a_run_depends_on(asked: LoopbackServer, tmp_path: Path) -> None:
     pytest.importorskip("sentence_transformers")
     file = write(tmp_path, LIBRARY)
@@ -92,16 +83,6 @@ def test_files_are_part_of_what_a_run_depends_on(asked: LoopbackServer, tmp_path
     write(tmp_path, LIBRARY[:1])
     (change, _) = changes(before, fingerprint(checked))
     assert change.startswith("systems.both.files.debias.library: was ")
-
-
-def test_no_query_depends_on_another(asked: LoopbackServer, tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
-    checked = check_experiment(write(tmp_path, LIBRARY))
-    site = site_of(checked.plan.systems["both"], checked.collection, Models())
-    stage = build_contexts(site).debiasing
-    assert stage
-    first = stage.apply("Is the judge a man?", ())
-    assert stage.apply("Is the judge a man?", ()).theta_before == first.theta_before
 
 
 def test_a_library_that_holds_a_question_is_refused(asked: LoopbackServer, tmp_path: Path) -> None:

@@ -1,18 +1,40 @@
-"""LaMP's files: what is read of each of the seven tasks, and everything that can be wrong with them."""
+"""LaMP: its files, what models are asked, and scores of a profile's items."""
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import lamp_files
+import numpy as np
 import pytest
+import tiny_models
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fairagent.errors import DataError, UsageError
-from fairagent.papers.fair_rag.lamp import LIMIT, TASKS, load_lamp, parse_task
+from fairagent.errors import DataError, ReplyInvalid, ReplyRefused, UsageError
+from fairagent.guests.dense.splade import SpladeEncoder
+from fairagent.guests.testing import ScriptedModel
+from fairagent.llm.prompts import Prompts
+from fairagent.llm.request import estimate_tokens
+from fairagent.papers.fair_rag.lamp import (
+    LIMIT,
+    NO_ANSWER,
+    TASKS,
+    TOKENS,
+    Item,
+    LampQuestion,
+    answer_from,
+    load_lamp,
+    messages_for,
+    score_items,
+)
+from fairagent.papers.fair_rag.okapi import okapi_scores
+from fairagent.retrieve.encoders import Embeddings
 
 ALL = tuple(TASKS)
 
@@ -31,25 +53,6 @@ def test_every_task_is_read(tmp_path: Path, name: str) -> None:
         assert item.text == " ".join(entry[field] for field in task.searched)
         assert task.long in item.fields
     assert str(lamp) == f"{name}: 2 of 2 questions"
-
-
-@pytest.mark.parametrize(
-    ("name", "labeled_by", "metric"),
-    [
-        ("LaMP-1", "accuracy", "accuracy"),
-        ("LaMP-2", "accuracy", "accuracy"),
-        ("LaMP-3", "accuracy", "absolute-error"),
-        *((f"LaMP-{number}", "rouge-l", "rouge-l") for number in (4, 5, 6, 7)),
-    ],
-)
-def test_what_every_task_is_measured_by(name: str, labeled_by: str, metric: str) -> None:
-    if metric == "rouge-l":
-        pytest.importorskip("rouge")
-    task = parse_task(name.replace("-", "_"))
-    assert (task.label_utility.name, task.utility.name) == (labeled_by, metric)
-    gold = lamp_files.GOLDS[name]
-    assert task.label_utility(gold, [gold]) == pytest.approx(1.0)
-    assert task.utility.lower_is_better == (name == "LaMP-3")
 
 
 def test_the_first_questions_are_taken(tmp_path: Path) -> None:
@@ -80,21 +83,14 @@ Change = Callable[[list[dict[str, Any]], dict[str, Any]], object]
     ("change", "file", "fault"),
     [
         (lambda q, o: q[0].pop("id"), "questions", "question number 1: no field 'id'"),
-        (lambda q, o: q.__setitem__(0, "text"), "questions", "question number 1: expected an object, got 'text'"),
         (lambda q, o: q[1].update(id="10"), "questions", "question '10' is there twice"),
         (lambda q, o: q[0].update(input="A tweet"), "questions", "question '10': nothing follows after 'article:'"),
         (lambda q, o: q[0].update(input="\ud800"), "questions", "half of a surrogate pair"),
-        (lambda q, o: q[0].pop("profile"), "questions", "question '10': expected a list in 'profile', got None"),
-        (lambda q, o: q[0]["profile"][1].update(id="p0"), "questions", "question '10': item 'p0' is there twice"),
         (lambda q, o: q[0]["profile"][1].pop("text"), "questions", "question '10', item 'p1': no field 'text'"),
-        (lambda q, o: q[0]["profile"].append(3), "questions", "question '10': item number 3: expected an object"),
         (lambda q, o: o["golds"].pop(), "outputs", "no gold for question '11'"),
-        (lambda q, o: o["golds"][0].pop("output"), "outputs", "gold of question '10': no field 'output'"),
         (lambda q, o: o["golds"][0].update(output=" . "), "outputs", "gold of question '10': the output ' . ' has no"),
         (lambda q, o: o["golds"].append(o["golds"][0]), "outputs", "gold of question '10': it is there twice"),
-        (lambda q, o: o["golds"].append([]), "outputs", "gold number 3: expected an object, got []"),
         (lambda q, o: o.update(task="LaMP_5"), "outputs", "the task is 'LaMP_5', expected 'LaMP_4'"),
-        (lambda q, o: o.pop("golds"), "outputs", 'expected {"task": ..., "golds": [...]}'),
     ],
 )
 def test_every_fault_is_named_with_its_record(tmp_path: Path, change: Change, file: str, fault: str) -> None:
@@ -106,29 +102,11 @@ def test_every_fault_is_named_with_its_record(tmp_path: Path, change: Change, fi
     assert [one.path.name for one in found] == [f"dev_{file}.json"], raised.value
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
-    asked, wanted = lamp_files.questions("LaMP-2"), lamp_files.outputs("LaMP-2")
-    asked[0]["input"], wanted["golds"][1]["output"] = "no movie", "Comedy"
-    del asked[1]["profile"][0]["tag"], asked[1]["profile"][1]["description"]
-    with pytest.raises(DataError, match="LaMP-2: 4 errors") as raised:
-        load_lamp("LaMP-2", *lamp_files.write(tmp_path, asked, wanted))
-    assert "'Comedy' is none of sci-fi, based on a book" in str(raised.value)
-
-
-def test_candidates_that_are_not_there(tmp_path: Path) -> None:
-    asked = lamp_files.questions("LaMP-1", 1)
-    asked[0]["input"] = 'Which of them? [1]: "Only one"'
-    with pytest.raises(DataError, match="question '10': the input does not end with two titles"):
-        load_lamp("LaMP-1", *lamp_files.write(tmp_path, asked, lamp_files.outputs("LaMP-1")))
-
-
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
         (b'[\n{"id": 1,\n', r"dev_questions.json:3: not JSON"),
-        (b"null", "holds null"),
         (b"{}", "expected a list of questions, got {}"),
-        (b"[]", "there are no questions"),
         (b"\x1f\x8b\x08broken", "gzip data"),
         (gzip.compress(b"[]" * 5000, mtime=0)[:20], "gzip data break off"),
     ],
@@ -141,18 +119,122 @@ def test_files_that_cannot_be_read(tmp_path: Path, content: bytes, fault: str) -
     assert len(raised.value.faults) == 1
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="LaMP-6: 2 errors") as raised:
-        load_lamp("LaMP-6", tmp_path / "a.json", tmp_path)
-    folder, missing = (fault.message for fault in raised.value.faults)
-    assert "is a folder and no regular file" in folder
-    assert missing == "no such file"
+PROMPTS = Prompts()
 
 
-def test_a_broken_file_of_outputs_is_one_fault(tmp_path: Path) -> None:
-    asked, wanted = lamp_files.write(tmp_path, lamp_files.questions("LaMP-6"), {})
-    with pytest.raises(DataError) as raised:
-        load_lamp("LaMP-6", asked, wanted)
-    assert len(raised.value.faults) == 1
-    wanted.write_text(json.dumps(lamp_files.outputs("LaMP-6")), encoding="utf-8")
-    assert load_lamp("LaMP-6", asked, wanted).total == 2
+def question(folder: Path, task: str = "LaMP-4", items: int = 2) -> LampQuestion:
+    return lamp_files.load(folder, task, count=1, items=items).questions[0]
+
+
+def long_question(task: str, text: str, items: int) -> LampQuestion:
+    """A question all of whose texts are `text`."""
+    fields = dict.fromkeys(TASKS[task].shown, text)
+    return LampQuestion("1", TASKS[task], text, text, tuple(Item(f"p{n}", text, fields) for n in range(items)), text)
+
+
+@pytest.mark.parametrize("task", ALL)
+def test_a_prompt_shows_the_question_as_it_stands_and_the_items_in_their_order(tmp_path: Path, task: str) -> None:
+    asked = question(tmp_path, task)
+    (system, _), (user, text) = messages_for(PROMPTS, asked, asked.items[::-1])
+    assert (system, user) == ("system", "user")
+    assert text.count(asked.input) == 1
+    places = [text.index(json.dumps(value)) for item in asked.items[::-1] for value in sorted(item.fields.values())]
+    assert max(places) < text.index(asked.input)
+    first, last = ([text.index(json.dumps(value)) for value in item.fields.values()] for item in asked.items)
+    assert max(last) < min(first)
+    bare = messages_for(PROMPTS, asked, [])
+    assert asked.input in bare[1][1]
+    assert bare[1][1].startswith(asked.input)
+    assert not any(json.dumps(value) in bare[1][1] for item in asked.items for value in item.fields.values())
+
+
+@pytest.mark.parametrize("task", ALL)
+@pytest.mark.parametrize(
+    ("text", "items"), [("court " * 900, 0), ("x" * 5000, 1), ('"\n' * 2000, 5), ("裁判所" * 900, 20)]
+)
+def test_no_prompt_is_longer_than_it_may_be(task: str, text: str, items: int) -> None:
+    asked = long_question(task, text, items)
+    messages = messages_for(PROMPTS, asked, asked.items)
+    assert estimate_tokens(*(text for _, text in messages)) <= TOKENS
+    # The end of the template, where it says what is wanted, is there.
+    assert messages[-1][1].endswith("and nothing else:")
+
+
+@given(tokens=st.integers(200, 900), length=st.integers(0, 3000), items=st.integers(0, 7))
+def test_any_length_fits_and_room_is_used(tokens: int, length: int, items: int) -> None:
+    asked = replace(long_question("LaMP-4", "court law " * (length // 10), items), input="Which headline?")
+    messages = messages_for(PROMPTS, asked, asked.items, tokens)
+    taken = estimate_tokens(*(text for _, text in messages))
+    assert taken <= tokens
+    if items and length > 5 * tokens:
+        # What a share leaves over is less than two words an item, and as much again for rounding.
+        assert taken > tokens - 10 * items
+
+
+def test_a_model_is_asked_greedily_for_a_short_answer(tmp_path: Path) -> None:
+    asked = question(tmp_path)
+    model = ScriptedModel(["<think>North.</think> A court in the north"])
+    answer = answer_from(model, PROMPTS, asked, asked.items)
+    assert (answer.text, answer.notes, answer.usage.calls) == ("A court in the north", (), 1)
+    (request,) = model.requests
+    assert (request.temperature, request.max_tokens, request.whole) == (0.0, 128, False)
+    assert request.messages == messages_for(PROMPTS, asked, asked.items)
+
+
+@pytest.mark.parametrize("error", [ReplyRefused("it declined"), ReplyInvalid("the answer is empty")])
+def test_a_model_that_gives_no_answer_has_answered_with_nothing(tmp_path: Path, error: ReplyInvalid) -> None:
+    answer = answer_from(ScriptedModel([error]), PROMPTS, question(tmp_path), [])
+    assert (answer.text, answer.notes) == ("", (f"{NO_ANSWER}: {error}",))
+
+
+TEXTS = st.lists(st.text(alphabet="ab B", max_size=12), max_size=6)
+
+
+class Letters:
+    """Counts "o" and "e"; or gives what is no number."""
+
+    name = "letters"
+
+    def __init__(self, broken: bool = False) -> None:
+        self.broken = broken
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        counts = np.array([[text.count("o"), text.count("e")] for text in texts], dtype=np.float32)
+        return counts * np.array([[1.0], [np.nan]], dtype=np.float32) if self.broken else counts
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        return np.array([[1.0, 10.0]] * len(texts), dtype=np.float32)
+
+
+@given(st.text(alphabet="ab B", max_size=12), TEXTS)
+def test_any_texts_have_finite_scores_that_do_not_depend_on_their_order(query: str, texts: list[str]) -> None:
+    scores = okapi_scores(query, texts)
+    assert scores.shape == (len(texts),)
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(okapi_scores(query, texts[::-1]), scores[::-1], atol=1e-12)
+    np.testing.assert_allclose(okapi_scores(f"{query} {query}", texts), 2 * scores, atol=1e-12)
+
+
+def test_items_are_scored_for_the_query_and_not_for_the_whole_input(tmp_path: Path) -> None:
+    (question,) = lamp_files.load(tmp_path, "LaMP-4", count=1, items=3).questions
+    texts = [item.text for item in question.items]
+    assert score_items(question, "okapi").tolist() == okapi_scores(question.query, texts).tolist()
+    assert score_items(question, "okapi").tolist() != okapi_scores(question.input, texts).tolist()
+
+
+def test_items_are_scored_by_vectors(tmp_path: Path) -> None:
+    (question,) = lamp_files.load(tmp_path, "LaMP-7", count=1).questions
+    assert [item.text for item in question.items] == ["court again, what fun", "rain rain rain"]
+    scores = score_items(question, Letters())
+    assert (scores.tolist(), scores.dtype) == ([1.0, 0.0], np.float64)
+    with pytest.raises(DataError, match="question '10': letters gives item 'p1' a score that is no number"):
+        score_items(question, Letters(broken=True))
+
+
+def test_items_are_scored_by_sparse_weights(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    (question,) = lamp_files.load(tmp_path, "LaMP-7", count=1).questions
+    encoder = SpladeEncoder(str(tiny_models.save_masked(tmp_path / "splade", ("court", "rain", "what", "day"))))
+    documents = encoder.documents([item.text for item in question.items]).toarray()
+    expected = documents @ encoder.queries([question.query]).toarray()[0]
+    np.testing.assert_allclose(score_items(question, encoder), expected, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Fair RAG on LaMP, from files of that form to the table, through the commands and a server on the loopback."""
+"""Fair RAG on LaMP, from files of that form to the table, by a server on the loopback and by models in this process."""
 
 from __future__ import annotations
 
@@ -114,46 +114,3 @@ def test_less_is_better_in_lamp_3(tmp_path: Path, server: LoopbackServer) -> Non
     assert values["oracle α=8"]["normalized EU"] == 1.0
     assert 1.0 <= values["Okapi α=1"]["EU"] <= 4.0
     assert values["Okapi α=1"]["normalized EU"] == pytest.approx(values["Okapi α=1"]["EU"] / 4)
-
-
-def test_a_question_with_too_few_useful_items_is_left_out_and_named(tmp_path: Path, server: LoopbackServer) -> None:
-    asked = lamp_files.questions("LaMP-2", 3, 6)
-    asked[1]["profile"] = [entry for entry in asked[1]["profile"] if "clown" not in entry["description"]]
-    lamp_files.write(tmp_path, asked, lamp_files.outputs("LaMP-2", 3))
-    file = tmp_path / "experiment.yaml"
-    file.write_text(EXPERIMENT.replace("ATTRIBUTION", "none"))
-    made = call("labels", file)
-    assert "2 of 3 questions count" in made.output
-    assert call("evaluate", file, "--run", tmp_path / "run").exit_code == 0
-    run = load_run(tmp_path / "run")
-    assert run.excluded == {"11": "fewer than 2 useful items"}
-    assert {outcome.topic for outcome in run.outcomes} == {"10", "12"}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("engine: okapi", "engine: bm25"), "LaMP's items are scored by okapi, dense, splade, not by 'bm25'"),
-        (("ATTRIBUTION", "citations"), "LaMP's answers cite nothing"),
-        (("dev_outputs.json", "none.json"), "none.json"),
-        (("LaMP-2,", "LaMP-9,"), "LaMP-9"),
-        (("seed: 3", "collection: c.yaml"), "does not go with `kind: lamp`"),
-        (("name: tiny", "temperature: 0"), "model={"),
-    ],
-)
-def test_bad_input(tmp_path: Path, server: LoopbackServer, change: tuple[str, str], message: str) -> None:
-    done = call("evaluate", write(tmp_path, EXPERIMENT.replace(*change)), "--run", tmp_path / "run")
-    assert done.exit_code in (2, 4)
-    assert message in done.output
-    assert not server.requests
-
-
-def test_there_is_nothing_to_label_without_lamp(tmp_path: Path, no_variables: None) -> None:
-    from evaluate import words
-
-    file = words.write(
-        tmp_path, "name: x\ncollection: collection.yaml\nsystems: {a: {profile: engine, engine: words}}\n"
-    )
-    done = call("labels", file)
-    assert done.exit_code == 2
-    assert "is of kind 'ranking'; only `kind: lamp` has items to label" in done.output

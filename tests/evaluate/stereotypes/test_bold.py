@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 import tiny_models
 
 from evaluate import words
-from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError
+from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.evaluate.check import check_experiment, estimate
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.run import Run
@@ -20,7 +19,6 @@ from fairagent.evaluate.thresholds import verdicts
 from fairagent.evaluate.workers import threads
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.debias_rag.benchmarks.bold import SHIPPED, Opening, RegardSection, WordList, read_openings
-from fairagent.report.page import page
 
 GENDER = {
     "Painters": {"Ann_Hale": ["Ann Hale paints and ", "Ann Hale is called "], "Eve_Moss": ["Eve Moss is "]},
@@ -105,9 +103,7 @@ def test_both_forms_of_the_files(tmp_path: Path) -> None:
     [
         ("", "holds no opening"),
         ('{"Painters": ["Ann Hale"]}', r"Painters: expected \{name: \[openings\]\}"),
-        ('{"Painters": {"Ann": "x"}}', "Painters.Ann: expected a list of texts"),
         ('{"Painters": {"Ann": [" "]}}', "Painters.Ann: expected a list of texts"),
-        ('{"domain": "faith", "prompts": ["x"]}', "expected texts under 'domain' and 'category'"),
         ('{"domain": "faith", "category": "a", "prompts": []}', "'prompts': expected a list of texts"),
         ('{"domain": "faith"\n', "not JSON"),
     ],
@@ -140,20 +136,6 @@ def test_the_numbers_by_hand(run: Run) -> None:
     assert (verdict.value, verdict.met) == (together["alone", "gender", "regard gap"], False)
 
 
-def test_the_tables_say_who_judged_and_what_was_expected(run: Run, tmp_path: Path) -> None:
-    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    assert "by a list of words, which is no judge" in text
-    between = text.partition("gender: between groups")[2].splitlines()
-    assert "expected regard gap" in between[1]
-    assert next(line.split() for line in between if line.startswith("alone")) == [
-        *("alone", "40.0", "83.3", "40.0", "Painters", "Miners")
-    ]
-    lines = list(csv.DictReader((tmp_path / "run" / "regard.csv").read_text(encoding="utf-8").splitlines()))
-    (miners,) = (line for line in lines if (line["system"], line["group"]) == ("alone", "Miners"))
-    assert (miners["domain"], miners["texts"], miners["negative"]) == ("gender", "2", "50.0")
-    assert "How groups are spoken of" in page(run)
-
-
 def test_what_is_asked(run: Run, server: LoopbackServer, tmp_path: Path) -> None:
     asked = {line.system: line.calls for line in estimate(check_experiment(tmp_path / "experiment.yaml"))}
     assert asked == {"alone": 7, "retrieval": 7}
@@ -178,18 +160,6 @@ def test_a_list_of_words(text: str, label: str) -> None:
     assert WordList.read(SHIPPED).label(text) == label
 
 
-def test_lists_of_words_with_faults(tmp_path: Path) -> None:
-    file = tmp_path / "words.yaml"
-    for text, said in (
-        ("{positive: [kind]}", "expected lists of words"),
-        ("{positive: [kind], negative: [1]}", "expected lists of words"),
-        ("{positive: [kind, Lazy], negative: [lazy]}", "'lazy' is both"),
-    ):
-        file.write_text(text, encoding="utf-8")
-        with pytest.raises(DataError, match=said):
-            WordList.read(file)
-
-
 def test_a_classifier_of_this_machine(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
@@ -208,11 +178,3 @@ def test_a_classifier_of_this_machine(tmp_path: Path) -> None:
         RegardSection(kind="transformers", name=str(folder)).check()
     with pytest.raises(SettingsError, match="needs a model"):
         RegardSection(kind="transformers").check()
-
-
-def test_what_is_missing_is_said_before_anything_runs(server: LoopbackServer, tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    file = write(tmp_path, "regard: {kind: transformers, name: nowhere/model}\n")
-    with pytest.raises(FairAgentError, match=r"regard: no classifier of texts 'nowhere/model' on this machine"):
-        check_experiment(file)
-    assert server.requests == []

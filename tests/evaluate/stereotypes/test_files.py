@@ -79,44 +79,6 @@ def test_a_folder_of_both_parts(tmp_path: Path) -> None:
         read_stereoset(tmp_path / "nothing")
 
 
-@pytest.mark.parametrize(
-    ("records", "message"),
-    [
-        ([], "is empty"),
-        ([{**INTRA, "target": ""}], "lines.jsonl:1: 'target': expected a text, got ''"),
-        ([INTRA, {**INTRA, "unrelated": None}], "lines.jsonl:2: 'unrelated': expected a text, got None"),
-        ([{**INTRA, "stereotype": "Old."}], "lines.jsonl:1: the sentence does not fill the BLANK of its context"),
-        ([INTRA, 5], "lines.jsonl:2: expected a JSON object"),
-    ],
-)
-def test_faults_of_stereoset(tmp_path: Path, records: list[object], message: str) -> None:
-    with pytest.raises(DataError) as found:
-        read_stereoset(lines(tmp_path / "lines.jsonl", *records))
-    assert message in str(found.value)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"intersentence": 3}, "data.intersentence: expected a list of examples, got 3"),
-        ({"intrasentence": [as_dev(INTRA, "a"), as_dev(INTRA, "a")]}, "data.intrasentence[1]: the id 'a' occurs twice"),
-        (
-            {"intrasentence": [{**as_dev(INTRA, "a"), "sentences": []}]},
-            "data.intrasentence[0]: 'sentences': expected one",
-        ),
-        ({"intrasentence": ["a"]}, "data.intrasentence[0]: expected an object"),
-        ({"intrasentence": [as_dev({**INTRA, "context": "No."}, "a")]}, "the context has no BLANK"),
-    ],
-)
-def test_faults_of_dev(tmp_path: Path, change: dict[str, object], message: str) -> None:
-    dev = tmp_path / "dev.json"
-    data = {"intrasentence": [as_dev(INTRA, "x")], "intersentence": [as_dev(INTER, "y")], **change}
-    dev.write_text(json.dumps({"data": data}), encoding="utf-8")
-    with pytest.raises(DataError) as found:
-        read_stereoset(dev)
-    assert message in str(found.value)
-
-
 def test_crows_pairs_in_both_forms(tmp_path: Path) -> None:
     table = tmp_path / "pairs.csv"
     table.write_text(
@@ -134,25 +96,6 @@ def test_crows_pairs_in_both_forms(tmp_path: Path) -> None:
     assert read_crows_pairs(lines(tmp_path / "pairs.jsonl", *records)) == found
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is empty"),
-        (CSV + "0,A.,B.,stereo,age\n1,A.,B.,both,age\n", "pairs.csv:3: 'stereo_antistereo': expected stereo or anti"),
-        (CSV + "0,A.,A.,stereo,age\n", "pairs.csv:2: both sentences are the same"),
-        (CSV + "0,,B.,stereo,age\n", "pairs.csv:2: 'sent_more': expected a text, got ''"),
-        (CSV + '0,"A.,B.,stereo,age\n', "no row of a CSV file"),
-        ("a,b\n1,2\n", "pairs.csv:2: 'sent_more': expected a text, got None"),
-    ],
-)
-def test_faults_of_crows_pairs(tmp_path: Path, text: str, message: str) -> None:
-    table = tmp_path / "pairs.csv"
-    table.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError) as found:
-        read_crows_pairs(table)
-    assert message in str(found.value)
-
-
 def test_seat_in_all_forms(tmp_path: Path) -> None:
     found = read_seat(lines(tmp_path / "all.jsonl", {"test": "one", **TEST}, {"test": "two", **TEST}))
     assert found["one"].targets == (("a", "b"), ("a", "b"))
@@ -164,29 +107,54 @@ def test_seat_in_all_forms(tmp_path: Path) -> None:
     assert read_seat(folder) == found
 
 
+DEV = {"intrasentence": [as_dev(INTRA, "x")], "intersentence": [as_dev(INTER, "y")]}
+
+
+def records(*listed: object) -> str:
+    return "".join(json.dumps(one) + "\n" for one in listed)
+
+
+def dev(**change: object) -> str:
+    return json.dumps({"data": {**DEV, **change}})
+
+
 @pytest.mark.parametrize(
-    ("records", "message"),
+    ("read", "text", "message"),
     [
-        ([], "is empty"),
-        ([{"test": "one", **TEST}, {"test": "one", **TEST}], "all.jsonl:2: the id 'one' occurs twice"),
-        ([{"test": "", **TEST}], "all.jsonl:1: 'test': the test has no name"),
-        ([{"test": "one", **TEST, "attr2": {"examples": []}}], "all.jsonl:1: 'attr2': expected {category, examples"),
+        (read_stereoset, "", "is empty"),
+        (read_stereoset, records({**INTRA, "target": ""}), "faulty:1: 'target': expected a text, got ''"),
+        (read_stereoset, records(INTRA, {**INTRA, "stereotype": "Old."}), "faulty:2: the sentence does not fill the"),
+        (read_stereoset, records(INTRA, 5), "faulty:2: expected a JSON object"),
+        (read_stereoset, dev(intersentence=3), "data.intersentence: expected a list of examples, got 3"),
+        (read_stereoset, dev(intrasentence=[as_dev(INTRA, "a")] * 2), "data.intrasentence[1]: the id 'a' occurs twice"),
         (
-            [{"test": "one", **TEST, "targ2": {"examples": ["a"]}}],
-            "all.jsonl:1: targ1 and targ2 are compared one for one, and have 2 and 1 examples",
+            read_stereoset,
+            dev(intrasentence=[{**as_dev(INTRA, "a"), "sentences": []}]),
+            "data.intrasentence[0]: 'sentences': expected one",
+        ),
+        (read_stereoset, dev(intrasentence=[as_dev({**INTRA, "context": "No."}, "a")]), "the context has no BLANK"),
+        (read_crows_pairs, "", "is empty"),
+        (read_crows_pairs, CSV + "0,A.,B.,stereo,age\n1,A.,B.,both,age\n", "faulty:3: 'stereo_antistereo': expected"),
+        (read_crows_pairs, CSV + "0,A.,A.,stereo,age\n", "faulty:2: both sentences are the same"),
+        (read_crows_pairs, CSV + '0,"A.,B.,stereo,age\n', "no row of a CSV file"),
+        (read_seat, "", "is empty"),
+        (read_seat, records({"test": "one", **TEST}, {"test": "one", **TEST}), "faulty:2: the id 'one' occurs twice"),
+        (read_seat, records({"test": "", **TEST}), "faulty:1: 'test': the test has no name"),
+        (read_seat, records({"test": "one", **TEST, "attr2": {}}), "faulty:1: 'attr2': expected {category, examples"),
+        (
+            read_seat,
+            records({"test": "one", **TEST, "targ2": {"examples": ["a"]}}),
+            "faulty:1: targ1 and targ2 are compared one for one, and have 2 and 1 examples",
         ),
     ],
 )
-def test_faults_of_seat(tmp_path: Path, records: list[object], message: str) -> None:
+def test_faults_have_their_place(tmp_path: Path, read: Any, text: str, message: str) -> None:
+    (tmp_path / "faulty").write_text(text, encoding="utf-8")
     with pytest.raises(DataError) as found:
-        read_seat(lines(tmp_path / "all.jsonl", *records))
+        read(tmp_path / "faulty")
     assert message in str(found.value)
-
-
-@pytest.mark.parametrize("read", [read_stereoset, read_crows_pairs, read_seat])
-def test_no_such_file(tmp_path: Path, read: Any) -> None:
     with pytest.raises(DataError, match="no such file"):
-        read(tmp_path / "nothing.jsonl")
+        read(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,22 @@
-"""Scores of items by local models, against what they are made of; and the context that is not scored."""
+"""Scores of items by local models and by forced choice, against what they are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
 
 import numpy as np
 import pytest
 import tiny_models
 
+from fairagent.errors import ReplyInvalid
 from fairagent.guests.local.likelihood import CausalModel, MaskedModel
-from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample, crows_pairs_numbers, stereoset_numbers
+from fairagent.guests.testing import ScriptedModel
+from fairagent.llm import ModelReply, ModelRequest
+from fairagent.llm.prompts import Prompts
+from fairagent.papers.debias_rag.benchmarks.items import Pair, StereoSetExample
 from fairagent.papers.debias_rag.benchmarks.measures import shared_tokens
-from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, MaskedScorer
-from fairagent.types import FloatArray
+from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, ChoiceScorer, MaskedScorer
 
 INTRA = StereoSetExample(
     "e1", "intrasentence", "gender", "judge", "The BLANK judge.", "The bad judge.", "The good judge.", "The law judge."
@@ -66,16 +70,6 @@ def test_masked_pairs_add_up_the_tokens_that_both_share(masked: MaskedModel, con
     np.testing.assert_allclose(found.scores, expected, rtol=1e-6)
 
 
-def test_pairs_that_share_no_token_are_neutral(masked: MaskedModel) -> None:
-    pair = Pair("p", "gender", "woman", "man judge", True)
-    scorer = MaskedScorer(masked)
-    found = scorer.score(pair)
-    assert found.scores.tolist() == [0.0, 0.0]
-    assert pair.values(found.scores, scorer.decimals) == {"more stereotyping preferred": 0.0}
-    (overall, _) = crows_pairs_numbers([pair], [found.scores], scorer.decimals)
-    assert overall.values["CP-S stereo"] is None
-
-
 @pytest.mark.parametrize(("context", "before"), [("", ""), (CONTEXT, f"{CONTEXT}\n\n")])
 def test_causal_sentences_are_typical_probabilities(causal: CausalModel, context: str, before: str) -> None:
     for item in (INTRA, PAIR):
@@ -91,37 +85,79 @@ def test_causal_next_sentences_are_compared_with_themselves_alone(causal: Causal
     np.testing.assert_allclose(found.scores, np.divide(alone, after), rtol=1e-4)
 
 
-class Lengths:
-    """A scorer for which the longer sentence is the better one, with a context or without."""
-
-    way = "length"
-    decimals = None
-
-    def __init__(self) -> None:
-        self.contexts: list[str] = []
-
-    def score(self, item: StereoSetExample | Pair, context: str = "") -> object:
-        from fairagent.papers.debias_rag.benchmarks.scorers import Scored
-
-        self.contexts.append(context)
-        return Scored(np.array([float(len(text)) for text in item.sentences]))
+def shown(request: ModelRequest) -> dict[str, str]:
+    """Sentence -> letter."""
+    found = re.search(r"^\[\{.*\}\]$", request.messages[1][1], re.MULTILINE)
+    assert found
+    return {one["sentence"]: one["letter"] for one in json.loads(found[0])}
 
 
-def test_every_item_has_a_context_of_its_own() -> None:
-    scorer = Lengths()
-    items: Sequence[StereoSetExample] = [INTRA, INTER]
-    scored = [scorer.score(item, f"about {item.id}") for item in items]
-    assert scorer.contexts == ["about e1", "about e2"]
-    scores: list[FloatArray] = [one.scores for one in scored]
-    rows = {(row.part, row.kind): row for row in stereoset_numbers(items, scores)}
-    assert list(rows) == [
-        ("intrasentence", "gender"),
-        ("intrasentence", "overall"),
-        ("intersentence", "race"),
-        ("intersentence", "overall"),
-        ("overall", "gender"),
-        ("overall", "race"),
-        ("overall", "overall"),
-    ]
-    assert [rows["overall", kind].values["SS"] for kind in ("overall", "gender", "race")] == [50, 0, 100]
-    assert rows["overall", "overall"].count == 2
+def ordered(letters: str) -> str:
+    return json.dumps({"order": letters})
+
+
+def test_scores_follow_the_reply_and_not_the_places() -> None:
+    wanted = (INTRA.unrelated, INTRA.stereotype, INTRA.anti_stereotype)
+    model = ScriptedModel(lambda request: ordered("".join(shown(request)[sentence] for sentence in wanted)))
+    for seed in range(8):
+        found = ChoiceScorer(model, Prompts(), seed).score(INTRA)
+        # The stereotype, its opposite, the unrelated one.
+        assert found.scores.tolist() == [1.0, 0.0, 2.0]
+        assert found.usage.calls == 1
+    assert len({tuple(shown(request)) for request in model.requests}) > 2
+
+
+def test_what_is_asked() -> None:
+    model = ScriptedModel([ordered("AB"), ordered("ABC"), ordered("AB")])
+    scorer = ChoiceScorer(model, Prompts())
+    scorer.score(PAIR)
+    scorer.score(INTER, "A river.")
+    scorer.score(PAIR, "A river.")
+    alone, after, with_context = (request.messages[1][1] for request in model.requests)
+    assert "right after" not in alone
+    assert '"A river."' not in alone
+    assert json.dumps(INTER.context) in after
+    assert '"A river."' in after
+    assert '"A river."' in with_context
+    assert {request.temperature for request in model.requests} == {0.0}
+    assert scorer.way == "forced choice, no likelihoods"
+
+
+def test_a_server_is_asked_for_one_of_the_orders_and_for_its_chances() -> None:
+    model = ScriptedModel([ordered("AB"), ordered("ABC")])
+    scorer = ChoiceScorer(model, Prompts())
+    scorer.score(PAIR)
+    scorer.score(INTRA)
+    two, three = model.requests
+    assert (two.choices, three.choices) == ("AB", "ABC")
+    assert two.narrowed == {"order": {"type": "string", "enum": ["AB", "BA"]}}
+    assert three.narrowed is not None
+    assert three.narrowed["order"]["enum"] == ["ABC", "ACB", "BAC", "BCA", "CAB", "CBA"]
+
+
+def test_chances_are_the_scores_where_they_are_told() -> None:
+    def answer(request: ModelRequest) -> ModelReply:
+        chances = tuple((letter, {"A": 0.5, "B": 0.125, "C": 0.25}[letter]) for letter in request.choices)
+        return ModelReply(ordered(request.choices[::-1]), 1, 1, chances=chances)
+
+    model = ScriptedModel(answer)
+    found = ChoiceScorer(model, Prompts()).score(INTRA)
+    letters = [shown(model.requests[0])[sentence] for sentence in INTRA.sentences]
+    assert found.scores.tolist() == [{"A": 0.5, "B": 0.125, "C": 0.25}[letter] for letter in letters]
+    assert found.by_chance
+
+
+@pytest.mark.parametrize("reply", ["AAB", "B", "I cannot say."])
+def test_what_is_no_order_is_asked_for_again(reply: str) -> None:
+    model = ScriptedModel([ordered(reply), ordered("CAB")])
+    found = ChoiceScorer(model, Prompts()).score(INTRA)
+    assert (found.usage.calls, found.by_chance) == (2, False)
+    assert "order must be all of the letters A, B, C" in model.requests[1].messages[-1][1]
+
+
+def test_a_reply_that_cannot_be_read_was_paid_for_all_the_same() -> None:
+    scorer = ChoiceScorer(ScriptedModel(["I would rather not."] * 3), Prompts())
+    with pytest.raises(ReplyInvalid) as found:
+        scorer.score(PAIR)
+    assert found.value.usage.calls == 3
+    assert np.isfinite(found.value.usage.input_tokens)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +12,12 @@ import pytest
 from evaluate import words
 from fairagent.errors import DataError, FairAgentError
 from fairagent.guests.dense.encoders import SentenceEncoder
-from fairagent.papers.debias_rag.benchmarks.items import TargetsAndAttributes, read_seat
+from fairagent.papers.debias_rag.benchmarks.items import read_seat
 from fairagent.papers.debias_rag.benchmarks.measures import association_test
 from fairagent.papers.debias_rag.benchmarks.seat import GENDER, Associations
+from fairagent.report.page import page
 from fairagent.retrieve.encoders import Embeddings
 
-DIRECTIONS = {"he": (1, 0), "she": (0, 1), "judge": (3, 1), "nurse": (1, 3), "clerk": (2, 1), "cook": (1, 2)}
-CATEGORIES = ("X", "Y", "A", "B")
 SIDES = {
     "targ1": ["the judge was born", "the doctor was born"],
     "targ2": ["the nurse was born", "the river was born"],
@@ -27,42 +26,60 @@ SIDES = {
 }
 
 
-class Words:
-    """Two numbers a word."""
-
-    name = "words"
-
-    def __init__(self) -> None:
-        self.encoded: list[str] = []
-
-    def documents(self, texts: Sequence[str]) -> Embeddings:
-        self.encoded += texts
-        return np.array([DIRECTIONS[text] for text in texts], dtype=np.float32)
-
-    def queries(self, texts: Sequence[str]) -> Embeddings:
-        raise AssertionError("texts are compared as documents")
+SETS = {
+    "Men": ["John", "Paul", "Mike"],
+    "Women": ["Amy", "Lisa", "Sarah"],
+    "Career": ["executive", "salary"],
+    "Family": ["home", "children"],
+}
 
 
-def made(name: str, x: Sequence[str], y: Sequence[str]) -> TargetsAndAttributes:
-    return TargetsAndAttributes(name, (tuple(x), tuple(y)), (("he",), ("she",)), CATEGORIES)
+class Letters:
+    """Vectors of a text's letters; `power` tells encoders apart."""
+
+    def __init__(self, power: float) -> None:
+        self.name, self.power = f"letters {power}", power
+
+    def documents(self, texts: list[str]) -> Embeddings:
+        rows = [[text.lower().count(chr(letter)) ** self.power for letter in range(97, 123)] for text in texts]
+        return np.array(rows, dtype=np.float32)
 
 
-def test_by_hand() -> None:
-    encoder = Words()
-    tests = [made("one", ["judge", "clerk"], ["nurse", "cook"]), made("two", ["nurse", "cook"], ["judge", "clerk"])]
-    one, two = map(Associations(encoder).test, tests)
-    s = np.array([2 / np.sqrt(10), 1 / np.sqrt(5)])
-    expected = 2 * s.mean() / np.std([*s, *-s], ddof=1)
-    assert one.effect == pytest.approx(expected, rel=1e-6)
-    assert two.effect == pytest.approx(-expected, rel=1e-6)
-    assert (one.p, two.p) == (pytest.approx(1 / 6), 1.0)
-    # Texts that tests share are encoded once.
-    assert sorted(encoder.encoded) == sorted(DIRECTIONS)
+def seat(folder: Path, more: str = "", engine: str = "{kind: dense, encoder: two}") -> Path:
+    names = ({"category": name, "examples": texts} for name, texts in SETS.items())
+    test = dict(zip(("targ1", "targ2", "attr1", "attr2"), names, strict=True))
+    (folder / "careers.jsonl").write_text(json.dumps(test), encoding="utf-8")
+    file = folder / "seat.yaml"
+    file.write_text(
+        f"kind: seat\nname: associations\nseat: {{path: careers.jsonl{more}}}\n"
+        f"systems:\n  one: {{profile: engine, engine: {{kind: dense, encoder: one}}}}\n"
+        f"  two: {{profile: engine, engine: {engine}}}\n",
+        encoding="utf-8",
+    )
+    return file
 
 
-def test_a_test_that_is_not_defined_is_named() -> None:
-    with pytest.raises(DataError, match="flat: all targets are associated alike"):
-        Associations(Words()).test(made("flat", ["judge"], ["judge"]))
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairagent.papers.debias_rag.benchmarks import seat as kind
+
+    monkeypatch.setattr(kind, "open_encoder", lambda name, device: Letters({"one": 1.0, "two": 2.0}[name]))
+
+
+def test_seat_compares_encoders(letters: None, tmp_path: Path) -> None:
+    run = words.run(seat(tmp_path, ", tests: all"), tmp_path / "run")
+    assert (run.collection, run.measures, run.systems) == ("careers.jsonl", ("|d|",), ("one", "two"))
+    lines = list(csv.DictReader((tmp_path / "run" / "seat.csv").read_text(encoding="utf-8").splitlines()))
+    assert [(line["system"], line["test"], line["partitions"]) for line in lines] == [
+        ("one", "careers", "all"),
+        ("two", "careers", "all"),
+    ]
+    means = {row.system: row.mean for row in run.comparisons}
+    assert means == {line["system"]: abs(float(line["d"])) for line in lines}
+    assert means["one"] != means["two"]
+    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert "Men/Women, Career/Family" in text
+    assert "one: effect sizes" in page(run)
 
 
 @pytest.mark.shared

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.errors import FairAgentError
 from fairagent.papers.utility.prediction import BEST, CHANCE, FIXED, PREDICTORS, choices, predicted
 
 from . import library
@@ -58,11 +57,6 @@ def test_a_predictor_that_knows_gains_and_a_random_number_does_not() -> None:
     assert found[FIXED].to_fixed is None
 
 
-def test_of_equal_ks_the_smallest_is_taken() -> None:
-    ways = choices(np.zeros((6, 3)), [0, 1, 2], {"any": np.arange(6.0)}, folds=2)
-    assert all(one.k == 0 and one.none == 1 for one in ways)
-
-
 def test_every_row_with_scores_has_its_table(same_words: None, tmp_path: Path) -> None:
     experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, folds: 2}")
     run = library.run(library.write(tmp_path, experiment), tmp_path / "run")
@@ -72,10 +66,3 @@ def test_every_row_with_scores_has_its_table(same_words: None, tmp_path: Path) -
     assert "random number" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
     words = next(one for one in run.outcomes if (one.topic, one.system) == ("q1", "words"))
     assert set(PREDICTORS) < set(words.values[""])
-
-
-def test_one_fold_leaves_nothing_to_choose_on(same_words: None, tmp_path: Path) -> None:
-    with pytest.raises(FairAgentError, match=r"utility.folds: with one fold"):
-        library.run(
-            library.write(tmp_path, library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, folds: 1}")), tmp_path
-        )

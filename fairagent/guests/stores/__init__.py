@@ -1,0 +1,1 @@
+"""Stores of documents that are there already, searched where they are: OpenSearch, PostgreSQL and Milvus."""

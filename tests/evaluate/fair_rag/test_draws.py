@@ -1,0 +1,212 @@
+"""Draws of a topic by hand: values, the utility of sets, missing and graded judgments, the attention of places."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations, product
+from pathlib import Path
+
+import lamp_files
+import numpy as np
+import pytest
+
+from evaluate import words
+from fairagent.errors import DataError
+from fairagent.measures import expected_exposure, missing_judgments, target_exposure
+from fairagent.papers.fair_rag.draws import CollectionDrawing, Drawing, TopicDraws, values
+from fairagent.papers.fair_rag.lamp import load_lamp
+from fairagent.papers.fair_rag.sets import additivity, attention, worth_in_sets
+
+from .test_trial import EXPERIMENT
+
+TWO = Drawing(k=2)
+
+
+def drawn(rankings: list[list[int]], useful: list[bool], rested_on: list[list[float]] | None) -> TopicDraws:
+    weights = None if rested_on is None else np.array(rested_on)
+    return TopicDraws(np.array(rankings, dtype=np.intp), np.array(useful), np.array([0.5, 1.0]), weights)
+
+
+def test_by_hand() -> None:
+    found = values(drawn([[0, 1], [0, 2]], [True, False, False, True], [[1, 0], [1, 1]]), TWO)
+    # Item 0 always, 1 and 2 by turns: 1.5 of [1, 2]; one of two useful items is shown.
+    assert found["EE-D"] == 0.5
+    assert found["EE-R"] == 0.5
+    # 1.5 - 2 + 2, of [0, 4].
+    assert found["EE-L"] == 0.375
+    assert (found["EU"], found["highest utility"]) == (0.75, 1.0)
+    assert found["EAR"] == 0.75
+    # (1, 0, .5): 1.25 of [1.5^2 / 4, 1 + .5^2].
+    assert found["EAE-D"] == 1.0
+    assert found["nDCG"] == pytest.approx(1 / (1 + 1 / np.log2(3)))
+
+
+def test_places_that_are_left_over_are_of_no_use() -> None:
+    # Only item 0 was found; 1 and 2, which are useful, were missed: one of the two that fit.
+    found = values(drawn([[0], [0]], [True, True, True], None), TWO)
+    assert found["EE-D"] == 1.0
+    assert found["EE-R"] == 0.5
+    assert 0 < found["EE-L"] < 1
+    assert "EAR" not in found
+    # With nothing useful in it, a short list is as bad as can be.
+    worst = values(drawn([[0], [0]], [False, True, True], None), TWO)
+    assert worst["EE-R"] == 0.0
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("width", [0, 1, 2])
+@pytest.mark.parametrize("useful", [[True, False, False], [True, True, True], [False, False, True]])
+def test_all_values_are_between_their_bounds(k: int, width: int, useful: list[bool]) -> None:
+    width = min(width, k)
+    rankings = [list(range(width)), list(range(width))[::-1]]
+    found = values(drawn(rankings, useful, [[1.0] * width] * 2), Drawing(k=k))
+    for name in ("nDCG", "EE-R", "EE-D", "EE-L", "EAR", "EAE-D"):
+        assert 0.0 <= found[name] <= 1.0, name
+
+
+SETS = np.array(list(combinations(range(4), 2)), dtype=np.intp)
+
+
+def test_where_items_add_up_their_worth_in_sets_is_their_own() -> None:
+    own = np.array([0.4, 0.2, 0.0, -0.1])
+    found = worth_in_sets(SETS, own[SETS].sum(axis=1), 4)
+    # A set with the item has one of the three others, one without two of them: own - (mean of the others).
+    assert found == pytest.approx([own[d] - np.delete(own, d).mean() for d in range(4)])
+
+
+def test_an_item_in_all_sets_or_none_has_no_worth_of_its_own() -> None:
+    assert worth_in_sets(np.array([[0, 1], [0, 2]]), np.array([1.0, 0.0]), 4).tolist() == [0.0, 1.0, -1.0, 0.0]
+
+
+def test_a_pair_that_helps_only_together_is_not_the_sum_of_its_items() -> None:
+    lists = np.tile(SETS, (40, 1))[np.random.default_rng(2).permutation(40 * len(SETS))]
+    together = (np.sort(lists, axis=1) == [0, 1]).all(axis=1).astype(float)
+    either = np.isin(lists, [0, 1]).sum(axis=1) / 2
+    useful = np.array([True, True, False, False])
+    pair, sum_of = (additivity(TopicDraws(lists, useful, worth, None)) for worth in (together, either))
+    assert pair is not None
+    assert sum_of is not None
+    assert sum_of.alone == pytest.approx(1)
+    assert sum_of.in_sets == pytest.approx(1, abs=0.02)
+    assert pair.alone < 0.85
+    assert (sum_of.redundant, sum_of.helpful) == (0, 0)
+
+
+def test_an_item_that_only_repeats_another_is_redundant() -> None:
+    lists = np.tile(SETS, (40, 1))[np.random.default_rng(3).permutation(40 * len(SETS))]
+    # 0 tells all; 1 is judged useful too, and adds nothing.
+    found = additivity(TopicDraws(lists, np.array([True, True, False, False]), (lists == 0).any(axis=1) * 1.0, None))
+    assert found is not None
+    assert found.redundant == 0.5
+    assert found.in_sets > found.alone
+
+
+def test_nothing_to_foretell() -> None:
+    same = TopicDraws(SETS, np.array([True, False, False, False]), np.ones(len(SETS)), None)
+    assert additivity(same) is None
+    assert additivity(TopicDraws(SETS[:1], np.array([True, False, False, False]), np.ones(1), None)) is None
+
+
+def test_attention_is_a_mean_over_answers() -> None:
+    assert attention(np.array([[1.0, 0.5], [0.0, 0.5]])).tolist() == [0.5, 0.5]
+    with pytest.raises(DataError, match="no answer"):
+        attention(np.zeros((0, 2)))
+
+
+def test_graded_targets_by_hand() -> None:
+    # Two of grade 3 take two of three places, the two of grade 1 share the third.
+    assert target_exposure([3, 1, 3, 1, 0], k=3).tolist() == [1.0, 0.5, 1.0, 0.5, 0.0]
+    found = expected_exposure([1.0, 1.0, 1.0, 0.0, 0.0], [3, 1, 3, 1, 0], k=3)
+    assert found.relevance.raw == 2.5
+    assert found.relevance.normalized == 1.0
+    assert (found.relevance.least, found.relevance.most) == (1.0, 2.5)
+    assert found.difference.raw == 0.5
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+def test_bounds_of_graded_exposure_are_those_of_all_sets(k: int) -> None:
+    grades = np.array([2, 2, 1, 0, 0])
+    sets = [np.isin(np.arange(5), one) * 1.0 for one in combinations(range(5), min(k, 5))]
+    found = [expected_exposure(one, grades, k).relevance for one in sets]
+    assert min(one.raw for one in found) == pytest.approx(found[0].least)
+    assert max(one.raw for one in found) == pytest.approx(found[0].most)
+
+
+def test_one_grade_is_usefulness() -> None:
+    exposure, useful = [1.0, 0.5, 0.5, 0.0], [True, False, True, False]
+    assert expected_exposure(exposure, [4, 0, 4, 0], 2) == expected_exposure(exposure, useful, 2)
+
+
+def test_authors_know_no_grades() -> None:
+    with pytest.raises(DataError, match="no grades"):
+        expected_exposure([1.0, 0.0], [2, 1], 1, "authors")
+    with pytest.raises(DataError, match="grades of 0 or more"):
+        expected_exposure([1.0, 0.0], [-1, 1], 1)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_bounds_of_missing_judgments_are_those_of_all_that_may_be(k: int) -> None:
+    rng = np.random.default_rng(k)
+    rankings = np.array([rng.permutation(6)[:k] for _ in range(5)])
+    exposure = np.bincount(rankings.ravel(), minlength=6) / 5
+    useful, judged = (
+        np.array([True, False, False, True, False, False]),
+        np.array([True, True, False, False, False, True]),
+    )
+    relevance, difference = missing_judgments(exposure, useful, judged, k)
+    every = []
+    for guess in product([False, True], repeat=3):
+        mask = useful & judged
+        mask[~judged] = guess
+        every.append(expected_exposure(exposure, mask, k))
+    assert relevance.least == pytest.approx(min(one.relevance.normalized for one in every))
+    assert relevance.most == pytest.approx(max(one.relevance.normalized for one in every))
+    assert difference.least == pytest.approx(min(one.difference.normalized for one in every))
+    assert difference.most == pytest.approx(max(one.difference.normalized for one in every))
+
+
+def test_where_all_is_judged_there_is_nothing_to_bound() -> None:
+    section = CollectionDrawing(k=2)
+    drawn = TopicDraws(np.array([[0, 1], [2, 1]]), np.array([True, False, False]), np.zeros(2), None)
+    found = values(
+        TopicDraws(drawn.rankings, drawn.useful, drawn.utilities, None, judged=np.ones(3, dtype=bool)), section
+    )
+    assert found["EE-R at least"] == found["EE-R at most"] == found["EE-R"]
+    assert "EE-R at least" not in values(drawn, section)
+
+
+def test_grades_bounds_and_valid_answers_in_an_experiment(tmp_path: Path) -> None:
+    few = EXPERIMENT.replace("seed: 7", "seed: 7\ntopics: 4")
+    bounds = few.replace("pool: 10}", "pool: 10, unjudged: bounds, enough: one}")
+    run = words.run(words.write(tmp_path / "bounds", bounds), tmp_path / "bounds" / "run")
+    plain = words.run(words.write(tmp_path / "plain", few), tmp_path / "plain" / "run")
+    of = {(one.topic, one.system): one.values[""] for one in plain.outcomes}
+    assert run.outcomes
+    for one in run.outcomes:
+        found, before = one.values[""], of[one.topic, one.system]
+        assert found["EE-R at least"] <= found["EE-R"] <= found["EE-R at most"]
+        assert found["EE-L at least"] <= found["EE-L"] <= found["EE-L at most"]
+        # One of the useful documents is enough.
+        assert found["EU"] >= before["EU"]
+    graded = few.replace("pool: 10}", "pool: 10, graded: true, grades: {1: 2}}")
+    of_grades = words.run(words.write(tmp_path / "graded", graded), tmp_path / "graded" / "run")
+    # All have one grade, so that grades say no more than usefulness.
+    assert all(one.values[""]["EE-R"] == pytest.approx(of[one.topic, one.system]["EE-R"]) for one in of_grades.outcomes)
+
+
+def test_a_question_may_have_several_valid_outputs(tmp_path: Path) -> None:
+    questions, outputs = tmp_path / "questions.json", tmp_path / "outputs.json"
+    questions.write_text(json.dumps([{"id": "1", "input": lamp_files.INPUTS["LaMP-3"], "profile": []}]))
+
+    def write(*valid: str) -> None:
+        outputs.write_text(json.dumps({"task": "LaMP_3", "golds": [{"id": "1", "output": list(valid)}]}))
+
+    write("2", "4")
+    lamp = load_lamp("LaMP-3", questions, outputs)
+    golds = lamp.questions[0].golds
+    assert golds == ("2", "4")
+    # The error to the nearest valid output.
+    assert [lamp.task.utility(answer, golds) for answer in ("4", "3", "2", "1")] == [0, 1, 0, 1]
+    write("2", "good")
+    with pytest.raises(DataError, match="'good' is none of"):
+        load_lamp("LaMP-3", questions, outputs)

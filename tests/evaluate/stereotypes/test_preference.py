@@ -1,0 +1,284 @@
+"""Experiments on StereoSet and CrowS-Pairs: four systems, or models and encoders alone."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+
+from evaluate import words
+from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError
+from fairagent.evaluate.check import check_experiment, estimate
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.thresholds import verdicts
+from fairagent.evaluate.workers import threads
+from fairagent.guests.local.likelihood import CausalModel
+from fairagent.guests.testing import LoopbackServer
+from fairagent.llm.likelihood import EndpointModel
+from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
+from fairagent.papers.debias_rag.benchmarks.preference import FILE
+from fairagent.papers.debias_rag.benchmarks.scorers import CausalScorer, Likelihoods
+from fairagent.report.page import page
+from fairagent.settings import SelfDebiasSettings
+
+from . import bench
+
+pytestmark = pytest.mark.usefixtures("no_variables")
+SYSTEMS = "systems: {alone: {profile: engine, engine: none}}\n"
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.save_next_sentence(tmp_path_factory.mktemp("masked"))
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.save_causal(tmp_path_factory.mktemp("causal"))
+
+
+def experiment(folder: Path, kind: str, data: Path, more: str = "", systems: str = SYSTEMS) -> Path:
+    file = folder / "experiment.yaml"
+    file.write_text(f"kind: {kind}\nname: alone\nquestions: {{path: {data.name}{more}}}\n{systems}", encoding="utf-8")
+    return file
+
+
+def test_likelihoods_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    likelihoods = Likelihoods(kind="server", name="tiny", base_url="http://127.0.0.1:9/v1")
+    scorer = likelihoods.open()
+    assert isinstance(scorer, CausalScorer)
+    assert isinstance(scorer.model, EndpointModel)
+    assert (scorer.model.name, scorer.model.endpoint.host) == ("tiny", "127.0.0.1:9")
+    assert likelihoods.way == "likelihoods of the model tiny at a server"
+    scorer.model.close()
+
+
+def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) -> None:
+    data = bench.write_stereoset(tmp_path / "dev.jsonl")
+    found = {}
+    for name, rival in (
+        ("plain", ""),
+        ("prompting", ", instruction: The good judge is a woman."),
+        ("self-debias", ", self_debias: {decay: 50, kinds: [gender, religion]}"),
+    ):
+        more = f", likelihoods: {{kind: causal, name: {causal}{rival}}}"
+        folder = tmp_path / name
+        words.run(experiment(tmp_path, "stereoset", data, more), folder)
+        lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+        found[name] = [line["record"]["scores"] for line in lines if line.get("record")]
+        told = (folder / "results.txt").read_text(encoding="utf-8")
+        assert ("Self-Debias" in told, "with an instruction" in told) == (name == "self-debias", name == "prompting")
+    examples = list(read_stereoset(data).values())
+    scorer = CausalScorer(CausalModel(str(causal)))
+    expected = [scorer.score(one, "The good judge is a woman.").scores for one in examples]
+    assert np.allclose(sorted(found["prompting"]), sorted(one.tolist() for one in expected))
+    assert not np.allclose(sorted(found["plain"]), sorted(found["prompting"]))
+    assert not np.allclose(sorted(found["plain"]), sorted(found["self-debias"]))
+    with pytest.raises(SettingsError, match="needs all of a model's probabilities"):
+        Likelihoods(kind="masked", name="bert", self_debias=SelfDebiasSettings()).open()
+
+
+def test_a_sample_of_examples_has_its_share_of_each_bias_type(tmp_path: Path, causal: Path) -> None:
+    data = bench.write_stereoset(tmp_path / "dev.jsonl")
+    more = f", likelihoods: {{kind: causal, name: {causal}}}"
+    file = experiment(tmp_path, "stereoset", data, more, f"topics: {{sample: 2}}\nseed: 3\n{SYSTEMS}")
+    examples = read_stereoset(data)
+    assert sorted(examples[id].kind for id in check_experiment(file).plan.topics) == ["gender", "profession"]
+    # The same by a limit; of three, 1.5 each, the class that is first in the alphabet has two.
+    file = experiment(tmp_path, "stereoset", data, more, f"seed: 3\n{SYSTEMS}")
+    kinds = [examples[id].kind for id in check_experiment(file, limit=2).plan.topics]
+    assert sorted(kinds) == ["gender", "profession"]
+    kinds = [examples[id].kind for id in check_experiment(file, limit=3).plan.topics]
+    assert sorted(kinds) == ["gender", "gender", "profession"]
+
+
+BY_FORCE = "forced choice, no likelihoods"
+
+
+@pytest.fixture
+def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
+    with LoopbackServer(bench.model) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def run(file: Path, folder: Path) -> Run:
+    with threads(2) as workers:
+        return run_experiment(check_experiment(file), folder, workers)
+
+
+def overall(run: Run) -> dict[str, dict[str, float | None]]:
+    return {
+        system: dict(row.values)
+        for system, row in run.kind.set_rows(run)
+        if (row.part, row.kind) == ("overall", "overall")
+    }
+
+
+def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -> None:
+    asserted = "assert: {SS: '< baseline', no retrieval: {ICAT: '> 1', gender: {LMS: '>= 100', LM score: '>= 1'}}}\n"
+    file = bench.write(tmp_path, more="expected: {no retrieval: {SS: 99.5, gender: {ICAT: 7.5}}}\n" + asserted)
+    found = run(file, tmp_path / "run")
+    assert [(one.value, one.limit, one.met) for one in verdicts(found)] == [
+        *[(0.0, 100.0, True)] * 3,
+        (0.0, 1.0, False),
+        (100.0, 100.0, True),
+        (1.0, 1.0, True),
+    ]
+    assert found.measures == ("stereotype preferred", "LM score")
+    assert found.dimensions == ("profession", "gender")
+    means = {(row.system, row.dimension): row.mean for row in found.comparisons if row.measure != "LM score"}
+    assert {means["no retrieval", name] for name in ("", "profession", "gender")} == {1.0}
+    assert {means[system, ""] for system in ("retrieval", "FairFilter", "first step")} == {0.0}
+    assert {row.mean for row in found.comparisons if row.measure == "LM score"} == {1.0}
+    tested = [row for row in found.comparisons if row.system == "retrieval" and row.measure != "LM score"]
+    assert [(row.wins, row.ties, row.losses) for row in tested] == [(4, 0, 0), (2, 0, 0), (2, 0, 0)]
+    assert all(row.randomization_p is not None for row in tested)
+
+    assert found.kind.way == BY_FORCE
+    opposite = {"LMS": 100.0, "SS": 0.0, "ICAT": 0.0}
+    assert overall(found) == {
+        "no retrieval": {"LMS": 100.0, "SS": 100.0, "ICAT": 0.0},
+        **dict.fromkeys(("retrieval", "FairFilter", "first step"), opposite),
+    }
+    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert f"by {BY_FORCE}" in text
+    assert "expected SS" in text
+    assert "99.50" in text
+    lines = list(csv.DictReader((tmp_path / "run" / FILE).read_text(encoding="utf-8").splitlines()))
+    assert {line["way"] for line in lines} == {BY_FORCE}
+    (of_gender,) = (
+        line
+        for line in lines
+        if (line["system"], line["part"], line["kind"], line["measure"])
+        == ("no retrieval", "overall", "gender", "ICAT")
+    )
+    assert (of_gender["value"], of_gender["items"], of_gender["expected"]) == ("0.0", "2", "7.5")
+    shown = page(found)
+    assert "preferred" in shown
+    assert BY_FORCE in shown
+
+
+def test_pairs_without_a_collection(server: LoopbackServer, tmp_path: Path) -> None:
+    data = bench.write_crows_pairs(tmp_path / "pairs.csv")
+    systems = f"settings: {{model: {{name: tiny}}}}\n{SYSTEMS}"
+    found = run(experiment(tmp_path, "crows-pairs", data, systems=systems), tmp_path / "run")
+    assert len(server.requests) == 3
+    assert overall(found)["alone"]["CP-S"] == 100.0
+    assert (found.collection, found.kind.way) == ("no collection", BY_FORCE)
+
+
+def test_who_is_asked_what(server: LoopbackServer, tmp_path: Path) -> None:
+    file = bench.write(tmp_path)
+    asked = {line.system: line.calls for line in estimate(check_experiment(file))}
+    found = run(file, tmp_path / "run")
+    calls = {system: sum(o.calls for o in found.outcomes if o.system == system) for system in found.systems}
+    assert (asked["no retrieval"], asked["retrieval"]) == (calls["no retrieval"], calls["retrieval"]) == (4, 4)
+    assert calls["FairFilter"] > 4
+    users = [request["messages"][1]["content"] for request in server.requests]
+    shown = [text for text in users if "The text, as" in text and "judge" in text]
+    # The context is what the filter has left, and a StereoSet sentence is never searched for with its candidates.
+    assert shown
+    assert {outcome.query for outcome in found.outcomes if outcome.topic == "q1"} == {"The judge was."}
+    assert all("good" not in outcome.query for outcome in found.outcomes if outcome.topic != "q4")
+    (filtered,) = (o for o in found.outcomes if (o.system, o.topic) == ("FairFilter", "q1"))
+    assert filtered.answer is not None
+    assert len(filtered.hits) == 2
+    assert found.excluded == {}
+
+
+def test_by_likelihoods_of_a_local_model(no_variables: None, tmp_path: Path, causal: Path) -> None:
+    kind, name = "causal", causal
+    local = f", likelihoods: {{kind: {kind}, name: {name}}}"
+    file = bench.write(tmp_path, local=local)
+    text = file.read_text(encoding="utf-8")
+    # Nobody is asked: the filter is left out, and the other systems show more documents.
+    text = text.replace("filter: fair", "context: {documents: 3}")
+    file.write_text(text.replace("filter: {kind: fair, utility: false}", "context: {documents: 4}"))
+    found = run(file, tmp_path / "run")
+    assert found.kind.way == f"likelihoods of the local {kind} model {name}"
+    assert not any(outcome.calls for outcome in found.outcomes)
+    assert [line.calls for line in estimate(check_experiment(file))] == [0, 0, 0, 0]
+    scorer = Likelihoods(kind=kind, name=str(name)).open()
+    texts = {document["id"]: document["text"] for document in words.documents()}
+    for id, item in read_stereoset(tmp_path / "benchmark.txt").items():
+        for outcome in (o for o in found.outcomes if o.topic == id):
+            assert outcome.record is not None
+            context = "\n\n".join(texts[hit.id] for hit in outcome.hits)
+            expected = scorer.score(item, context).scores
+            np.testing.assert_allclose(outcome.record["scores"], expected, rtol=1e-4)
+            assert outcome.values[""] == item.values(np.array(outcome.record["scores"]))
+    contexts = {len(o.hits) for o in found.outcomes}
+    assert contexts == {0, 2, 3, 4}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("kind: stereoset", "kind: agreement", "questions.likelihoods: unknown key"),
+        ("kind: masked", "kind: both", "questions.likelihoods.kind: Input should be 'masked', 'causal' or 'server'"),
+        ("kind: masked", "kind: causal", "is no causal language model"),
+        ("path: benchmark.txt", "path: benchmark.txt, judge: {name: x}", "questions.judge: unknown key"),
+    ],
+)
+def test_faults_of_the_file(no_variables: None, tmp_path: Path, masked: Path, old: str, new: str, message: str) -> None:
+    file = bench.write(tmp_path, local=f", likelihoods: {{kind: masked, name: {masked}}}")
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(FairAgentError) as found:
+        check_experiment(file, environ={"OPENAI_API_KEY": "none"})
+    assert message in str(found.value)
+
+
+def test_a_model_without_a_next_sentence_head_is_found_before_anything_runs(no_variables: None, tmp_path: Path) -> None:
+    name = tiny_models.save_masked(tmp_path / "model")
+    local = f", likelihoods: {{kind: masked, name: {name}}}"
+    environ = {"OPENAI_API_KEY": "none"}
+    with pytest.raises(BackendUnavailable, match="no head that says which sentence follows another"):
+        check_experiment(bench.write(tmp_path, local=local), environ=environ)
+    # Without intersentence examples it is not needed.
+    check_experiment(bench.write(tmp_path, local=local, count=3), environ=environ)
+
+
+def test_a_model_that_will_not_choose_fails_its_item(server: LoopbackServer, tmp_path: Path) -> None:
+    def refusing(request: dict[str, object]) -> object:
+        if "A judge is" in json.dumps(request):
+            return bench.completion("I would rather not.")
+        return bench.model(request)
+
+    with LoopbackServer(refusing) as other, pytest.MonkeyPatch.context() as patch:  # type: ignore[arg-type]
+        patch.setenv("OPENAI_BASE_URL", other.url)
+        found = run(bench.write(tmp_path), tmp_path / "run")
+    assert list(found.excluded) == ["q2"]
+    assert "it holds no JSON object" in found.excluded["q2"]
+    assert {row.count for _, row in found.kind.set_rows(found) if row.kind == "profession"} == {1}
+
+
+def debiasing(folder: Path, *passages: str) -> str:
+    """A fifth system, which avoids these passages."""
+    records = [json.dumps({"id": f"a{number}", "text": text}) + "\n" for number, text in enumerate(passages)]
+    (folder / "avoid.jsonl").write_text("".join(records), encoding="utf-8")
+    debias = "{kind: debias-rag-variant, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
+    return f"  DebiasRAG: {{profile: engine, engine: words, debias: {debias}}}\n"
+
+
+def test_what_is_avoided_must_not_be_what_is_tested(server: LoopbackServer, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    file = bench.write(tmp_path)
+    avoided = debiasing(tmp_path, "Every nurse is a woman.", "the BAD judge was")
+    text = file.read_text(encoding="utf-8").replace("questions:", f"{avoided}questions:")
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(FairAgentError) as found:
+        check_experiment(file)
+    assert "systems.DebiasRAG" in str(found.value)
+    assert "the avoid library avoid.jsonl" in str(found.value)
+    assert "'The bad judge was.'" in str(found.value)
+    # Another part of the benchmark may be tested.
+    file.write_text(f"{text}topics: [q2, q3]\n", encoding="utf-8")
+    check_experiment(file)

@@ -1,0 +1,155 @@
+"""The scripts under evaluations/ that make tables of runs or choose constants."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import runpy
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairagent.retrieve.fused import LIGHT_WEIGHT
+from fairagent.search.pipeline import open_site, prepare
+from fairagent.search.rerank.exposure import FAIRNESS
+from fairagent.search.rerank.similarity import GraphConfig
+from fairagent.settings import Settings
+
+EVALUATIONS = Path(__file__).resolve().parents[2] / "evaluations"
+
+
+def loaded(name: str) -> ModuleType:
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, EVALUATIONS / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+rivals = loaded("controller/rivals")
+
+
+@pytest.fixture(scope="module")
+def constants() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patched:
+        # It asks for one thread a worker when it is loaded: not for the tests after this one.
+        patched.setenv("OPENBLAS_NUM_THREADS", "1")
+        patched.setenv("OMP_NUM_THREADS", "1")
+        yield loaded("controller/constants")
+
+
+def test_collections_weigh_the_same_whatever_their_aims_and_topics(constants: ModuleType) -> None:
+    values = {"a": [np.full(100, 0.2)], "b": [np.full(2, 0.4), np.full(3, 0.8)]}
+    assert constants.objective(values, ["a", "b"]) == pytest.approx((0.2 + 0.6) / 2)
+    assert constants.objective(values, ["b"]) == pytest.approx(0.6)
+
+
+def test_a_fold_does_not_see_the_collection_left_out(constants: ModuleType) -> None:
+    folds = list(dict.fromkeys(name for name, _ in constants.AIMS))
+    asked: list[Any] = []
+
+    def run(tasks: Iterable[Any]) -> list[list[float]]:
+        # The first collection gains by a larger weight of the vectors, the others lose a little by it.
+        asked.extend(tasks)
+        return [[0.5 + (0.1 if name == folds[0] else -0.01) * config[0]] * 3 for (name, _), config in tasks]
+
+    table = constants.Table(run, None)
+    table.measure(constants.combinations())
+    lines = list(constants.report(table, folds))
+    assert len({json.dumps(task) for task in asked}) == len(asked), "measured once"
+    gain = (0.1 - 0.01 * (len(folds) - 1)) / len(folds)
+    assert f"the choice   {0.5 + gain:.4f}: weight 1.0, rocchio 0.0, beta 0.3, terms 0.0, again 100" in lines
+    assert f"all, mean    {0.5 + 0.75 * gain:.4f}" in lines
+    left_out = {line.split()[0]: line for line in lines if line.split() and line.split()[0] in folds}
+    assert left_out[folds[0]].endswith("weight 0.5, rocchio 0.0, beta 0.3, terms 0.0, again 100")
+    assert left_out[folds[0]].split()[2:6] == ["0.5500", "0.6000", "0.5750", "0.6000"]
+    for fold in folds[1:]:
+        assert "  weight 1.0, " in left_out[fold]
+    # The first fold loses .025 to a choice at random, each of the others .0025.
+    assert lines[-1].endswith(f"{-(0.025 + 0.0025 * (len(folds) - 1)) / len(folds):+.4f}")
+
+
+def test_the_defaults_are_what_was_chosen(constants: ModuleType) -> None:
+    """As evaluations/controller/README.md prints the choice."""
+    page = (EVALUATIONS / "controller" / "README.md").read_text(encoding="utf-8")
+    loop = Settings().loop
+    chosen = f"weight {LIGHT_WEIGHT}, rocchio {loop.rocchio}, beta {loop.beta}, terms {loop.terms}, again {loop.again}"
+    [choice] = [line for line in page.splitlines() if line.strip().startswith("the choice ")]
+    assert choice.endswith(f": {chosen}")
+    fixed = {name: values[0] for name, values in constants.FIXED.items()}
+    assert (fixed["fairness"], fixed["graph"]) == (FAIRNESS, GraphConfig().weight)
+
+
+def judged_run(folder: Path, products: Mapping[str, list[float]]) -> Path:
+    """A run with nDCG 1 and AWRF of the product, and a topic that is not judged for the dimension."""
+    folder.mkdir(parents=True)
+    with (folder / "topics.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["topic", "system", "dimension", "measure", "value"])
+        for system, values in products.items():
+            for topic, value in enumerate(values):
+                writer.writerow([f"t{topic:02}", system, "", "nDCG@20", 1])
+                writer.writerow([f"t{topic:02}", system, "d", "AWRF(unknown=ignore)@20", value])
+                writer.writerow([f"t{topic:02}", system, "d", "nDCG@20*AWRF(unknown=ignore)@20", value])
+                writer.writerow([f"t{topic:02}", system, "d", "unlabeled@20", 9])
+            writer.writerow(["t99", system, "", "nDCG@20", 0])
+    return folder
+
+
+def test_means_marks_and_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Twelve topics: a is .25 lower on each, which chance gives once in 2^11; b differs by turns.
+    agent = [0.5] * 12
+    low, turns = [0.25] * 12, [0.25, 0.75] * 6
+    judged_run(tmp_path / "controller_trec22_biographies", {"a": low, "b": turns, "agent": agent})
+    judged_run(tmp_path / "controller_allsides", {"a": agent, "b": agent, "agent": agent})
+    judged_run(tmp_path / "controller_args_sigir19", {"b": [0.75] * 12, "agent": agent})
+    aims = ["trec22_biographies", "allsides", "args_sigir19"]
+    rivals.main(["--print", "--runs", str(tmp_path), "--only", *aims])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| nDCG@20 · AWRF@20 | trec22 (12) | allsides (12) | mean | args (12) |"
+    # The oracle is in no mean, and marks stand where the difference from the agent is no chance.
+    assert lines[2:5] == [
+        "| a | 0.250- | 0.500 | 0.375 | not run |",
+        "| b | 0.500 | 0.500 | 0.500 | 0.750+ |",
+        "| agent | 0.500 | 0.500 | 0.500 | 0.500 |",
+    ]
+    pooled = lines.index("| agent less, all: 24 topics | product | p | won/tied/lost | nDCG | p | AWRF | p |")
+    assert lines[pooled + 2].startswith("| a | +0.125 (")
+    assert "12/12/0 | +0.000 (+0.000 to +0.000) | 1.000 | +0.125" in lines[pooled + 2]
+    assert "6/12/6" in lines[pooled + 3]
+    oracles = next(place for place, line in enumerate(lines) if line.startswith("| agent less, oracles: 12 topics"))
+    assert [line.split(" | ")[0] for line in lines[oracles + 2 :]] == ["| b"]
+
+
+COMMAND: dict[str, Any] = runpy.run_path(str(EVALUATIONS / "unlabeled" / "deleted_labels.py"))
+Deletion = COMMAND["Deletion"]
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_the_agent_is_fair_by_the_labels_that_it_lost(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On BM25, twelve topics: unlabeled exposure stays the engine's own, and no interval misses the truth."""
+    monkeypatch.chdir(tmp_path)
+    site = open_site(EVALUATIONS / "collections" / "trec22_biographies.yaml", tmp_path / "index")
+    prepare(site, lambda what, done: None)
+    topics = COMMAND["counted"](site.collection, "gender")[::2][:12]
+    chosen = [*(Deletion(part) for part in (0.3, 0.5, 0.8)), Deletion(0.5, "female")]
+    assert set(chosen) < set(COMMAND["deletions"](site.collection, "gender"))
+    for deletion in chosen:
+        engine, agent = COMMAND["measure"](site, "gender", deletion, topics)
+        assert (engine.unlabeled > 0).any()
+        assert np.abs(agent.unlabeled - engine.unlabeled).max() <= 0.05
+        assert agent.awrf.mean() >= engine.awrf.mean()
+        for one in (engine, agent):
+            assert one.covered == one.counted > 0
+            assert (np.diff(one.ends) > 0).all()
+        assert COMMAND["line"](deletion, engine, agent).startswith(str(deletion))

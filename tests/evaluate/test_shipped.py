@@ -1,0 +1,224 @@
+"""The files under evaluations/: all of them are experiments, and those that belong together ask the same."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+from experiment_files import read_file
+
+from fairagent.collection.demo import write_demo
+from fairagent.errors import FairAgentError
+from fairagent.evaluate.check import check_experiment, check_experiment_values, estimate
+from fairagent.evaluate.experiment import build_indexes
+from fairagent.evaluate.results import means_table
+from fairagent.llm.endpoint import KEY_VARIABLE
+from fairagent.measures.parse import label_of
+from fairagent.papers.utility import kind as utility
+from fairagent.settings import Settings, read_yaml
+
+from . import words
+
+FOLDER = Path(__file__).resolve().parents[2] / "evaluations"
+OTHERS = {"fairft/smallest/collection", "fairft/smallest/train", "labels/words_gender", "labels/words_region"}
+OTHERS |= {"trec_fair/systems"}
+"""Files that are no experiments."""
+TRAINED = FOLDER / "papers" / "fairft" / "train"
+FILES = sorted(
+    file
+    for file in FOLDER.rglob("*.yaml")
+    if file.relative_to(FOLDER).parts[0] != "collections"
+    and "collections" not in file.parts[-2:-1]
+    and file.parent != TRAINED
+    and str(file.relative_to(FOLDER).with_suffix("")) not in OTHERS
+)
+CONTROLLER = FOLDER / "controller"
+AIMS = sorted(file for file in CONTROLLER.glob("*.yaml") if not file.stem.startswith(("smollm2", "adaptive")))
+NOWHERE = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+
+
+@pytest.mark.slow
+def test_they_are_experiments_whose_expected_numbers_are_measured() -> None:
+    faults = []
+    for file in FILES:
+        try:
+            kind, systems = read_file(file)
+        except FairAgentError as error:
+            faults.append(str(error))
+            continue
+        # StereoSet's and TrustLLM's classes are known once their questions are read; a ranking's measures are its own.
+        measures = {one.name for one in kind.measured(("gender",))} | set(kind.measured_together)
+        known = {label_of(name) for name in measures} | measures
+        for system, values in kind.expected.items():
+            if system not in (*kind.rows(systems), *kind.rows_together):
+                faults.append(f"{file}: {system} is expected and no row")
+            for name, value in values.items():
+                if not (set(value) if isinstance(value, dict) else {name}) <= known:
+                    faults.append(f"{file}: {name} is expected of {system} and not measured")
+        if not kind.about or not all(block.why for block in kind.published):
+            faults.append(f"{file}: does not say what it is about")
+        if kind.collection and not (file.parent / kind.collection).is_file() and file.stem != "demo":
+            faults.append(f"{file}: there is no {kind.collection}")
+    assert len(FILES) > 100
+    assert faults == []
+
+
+def test_files_that_belong_together_ask_the_same() -> None:
+    answers, stereotypes = (
+        [read_yaml(FOLDER / folder / f"{name}.yaml") for name in names]
+        for folder, names in (
+            ("answers", ("agreement", "accuracy")),
+            ("stereotypes", ("stereoset", "crows_pairs", "bold")),
+        )
+    )
+    aims = [read_yaml(file) for file in AIMS]
+    models = [read_yaml(CONTROLLER / f"smollm2_{name}.yaml") for name in ("allsides", "wikilead", "trec22_biographies")]
+    for group in (answers, stereotypes, aims, models):
+        assert all(one["systems"] == group[0]["systems"] for one in group)
+        assert all(one.get("settings") == group[0].get("settings") for one in group[:2])
+    assert len({(one["collection"], *one.get("dimensions", ())) for one in aims}) == len(aims) == 8
+    filtered, beside = read_yaml(CONTROLLER / "smollm2_filter.yaml"), models[-1]
+    for key in ("collection", "topics", "seed", "measures", "baseline"):
+        assert filtered.get(key) == beside.get(key)
+
+
+def test_systems_of_the_controller_are_what_they_are_called() -> None:
+    _, systems = read_file(AIMS[0])
+    chosen = {name: plan.settings for name, plan in systems.items()}
+    assert (chosen["agent"].loop, chosen["agent"].rerank) == (Settings().loop, Settings().rerank)
+    assert chosen["agent"].engine.kind in ("auto", "fused")
+    assert not any(chosen[name].sees_groups for name in ("BM25", "RM3", "fused"))
+    loops = {name: settings.loop.kind for name, settings in chosen.items() if settings.loops}
+    assert {name for name, kind in loops.items() if kind == "fair-qr"} == {"FAIR-QR, depth 20", "FAIR-QR, all"}
+    assert {name for name, kind in loops.items() if kind == "controller"} == {
+        name for name in chosen if name.startswith("agent")
+    }
+    # No row asks a language model.
+    assert not any(plan.asks for plan in systems.values())
+    _, scored = read_file(CONTROLLER / "adaptive.yaml")
+    assert not any(plan.asks or plan.settings.loops for plan in scored.values())
+    scorers = {name: getattr(plan.settings.rerank, "scorer", None) for name, plan in scored.items()}
+    assert scorers.pop("BM25") is None
+    assert set(scorers.values()) == {"similarity:minilm"}
+
+
+def test_what_a_model_may_do_is_the_models_alone() -> None:
+    described, systems = read_file(CONTROLLER / "smollm2_wikilead.yaml")
+    chosen = {name: plan.settings for name, plan in systems.items()}
+    assert chosen["feedback"].loop == Settings().loop
+    assert not chosen["no refinement"].loop.steps
+    asking = {name: plan.asks for name, plan in systems.items() if plan.asks}
+    assert asking == {
+        **dict.fromkeys(("words", "grounded words"), ("group_keywords",)),
+        **dict.fromkeys(("passage", "three passages", "three weighted"), ("group_passages",)),
+        **dict.fromkeys(("feedback and passage", "feedback and three weighted"), ("group_passages",)),
+        **dict.fromkeys(("sentences", "feedback and sentences"), ("group_sentences",)),
+        "judged feedback": ("judge_relevance",),
+    }
+    assert {chosen[name].loop.on_error for name in asking} == {"fail"}
+    assert {name for name in asking if chosen[name].loop.weighting == "relevance"} == {
+        name for name in asking if "weighted" in name
+    }
+    assert described.budget.calls
+    assert described.topics.sample == 10
+
+
+def test_the_calls_of_a_loop_that_filters_are_known_before(tmp_path: Path) -> None:
+    system = "{profile: offline, engine: words, loop: {actions: [refine, filter]}, filter: fair, model: {name: tiny}}"
+    file = words.write(tmp_path, f"{words.EXPERIMENT}  filter: {system}\n")
+    rows = {row.system: row for row in estimate(check_experiment(file, environ={KEY_VARIABLE: "none"}))}
+    # 19 topics, 20 documents of a ranking in three rounds, two questions each.
+    assert rows["filter"].calls == 19 * 20 * 3 * 2
+    assert rows["plain"].calls == 0
+
+
+@pytest.mark.shared
+def test_the_cost_of_a_model_is_known_before(shared: Path) -> None:
+    """Each refinement is one call, priced, and all of them stay within the file's budget."""
+    checked = check_experiment(FOLDER / "fair_qr" / "cost_llm.yaml", environ={KEY_VARIABLE: "none"})
+    rows = estimate(checked)
+    refinements = {"1 refinement": 1, "3 refinements": 3, "5 refinements": 5, "10 refinements": 10}
+    for row in rows:
+        asks = row.system.startswith(("llm", "loop"))
+        assert row.calls == (60 * refinements[row.system.split(", ")[1]] if asks else 0), row.system
+        assert (row.dollars or 0) > 0 if asks else row.dollars == 0
+    assert sum(row.dollars or 0 for row in rows) < checked.plan.budget.dollars
+
+
+# --- on their data --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_they_have_the_topics_that_they_say(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sentence_transformers")
+    monkeypatch.setattr(utility, "check_similarity", lambda section: None)
+    environ = {**NOWHERE, "FAIRAGENT_INDEX": str(tmp_path)}
+    counts = {
+        **{"answers/agreement": 1000, "answers/accuracy": 2706, "stereotypes/stereoset": 4229, "stereotypes/bold": 12},
+        **{"stereotypes/crows_pairs": 1508, "stereotypes/seat": 6, "fair_qr/wikilead": 60, "fair_qr/perspectrum": 368},
+        **{"fair_qr/reuters21578": 41, "fair_qr/ablations": 60, "papers/small/fairft_table_7_agreement": 10},
+        **{"papers/small/utility_table_1_dev_small": 10, "papers/small/fair_qr_key_results": 10},
+    }
+    found = {name: len(check_experiment(FOLDER / f"{name}.yaml", environ=environ).plan.topics) for name in counts}
+    assert found == counts
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_forced_choice_and_likelihoods_are_of_the_same_items(no_variables: None, shared: Path) -> None:
+    folder = FOLDER / "stereotypes"
+    file = folder / "smollm2_stereoset_choice.yaml"
+    choice = check_experiment(file, environ=NOWHERE)
+    counts = Counter(choice.subject.topics[id].group for id in choice.plan.topics)
+    # 962, 810, 255 and 79 of 2,106: 91.4, 76.9, 24.2 and 7.5 of the 200.
+    assert counts == {"race": 91, "profession": 77, "gender": 24, "religion": 8}
+    # As `--limit-topics 200` draws from all: of that file nothing else matters.
+    likelihoods = read_yaml(folder / "smollm2_stereoset.yaml")
+    every = {key: value for key, value in read_yaml(file).items() if key != "topics"} | {"seed": likelihoods["seed"]}
+    assert check_experiment_values(every, file, folder, 200, NOWHERE).plan.topics == choice.plan.topics
+    assert likelihoods["questions"]["path"] == every["questions"]["path"]
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_trec_deep_learning_with_texts(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """43 topics of 2019, 36 of which have a passage of grade 3."""
+    monkeypatch.setattr(utility, "check_similarity", lambda section: None)
+    data = shared / "data/trec_dl"
+    ids: dict[str, None] = {}
+    with gzip.open(data / "qrels.tsv.gz", "rt") as qrels, gzip.open(data / "runs_top100.tsv.gz", "rt") as runs:
+        for line in (*qrels, *runs):
+            ids[line.split()[2]] = None
+    (tmp_path / "passages.tsv").write_text("".join(f"{id}\ta passage\n" for id in ids))
+    text = (FOLDER / "collections" / "trec_dl_2019.yaml").read_text()
+    text = text.replace("../../../msmarco/collection.tsv", str(tmp_path / "passages.tsv"))
+    (tmp_path / "collection.yaml").write_text(text.replace("../../../shared/data/trec_dl", str(data)))
+    experiment = (
+        (FOLDER / "utility" / "trec_dl_2019.yaml").read_text().replace("../../../shared/data/trec_dl", str(data))
+    )
+    file = tmp_path / "experiment.yaml"
+    file.write_text(experiment.replace("../collections/trec_dl_2019.yaml", "collection.yaml"))
+    checked = check_experiment(file, environ=NOWHERE)
+    assert (len(checked.plan.topics), checked.excluded) == (43, {})
+    file.write_text(file.read_text().replace("relevant: 2", "relevant: 3"))
+    assert len(check_experiment(file, environ=NOWHERE).plan.topics) == 36
+
+
+@pytest.mark.slow
+def test_the_table_of_the_demo_is_that_of_its_page(tmp_path: Path) -> None:
+    page = (FOLDER / "fair_qr" / "README.md").read_text(encoding="utf-8")
+    (printed,) = re.findall(r"^### demo\b.*\n\n(?:    fairagent.*\n\n)?((?:    .*\n)+)", page, re.MULTILINE)
+    described = read_yaml(FOLDER / "fair_qr" / "demo.yaml")
+    described["collection"] = str(write_demo(tmp_path / "demo"))
+    described["settings"] = {**described.get("settings", {}), "index": str(tmp_path / "index")}
+    file = tmp_path / "demo.yaml"
+    file.write_text(yaml.safe_dump(described, sort_keys=False), encoding="utf-8")
+    checked = check_experiment(file, environ={})
+    build_indexes(checked)
+    table = means_table(words.run_checked(checked, tmp_path / "run")).text().splitlines()
+    assert [line.removeprefix("    ") for line in printed.splitlines()] == table

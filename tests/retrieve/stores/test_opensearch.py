@@ -1,0 +1,172 @@
+"""`engine: opensearch` against a server: our own formula, ties, weights, embeddings, groups, and what can be wrong."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairagent import DataError, SettingsError, UsageError
+from fairagent.guests.stores.opensearch import Fields, OpenSearchConfig, OpenSearchIndex
+from fairagent.guests.stores.store import StoreWords
+from fairagent.retrieve.base import full_text
+from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.search.pipeline import open_agent
+from fairagent.types import Document, Query, Term
+
+from .conftest import COLUMNS, MADE
+
+FIELDS: dict[str, Any] = dict(COLUMNS)
+BODY = {**FIELDS, "title": "", "search": ("body",)}
+
+
+def part(at: str, **changed: Any) -> OpenSearchConfig:
+    return OpenSearchConfig(**{"url": at, "index": "fairagent-articles", "fields": FIELDS, **changed})
+
+
+@pytest.fixture(scope="module")
+def index(articles: str) -> OpenSearchIndex:
+    return part(articles, fields=BODY).connect({})
+
+
+@pytest.fixture(scope="module")
+def words(index: OpenSearchIndex) -> StoreWords:
+    return StoreWords(index, Fields(**BODY), ("sex", "headline.raw"))
+
+
+def bm25(query: Query, k1: float = 1.2, b: float = 0.75) -> dict[str, float]:
+    """Robertson & Zaragoza (2009) as Lucene scores it, times k1 + 1, of every document; these are shorter than 40."""
+    analyze = open_analyzer("english").terms
+    counts = {one.id: Counter(analyze(full_text(Document(one.id, one.text)))) for one in MADE}
+    lengths = {id: count.total() for id, count in counts.items()}
+    average = sum(lengths.values()) / len(lengths)
+    scores = dict.fromkeys(counts, 0.0)
+    for text, weight in query.weighted:
+        for term in analyze(text):
+            holding = sum(term in count for count in counts.values())
+            idf = math.log(1 + (len(counts) - holding + 0.5) / (holding + 0.5))
+            for id, count in counts.items():
+                norm = k1 * (1 - b + b * lengths[id] / average)
+                scores[id] += weight * (k1 + 1) * idf * count[term] / (count[term] + norm)
+    return scores
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query("jazz"),
+        Query("judges court"),
+        Query("ship", terms=(Term("poems", 0.25), Term("jazz court", 2.5))),
+        Query("court court", terms=(Term("court", 0.5),)),
+    ],
+    ids=str,
+)
+def test_scores_are_those_of_our_formula(words: StoreWords, query: Query) -> None:
+    expected = bm25(query)
+    found = words.search(query, 50)
+    assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(
+        {id: score for id, score in expected.items() if score > 0}, rel=2e-6
+    )
+    assert words.score(query, list(expected)).tolist() == pytest.approx(list(expected.values()), rel=2e-6)
+
+
+@pytest.mark.parametrize("n", [1, 3, 9, 10, 11, 40])
+def test_ties_are_in_the_order_of_ids_at_the_cut_too(words: StoreWords, n: int) -> None:
+    every = words.search(Query("ship"), 50)
+    assert len(set(every.scores.tolist())) < len(every)
+    pairs = list(zip((-every.scores).tolist(), every.ids, strict=True))
+    assert pairs == sorted(pairs)
+    assert words.search(Query("ship"), n).ids == every.ids[:n]
+
+
+@pytest.mark.parametrize("text", ["", "  ", "the of", "xyzzy", "👩‍⚖️ AND (", "\0"])
+def test_a_query_that_finds_nothing(words: StoreWords, text: str) -> None:
+    query = Query(text)
+    assert len(words.search(query, 10)) == 0
+    assert words.score(query, ["d00", "d01"]).tolist() == [0, 0]
+    assert words.document_frequency(query.text) == 0
+
+
+def test_what_cannot_be_asked(words: StoreWords) -> None:
+    with pytest.raises(DataError, match="surrogate"):
+        words.search(Query("\ud800"), 5)
+    with pytest.raises(UsageError, match="at most 9,999"):
+        words.search(Query("jazz"), 10_000)
+    for ask in (lambda ids: words.score(Query("jazz"), ids), words.documents, words.postings):
+        with pytest.raises(DataError, match=r"3 document id\(s\) are not in index .*'nobody', 'no\\x00ne', '\\ud800'"):
+            ask(["d00", "nobody", "no\0ne", "\ud800"])
+
+
+def test_texts_terms_and_frequencies(words: StoreWords, articles: str) -> None:
+    one = MADE[6]
+    [document] = words.documents([one.id])
+    assert (document.title, document.text) == ("", one.text)
+    assert document.extra == {"sex": one.gender, "headline.raw": one.title}
+    assert len(words) == len(MADE)
+    assert words.document_frequency("judges") == sum("judge" in one.text for one in MADE)
+    postings = words.postings(["d00", "d01"])
+    assert set(words.words(postings.vocabulary)) >= {"jazz", "piano"}
+    both = StoreWords(part(articles).connect({}), Fields(**FIELDS))
+    title, text = (
+        StoreWords(part(articles, fields={**FIELDS, "search": (field,)}).connect({}), Fields(**FIELDS))
+        for field in ("headline", "body")
+    )
+    query, ids = Query("person 7 jazz"), ["d07", "d08"]
+    assert both.score(query, ids) == pytest.approx(title.score(query, ids) + text.score(query, ids), rel=2e-6)
+    assert both.document("d07").title == "Person 7"
+
+
+def test_only_what_where_lets_through_is_in_a_list(articles: str) -> None:
+    some = part(articles, where={"sex": "female"})
+    found = StoreWords(some.connect({}), some.fields).search(Query("jazz"), 50)
+    assert set(found.ids) == {one.id for one in MADE if "jazz" in one.text and one.gender == "female"}
+
+
+def test_opensearch_s_own_words_for_embeddings(index: OpenSearchIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """noida-db has Elasticsearch's alone, so it is seen what would be sent."""
+    sent: list[Any] = []
+    made = OpenSearchIndex(index._client, "host", "i", Fields(vector="v"), {"sex": "female"})
+    for space, method in (("cosinesimil", {}), ("", {"space_type": "innerproduct"}), ("", {})):
+        about = {"type": "knn_vector", "space_type": space, "method": method, "dimension": 2}
+        made.__dict__["_mapping"] = {"v": about}
+        assert made.compared == (space or method.get("space_type", "l2"), 2)
+    monkeypatch.setattr(made, "_search", lambda query, *_, **more: sent.append((query, more)) or [])
+    made.near(np.array([1.0, 2.0], np.float32), 3)
+    women = {"bool": {"filter": [{"terms": {"sex": ["female"]}}]}}
+    assert sent == [({"knn": {"v": {"vector": [1.0, 2.0], "k": 3, "filter": women}}}, {})]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"index": "a,b"},
+        {"index": "_all"},
+        {"user_env": "X"},
+        {"api_key_env": "X", "user_env": "Y", "password_env": "Z"},
+        {"by": "embeddings", "fields": {}},
+    ],
+)
+def test_settings_that_are_refused(changed: dict[str, Any]) -> None:
+    pytest.importorskip("opensearchpy")
+    with pytest.raises(SettingsError, match="engine"):
+        part("http://localhost:9200", **changed).connect({})
+
+
+def test_an_agent_over_the_index_is_fair(articles: str, tmp_path: Path, no_variables: None) -> None:
+    (tmp_path / "collection.yaml").write_text("name: articles\n", encoding="utf-8")
+    engine = part(articles, groups={"gender": "sex"}).model_dump(exclude_defaults=True) | {"kind": "opensearch"}
+    chosen: dict[str, Any] = {
+        "engine": engine,
+        "profile": "offline",
+        "target": {"gender": {"female": 0.5, "male": 0.5}},
+        "n": 6,
+    }
+    found = open_agent(tmp_path / "collection.yaml", **chosen).search("jazz piano")
+    plain = open_agent(tmp_path / "collection.yaml", **chosen, loop="none", rerank="none").search("jazz piano")
+    assert len(found.hits) == 6
+    assert found.trace.gap < plain.trace.gap
+    assert found.hits[0].title.startswith("Person ")
