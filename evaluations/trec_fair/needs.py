@@ -13,7 +13,6 @@ from pathlib import Path
 from time import monotonic
 
 from fairagent import DataError, Document
-from fairagent.cli.estimate import in_words
 from fairagent.collection.trec_fair import read_relevant_pages
 from fairagent.collection.trec_fair.corpus import Corpus
 from fairagent.collection.trec_fair.topics import Split, TrackFiles, find_track_files
@@ -209,3 +208,15 @@ def table_of(steps: Sequence[Need], disk: Path) -> Iterator[str]:
 def size(bytes: float) -> str:
     """Bytes in words; "" for none."""
     return f"{bytes / 1e9:,.1f} GB" if bytes >= 1e9 else f"{bytes / 1e6:,.0f} MB" if bytes else ""
+
+
+def in_words(seconds: float) -> str:
+    """A time to be waited, to two digits.
+
+    >>> in_words(0.04), in_words(75), in_words(5400), in_words(180_000)
+    ('1 s', '75 s', '90 min', '50 h')
+    """
+    for unit, length, most in (("s", 1, 120), ("min", 60, 7200)):
+        if seconds <= most:
+            return f"{max(1, round(seconds / length))} {unit}"
+    return f"{round(seconds / 3600):,} h"

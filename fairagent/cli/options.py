@@ -152,7 +152,8 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
         value = nested(key.strip().split("."), parse_yaml(text, f"--set {key}"), f"--set {key}")
         # A part in its short form, so that more can be set: engine=rm3, engine.terms=20.
         layers += [{name: described(name, part) if name in SLOTS else part} for name, part in value.items()]
-    return merge(*layers, {name: value for name, value in options.items() if value is not None})
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    return merge(*layers, {name: value for name, value in given.items() if value is not None})
 
 
 def target_of(text: str | None) -> Any:
@@ -189,8 +190,7 @@ def settings_of(file: Path | None, assignments: Sequence[str] | None, **options:
 
     Raises SettingsError naming every fault.
     """
-    given = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
-    return load_settings(settings_file(file), overrides(assignments, **given))
+    return load_settings(settings_file(file), overrides(assignments, **options))
 
 
 def console() -> Console:
