@@ -21,6 +21,7 @@ GONE: dict[str, str] = {
     "model demo": "run fairagent model serve, and search and answer with the settings that it prints",
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
+    "avoid search": "run evaluations/debias/search_prompts.py",
     "cache show": "use the transcript of a run, or --transcript FILE, which has replies with their requests",
     "prompts diff": "use diff -u on what fairagent prompts eject copied",
     "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
