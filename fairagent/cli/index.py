@@ -103,45 +103,39 @@ def index(
         _print(indexed, site, as_json)
 
 
-def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: int = MEMORY) -> Indexed:
+def ensure_indexes(given: Site, force: bool = False, workers: int = 0, memory: int = MEMORY) -> Indexed:
     """The index of the site, and whatever else its parts need, built or brought up to date by `workers` processes.
 
     0 `workers`: one a core. Raises IndexMismatch where there is another index (unless forced), what `build_index` and
     `update_index` raise, and what the parts find wrong, e.g. BackendUnavailable where a model is missing.
     """
-    from fairagent.search.pipeline import renewing_all
-
-    with renewing_all(site, force):
-        return _ensure_all(site, force, workers, memory)
-
-
-def _ensure_all(given: Site, force: bool, workers: int, memory: int) -> Indexed:
     from fairagent.retrieve.vectors import ann_reports
-    from fairagent.search.pipeline import parts_of, resolved
+    from fairagent.search.pipeline import parts_of, renewing_all, resolved
 
-    site = replace(resolved(given, preparing=True), renew=True)
-    for part in parts_of(site.settings):
-        # What is not installed is an error before anything is built; what an index is of, once it is there.
-        with suppress(IndexMismatch):
-            part.check(site)
-    indexed = _ensure_index(site, force, workers, memory)
-    # Anew: where Lucene's index was, which has no light vectors, another one may be now.
-    site = replace(resolved(given, preparing=True), renew=True)
-    besides: dict[str, None] = {}
-    with progress_bar() as bar:
-        show = build_progress(bar, site.collection)
-
-        def progress(what: str, done: int) -> None:
-            besides[what] = None
-            show(what, done)
-
+    with renewing_all(given, force):
+        site = replace(resolved(given, preparing=True), renew=True)
         for part in parts_of(site.settings):
-            part.check(site)
-        for part in parts_of(site.settings):
-            part.prepare(site, progress)
-    ann = tuple(manifest for _, manifest in ann_reports(site))
-    size = sum(path.stat().st_size for path in indexed.folder.rglob("*") if path.is_file())
-    return replace(indexed, besides=tuple(besides), ann=ann, size=size)
+            # What is not installed is an error before anything is built; what an index is of, once it is there.
+            with suppress(IndexMismatch):
+                part.check(site)
+        indexed = _ensure_index(site, force, workers, memory)
+        # Anew: where Lucene's index was, which has no light vectors, another one may be now.
+        site = replace(resolved(given, preparing=True), renew=True)
+        besides: dict[str, None] = {}
+        with progress_bar() as bar:
+            show = build_progress(bar, site.collection)
+
+            def progress(what: str, done: int) -> None:
+                besides[what] = None
+                show(what, done)
+
+            for part in parts_of(site.settings):
+                part.check(site)
+            for part in parts_of(site.settings):
+                part.prepare(site, progress)
+        ann = tuple(manifest for _, manifest in ann_reports(site))
+        size = sum(path.stat().st_size for path in indexed.folder.rglob("*") if path.is_file())
+        return replace(indexed, besides=tuple(besides), ann=ann, size=size)
 
 
 def _ensure_index(site: Site, force: bool, workers: int, memory: int) -> Indexed:

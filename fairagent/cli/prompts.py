@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +25,7 @@ from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.llm.prompts import Prompt, Prompts
-    from fairagent.studio.tryout import FilledTemplate, TryoutReply
+    from fairagent.studio.tryout import TryoutReply
 
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A template, e.g. refine_query.", show_default=False)]
@@ -93,8 +93,9 @@ def try_prompt(
     tokens = estimate_tokens(*(text for _, text in shown.messages))
     longest = prompts[id].longest_reply(chosen.model.max_tokens)
     if not as_json:
-        _print_filled(shown)
+        console().print(shown.about, soft_wrap=True)
         if shown.messages:
+            _print_texts(shown.messages)
             console().print(f"about {tokens:,} tokens (one for every 4 bytes), and at most {longest:,} for the reply")
     reply = None
     if send and shown.messages:
@@ -103,18 +104,22 @@ def try_prompt(
             reply = tryout.send(model)
         except ReplyError:
             if not as_json:
-                _print_texts(model.texts)
+                _print_texts(("reply", text) for text in model.texts)
             raise
         finally:
             site.models.close()
     if as_json:
-        prompt = prompts[id]
+        prompt, replied = prompts[id], None
+        if reply:
+            usage, names = reply.usage.whole, ("calls", "input_tokens", "output_tokens", "cost")
+            replied = {"texts": reply.texts, "rows": [row._asdict() for row in reply.rows], "end": reply.end}
+            replied |= {name: getattr(usage, name) for name in names}
         record = {
             "template": {"id": id, "version": prompt.head.version, "file": str(prompt.path), "sha256": prompt.sha256},
             "about": shown.about,
             "messages": [{"role": role, "text": text} for role, text in shown.messages],
             "tokens": tokens,
-            "reply": reply and _reply_record(reply),
+            "reply": replied,
         }
         echo(to_json(record))
     elif reply:
@@ -129,20 +134,11 @@ def known(name: str, used: Prompts) -> str:
     return id
 
 
-def _print_filled(shown: FilledTemplate) -> None:
+def _print_texts(texts: Iterable[tuple[str, str]]) -> None:
+    """Print texts, each below the role of who says it."""
     out = console()
-    out.print(shown.about, soft_wrap=True)
-    for role, text in shown.messages:
+    for role, text in texts:
         out.rule(role, style="dim")
-        out.print(text, soft_wrap=True)
-    if shown.messages:
-        out.rule(style="dim")
-
-
-def _print_texts(texts: Sequence[str]) -> None:
-    out = console()
-    for text in texts:
-        out.rule("reply", style="dim")
         out.print(text, soft_wrap=True)
     out.rule(style="dim")
 
@@ -152,7 +148,7 @@ def _print_reply(reply: TryoutReply) -> None:
 
     from fairagent.report.story import usage_text
 
-    _print_texts(reply.texts)
+    _print_texts(("reply", text) for text in reply.texts)
     out = console()
     if reply.rows:
         table = Table.grid(padding=(0, 2))
@@ -162,12 +158,6 @@ def _print_reply(reply: TryoutReply) -> None:
     if reply.end:
         out.print(reply.end, soft_wrap=True)
     out.print(usage_text(reply.usage.whole) + (", from the cache" if reply.usage.saved else ""))
-
-
-def _reply_record(reply: TryoutReply) -> dict[str, object]:
-    usage, names = reply.usage.whole, ("calls", "input_tokens", "output_tokens", "cost")
-    rows = [row._asdict() for row in reply.rows]
-    return {"texts": reply.texts, "rows": rows, "end": reply.end, **{name: getattr(usage, name) for name in names}}
 
 
 LARGEST = 1 << 20
@@ -212,7 +202,10 @@ def show(
 
     used = _open(source, settings, assignments)
     prompt = used[known(name, used)]
-    text = _text(prompt.path)
+    try:
+        text = file_text(prompt.path, LARGEST)
+    except (OSError, Malformed) as error:
+        raise PromptError("a prompt template cannot be read", [Fault(prompt.path, None, str(error))]) from None
     echo(to_json({**_record(prompt), "text": text}) if as_json else text, end="\n" if as_json else "")
 
 
@@ -277,14 +270,6 @@ def eject(
 
 
 prompts.command("try")(try_prompt)
-
-
-def _text(path: Path) -> str:
-    """A template's file as it is; DataError where it cannot be read."""
-    try:
-        return file_text(path, LARGEST)
-    except (OSError, Malformed) as error:
-        raise PromptError("a prompt template cannot be read", [Fault(path, None, str(error))]) from None
 
 
 def _open(source: str | None, settings: Path | None, assignments: list[str] | None) -> Prompts:
