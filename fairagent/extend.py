@@ -64,12 +64,11 @@ HOMES = {
         DisparityInterval EDGES Line area_under_curve disparity_intervals fitted_line interval_name slope
     """,
     "measures.ndcg": "Gain graded_ndcg",
-    "measures.parse": "MeasureFamily label_of labels_of short_labels",
+    "measures.parse": "MeasureFamily label_of",
     "llm": "Message Model ModelReply ModelRequest Reply ask",
     "llm.asking": "unless_failing valid_reply",
     "llm.budget": "Budget charged ledger limited_by",
     "llm.cache": "ReplyCache",
-    "llm.exchange": "Exchange exchange_in",
     "llm.likelihood": "EndpointModel Likelihood LocalModel MaskedLikelihood check_texts open_local perplexity",
     "llm.models": "Models",
     "llm.prompts": "Prompts check_prompts folder_of shipped_folder source_relative_to variants",
@@ -140,7 +139,6 @@ HOMES = {
     "evaluate.comparison": "paired_t",
     "evaluate.experiment": "build_indexes",
     "evaluate.fields": "FileSection Name",
-    "evaluate.findings": "leading_measure",
     "evaluate.fingerprint": "changes file_hash of_model price_of",
     "evaluate.judging": "Judge JudgedBy JudgedKind TARGET judged_value",
     "evaluate.kind": """
@@ -155,8 +153,7 @@ HOMES = {
     "evaluate.plan": "Plan System SystemPlan build_systems site_of",
     "evaluate.results": "PAGE",
     "evaluate.run": """
-        HEAD JOURNAL Run TRANSCRIPT answers differences load_run lower_is_better plan_in read_head read_outcomes
-        side_by_side
+        HEAD Run lower_is_better plan_in read_head
     """,
     "evaluate.tables": "Column LinePlot Note PagePart PageSection PlotLine PlotPoint SIGNIFICANT Table",
     "evaluate.thresholds": "Bound",

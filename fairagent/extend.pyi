@@ -84,7 +84,6 @@ from fairagent.evaluate.comparison import paired_t as paired_t
 from fairagent.evaluate.experiment import build_indexes as build_indexes
 from fairagent.evaluate.fields import FileSection as FileSection
 from fairagent.evaluate.fields import Name as Name
-from fairagent.evaluate.findings import leading_measure as leading_measure
 from fairagent.evaluate.fingerprint import changes as changes
 from fairagent.evaluate.fingerprint import file_hash as file_hash
 from fairagent.evaluate.fingerprint import of_model as of_model
@@ -126,17 +125,10 @@ from fairagent.evaluate.questions import without_context as without_context
 from fairagent.evaluate.questions import without_thoughts as without_thoughts
 from fairagent.evaluate.results import PAGE as PAGE
 from fairagent.evaluate.run import HEAD as HEAD
-from fairagent.evaluate.run import JOURNAL as JOURNAL
 from fairagent.evaluate.run import Run as Run
-from fairagent.evaluate.run import TRANSCRIPT as TRANSCRIPT
-from fairagent.evaluate.run import answers as answers
-from fairagent.evaluate.run import differences as differences
-from fairagent.evaluate.run import load_run as load_run
 from fairagent.evaluate.run import lower_is_better as lower_is_better
 from fairagent.evaluate.run import plan_in as plan_in
 from fairagent.evaluate.run import read_head as read_head
-from fairagent.evaluate.run import read_outcomes as read_outcomes
-from fairagent.evaluate.run import side_by_side as side_by_side
 from fairagent.evaluate.tables import Column as Column
 from fairagent.evaluate.tables import LinePlot as LinePlot
 from fairagent.evaluate.tables import Note as Note
@@ -161,8 +153,6 @@ from fairagent.llm.budget import charged as charged
 from fairagent.llm.budget import ledger as ledger
 from fairagent.llm.budget import limited_by as limited_by
 from fairagent.llm.cache import ReplyCache as ReplyCache
-from fairagent.llm.exchange import Exchange as Exchange
-from fairagent.llm.exchange import exchange_in as exchange_in
 from fairagent.llm.likelihood import EndpointModel as EndpointModel
 from fairagent.llm.likelihood import Likelihood as Likelihood
 from fairagent.llm.likelihood import LocalModel as LocalModel
@@ -226,8 +216,6 @@ from fairagent.measures.ndcg import Gain as Gain
 from fairagent.measures.ndcg import graded_ndcg as graded_ndcg
 from fairagent.measures.parse import MeasureFamily as MeasureFamily
 from fairagent.measures.parse import label_of as label_of
-from fairagent.measures.parse import labels_of as labels_of
-from fairagent.measures.parse import short_labels as short_labels
 from fairagent.report.page import STYLES as STYLES
 from fairagent.report.page import TEMPLATES as TEMPLATES
 from fairagent.report.record import PlainRecord as PlainRecord

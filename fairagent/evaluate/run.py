@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from fairagent.errors import DataError, Fault, UsageError
 from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
-from fairagent.evaluate.fingerprint import changes, keys
+from fairagent.evaluate.fingerprint import keys
 from fairagent.evaluate.kind import ExperimentKind
 from fairagent.evaluate.outcome import Outcome, from_value, to_line
 from fairagent.evaluate.plan import Plan
@@ -357,52 +357,3 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         thresholds=plan.thresholds,
         equal=equal_systems(rankings, settings, refined) if kind.ranks else (),
     )
-
-
-# --- two runs -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class RunComparison:
-    """One system by one measure in two runs: `right` is compared to `left`, over the same topics (`Comparison`)."""
-
-    system: str
-    left: Comparison
-    right: Comparison
-
-
-def side_by_side(left: Run, right: Run) -> tuple[RunComparison, ...]:
-    """Every system of both runs by every measure of both, in the order of the left run.
-
-    Over the topics that the system has answered in both, that neither run excludes and the measure has a value for in
-    both; a measure without any is left out. p-values are those of two runs, not corrected for how many are looked at.
-    """
-    dimensions = ("", *(name for name in left.dimensions if name in right.dimensions))
-    columns = [(dimension, name) for dimension in dimensions for name in left.measures if name in right.measures]
-    lower = lower_is_better(left.kind, left.dimensions)
-    rows: list[RunComparison] = []
-    for system in left.systems:
-        if system not in right.systems:
-            continue
-        of_left, of_right = (
-            {one.topic: one for one in run.answered if one.system == system and one.failed is None}
-            for run in (left, right)
-        )
-        both = {(topic, "left"): one for topic, one in of_left.items()}
-        both |= {(topic, "right"): one for topic, one in of_right.items()}
-        for dimension, measure in columns:
-            topics = [
-                topic
-                for topic in of_left
-                if topic in of_right
-                and all(measure in both[topic, side].values.get(dimension, {}) for side in ("left", "right"))
-            ]
-            pair = compare(both, topics, ("left", "right"), [(dimension, measure)], left.kind.seed, lower)
-            rows += [RunComparison(system, *pair)] if pair else []
-    return tuple(rows)
-
-
-def differences(left: Run, right: Run) -> list[str]:
-    """What the systems of both runs were made from, value by value where it differs ("was" the left one)."""
-    before, now = ({"systems": run.provenance["systems"]} for run in (left, right))
-    return changes(before, now)

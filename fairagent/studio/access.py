@@ -1,21 +1,28 @@
-"""`RequestLog`: every request gets an id, is counted, and told in a log line; and no route takes unknown arguments."""
+"""`RequestLog`: every request gets an id, is counted for Prometheus, and told in a log line; and no unknown arguments.
+
+No label has a query, a text, a document or a user: routes are as they are declared, so that their number is bounded.
+Nothing is waited for, neither a lane nor an index that is being opened.
+"""
 
 from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from string import ascii_letters, digits
 from time import perf_counter
 
+import prometheus_client as prometheus
 from fastapi import Request
-from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fairagent.extend import FIELDS, UsageError, about_request, logger, nearest
-from fairagent.studio.metrics import StudioMetrics
+from fairagent.extend import FIELDS, Usage, UsageError, about_request, logger, nearest
+from fairagent.studio.desk import Desk
+from fairagent.studio.lanes import Lanes
 
 NO_ROUTE = "none"
 ID = "x-request-id"
@@ -23,8 +30,56 @@ GIVEN = frozenset(ascii_letters + digits + "._-")
 """What an id of a request may be made of; it has 64 characters at most."""
 CLOSED = 499
 """The status of a request whose client has left before it was answered, as nginx counts it."""
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Bounds of the histogram's buckets."""
+MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 
 log = logger(__name__)
+
+
+class StudioMetrics(Collector):
+    """The numbers of one server, in a registry of its own; those of desk and `lanes` are read when asked for."""
+
+    def __init__(self, desk: Desk, lanes: Mapping[str, Lanes]) -> None:
+        self._desk, self._lanes = desk, lanes
+        self.registry = prometheus.CollectorRegistry()
+        self.requests = prometheus.Counter(
+            "fairagent_requests", "Requests by route and status.", ("route", "status"), registry=self.registry
+        )
+        self.seconds = prometheus.Histogram(
+            "fairagent_request_seconds",
+            "Seconds from the head of a request to the end of its reply.",
+            ("route",),
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self.registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of now."""
+        usage = self._desk.usage
+        loads = {name: lanes.load for name, lanes in self._lanes.items()}
+        tokens = {"input": usage.input_tokens, "output": usage.output_tokens}
+        gauge, counter = GaugeMetricFamily, CounterMetricFamily
+        yield gauge("fairagent_collection_documents", "Documents of the open index.", self._desk.documents)
+        yield counter("fairagent_index_reopened", "How often a replaced index was opened.", self._desk.openings - 1)
+        running = gauge("fairagent_lane_running", "Pieces of work that are being done.", labels=("lane",))
+        waiting = gauge("fairagent_lane_waiting", "Pieces of work that wait for a lane.", labels=("lane",))
+        for name, load in loads.items():
+            running.add_metric((name,), load[0])
+            waiting.add_metric((name,), load[1])
+        yield from (running, waiting)
+        yield counter("fairagent_model_calls", "Requests to language models, failed ones too.", usage.calls)
+        yield counter("fairagent_model_failures", "Of those, without a usable reply.", usage.unusable)
+        kinds = counter("fairagent_model_tokens", "Tokens that language models read, write.", labels=("kind",))
+        for name, count in tokens.items():
+            kinds.add_metric((name,), count)
+        yield kinds
+        # Without a price nothing is known, and 0 would be wrong.
+        if usage.cost is not None:
+            yield counter("fairagent_model_dollars", "What they cost, in US dollars.", usage.cost)
+        saved = (usage.saved or Usage()).calls
+        yield counter("fairagent_model_cached_calls", "Calls that the cache has saved.", saved)
 
 
 class RequestLog:
@@ -62,30 +117,22 @@ class RequestLog:
                 seconds = perf_counter() - started
                 # As it is declared: an address may hold a document, a topic, or anything.
                 route = getattr(scope.get("route"), "path", NO_ROUTE)
-                self._metrics.observe(route, status, seconds)
+                self._metrics.requests.labels(route, str(status)).inc()
+                self._metrics.seconds.labels(route).observe(seconds)
                 fields = {"method": scope["method"], "route": route, "status": status, "ms": round(1000 * seconds, 1)}
                 user = {"user": scope["user"]} if "user" in scope else {}
                 log.info("request", extra={FIELDS: fields | user})
 
 
 async def expect_known_arguments(request: Request) -> None:
-    """Raise UsageError for an argument in the address that the route does not have, or that is there twice."""
+    """Raise UsageError for an argument in the address that a route of the schema has not, or that is there twice."""
     route = request.scope["route"]
-    known = set(_arguments(route.dependant)) if isinstance(route, APIRoute) else set()
+    # What stands in the address of a page is read by the page's script.
+    if not isinstance(route, APIRoute) or not route.include_in_schema:
+        return
+    known = {one.alias for one in route.dependant.query_params}
     for name, count in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in known:
             raise UsageError(f"{name!r} is no argument of {route.path}; {nearest(name, sorted(known))}")
         if count > 1:
             raise UsageError(f"{name!r} stands {count} times in the address")
-
-
-async def expect_known_arguments_of_calls(request: Request) -> None:
-    """The same of all that is in the schema; what stands in the address of a page is read by the page's script."""
-    if getattr(request.scope["route"], "include_in_schema", False):
-        await expect_known_arguments(request)
-
-
-def _arguments(dependant: Dependant) -> Iterator[str]:
-    yield from (one.alias for one in dependant.query_params)
-    for other in dependant.dependencies:
-        yield from _arguments(other)

@@ -42,6 +42,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.docs import get_swagger_ui_html
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from prometheus_client import generate_latest
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import ASGIApp
@@ -57,10 +58,9 @@ from fairagent.extend import (
     SettingsError,
     load_plugins,
 )
-from fairagent.studio.access import RequestLog, expect_known_arguments, expect_known_arguments_of_calls
+from fairagent.studio.access import MEDIA, RequestLog, StudioMetrics, expect_known_arguments
 from fairagent.studio.calls import ExposureRequest, LiftRequest, ListRequest, SearchRequest
-from fairagent.studio.desk import Desk
-from fairagent.studio.finished import NotFinished
+from fairagent.studio.desk import Desk, NotFinished
 from fairagent.studio.lanes import (
     FAULT,
     OF_ONE_USER,
@@ -73,7 +73,6 @@ from fairagent.studio.lanes import (
     ignore_event,
     status,
 )
-from fairagent.studio.metrics import MEDIA, StudioMetrics
 from fairagent.studio.server import (
     LARGEST_BODY,
     METRICS,
@@ -184,12 +183,12 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
         redoc_url=None,
         openapi_url=None,
         max_body_size=LARGEST_BODY,
-        dependencies=[Depends(expect_known_arguments_of_calls)],
+        dependencies=[Depends(expect_known_arguments)],
     )
     _add_errors(app)
     pages = studio_pages()
     studio = Studio(desk, lanes, lanes.beside(WITH_MODEL, share=OF_ONE_USER), door.admission is not None, runs, prompts)
-    metrics = StudioMetrics(desk, lanes, studio.models)
+    metrics = StudioMetrics(desk, {"search": lanes, "model": studio.models})
     for page in pages:
         page.add(app, studio)
         studio.links.extend(page.links)
@@ -200,22 +199,20 @@ def studio_app(desk: Desk, lanes: Lanes, door: Door, runs: Path = Path("runs"), 
     async def docs() -> Response:
         return api_docs()
 
-    strict: dict[str, Any] = {"include_in_schema": False, "dependencies": [Depends(expect_known_arguments)]}
-
-    @app.get(OPEN, **strict)
+    @app.get(OPEN, include_in_schema=False)
     async def schema() -> Response:
         return _json(app.openapi())
 
-    @app.get(METRICS, **strict)
+    @app.get(METRICS, include_in_schema=False)
     async def numbers() -> Response:
-        return Response(metrics.text(), headers={"content-type": MEDIA})
+        return Response(generate_latest(metrics.registry), headers={"content-type": MEDIA})
 
-    @app.get("/health", **strict)
+    @app.get("/health", include_in_schema=False)
     async def health() -> Response:
         # For whoever watches over the server, without the token: nothing of the collection, and no lane is waited for.
         return _json({"ok": True, "version": app.version, "collection": "open"})
 
-    @app.get("/assets/{name}", **strict)
+    @app.get("/assets/{name}", include_in_schema=False)
     async def asset(name: str) -> Response:
         if name not in assets:
             raise HTTPException(404)

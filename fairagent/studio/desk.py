@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -65,16 +66,20 @@ from fairagent.studio.calls import (
 )
 from fairagent.studio.contents import contents_record, document_count
 from fairagent.studio.controls import controls
-from fairagent.studio.finished import FinishedRuns, NotFinished
 from fairagent.studio.lanes import Listener, ignore_event
 from fairagent.studio.moves import moves_record
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 OF_THE_SEARCH = frozenset(("steps", "stopped", "entered", "usage", "seconds"))
 """What another order leaves as it is."""
 
 AGENTS_OPEN = 64
+KEPT = 32
+"""Searches; each has about a thousand candidates with their groups."""
+Key = tuple[Query, Choices, SearchOptions]
+"""Of the options what the engine looks at: `where`."""
 WARMING = 5
 """Topics that are searched for before anybody asks."""
 SHOWN_TOPICS = 200
@@ -92,6 +97,35 @@ class StartSettings:
         return load_settings(self.file, {**self.overrides, **choices.overrides})
 
 
+class NotFinished(UsageError):
+    """There is no such search any more, or it was never made."""
+
+
+class FinishedRuns:
+    """The last `most` searches by query, settings and filter, to be put in another order; threads may share it."""
+
+    def __init__(self, most: int = KEPT) -> None:
+        self._most = most
+        self._runs: dict[Key, SearchRun] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def keep(self, key: Key, run: SearchRun) -> SearchRun:
+        """Keep a search, and drop that which was not looked at for longest where there are too many."""
+        with self._lock:
+            self._runs.pop(key, None)
+            self._runs[key] = run
+            if len(self._runs) > self._most:
+                del self._runs[next(iter(self._runs))]
+        return run
+
+    def get(self, key: Key, make: Callable[[], SearchRun]) -> SearchRun:
+        """A search that was kept, or else what `make` gives, kept from now on."""
+        return self.keep(key, self._runs.get(key) or make())
+
+
 @dataclass(frozen=True, slots=True)
 class OpenedDesk:
     """What one request is answered from: a site, and the pipelines of it by the choices of requests."""
@@ -106,13 +140,14 @@ class OpenedDesk:
         return self.site.collection
 
 
-@dataclass(frozen=True, slots=True)
-class DeskState:
-    """How many documents are open, how often an index was opened, and what models were paid since the start."""
+def on_what_is_open(work: Callable[Concatenate[Desk, OpenedDesk, P], T]) -> Callable[Concatenate[Desk, P], T]:
+    """`work` on what is open; begun again where an index was replaced under it."""
 
-    documents: int
-    openings: int
-    usage: Usage
+    @wraps(work)
+    def done(desk: Desk, /, *given: P.args, **named: P.kwargs) -> T:
+        return desk._live.use(lambda site: work(desk, desk._opened(site), *given, **named))
+
+    return done
 
 
 class Desk:
@@ -128,9 +163,9 @@ class Desk:
         self._asks_model = lru_cache(maxsize=AGENTS_OPEN)(
             lambda choices, command: asks_model(origin.settings(choices), command)
         )
-        self._documents = 0
+        self.documents = 0
         self._live = open_live(settings=self.settings)
-        self._use(lambda opened: opened.agent(Choices()))
+        self._live.use(lambda site: self._opened(site).agent(Choices()))
 
     @property
     def site(self) -> Site:
@@ -143,33 +178,29 @@ class Desk:
         return self.site.collection
 
     @property
-    def state(self) -> DeskState:
-        """For who watches over it; it waits for nothing, also while an index is opened."""
-        return DeskState(self._documents, self._live.openings, self._live.usage)
+    def openings(self) -> int:
+        """How often an index was opened; it waits for nothing, also while one is opened."""
+        return self._live.openings
 
-    def _use(self, work: Callable[[OpenedDesk], T]) -> T:
-        """What `work` makes of what is open; begun again where an index was replaced under it."""
-        return self._live.use(lambda site: work(self._opened(site)))
+    @property
+    def usage(self) -> Usage:
+        """What models were paid since the start."""
+        return self._live.usage
 
     def _opened(self, site: Site) -> OpenedDesk:
         def agent(choices: Choices) -> Pipeline:
             return served(build(with_settings(site, self.origin.settings(choices))))
 
         def opened() -> OpenedDesk:
-            self._documents = document_count(site.collection, site.index)[0]
+            self.documents = document_count(site.collection, site.index)[0]
             return OpenedDesk(site, lru_cache(maxsize=AGENTS_OPEN)(agent), FinishedRuns())
 
         desk: OpenedDesk = site.memo.get(("desk", site.collection.behind), opened)
         return desk
 
-    def _agent(self, choices: Choices) -> Pipeline:
-        return self._opened(self.site).agent(choices)
-
-    def warm(self) -> None:
+    @on_what_is_open
+    def warm(self, opened: OpenedDesk) -> None:
         """Search a little, which starts what is slow at first; no model is called."""
-        self._use(self._warm)
-
-    def _warm(self, opened: OpenedDesk) -> None:
         topics = islice(opened.collection.topics.values(), WARMING)
         agent = opened.agent(Choices())
         for query in [Query(one.query, one.id) for one in topics] or [Query(opened.collection.name)]:
@@ -201,55 +232,43 @@ class Desk:
             "controls": controls(self.settings),
         }
 
-    def contents(self) -> PlainRecord:
+    @on_what_is_open
+    def contents(self, opened: OpenedDesk) -> PlainRecord:
         """What the collection holds, counted once for each index."""
+        site = opened.site
+        contents: PlainRecord = site.memo.get("contents", lambda: contents_record(site.collection, site.index))
+        return contents
 
-        def counted(opened: OpenedDesk) -> PlainRecord:
-            site = opened.site
-            contents: PlainRecord = site.memo.get("contents", lambda: contents_record(site.collection, site.index))
-            return contents
-
-        return self._use(counted)
-
-    def search(self, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
+    @on_what_is_open
+    def search(self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The agent's ranking as `fairagent search --json` has it, with the engine's own list."""
+        query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
+        if not isinstance(agent, FairAgent):
+            result = agent.search(query, _steps(listen), **options.given)
+            return _search_record(result, agent.agent.under(options), opened.collection)
+        agent = agent.under(options)
+        run = agent.find(query, agent.settings.n, _steps(listen))
+        if set(options.given) <= {"where"}:
+            opened.finished.keep((query, request.settings, options), run)
+        return _search_record(agent.serve(run, run.pool), agent, opened.collection)
 
-        def searched(opened: OpenedDesk) -> PlainRecord:
-            query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
-            if not isinstance(agent, FairAgent):
-                result = agent.search(query, _steps(listen), **options.given)
-                return _search_record(result, agent.agent.under(options), opened.collection)
-            agent = agent.under(options)
-            run = agent.find(query, agent.settings.n, _steps(listen))
-            if set(options.given) <= {"where"}:
-                opened.finished.keep((query, request.settings, options), run)
-            return _search_record(agent.serve(run, run.pool), agent, opened.collection)
-
-        return self._use(searched)
-
-    def reorder(self, request: ListRequest, search: bool = True) -> PlainRecord:
+    @on_what_is_open
+    def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True) -> PlainRecord:
         """What a search has found, in another order: as `search` has it, without the steps.
 
         Nothing is searched and nobody asked where the search was made a while ago from the index as it is; else it is
         made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a fairness
         that the re-ranker does not have.
         """
+        ordered, run = self._finished(request, opened, search)
+        record = _search_record(ordered.reorder(run), ordered, opened.collection)
+        return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
-        def reordered(opened: OpenedDesk) -> PlainRecord:
-            ordered, run = self._finished(request, opened, search)
-            record = _search_record(ordered.reorder(run), ordered, opened.collection)
-            return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
-
-        return self._use(reordered)
-
-    def lift(self, request: LiftRequest) -> PlainRecord:
+    @on_what_is_open
+    def lift(self, opened: OpenedDesk, request: LiftRequest) -> PlainRecord:
         """What would lift a document into the list of a search, which is made where it was not; raises what it does."""
-
-        def lifted(opened: OpenedDesk) -> PlainRecord:
-            ordered, run = self._finished(request, opened)
-            return lift_record(lift(ordered, ordered.ordered(run), request.id))
-
-        return self._use(lifted)
+        ordered, run = self._finished(request, opened)
+        return lift_record(lift(ordered, ordered.ordered(run), request.id))
 
     def _finished(self, request: ListRequest, opened: OpenedDesk, search: bool = True) -> tuple[FairAgent, SearchRun]:
         """The agent under the request's options, and the search that was made without them; see `reorder`."""
@@ -266,7 +285,8 @@ class Desk:
         run = opened.finished.get((query, request.settings, kept_to), make)
         return agent.under(request.options.model_copy(update={"where": None})), run
 
-    def answer(self, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
+    @on_what_is_open
+    def answer(self, opened: OpenedDesk, request: ListRequest, listen: Listener = ignore_event) -> PlainRecord:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
         pieces = None if listen is ignore_event else lambda piece: listen("text", {"text": printable(piece)})
 
@@ -274,22 +294,17 @@ class Desk:
             exposure = [exposure_record(one) for one in so_far.exposures]
             listen("cited", {"cited": list(so_far.cited), "exposure": exposure, "gap": so_far.gap})
 
-        def answered(opened: OpenedDesk) -> PlainRecord:
-            query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
-            heard = None if listen is ignore_event else cited
-            result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
-            under = (agent if isinstance(agent, FairAgent) else agent.agent).under(options)
-            return {**answer_record(result), "search": _search_record(result.search, under, opened.collection)}
+        query, agent, options = self.query_of(request), opened.agent(request.settings), request.options
+        heard = None if listen is ignore_event else cited
+        result = agent.answer(query, pieces, _steps(listen), heard, **options.given)
+        under = (agent if isinstance(agent, FairAgent) else agent.agent).under(options)
+        return {**answer_record(result), "search": _search_record(result.search, under, opened.collection)}
 
-        return self._use(answered)
-
-    def exposure(self, request: ExposureRequest) -> PlainRecord:
+    @on_what_is_open
+    def exposure(self, opened: OpenedDesk, request: ExposureRequest) -> PlainRecord:
         """What a list of documents, best first, gives the groups, with their targets."""
         if len(request.ids) > MOST_IDS or len(set(request.ids)) < len(request.ids):
             raise UsageError(f"`ids` are at most {MOST_IDS:,} documents, each of them once")
-        return self._use(lambda opened: self._exposure(request, opened))
-
-    def _exposure(self, request: ExposureRequest, opened: OpenedDesk) -> PlainRecord:
         ids, agent = request.ids, opened.agent(request.settings)
         settings = agent.settings.model_copy(update={"n": len(ids)})
         given = Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
@@ -312,26 +327,20 @@ class Desk:
             "notes": [*filter(None, [opened.collection.behind, alone, unknown])],
         }
 
-    def document(self, id: str) -> PlainRecord:
+    @on_what_is_open
+    def document(self, opened: OpenedDesk, id: str) -> PlainRecord:
         """A document's title and text; UsageError where the engine stores none, DataError where it is not there."""
+        engine = opened.agent(Choices()).retriever
+        if not isinstance(engine, TextSource):
+            raise UsageError("this engine stores no texts of its documents")
+        document = engine.document(id)
+        return {"id": id, "title": document.title, "text": document.text}
 
-        def shown(opened: OpenedDesk) -> PlainRecord:
-            engine = opened.agent(Choices()).retriever
-            if not isinstance(engine, TextSource):
-                raise UsageError("this engine stores no texts of its documents")
-            document = engine.document(id)
-            return {"id": id, "title": document.title, "text": document.text}
-
-        return self._use(shown)
-
-    def texts(self, request: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:
+    @on_what_is_open
+    def texts(self, opened: OpenedDesk, request: SearchRequest, ids: tuple[str, ...], length: int) -> list[str]:
         """The first `length` characters of what each of these documents says on the query."""
-
-        def shown(opened: OpenedDesk) -> list[str]:
-            engine = opened.agent(request.settings).retriever
-            return [one.text[:length] for one in texts_for(self.query_of(request), ids, engine)]
-
-        return self._use(shown)
+        engine = opened.agent(request.settings).retriever
+        return [one.text[:length] for one in texts_for(self.query_of(request), ids, engine)]
 
     def query_of(self, request: SearchRequest) -> Query:
         """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 from fastapi import FastAPI, Request
 from starlette.responses import Response
@@ -17,10 +19,12 @@ from starlette.responses import Response
 from fairagent.extend import (
     LARGEST_TEMPLATE,
     LONGEST_QUERY,
+    NDCG,
     REFINERS,
     SPECIMENS,
     BackendUnavailable,
     BudgetExceeded,
+    Collection,
     DataError,
     FairAgentError,
     Fault,
@@ -30,15 +34,18 @@ from fairagent.extend import (
     PromptError,
     Prompts,
     Query,
+    Ranking,
     ReplyError,
     Settings,
     UsageError,
     as_text,
     check_prompts,
+    counted,
     estimate_tokens,
     file_bytes,
     flow,
     folder_of,
+    judged_value,
     meaning,
     nearest,
     refining_part,
@@ -53,7 +60,6 @@ from fairagent.studio.app import Studio, StudioPage
 from fairagent.studio.calls import Draft, FilledDraft, SaveRequest, SearchRequest, TrialRequest
 from fairagent.studio.desk import Desk, ranked_hit
 from fairagent.studio.lanes import FileChanged, Listener, ignore_event
-from fairagent.studio.trials import LOOPS, mean_gaps, mean_ndcg, ndcg_of, no_effect, pairs_of, unused
 from fairagent.studio.tryout import READERS, FilledTemplate, RecordingModel, tryout_of
 
 CHECKS_WAITING = 50
@@ -62,6 +68,9 @@ FOLDER = Path("my-prompts")
 SHIPPED, AGAINST, EDITED = "shipped", "against", "edited"
 """What the sides of a trial are called: the first is the shipped template, or the text that a request names."""
 FAULTS_SHOWN = 3
+LOOPS = ("choose_action", "group_keywords", "group_passages", "group_sentences", "judge_relevance")
+"""Templates that the loop asks with, as its settings say."""
+Pair = tuple[PlainRecord, PlainRecord]
 NOT_OF_SYSTEMS = {"collection", "index", "prompts", "n", "cache", "budget", "prices"}
 """Settings that are no systems', or that an experiment decides."""
 
@@ -113,52 +122,18 @@ class PromptPage(StudioPage):
             return studio.html("prompts.html", longest=LONGEST_QUERY)
 
 
-class OwnPrompts:
-    """The user's folder of `<id>.j2`, which need not exist yet; ids are those of shipped templates, checked before.
-
-    Nothing is written but files of this folder itself: no shipped one, and none that a link leads to.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._lock = threading.Lock()
-
-    def path(self, id: str) -> Path:
-        """Where the template is, or would be."""
-        return self.folder / f"{id}.j2"
-
-    def read(self, id: str) -> tuple[str | None, str]:
-        """The template and the SHA-256 (hex) of its bytes; (None, "") without a file, UsageError for one of no text."""
-        path = self.path(id)
-        try:
-            content = file_bytes(path, LARGEST_TEMPLATE, within=self.folder)
-            return as_text(content), hashlib.sha256(content).hexdigest()
-        except FileNotFoundError:
-            return None, ""
-        except (OSError, Malformed) as error:
-            raise UsageError(f"{path} cannot be read as a template ({error}); move it away, or mend it") from None
-
-    def save(self, id: str, text: str, was: str) -> None:
-        """Put `text` into the template's file, if its SHA-256 is still `was` ("": there is no file)."""
-        path = self.path(id)
-        if self.folder.resolve().is_relative_to(shipped_folder().resolve()):
-            raise UsageError(f"{self.folder} is that of the shipped templates; name another with --prompts")
-        if path.is_symlink():
-            raise UsageError(f"{path} is a link to another file; nothing was written")
-        with self._lock:
-            if self.read(id)[1] != was:
-                raise FileChanged(f"{path} was changed meanwhile; nothing was written, and your text is still here")
-            write_whole(path, text)
-
-
 class PromptDesk:
-    """The templates of a desk; `folder` is the user's, None: that of the settings, else `my-prompts`."""
+    """The templates of a desk; `folder` is the user's, None: that of the settings, else `my-prompts`.
+
+    It need not exist yet. Nothing is written but its own files: no shipped template, and none that a link leads to.
+    """
 
     def __init__(self, desk: Desk, folder: Path | None) -> None:
         used = desk.settings.prompts
         named = folder_of(used) if used not in variants() else None
         self._desk = desk
-        self._own = OwnPrompts(folder or named or FOLDER)
+        self.folder = folder or named or FOLDER
+        self._lock = threading.Lock()
         self._shipped = Prompts()
 
     def _expect_model(self) -> None:
@@ -169,14 +144,14 @@ class PromptDesk:
         """All shipped templates, the user's folder, and what the server's own searches are prompted with."""
         settings = self._desk.settings
         return {
-            "folder": str(self._own.folder),
+            "folder": str(self.folder),
             "used": settings.prompts or SHIPPED,
             "model": settings.model.name or None,
             "templates": [
                 {
                     "id": id,
                     "purpose": self._shipped[id].head.purpose,
-                    "own": self._own.path(id).is_file(),
+                    "own": self._path(id).is_file(),
                     "refines": id in REFINERS,
                     "reads": id in READERS,
                 }
@@ -259,36 +234,52 @@ class PromptDesk:
             "tried": trials,
             "of": len(queries) * len(sides),
             "ended": ended,
-            "gaps": mean_gaps(pairs, names),
-            "ndcg": mean_ndcg(pairs, names),
+            **means_of(pairs, names),
             "no_effect": no_effect(pairs),
             "unused": unused(draft.id, draft.id in REFINERS, self._desk.settings),
         }
 
     def save(self, draft: SaveRequest) -> PlainRecord:
-        """Save a draft in the user's folder; raises what `OwnPrompts.save` does, and UsageError for one with faults."""
+        """Save a draft in the user's folder, if its file's SHA-256 is still `was`; UsageError for one with faults."""
         self._sound(draft)
-        self._own.save(draft.id, draft.template, draft.was)
+        path = self._path(draft.id)
+        if self.folder.resolve().is_relative_to(shipped_folder().resolve()):
+            raise UsageError(f"{self.folder} is that of the shipped templates; name another with --prompts")
+        if path.is_symlink():
+            raise UsageError(f"{path} is a link to another file; nothing was written")
+        with self._lock:
+            own = self._own_record(draft.id)
+            if own["fault"]:
+                raise UsageError(own["fault"])
+            if own["sha256"] != draft.was:
+                raise FileChanged(f"{path} was changed meanwhile; nothing was written, and your text is still here")
+            write_whole(path, draft.template)
         return {"own": self._own_record(draft.id)}
 
     def comparison(self, id: str) -> PlainRecord:
         """An experiment that compares the shipped template with that of the user's folder."""
-        saved = self._own.path(self._known(id)).is_file()
-        return {"saved": saved, **comparison(id, self._desk.settings, self._own.folder)}
+        saved = self._path(self._known(id)).is_file()
+        return {"saved": saved, **comparison(id, self._desk.settings, self.folder)}
 
     def _known(self, id: str) -> str:
         if id not in self._shipped.ids:
             raise UsageError(f"no prompt template {id!r}; {nearest(id, self._shipped.ids)}")
         return id
 
+    def _path(self, id: str) -> Path:
+        return self.folder / f"{id}.j2"
+
     def _own_record(self, id: str) -> PlainRecord:
         """The user's own version: its text (None: there is none), its SHA-256, and why it cannot be read."""
-        file = str(self._own.path(id))
+        path = self._path(id)
+        record: PlainRecord = {"file": str(path), "template": None, "sha256": "", "fault": None}
         try:
-            text, sha256 = self._own.read(id)
-        except UsageError as error:
-            return {"file": file, "template": None, "sha256": "", "fault": str(error)}
-        return {"file": file, "template": text, "sha256": sha256, "fault": None}
+            content = file_bytes(path, LARGEST_TEMPLATE, within=self.folder)
+            return {**record, "template": as_text(content), "sha256": hashlib.sha256(content).hexdigest()}
+        except FileNotFoundError:
+            return record
+        except (OSError, Malformed) as error:
+            return {**record, "fault": f"{path} cannot be read as a template ({error}); move it away, or mend it"}
 
     def _read(self, draft: Draft) -> tuple[Prompts | None, Sequence[Fault]]:
         checked = check_prompts(drafts={self._known(draft.id): draft.template})
@@ -372,3 +363,98 @@ def comparison(id: str, settings: Settings, folder: Path) -> PlainRecord:
     file = f"compare-{id}.yaml"
     commands = [shlex.join(["fairagent", command, file]) for command in ("estimate", "evaluate")]
     return {"file": file, "yaml": "\n".join(lines) + "\n", "commands": commands, "note": note}
+
+
+def pairs_of(trials: Sequence[PlainRecord], sides: Sequence[str]) -> list[Pair]:
+    """The trials of the first and of the second of the `sides` on each topic on which both came to something."""
+    topics: dict[Any, dict[str, PlainRecord]] = {}
+    for trial in trials:
+        if "error" not in trial:
+            topics.setdefault((trial["topic"], trial["query"]), {})[trial["side"]] = trial
+    return [(one[sides[0]], one[sides[1]]) for one in topics.values() if len(one) == 2]
+
+
+def means_of(pairs: Sequence[Pair], sides: Sequence[str]) -> dict[str, PlainRecord | None]:
+    """The mean gaps and nDCG of both sides; None without a ranking, and where no topic is judged.
+
+    Of the gaps also on how many topics the second's is lower or higher, of nDCG also that of the first list.
+    """
+    gaps = [(left["gap"]["after"], right["gap"]["after"]) for left, right in pairs if "gap" in left and "gap" in right]
+    judged = [(left["ndcg"], right["ndcg"]) for left, right in pairs if left.get("ndcg") and right.get("ndcg")]
+    of_gaps = {
+        "topics": len(gaps),
+        **{side: fmean(both) for side, both in zip(sides, zip(*gaps, strict=True), strict=False)},
+        "lower": sum(right < left for left, right in gaps),
+        "higher": sum(right > left for left, right in gaps),
+    }
+    if not judged:
+        return {"gaps": of_gaps if gaps else None, "ndcg": None}
+    of_ndcg = {
+        "topics": len(judged),
+        "measure": judged[0][0]["measure"],
+        "before": fmean(left["before"] for left, _ in judged),
+        **{
+            side: fmean(one["after"] for one in both)
+            for side, both in zip(sides, zip(*judged, strict=True), strict=True)
+        },
+    }
+    return {"gaps": of_gaps if gaps else None, "ndcg": of_ndcg}
+
+
+def ndcg_of(collection: Collection, query: Query, first: Ranking, served: Ranking, n: int) -> PlainRecord | None:
+    """The nDCG of a topic's first list and of the one served; None where nobody has judged what it asks for."""
+    topic = collection.topics.get(query.id)
+    if topic is None or topic.query != query.text:
+        return None
+    values = [judged_value(NDCG(n), collection, query.id, ranking.top(n).ids) for ranking in (first, served)]
+    return None if None in values else {"measure": f"nDCG@{n}", "before": values[0], "after": values[1]}
+
+
+def no_effect(pairs: Sequence[Pair]) -> str:
+    """That and why the second version changes nothing against the first, in a sentence; "" where it changes something.
+
+    Where there are rankings these are compared, and else the replies.
+    """
+    if not pairs:
+        return ""
+    on = "on this query" if len(pairs) == 1 else f"on all {counted(len(pairs), 'topic')}"
+    if not any(trial["replies"] for pair in pairs for trial in pair):
+        return f"This text changes nothing: nothing was asked {on} ({pairs[0][0]['about']})."
+
+    def equal(key: str) -> bool:
+        return all(left.get(key) == right.get(key) for left, right in pairs)
+
+    if not any("hits" in trial for pair in pairs for trial in pair):
+        if not equal("replies"):
+            return ""
+        return f"This text changes nothing: the replies are equal {on}{', since both prompts are' * equal('prompt')}."
+    if any(_ids(left) != _ids(right) for left, right in pairs):
+        return ""
+    if equal("prompt"):
+        why = "both texts are filled to the same prompt"
+    elif equal("replies"):
+        why = "the replies are equal"
+    elif equal("rows"):
+        why = "other replies come to the same keywords"
+    elif not any(trial.get("kept") for pair in pairs for trial in pair):
+        why = "the loop keeps the keywords of neither, since the gap does not fall or no keyword is in the index"
+    else:
+        why = "other keywords bring the same documents in the same order"
+    return f"This text changes nothing: the rankings are equal {on}; {why}."
+
+
+def _ids(trial: PlainRecord) -> list[str]:
+    return [hit["id"] for hit in trial.get("hits", ())]
+
+
+def unused(id: str, refines: bool, settings: Settings) -> str:
+    """Why searches with these settings do not depend on a template, though a trial asks with it; "" where they do."""
+    try:
+        if id in settings.loop.asks_with(settings):
+            return ""
+    except UsageError:
+        return ""
+    if refines or id in LOOPS:
+        how = f"loop: {settings.loop}, refine: {settings.refine}" if refines else f"loop: {settings.loop}"
+        return f"Searches with this studio's settings ({how}) do not ask with {id}: saving it changes none of them."
+    return f"Rankings do not depend on {id}, which asks for something else."

@@ -1,24 +1,32 @@
-"""`serve`: where the studio listens, whom it lets in, and how long."""
+"""`serve`: where the studio listens, whom it lets in, and how it ends."""
 
 # ruff: noqa: E402
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
+import logging
 import re
 import secrets
+import signal
 import socket
-from collections.abc import Callable
-from contextlib import ExitStack, closing
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fairagent.extend import UsageError, expect_installed
 
 expect_installed("uvicorn", "fairagent serve")
 
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.config import LOGGING_CONFIG
+
 from fairagent.studio.app import studio_app
-from fairagent.studio.connections import StudioServer
 from fairagent.studio.desk import Desk, StartSettings
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.server import Door, hosts_of
@@ -26,6 +34,14 @@ from fairagent.studio.spending import SpendingBook
 from fairagent.studio.tokens import Admission, hash_of, read_users
 
 HERE = "127.0.0.1"
+KEPT_SECONDS = 10
+"""That a connection may be silent after a reply."""
+MOST_CONNECTIONS = 400
+"""Above which requests are told to come again (503); a process may have about 1,000 files open."""
+ENDING = 1.0
+"""Seconds that clients have to take their replies when the server ends."""
+LAST_RESORT = 3
+"""Seconds after which uvicorn cancels what is still there then."""
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,100}")
 SPENT = ".spent"
 """What the name of the database of what users spent ends with, after that of their file."""
@@ -124,3 +140,54 @@ def serve(
             say(IN_THE_OPEN)
         say("Ctrl-C ends it.")
         StudioServer(app, lanes).run(sockets=[opened])
+
+
+class StudioServer(uvicorn.Server):
+    """A server for `app` that ends at once on SIGINT, SIGTERM and SIGHUP: with it ends what `lanes` are doing.
+
+    Where the program has set up its logging, uvicorn's lines go there.
+    """
+
+    def __init__(self, app: ASGIApp, lanes: Lanes, most: int = MOST_CONNECTIONS, kept: int = KEPT_SECONDS) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",
+                limit_concurrency=most,
+                timeout_keep_alive=kept,
+                log_config=None if logging.getLogger().handlers else LOGGING_CONFIG,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                ws="none",
+                lifespan="off",
+                timeout_graceful_shutdown=LAST_RESORT,
+            )
+        )
+        self._lanes = lanes
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """End all work, and after a second the connections of those who do not take their replies."""
+        self._lanes.stop()
+        asyncio.get_running_loop().call_later(ENDING, self._abort)
+        await super().shutdown(sockets)
+
+    def _abort(self) -> None:
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take SIGHUP as uvicorn takes the others, unless the program ignores it (nohup)."""
+        number = getattr(signal, "SIGHUP", signal.SIGTERM)
+        with super().capture_signals():
+            before = signal.getsignal(number)
+            if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
+                yield
+                return
+            signal.signal(number, self.handle_exit)
+            try:
+                yield
+            finally:
+                signal.signal(number, before)

@@ -206,7 +206,7 @@ def test_194_a_run_and_templates_are_read_from_regular_files_of_their_own(
 @pytest.mark.parametrize("what", ["link", "link to a device", "FIFO", "folder"])
 def test_194_the_studio_serves_regular_files_of_a_run(what: str, made: Path, mine: Path, tmp_path: Path) -> None:
     root = tmp_path / "runs"
-    for name in ("report.html", "journal.jsonl", "transcript.jsonl"):
+    for name in ("report.html", "run.json"):
         folder = root / name.partition(".")[0]
         shutil.copytree(made, folder)
         (folder / name).unlink(missing_ok=True)
@@ -217,12 +217,9 @@ def test_194_the_studio_serves_regular_files_of_a_run(what: str, made: Path, min
     ):
         page = client.get("/api/runs/report/page")
         assert (page.status_code, "mine" in page.text, "report.html is a" in page.text) == (400, False, True)
-        for name in ("journal", "transcript"):
-            reply = client.get(f"/api/runs/{name}")
-            assert (reply.status_code, f"{name}.jsonl is a" in reply.text) == (400, True)
         listed = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
-        assert "journal.jsonl is a" in listed["journal"]["fault"]
-        assert client.get("/api/runs/report").status_code == 200
+        # Of what is not even a link to a file there is no run.
+        assert ("run" not in listed) if what != "link" else "run.json is a" in listed["run"]["fault"]
 
 
 # Case 195

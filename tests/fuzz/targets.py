@@ -269,8 +269,6 @@ def transcripts(random: Random, folder: Path) -> None:
     from fairagent.llm import ModelRequest
     from fairagent.llm.exchange import Transcript, read_transcript, transcript
     from fairagent.storage.digests import sealed
-    from fairagent.studio.lanes import encoded
-    from fairagent.studio.runs import exchange_record, exchange_texts
 
     file = folder / "t.jsonl"
     with transcript(file):
@@ -285,8 +283,6 @@ def transcripts(random: Random, folder: Path) -> None:
     lines = file.read_bytes().decode(errors="replace").split("\n")
     file.write_text("".join(f"{sealed(line)}\n" for line in lines if line), "utf-8", "replace")
     found = [one for one in read_transcript(file) if one]
-    for one in found:
-        encoded({"texts": list(exchange_texts(one)), "record": exchange_record(one, 1, 10)})
     with Transcript(file) as kept:
         for one in found:
             kept.add(one)

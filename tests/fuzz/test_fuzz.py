@@ -38,9 +38,6 @@ def test_own_error_or_success(group: list[str]) -> None:
     if any(one.startswith("collection:") for one in group):
         # Some of its collections are cut into passages.
         pytest.importorskip("llama_index.core")
-    if any(one.startswith("transcripts:") for one in group):
-        # They are shown by the studio.
-        pytest.importorskip("fastapi")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
     path = os.pathsep.join([str(TESTS.parent), str(TESTS), kept.get("PYTHONPATH", "")])
     done = subprocess.run(

@@ -30,9 +30,7 @@ PAGES = {
         "document.getElementById('try-one').click(); document.getElementById('compare').click();",
     ),
     "/runs": ("document.querySelectorAll('#runs tbody tr').length === 3", "0"),
-    "/runs/one/topics?topic=T1": ("document.querySelector('#panels > *') !== null", OPEN),
     "/runs/one": ("document.querySelector('#report iframe, #error .notice') !== null", "0"),
-    "/compare?left=one&right=two": ("document.querySelector('#rows table') !== null", OPEN),
 }
 """Each page: what holds when it is there, and what is opened on it then."""
 AFTER = {

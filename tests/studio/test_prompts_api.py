@@ -21,7 +21,7 @@ from fairagent.llm.request import estimate_tokens
 from fairagent.measures import NDCG
 from fairagent.search.agent import FairAgent
 from fairagent.studio.calls import Choices, SearchRequest
-from fairagent.studio.trials import no_effect, pairs_of
+from fairagent.studio.prompts import no_effect, pairs_of
 
 from .asked_runs import judged
 
@@ -182,7 +182,7 @@ def test_both_templates_are_tried_on_each_topic(trying: Studio) -> None:
     assert shipped["rows"] == [{"what": "qwertz", "value": "0", "effect": "dropped: not in the index"}]
     assert edited["rows"][0]["what"] == "judges"
     assert edited["rows"][0]["value"] == "8"
-    agent = trying.desk._agent(Choices())
+    agent = trying.desk._opened(trying.desk.site).agent(Choices())
     assert isinstance(agent, FairAgent)
     engine = agent.retriever.search(trying.desk.query_of(SearchRequest(query="lawyer")), 100)
     assert [hit["engine_rank"] for hit in edited["hits"]] == [engine.ids.index(hit["id"]) + 1 for hit in edited["hits"]]

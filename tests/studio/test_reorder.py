@@ -14,7 +14,7 @@ from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.search.agent import FairAgent
 from fairagent.settings import SearchOptions
 from fairagent.studio.calls import Choices, ListRequest
-from fairagent.studio.finished import FinishedRuns
+from fairagent.studio.desk import FinishedRuns
 from fairagent.types import Query
 from fairagent.types.clean import printable
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,15 +10,14 @@ from typing import Any
 
 import pytest
 from browser import Browser, chromium, needs_chromium
-from studio_server import Studio, desk_of, running
+from studio_server import HOSTILE, Studio, desk_of, running
 from typer.testing import CliRunner
 
 from fairagent.cli import app
-from fairagent.evaluate.findings import main_measure
-from fairagent.evaluate.run import load_run
+from fairagent.evaluate.run import read_head, write_head
 from fairagent.storage.files import locked
-from fairagent.studio.run_list import JournalTally, cost_of
 
+NAME = "<img src=x onerror=alert(1)>"
 EXPERIMENT = """\
 kind: ranking
 name: first
@@ -54,6 +52,13 @@ def runs(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (damaged / "run.json").write_text("{", encoding="utf-8")
     (root / "report.html").write_text("outside", encoding="utf-8")
     (root / "runs" / "no-run").mkdir()
+    (root / "runs" / "link").symlink_to(root)
+    (damaged / "report.html").symlink_to("/etc/passwd")
+    hostile = root / "runs" / NAME
+    shutil.copytree(root / "runs" / "first", hostile)
+    head = read_head(hostile)
+    head["plan"]["experiment"]["name"] = HOSTILE[:60]
+    write_head(hostile, head)
     return root / "runs"
 
 
@@ -63,80 +68,32 @@ def studio(folder: Path, runs: Path) -> Iterator[Studio]:
         yield studio
 
 
-def test_runs_are_listed_with_state_best_and_cost_the_newest_first(studio: Studio, runs: Path) -> None:
-    for age, name in enumerate(("half", "first", "damaged")):
+def test_runs_are_listed_the_newest_first(studio: Studio, runs: Path) -> None:
+    for age, name in enumerate(("half", "first", "damaged", NAME)):
         os.utime(runs / name / "run.json", (1_700_000_000 - 100 * age,) * 2)
     with studio.client() as client:
         found = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
-    assert list(found) == ["half", "first", "damaged"]
+    assert list(found) == ["half", "first", "damaged", NAME]
     assert "cannot be read" in found["damaged"]["fault"]
-    best = found["first"].pop("best")
     whole: dict[str, Any] = {
         "name": "first",
         "title": "first",
         "kind": "ranking",
         "begun": "2023-11-14T22:11:40+00:00",
-        "state": "done",
+        "running": False,
         "systems": ["BM25", "agent"],
-        "baseline": "BM25",
         "topics": 1,
-        "outcomes": 2,
-        "planned": 2,
-        "failed": 0,
-        "cost": {"calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0},
         "page": True,
     }
     assert found["first"] == whole
-    half = {"name": "half", "begun": "2023-11-14T22:13:20+00:00", "state": "not finished", "outcomes": 1, "page": False}
-    # Nothing is best before every system has answered a topic.
-    assert found["half"] == whole | half | {"best": []}
-    # The numbers are those of the run's own tables.
-    run = load_run(runs / "first")
-    assert [one["dimension"] for one in best] == ["gender"]
-    means = {row.system: row.mean for row in run.comparisons if row.measure == best[0]["definition"] and row.dimension}
-    assert best[0]["definition"] == main_measure(run, "gender")
-    assert best[0]["mean"] == pytest.approx(max(means.values()))
-    assert means[best[0]["system"]] == max(means.values())
-    assert best[0]["baseline"] == pytest.approx(means["BM25"])
-
-
-def outcome_line(topic: str, system: str, **more: Any) -> bytes:
-    line = {"topic": topic, "system": system, "values": {"": {"nDCG@10": 0.5}}, "failed": None, "oracle": False}
-    took = {"calls": 2, "input_tokens": 100, "output_tokens": 10, "cost": 0.25}
-    return json.dumps({**line, **took, **more}).encode() + b"\n"
-
-
-def test_a_journal_is_read_on_from_where_it_was_read_last(tmp_path: Path) -> None:
-    tally, journal = JournalTally(), tmp_path / "journal.jsonl"
-    tally.read_on(tmp_path)
-    assert tally.outcomes == {}
-    journal.write_bytes(outcome_line("T1", "a") + outcome_line("T2", "a", failed="no")[:-9])
-    tally.read_on(tmp_path)
-    assert list(tally.outcomes) == [("T1", "a")]
-    whole = outcome_line("T1", "a") + outcome_line("T2", "a", failed="no") + b"no line of ours\n"
-    journal.write_bytes(whole + outcome_line("T2", "a") + outcome_line("T2", "a", failed="no"))
-    tally.read_on(tmp_path)
-    # The torn line is whole now, and an answer counts more than failures before and after it.
-    assert [one.failed for one in tally.outcomes.values()] == [False, False]
-    assert cost_of(list(tally.outcomes.values())) == {
-        "calls": 4,
-        "input_tokens": 200,
-        "output_tokens": 20,
-        "cost": 0.5,
-    }
-    journal.write_bytes(outcome_line("T3", "b", cost=None))
-    tally.read_on(tmp_path)
-    assert list(tally.outcomes) == [("T3", "b")]
-    assert cost_of(list(tally.outcomes.values()))["cost"] is None
-    journal.unlink()
-    tally.read_on(tmp_path)
-    assert tally.outcomes == {}
+    half = {"name": "half", "begun": "2023-11-14T22:13:20+00:00", "page": False}
+    assert found["half"] == whole | half
 
 
 def test_a_run_that_a_process_works_in_is_running(studio: Studio, runs: Path) -> None:
     with locked(runs / "half"), studio.client() as client:
-        states = {run["name"]: run.get("state") for run in client.get("/api/runs").json()["runs"]}
-    assert states == {"half": "running", "first": "done", "damaged": None}
+        states = {run["name"]: run.get("running") for run in client.get("/api/runs").json()["runs"]}
+    assert states == {"half": True, "first": False, "damaged": None, NAME: False}
 
 
 def test_the_page_of_a_run_stands_alone(studio: Studio, runs: Path) -> None:
@@ -153,7 +110,9 @@ def test_the_page_of_a_run_stands_alone(studio: Studio, runs: Path) -> None:
     assert "unsafe-inline" not in around.headers["content-security-policy"]
 
 
-@pytest.mark.parametrize("name", ["..", "%2e%2e", "..%2f..", "half", "no-run", "first%2f..%2f..", "%2fetc"])
+@pytest.mark.parametrize(
+    "name", ["..", "%2e%2e", "..%2f..", "link", "one%00", "half", "no-run", "damaged", "first%2f..%2f..", "%2fetc"]
+)
 def test_a_path_outside_the_runs_and_a_run_without_a_page(studio: Studio, name: str) -> None:
     with studio.client() as client:
         reply = client.get(f"/api/runs/{name}/page")
@@ -173,14 +132,13 @@ def browser_shows(page: Browser, studio: Studio) -> None:
     page.open(studio.address)
     page.wait("document.querySelectorAll('#more > *').length > 3")
     page.open(f"{studio.url}/runs")
-    page.wait("document.querySelectorAll('#runs tbody tr').length === 3")
-    rows = [page.text(f"#runs tbody tr:nth-child({place})") for place in (1, 2, 3)]
+    page.wait("document.querySelectorAll('#runs tbody tr').length === 4")
+    rows = [page.text(f"#runs tbody tr:nth-child({place})") for place in (1, 2, 3, 4)]
+    assert sum(row.startswith(NAME) for row in rows) == 1
+    assert page.run("document.querySelectorAll('main img, main script').length") == 0
     half, first = (next(row for row in rows if row.startswith(name)) for name in ("half", "first"))
-    assert "1 of 2" in half
-    assert "not finished" in half
-    assert "done" in first
-    assert "gender" in first
-    assert "no model asked" in first
+    assert "no page yet" in half
+    assert "has its page" in first
     assert page.run("document.documentElement.scrollWidth") == 390
     assert page.said == []
     page.open(f"{studio.url}/runs/first")
