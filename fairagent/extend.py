@@ -95,11 +95,10 @@ HOMES = {
     "retrieve.bm25.part": "check_index index_sibling open_index prepare_index",
     "retrieve.catalog": "IdTable mapped ranked",
     "retrieve.dense": "DenseRetriever",
-    "retrieve.encoded": "EncodedBuild EncodedManifest PROBE_TEXT Work floats",
+    "retrieve.encoded": "EncodedBuild EncodedManifest FIRST PROBE_TEXT Work floats",
     "retrieve.encoders": """
         BUNDLED Embeddings Encoder EncoderPart FLOAT32 of_length_one open_encoder open_sentence_model
     """,
-    "retrieve.forecast": "FIRST",
     "retrieve.graph": "engine_encoders graph_of prepare_graphs",
     "retrieve.known": "indexed_documents",
     "retrieve.manifest": "Indexable MANIFEST Manifest",

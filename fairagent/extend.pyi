@@ -256,6 +256,7 @@ from fairagent.retrieve.catalog import ranked as ranked
 from fairagent.retrieve.dense import DenseRetriever as DenseRetriever
 from fairagent.retrieve.encoded import EncodedBuild as EncodedBuild
 from fairagent.retrieve.encoded import EncodedManifest as EncodedManifest
+from fairagent.retrieve.encoded import FIRST as FIRST
 from fairagent.retrieve.encoded import PROBE_TEXT as PROBE_TEXT
 from fairagent.retrieve.encoded import Work as Work
 from fairagent.retrieve.encoded import floats as floats
@@ -267,7 +268,6 @@ from fairagent.retrieve.encoders import FLOAT32 as FLOAT32
 from fairagent.retrieve.encoders import of_length_one as of_length_one
 from fairagent.retrieve.encoders import open_encoder as open_encoder
 from fairagent.retrieve.encoders import open_sentence_model as open_sentence_model
-from fairagent.retrieve.forecast import FIRST as FIRST
 from fairagent.retrieve.graph import engine_encoders as engine_encoders
 from fairagent.retrieve.graph import graph_of as graph_of
 from fairagent.retrieve.graph import prepare_graphs as prepare_graphs

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
@@ -19,7 +19,7 @@ from fairagent.collection.trec_fair.topics import Split, TrackFiles, find_track_
 from fairagent.evaluate.layout import aligned
 from fairagent.measures.trec_fair import Year
 from fairagent.retrieve.bm25.build import MEMORY, PER_CHARACTER, build_index
-from fairagent.retrieve.forecast import FirstBlock, forecast_of_index, forecast_of_light, in_words
+from fairagent.retrieve.bm25.matrix import TermMatrix
 from fairagent.storage.files import write_whole
 from fairagent.storage.processes import cores
 
@@ -39,6 +39,16 @@ PROCESS, PROCESS_EACH = 880e6, 900.0
 """Bytes of memory of a process that searches, and more for each article; without the mapped files of the index."""
 OF_TOPIC = 60_000
 """Bytes that the runs of a topic and system take on the disk."""
+READING, JOINING = 0.3, 0.6
+"""For each second that one process takes for blocks: what cannot be shared out, and joining them."""
+GROWTH = 0.6
+"""The power of the text with which its vocabulary grows (Heaps' law)."""
+OF_TERM, OF_DOCUMENT, UNJOINED = 250, 60, 1.8
+"""Bytes of memory for a term and a document; the room until blocks are joined, for each byte of the index."""
+LIGHT_SAMPLE, LIGHT_SECONDS, LIGHT_MEMORY = 50_000, 25.0, 1_600_000_000
+"""Of light vectors: documents of which they are learned, and what that takes; of fewer, in proportion."""
+LIGHT_EACH, LIGHT_BYTES, LIGHT_HELD = 0.0008, 820, 400
+"""With their ANN index and graph: seconds, bytes on the disk, bytes of memory of a document."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +131,13 @@ def needs(files: Files, searches: Mapping[str, int], workers: int) -> list[Need]
     corpus = Corpus("sample", files.searched.corpus)
     articles, topics = corpus.count(), len(read_relevant_pages(files.searched.topics).qrels)
     packed = sum(path.stat().st_size for path in files.all if path.suffix == ".gz")
-    bm25 = forecast_of_index(articles, first_block(corpus), cores(), MEMORY)
-    light = forecast_of_light(articles)
+    bm25, light = of_index(corpus, articles)
     memory, each = PROCESS + PROCESS_EACH * articles, topics * (SEARCH + SEARCH_EACH * articles)
     steps = [
         Need("files unpacked once, to see that they are whole", PACKED * packed / UNPACKED),
         Need("groups, from the metadata", METADATA * articles, 60.0 * articles, memory=memory),
-        Need("BM25 index", bm25.seconds, bm25.bytes, bm25.peak, bm25.memory),
-        Need("light vectors, corpus graph", light.seconds, light.bytes, memory=light.memory + memory),
+        bm25,
+        replace(light, memory=light.memory + memory),
     ]
     for step, systems in searches.items():
         # Task 2 is drawn by one process.
@@ -138,16 +147,21 @@ def needs(files: Files, searches: Mapping[str, int], workers: int) -> list[Need]
     return [*steps, Need("official measures of both tasks", 2 * METADATA * articles, memory=memory)]
 
 
-def first_block(corpus: Corpus) -> FirstBlock:
-    """What indexing the first articles takes: those of a block of the index, or all where they are fewer."""
-    seen: list[FirstBlock] = []
+def of_index(corpus: Corpus, articles: int) -> tuple[Need, Need]:
+    """The BM25 index by the first articles, which are indexed for it; light vectors by what made-up articles took."""
     with tempfile.TemporaryDirectory() as folder:
         index, began = Path(folder) / "index", monotonic()
-        manifest = build_index(Sample(corpus), index, first=seen.append)
-        if seen:
-            return seen[0]
-        size = sum(path.stat().st_size for path in index.rglob("*") if path.is_file())
-        return FirstBlock(manifest.documents, 50 * manifest.documents, monotonic() - began, size)
+        share = articles / build_index(Sample(corpus), index).documents
+        seconds, terms = share * (monotonic() - began), len(TermMatrix(index).columns)
+        size = share * sum(path.stat().st_size for path in index.rglob("*") if path.is_file())
+    shared = (max(1 / cores(), READING) + JOINING) / (1 + JOINING)
+    needed = MEMORY + articles * OF_DOCUMENT + terms * share**GROWTH * OF_TERM
+    part = min(1.0, articles / LIGHT_SAMPLE)
+    light = part * LIGHT_SECONDS + LIGHT_EACH * articles, LIGHT_BYTES * articles
+    return (
+        Need("BM25 index", seconds * shared, size, size * UNJOINED, needed),
+        Need("light vectors, corpus graph", *light, memory=max(part * LIGHT_MEMORY, LIGHT_HELD * articles)),
+    )
 
 
 @dataclass(frozen=True)
@@ -194,3 +208,15 @@ def table_of(steps: Sequence[Need], disk: Path) -> Iterator[str]:
 def size(bytes: float) -> str:
     """Bytes in words; "" for none."""
     return f"{bytes / 1e9:,.1f} GB" if bytes >= 1e9 else f"{bytes / 1e6:,.0f} MB" if bytes else ""
+
+
+def in_words(seconds: float) -> str:
+    """A time to be waited, to two digits.
+
+    >>> in_words(0.04), in_words(75), in_words(5400), in_words(180_000)
+    ('1 s', '75 s', '90 min', '50 h')
+    """
+    for unit, length, most in (("s", 1, 120), ("min", 60, 7200)):
+        if seconds <= most:
+            return f"{max(1, round(seconds / length))} {unit}"
+    return f"{round(seconds / 3600):,} h"

@@ -43,16 +43,13 @@ def audit(
     from fairagent.retrieve.known import indexed_documents
     from fairagent.search.account import Account
     from fairagent.search.pipeline import index_folder
-    from fairagent.settings import load_settings
     from fairagent.storage.threads import progress
 
     with status(), progress(f"auditing {log}"):
         if is_account(log):
             found = audit_account(Account(log))
         else:
-            given = {"collection": collection and str(collection), "index": index and str(index)}
-            overrides = options.overrides(assignments, **given)
-            chosen = load_settings(options.settings_file(settings), overrides)
+            chosen = options.settings_of(settings, assignments, collection=collection, index=index)
             if not chosen.collection:
                 raise UsageError("whose documents are these? Name the collection's settings file (--collection FILE)")
             loaded = load_collection(Path(chosen.collection), chosen.index)

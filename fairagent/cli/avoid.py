@@ -1,4 +1,4 @@
-"""`fairagent avoid`: make an avoid library for DebiasRAG, from passages or from what a local model completes."""
+"""`fairagent avoid`: make an avoid library for DebiasRAG from passages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ import typer
 from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.options import Assignments, LogPrompts, SettingsFile, echo, logged, settings_of
 from fairagent.errors import UsageError
-from fairagent.storage.readers import Malformed, file_text
 
 avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library: the biased passages of DebiasRAG.")
+
+
+@avoid.callback()
+def _group() -> None:
+    """Without it typer would take the one command for the group."""
+
 
 FailedPassage = Literal["drop", "fail"]
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="The library (JSON lines).", show_default=False)]
@@ -66,63 +71,3 @@ def diagnose(
     if diagnosis.failed:
         echo(f"{len(diagnosis.failed):,} passages are left out, since the model gave no usable reply", err=True)
         raise typer.Exit(PARTIAL)
-
-
-@avoid.command("search")
-def search(
-    model: Annotated[
-        str, typer.Option("--model", metavar="NAME", help="A local model: folder or name.", show_default=False)
-    ],
-    groups: Annotated[
-        list[str],
-        typer.Option(
-            "--group",
-            metavar="A/B",
-            help="Words that differ only in the group, e.g. he/she.",
-            show_default=False,
-        ),
-    ],
-    words: Annotated[
-        Path, typer.Option("--words", metavar="FILE", help="The words that may complete a sentence, one per line.")
-    ],
-    vocabulary: Annotated[
-        Path, typer.Option("--vocabulary", metavar="FILE", help="The words that prompts are made of, one per line.")
-    ],
-    out: Out,
-    masked: Annotated[bool, typer.Option("--masked", help="The model is a masked one. (default: causal)")] = False,
-    length: Annotated[int, typer.Option("--length", metavar="N", min=1, help="The most words of a prompt.")] = 5,
-    width: Annotated[int, typer.Option("--width", metavar="N", min=1, help="Prompts retained (beam width).")] = 10,
-    kind: Annotated[str, typer.Option("--class", metavar="NAME", help="The bias class of the passages.")] = "",
-    device: Annotated[str, typer.Option("--device", metavar="NAME", help="torch's. (default: a GPU if any)")] = "",
-) -> None:
-    """Search for prompts after which a local model goes on differently for each group (Auto-Debias)."""
-    from fairagent.llm.likelihood import open_local
-    from fairagent.papers.debias_rag.avoid import write_avoid
-    from fairagent.papers.debias_rag.prompt_search import LocalCompletions, passages_of, search_prompts
-
-    members = [tuple(word.strip() for word in group.split("/")) for group in groups]
-    opened = open_local("masked" if masked else "causal", model, device)
-    completions = LocalCompletions(opened, _lines(words))
-    prompts = search_prompts(completions, members, _lines(vocabulary), length, width)
-    passages = passages_of(prompts, completions, members, kind)
-    write_avoid(out, passages)
-    for prompt in prompts:
-        echo(f"{prompt.divergence:.4f}  {prompt.text}")
-    if completions.left_out:
-        echo(f"left out, more than one token of the model's: {', '.join(completions.left_out)}")
-    echo(f"{out}: {len(passages):,} passages from {len(prompts):,} prompts")
-
-
-LARGEST = 1 << 26
-"""Bytes of a file of words."""
-
-
-def _lines(path: Path) -> list[str]:
-    """The words of a file, a word a line; UsageError where there are none."""
-    try:
-        words = [line.strip() for line in file_text(path, LARGEST).splitlines() if line.strip()]
-    except (OSError, Malformed) as error:
-        raise UsageError(f"{path}: cannot be read ({error})") from None
-    if not words:
-        raise UsageError(f"{path}: holds no word")
-    return words

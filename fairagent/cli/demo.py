@@ -1,5 +1,6 @@
 """`fairagent demo`: generate a collection, compare systems on it, and show one search and answer, without a key."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ def demo(
     Nothing measured on it is a finding about the world.
     """
     from fairagent.cli.index import ensure_indexes
-    from fairagent.cli.systems import compare, rows_record, systems_table, verdicts
+    from fairagent.cli.systems import compare, systems_table, verdicts
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.judging import LEGEND, judged_topics, standard_measures
     from fairagent.report.answer import answer_body, sources_table
@@ -40,7 +41,7 @@ def demo(
     if as_json:
         measures = [str(measure) for measure in standard_measures(n)]
         record = {"collection": str(file), "index": str(indexed.folder), "topics": len(collection.topics)}
-        echo(to_json({**record, "measures": measures, "systems": rows_record(rows)}))
+        echo(to_json({**record, "measures": measures, "systems": [asdict(row) for row in rows]}))
         return
 
     agent = build(site)

@@ -1,44 +1,41 @@
-"""`fairagent doctor`: check that everything works on this machine, and say how to fix what does not.
+"""`fairagent doctor`: a line for each thing that fairagent needs here, and how to fix what is not there.
 
-A check is a function that gives lines of the report. None imports what it checks: Java is started in a process of its
-own, since a JVM that cannot start ends its process, and so is each plugin, which may do anything while it is imported.
-Of addresses only the host is ever named, of the key only whether there is one.
+`fairagent doctor --verify`: every byte of an index, a model or a run compared with what was written.
+
+Java is started in a process of its own, since a JVM that cannot start ends its process. Of addresses only the host is
+ever named, of the key only whether there is one.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.options import console, echo, plural
-from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError
+from fairagent.cli.options import console, echo
+from fairagent.errors import BackendUnavailable, FairAgentError, SettingsError, UsageError
 from fairagent.settings import Settings
-from fairagent.settings.parts import SLOTS
+from fairagent.settings.parts import SLOTS, part_class
 from fairagent.settings.plugins import plugins
+from fairagent.storage.digests import RECORD, differences
+from fairagent.storage.folders import recover
 from fairagent.storage.packages import EXTRAS
-from fairagent.types.common import Check
-
-if TYPE_CHECKING:
-    from fairagent.retrieve.manifest import Manifest
+from fairagent.types.common import Check, counted
 
 COLORS = {"ok": "green", "note": "yellow", "problem": "bold red"}
-OLDEST_PYTHON = (3, 11)
-CORE = (
-    *("diskcache", "filelock", "httpcore", "httpx", "jinja2", "markupsafe", "numpy", "openai", "platformdirs"),
-    *("pydantic", "pystemmer", "pyyaml", "rich", "scipy", "tenacity", "threadpoolctl", "typer"),
-)
-"""What `pip install fairagent` brings, as in pyproject.toml."""
 FAULTS_SHOWN = 5
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 TRY_LUCENE = """
@@ -48,30 +45,6 @@ print(java_class("java.lang.Runtime").getRuntime().maxMemory() // 2**20)
 print(java_class("java.lang.System").getProperty("java.version"))
 print(java_class("org.apache.lucene.util.Version").LATEST.toString())
 """
-TRY_PLUGIN = """
-import sys
-from fairagent.errors import FairAgentError
-try:
-    {load}
-    print("loaded")
-except (FairAgentError, ValueError) as error:
-    sys.exit(" ".join(str(error).split()))
-"""
-PLUGINS = {
-    **{
-        slot: (described.group, f"from fairagent.settings.parts import part_class; part_class({slot!r}, sys.argv[1])")
-        for slot, described in SLOTS.items()
-    },
-    "experiment kind": (
-        "fairagent.kinds",
-        "from fairagent.evaluate.plan import kind_class; kind_class(sys.argv[1])",
-    ),
-    "measure": (
-        "fairagent.measures",
-        "from fairagent.measures.parse import parse_measure; parse_measure(sys.argv[1] + '@20')",
-    ),
-}
-"""What a plugin is -> the entry points that bring such, and the code that loads one of them by its name."""
 
 
 def doctor(
@@ -98,7 +71,9 @@ def doctor(
     run's tables with its journal. What is opened is only looked at for a moment: sizes, small files, samples of large
     ones.
     """
-    from fairagent.cli.verify import verify as verified
+    from rich.table import Table
+    from rich.text import Text
+
     from fairagent.report.record import to_json
 
     if verify is not None:
@@ -117,49 +92,50 @@ def doctor(
     if as_json:
         echo(to_json({"ok": not problems, "checks": [asdict(check) for check in checks]}))
     else:
-        _print(checks)
+        table = Table.grid("", "", "", padding=(0, 2))
+        table.columns[2].overflow = "fold"
+        for check in checks:
+            fix = (f"\n{check.fix}", "bold" if check.status == "problem" else "dim") if check.fix else ""
+            table.add_row(Text(check.status, COLORS[check.status]), Text(check.name), Text.assemble(check.detail, fix))
+        console().print(table, "")
         if problems:
-            console().print(f"{plural(problems, 'problem')}; what to do stands below each.", style="bold red")
+            console().print(f"{counted(problems, 'problem')}; what to do stands below each.", style="bold red")
         else:
             console().print(well, style="green")
     if problems:
         raise typer.Exit(BackendUnavailable.exit_code)
 
 
-def _print(checks: Sequence[Check]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid("", "", padding=(0, 2))
-    table.add_column(overflow="fold")
-    for check in checks:
-        detail = Text(check.detail)
-        if check.fix:
-            detail.append(f"\n{check.fix}", "bold" if check.status == "problem" else "dim")
-        table.add_row(Text(check.status, COLORS[check.status]), Text(check.name), detail)
-    console().print(table)
-    console().print()
-
-
 def all_checks(settings: Settings, start_java: bool, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Every check; Java is looked at where the extra `lucene` is, and started if `start_java` says so."""
-    yield check_python()
-    yield from check_packages()
-    yield from check_extras()
+    from fairagent.llm.prompts import Prompts
+
+    yield Check("Python", "ok", f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
+    try:
+        yield Check("fairagent", "ok", version("fairagent"))
+        needed = [re.split(r"[^\w-]", one)[0] for one in requires("fairagent") or () if "extra ==" not in one]
+        yield _installed("packages", needed, "problem", " ".join(needed))
+    except PackageNotFoundError:
+        yield Check("fairagent", "problem", "not installed", "run from its folder; `pip install .` installs it")
+    for extra, packages in EXTRAS.items():
+        yield _installed(f"extra {extra}", packages, "note", f"'fairagent[{extra}]'")
     if not _lacking(EXTRAS["lucene"]):
-        java = [check_java(environ), check_jar()]
+        from fairagent.guests.lucene.java import find_jar
+
+        java = [check_java(environ), unless_failing("Lucene", lambda: find_jar().name)]
         yield from java
         if start_java and all(check.status == "ok" for check in java):
             yield check_lucene(environ)
-    yield from check_plugins(environ)
+    yield from check_plugins()
     yield from check_model(settings, environ)
     yield check_local_model()
     yield check_proxies(environ)
-    yield check_prompts(settings.prompts)
+    source = f"with those in {settings.prompts}" if settings.prompts else "as shipped"
+    yield unless_failing("prompts", lambda: f"{', '.join(Prompts(settings.prompts).ids)} ({source})")
     yield from check_collection(settings)
 
 
-def problem(name: str, error: FairAgentError, fix: str = "") -> Check:
+def problem(name: str, error: Exception, fix: str = "") -> Check:
     """What an error says: its first line, then some of the faults that it lists; `fix` if it does not say what to do.
 
     >>> problem("Java", FairAgentError("there is no Java; install one"))
@@ -178,46 +154,20 @@ def unless_failing(name: str, question: Callable[[], str]) -> Check:
         return problem(name, error)
 
 
-def check_python(now: tuple[int, int, int] = sys.version_info[:3]) -> Check:
-    """The interpreter is new enough."""
-    fix = "" if now >= OLDEST_PYTHON else f"install Python {'.'.join(map(str, OLDEST_PYTHON))} or newer"
-    return Check("Python", "problem" if fix else "ok", f"{'.'.join(map(str, now))} at {sys.executable}", fix)
-
-
-def check_packages() -> Iterator[Check]:
-    """This package and those of the light core are installed."""
-    if own := _versions(["fairagent"]):
-        yield Check("fairagent", "ok", own["fairagent"])
-    else:
-        yield Check("fairagent", "problem", "not installed", "run from its folder; `pip install .` installs it")
-    yield _installed("packages", CORE, "problem")
-
-
-def check_extras() -> Iterator[Check]:
-    """The packages of each extra are installed."""
-    for extra, packages in EXTRAS.items():
-        yield _installed(f"extra {extra}", packages, "note", f"'fairagent[{extra}]'")
-
-
-def _installed(name: str, packages: Sequence[str], status: Literal["note", "problem"], extra: str = "") -> Check:
+def _installed(name: str, packages: Sequence[str], status: Literal["note", "problem"], wanted: str) -> Check:
     if lacking := _lacking(packages):
-        fix = f"pip install {extra or ' '.join(lacking)}"
-        return Check(name, status, f"not installed: {', '.join(lacking)}", fix)
-    return Check(name, "ok", ", ".join(map(" ".join, _versions(packages).items())))
+        return Check(name, status, f"not installed: {', '.join(lacking)}", f"pip install {wanted}")
+    return Check(name, "ok", ", ".join(f"{one} {version(one)}" for one in packages))
 
 
-def _lacking(packages: Iterable[str]) -> list[str]:
-    versions = _versions(packages)
-    return [name for name in packages if name not in versions]
-
-
-def _versions(packages: Iterable[str]) -> dict[str, str]:
-    """Package -> its version, of those that are installed."""
-    versions = {}
+def _lacking(packages: Sequence[str]) -> list[str]:
+    lacking = []
     for name in packages:
-        with suppress(PackageNotFoundError):
-            versions[name] = version(name)
-    return versions
+        try:
+            version(name)
+        except PackageNotFoundError:
+            lacking.append(name)
+    return lacking
 
 
 def check_java(environ: Mapping[str, str]) -> Check:
@@ -231,56 +181,47 @@ def check_java(environ: Mapping[str, str]) -> Check:
     return unless_failing("Java", question)
 
 
-def check_jar() -> Check:
-    """Lucene itself is there: the Anserini jar in pyserini."""
-    from fairagent.guests.lucene.java import find_jar
-
-    return unless_failing("Lucene", lambda: find_jar().name)
-
-
 def check_lucene(environ: Mapping[str, str]) -> Check:
     """Java starts with Lucene, in another process."""
-    tried = _tried([TRY_LUCENE], environ)
-    if tried is None:
-        return Check("start of Java", "problem", "no answer in 60 s", "try again on a machine that is less busy")
+    name, command = "start of Java", [sys.executable, "-c", TRY_LUCENE]
+    try:
+        tried = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=dict(environ))
+    except subprocess.TimeoutExpired:
+        return Check(name, "problem", "no answer in 60 s", "try again on a machine that is less busy")
     if tried.returncode == 0:
         memory, release, lucene = tried.stdout.split()[-3:]
-        return Check("start of Java", "ok", f"Java {release} runs Lucene {lucene} in at most {memory} MB of memory")
+        return Check(name, "ok", f"Java {release} runs Lucene {lucene} in at most {memory} MB of memory")
     lines = (tried.stderr + tried.stdout).strip().splitlines() or [f"exit code {tried.returncode}"]
     fix = "mend what is named above; if it is the memory, give less: _JAVA_OPTIONS=-Xmx1g"
-    return Check("start of Java", "problem", lines[-1], fix)
+    return Check(name, "problem", lines[-1], fix)
 
 
-def check_plugins(environ: Mapping[str, str]) -> Iterator[Check]:
-    """The parts, kinds of experiments and measures of other packages load, each in another process."""
+def check_plugins() -> Iterator[Check]:
+    """The parts, kinds of experiments and measures of other packages load."""
+    from fairagent.evaluate.plan import GROUP, kind_class
+    from fairagent.measures.parse import parse_measure
+
+    loads: dict[str, tuple[str, Callable[[str], object]]] = {
+        **{slot: (described.group, partial(part_class, slot)) for slot, described in SLOTS.items()},
+        "experiment kind": (GROUP, kind_class),
+        "measure": ("fairagent.measures", lambda name: parse_measure(f"{name}@20")),
+    }
     others = [
-        (what, name, entries, load)
-        for what, (group, load) in PLUGINS.items()
+        (f"plugin {what}: {name}", name, entries, load)
+        for what, (group, load) in loads.items()
         for name, entries in plugins(group, own=False).items()
     ]
     if not others:
         yield Check("plugins", "ok", "none")
-    # What is on this process's path is to be on theirs.
-    environ = {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    for what, name, entries, load in others:
-        check = f"plugin {what}: {name}"
-        package = " and ".join(f"{one.dist.name} ({one.value})" if one.dist else one.value for one in entries)
-        tried = _tried([TRY_PLUGIN.format(load=load), name], environ)
-        if tried and tried.stdout.endswith("loaded\n"):
-            yield Check(check, "ok", package)
-            continue
-        lines = tried.stderr.strip().splitlines() if tried else ["no answer in 60 s"]
-        last = lines[-1] if lines else "it ends the process that imports it"
-        fix = "mend or uninstall the package; all else works without it"
-        yield Check(check, "problem", last if package in last else f"{package}: {last}", fix)
-
-
-def _tried(code: Sequence[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str] | None:
-    """Python code, with its arguments, run in a process of its own; None where that takes a minute."""
-    with suppress(subprocess.TimeoutExpired):
-        command = [sys.executable, "-c", *code]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=dict(environ))
-    return None
+    for check, name, entries, load in others:
+        try:
+            load(name)
+        except (FairAgentError, ValueError) as error:
+            fix = "mend or uninstall the package; all else works without it"
+            yield Check(check, "problem", " ".join(str(error).split()), fix)
+        else:
+            places = (f"{one.dist.name} ({one.value})" if one.dist else one.value for one in entries)
+            yield Check(check, "ok", " and ".join(places))
 
 
 def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -288,20 +229,20 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
     from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
     from fairagent.search.pipeline import parts_of
 
+    there = bool(environ.get(KEY_VARIABLE))
+    fix = "" if there else "needed by whatever asks a model; profile: offline works without"
+    yield Check(KEY_VARIABLE, "ok" if there else "note", "set" if there else "not set", fix)
     model = settings.model
-    if environ.get(KEY_VARIABLE):
-        yield Check(KEY_VARIABLE, "ok", "set")
-    else:
-        yield Check(KEY_VARIABLE, "note", "not set", "needed by whatever asks a model; profile: offline works without")
     address = model.base_url or environ.get(URL_VARIABLE, "")
     source = "settings" if model.base_url else URL_VARIABLE if address else "no other is set"
     asks = any(part.templates for part in parts_of(settings))
+    where = f"{host(address or OPENAI)} ({source})"
     try:
         if asks:
             Endpoint.find(model.base_url, environ)
-        yield Check("model server", "note" if source == URL_VARIABLE else "ok", f"{host(address or OPENAI)} ({source})")
+        yield Check("model server", "note" if source == URL_VARIABLE else "ok", where)
     except FairAgentError as error:
-        yield Check("model server", "problem", f"{host(address or OPENAI)} ({source})", str(error))
+        yield Check("model server", "problem", where, str(error))
     if asks and not model.name:
         yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
 
@@ -318,20 +259,13 @@ def check_local_model() -> Check:
 
 def check_proxies(environ: Mapping[str, str]) -> Check:
     """The proxy variables that requests to the model would follow."""
-    spellings = [spelling for name in PROXIES for spelling in (name, name.upper()) if environ.get(spelling)]
-    hosts = {name: ", ".join(host(part) for part in environ[name].split(",") if part.strip()) for name in spellings}
-    if not hosts:
-        return Check("proxies", "ok", "none")
-    listed = "; ".join(f"{name}: {names}" for name, names in hosts.items())
-    return Check("proxies", "note", listed, "unset what should not be used for requests to the model")
-
-
-def check_prompts(folder: str) -> Check:
-    """The prompt templates can be read: those that are shipped, and the user's own."""
-    from fairagent.llm.prompts import Prompts
-
-    source = f"with those in {folder}" if folder else "as shipped"
-    return unless_failing("prompts", lambda: f"{', '.join(Prompts(folder).ids)} ({source})")
+    found = [
+        f"{name}: {', '.join(host(part) for part in environ[name].split(',') if part.strip())}"
+        for name in (*PROXIES, *map(str.upper, PROXIES))
+        if environ.get(name)
+    ]
+    fix = "unset what should not be used for requests to the model" if found else ""
+    return Check("proxies", "note" if found else "ok", "; ".join(found) or "none", fix)
 
 
 def check_collection(settings: Settings) -> Iterator[Check]:
@@ -343,13 +277,17 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     from fairagent.retrieve.vectors import ann_reports
     from fairagent.search.pipeline import index_folder, resolved
 
+    def whole(manifest: Manifest, folder: Path) -> Check:
+        manifest.expect_whole(folder)
+        return Check("index", "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
+
     name = "collection"
     try:
         if not settings.collection:
             yield Check(name, "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
             name = "index"
             if settings.index:
-                yield _index(Manifest.read(Path(settings.index)), Path(settings.index))
+                yield whole(Manifest.read(Path(settings.index)), Path(settings.index))
             return
         collection = load_collection(Path(settings.collection), settings.index)
         dimensions = ", ".join(collection.groups.dimensions) or "no groups"
@@ -361,17 +299,11 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             return
         manifest = Manifest.read(folder)
         manifest.check(collection, folder, analyzer=settings.analyzer)
-        yield _index(manifest, folder)
+        yield whole(manifest, folder)
         name = "ANN index"
         yield from (Check(name, "ok", f"{place}: {report}") for place, report in ann_reports(resolved(site)))
     except FairAgentError as error:
         yield problem(name, error)
-
-
-def _index(manifest: Manifest, folder: Path) -> Check:
-
-    manifest.expect_whole(folder)
-    return Check("index", "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
 
 
 def host(address: str) -> str:
@@ -386,3 +318,65 @@ def host(address: str) -> str:
     except ValueError:
         return "(no address)"
     return f"{parts.hostname}{port}" if parts.hostname else "(no address)"
+
+
+def verified(place: Path) -> Iterator[Check]:
+    """A line for `place` and for each folder in or beside it (`<place>-...`) that has a record, and for a run's files.
+
+    Raises UsageError where nothing there can be compared.
+    """
+    from fairagent.evaluate.run import HEAD
+
+    recover(place)
+    near = (place, *sorted(place.parent.glob(f"{place.name}-*")), *sorted(place.glob("*")))
+    folders = [folder for folder in near if (folder / RECORD).is_file()]
+    is_run = (place / HEAD).is_file()
+    if not folders and not is_run:
+        raise UsageError(
+            f"nothing to verify at {place}: no run ({HEAD}) and no folder with checksums ({RECORD}); an index from "
+            "before there were any gets them when it is built again (`fairagent index --force`)"
+        )
+    for folder in folders:
+        faults = [str(fault) for fault in differences(folder, whole=True) or ()]
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        fix = "what is damaged has to be made again, or put back from a copy"
+        yield _compared(folder.name, f"{folder}: {size / 1e6:,.1f} MB as written", faults, "", fix)
+    if is_run:
+        yield from _verified_run(place)
+
+
+def _verified_run(folder: Path) -> Iterator[Check]:
+    from fairagent.evaluate.results import write_results
+    from fairagent.evaluate.run import TRANSCRIPT, load_run, read_outcomes
+    from fairagent.llm.exchange import read_transcript
+
+    try:
+        run = load_run(folder)
+        lines = len(read_outcomes(folder))
+    except FairAgentError as error:
+        yield Check("run", "problem", "\n".join(str(error).splitlines()[: FAULTS_SHOWN + 1]))
+        return
+    yield Check("run", "ok", f"{folder}: run.json and {lines:,} lines of the journal as written")
+    if (folder / TRANSCRIPT).is_file():
+        exchanges = list(read_transcript(folder / TRANSCRIPT))
+        damaged = [str(number) for number, exchange in enumerate(exchanges, start=1) if exchange is None]
+        well = f"{len(exchanges):,} exchanges with models as written"
+        what = f"{len(damaged):,} of {len(exchanges):,} lines are damaged: "
+        fix = "no result depends on them; put the file back from a copy where they matter"
+        yield _compared("transcript", well, damaged, what, fix)
+    with tempfile.TemporaryDirectory() as written:
+        write_results(run, Path(written))
+        tables = {str(path.relative_to(written)): path for path in sorted(Path(written).rglob("*")) if path.is_file()}
+        other = [
+            name
+            for name, path in tables.items()
+            if not (folder / name).is_file() or (folder / name).read_bytes() != path.read_bytes()
+        ]
+    well, fix = f"{len(tables)} files are what the journal says", "`fairagent evaluate FILE` writes them again from it"
+    yield _compared("tables", well, other, "not what the journal says: ", fix)
+
+
+def _compared(name: str, well: str, faults: Sequence[str], what: str, fix: str) -> Check:
+    if faults:
+        return Check(name, "problem", f"{what}{'; '.join(faults[:FAULTS_SHOWN])}", fix)
+    return Check(name, "ok", well)

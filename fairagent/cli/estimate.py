@@ -1,4 +1,4 @@
-"""`fairagent estimate`: upper bounds on the calls, tokens and cost of an experiment before it runs, and its time.
+"""`fairagent estimate`: upper bounds on the calls, tokens and cost of an experiment before it runs.
 
 `fairagent evaluate --check-only`: which systems can run here, what the others lack, and what all of it costs.
 """
@@ -6,48 +6,40 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from fairagent.cli.evaluate import ExperimentFile, LimitTopics, RunFolder, dollars, run_folder
+from fairagent.cli.evaluate import ExperimentFile, LimitTopics, dollars
 from fairagent.cli.options import AsJson, echo, terminal_width
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.check import CheckedExperiment, Estimate
-    from fairagent.evaluate.run import TopicTime
+    from fairagent.evaluate.check import Estimate
 
 
-def estimate(
-    file: ExperimentFile, limit_topics: LimitTopics = None, run: RunFolder = None, as_json: AsJson = False
-) -> None:
-    """Check an experiment file, and say how many calls, tokens and dollars it takes at most, and how long.
+def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: AsJson = False) -> None:
+    """Check an experiment file, and say how many calls, tokens and dollars it takes at most.
 
     Tokens are estimated from the rendered prompts, one for every four characters, with the longest reply allowed;
     dollars where the file or the settings have `prices`. What is in the cache costs nothing and is counted all the
-    same. The time goes by the topics that a run of the experiment has done, with however few (`evaluate
-    --limit-topics 3`); without one only the wait for models has a bound. Nothing is searched, and no model is called.
+    same. Nothing is searched, and no model is called.
     """
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.check import estimate as estimated
-    from fairagent.evaluate.run import topic_times
     from fairagent.llm.endpoint import KEY_VARIABLE
     from fairagent.report.record import to_json
 
     # To estimate takes no key: whoever does may not have one yet.
     environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
     checked = check_experiment(file, limit_topics, environ, labeled=False)
-    folder = run or run_folder(checked.plan)
-    rows, known = estimated(checked), topic_times(checked, folder)
+    rows = estimated(checked)
     if as_json:
-        times = {name: asdict(one) for name, one in known.items()}
-        echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows), "measured": times}))
-        return
-    print_estimate(rows)
-    echo("\n".join(["", *_time(rows, known, folder, checked)]))
+        echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows)}))
+    else:
+        print_estimate(rows)
 
 
 def total_of(rows: Sequence[Estimate]) -> float | None:
@@ -71,27 +63,6 @@ def print_estimate(rows: Sequence[Estimate]) -> None:
     echo("an answer, each with the longest text and reply allowed; most are shorter or not needed. Tokens: four")
     echo("characters each.")
     echo("Corrections of invalid replies and repeated attempts come on top.")
-
-
-def _time(
-    rows: Sequence[Estimate], known: Mapping[str, TopicTime], folder: Path, checked: CheckedExperiment
-) -> Iterator[str]:
-    """How long it takes, and what that rests on."""
-    from fairagent.retrieve.forecast import in_words
-
-    systems = list(checked.plan.systems)
-    if known:
-        seconds = len(checked.plan.topics) * sum(one.seconds for one in known.values())
-        fewest = min(one.topics for one in known.values())
-        some = "" if len(known) == len(systems) else f" for {', '.join(known)}"
-        yield f"About {in_words(seconds)}{some}, one topic after the other (workers divide that): by the mean of"
-        yield f"{fewest:,} topics or more a system in {folder}. A reply that came from the cache took no time there."
-    if unknown := [system for system in systems if system not in known]:
-        yield f"How long is not known for {', '.join(unknown)}: {folder} has no topic of it under these settings."
-    if waiting := sum(row.waiting for row in rows):
-        calls = sum(row.calls for row in rows)
-        yield f"Waiting for models takes at most {in_words(waiting)}: {calls:,} calls one after the other, each up to"
-        yield "its time limit (model.timeout); calls at once divide that."
 
 
 def check_only(file: Path, limit: int | None, as_json: bool) -> None:

@@ -22,12 +22,12 @@ from fairagent.cli.options import (
     error_console,
     going_on,
     logged,
-    plural,
     print_page,
     progress_bar,
     terminal_width,
 )
 from fairagent.errors import UsageError
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +159,6 @@ def evaluate(
 
         check(file, limit_topics, as_json)
         return
-    from fairagent.cli.telling import of_estimates
     from fairagent.evaluate.check import check_experiment, estimate
     from fairagent.evaluate.workers import LOCAL
     from fairagent.storage.packages import expect_installed
@@ -169,7 +168,7 @@ def evaluate(
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         expect_installed("distributed", "--dask")
-    announce_calls(of_estimates(estimate(checked)))
+    announce_calls(estimate(checked))
     folder = run or run_folder(checked.plan)
     finished, usage = carried_out(checked, folder, workers, dask, new)
     show(finished, folder, as_json, usage, details)
@@ -321,7 +320,7 @@ def account(paid: Usage) -> str:
 
 def _amount(usage: Usage) -> str:
     tokens = usage.input_tokens + usage.output_tokens
-    return f"{plural(usage.calls, 'call')}, {tokens:,} tokens, {dollars(usage.cost)}"
+    return f"{counted(usage.calls, 'call')}, {tokens:,} tokens, {dollars(usage.cost)}"
 
 
 def dollars(value: float | None) -> str:

@@ -95,6 +95,7 @@ def evaluate_run(
     """
     from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
     from fairagent.collection.trec_fair.topics import find_track_files
+    from fairagent.evaluate.layout import aligned
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
     from fairagent.report.record import to_json
 
@@ -136,11 +137,23 @@ def evaluate_run(
                 f"run {rankings.name!r}: none of its {rankings.pages.size:,} pages has metadata: {some} ..."
             )
         about = {"run": rankings.name, "track": str(first).split(", ")[0], "task": task}
-        records.append({**about, "evaluations": [_record(name, one, of_task) for name, one in evaluations.items()]})
+        of_run = [
+            {
+                "name": name,
+                "dimensions": list(one.dimensions),
+                "means": {measure: one.mean(measure) if one.rows else None for measure in MEASURES[of_task]},
+                "topics": [asdict(row) for row in one.rows],
+                "missing": list(one.missing),
+                "left_out": dict(one.left_out),
+            }
+            for name, one in evaluations.items()
+        ]
+        records.append({**about, "evaluations": of_run})
         title = f"{rankings.name}: TREC Fair {year}, Task {task}, {split or 'eval'}"
         lines += [*([""] if lines else []), *_text(title, of_task, evaluations)]
         for name, evaluation in evaluations.items() if per_topic else ():
-            lines += ["", name, *_topics(of_task, evaluation)]
+            rows = [[row.topic, *(f"{getattr(row, one):.4f}" for one in MEASURES[of_task])] for row in evaluation.rows]
+            lines += ["", name, *aligned([["topic", *MEASURES[of_task].values()], *rows])]
     if as_json:
         echo(to_json({**(records[0] if len(records) == 1 else {"runs": records}), "notes": notes}))
     else:
@@ -190,24 +203,6 @@ def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterato
             yield from (f"left out, {name}: topic {topic}, {why}" for topic, why in one.left_out.items())
     if unknown := sum(row.unknown for row in first.rows):
         yield f"listed pages without metadata, which take a rank and count for no group: {unknown}"
-
-
-def _topics(task: Task, evaluation: Evaluation) -> Sequence[str]:
-    from fairagent.evaluate.layout import aligned
-
-    rows = [[row.topic, *(f"{getattr(row, name):.4f}" for name in MEASURES[task])] for row in evaluation.rows]
-    return list(aligned([["topic", *MEASURES[task].values()], *rows]))
-
-
-def _record(name: str, evaluation: Evaluation, task: Task) -> dict[str, object]:
-    return {
-        "name": name,
-        "dimensions": list(evaluation.dimensions),
-        "means": {measure: evaluation.mean(measure) if evaluation.rows else None for measure in MEASURES[task]},
-        "topics": [asdict(row) for row in evaluation.rows],
-        "missing": list(evaluation.missing),
-        "left_out": dict(evaluation.left_out),
-    }
 
 
 def _compare(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,6 @@ from fairagent.cli.options import (
     CollectionFile,
     IndexFolder,
     SettingsFile,
-    announced,
     build_progress,
     console,
     echo,
@@ -30,7 +29,6 @@ from fairagent.errors import IndexMismatch, UsageError
 if TYPE_CHECKING:
     from fairagent.retrieve.ann import AnnManifest
     from fairagent.retrieve.bm25.build import Changes
-    from fairagent.retrieve.forecast import FirstBlock, Forecast
     from fairagent.retrieve.manifest import Manifest
     from fairagent.retrieve.site import Site
 
@@ -43,8 +41,7 @@ class Indexed:
     """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes.
 
     `changes` are those of the documents for which it was brought up to date. `besides` says what else was built since
-    the settings' parts need it, such as embeddings, `forecasts` what was expected of each, `ann` what was measured of
-    the ANN indexes that will be searched.
+    the settings' parts need it, such as embeddings, `ann` what was measured of the ANN indexes that will be searched.
     """
 
     folder: Path
@@ -53,7 +50,6 @@ class Indexed:
     size: int = 0
     besides: tuple[str, ...] = ()
     ann: tuple[AnnManifest, ...] = ()
-    forecasts: Mapping[str, Forecast] = field(default_factory=dict)
     changes: Changes | None = None
 
 
@@ -107,61 +103,45 @@ def index(
         _print(indexed, site, as_json)
 
 
-def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: int = MEMORY) -> Indexed:
+def ensure_indexes(given: Site, force: bool = False, workers: int = 0, memory: int = MEMORY) -> Indexed:
     """The index of the site, and whatever else its parts need, built or brought up to date by `workers` processes.
 
     0 `workers`: one a core. Raises IndexMismatch where there is another index (unless forced), what `build_index` and
     `update_index` raise, and what the parts find wrong, e.g. BackendUnavailable where a model is missing.
     """
-    from fairagent.search.pipeline import renewing_all
-
-    with renewing_all(site, force):
-        return _ensure_all(site, force, workers, memory)
-
-
-def _ensure_all(given: Site, force: bool, workers: int, memory: int) -> Indexed:
     from fairagent.retrieve.vectors import ann_reports
-    from fairagent.search.pipeline import parts_of, resolved
+    from fairagent.search.pipeline import parts_of, renewing_all, resolved
 
-    site = replace(resolved(given, preparing=True), renew=True)
-    for part in parts_of(site.settings):
-        # What is not installed is an error before anything is built; what an index is of, once it is there.
-        with suppress(IndexMismatch):
-            part.check(site)
-    indexed = _ensure_index(site, force, workers, memory)
-    # Anew: where Lucene's index was, which has no light vectors, another one may be now.
-    site = replace(resolved(given, preparing=True), renew=True)
-    besides: dict[str, None] = {}
-    forecasts = dict(indexed.forecasts)
-    with progress_bar() as bar:
-        show, announce = build_progress(bar, site.collection), announced(bar)
-
-        def progress(what: str, done: int) -> None:
-            besides[what] = None
-            show(what, done)
-
-        def forecast(what: str, expected: Forecast) -> None:
-            forecasts[what] = expected
-            announce(what, expected)
-
-        site = replace(site, forecast=forecast)
+    with renewing_all(given, force):
+        site = replace(resolved(given, preparing=True), renew=True)
         for part in parts_of(site.settings):
-            part.check(site)
-        for part in parts_of(site.settings):
-            part.prepare(site, progress)
-    ann = tuple(manifest for _, manifest in ann_reports(site))
-    size = sum(path.stat().st_size for path in indexed.folder.rglob("*") if path.is_file())
-    return replace(indexed, besides=tuple(besides), ann=ann, forecasts=forecasts, size=size)
+            # What is not installed is an error before anything is built; what an index is of, once it is there.
+            with suppress(IndexMismatch):
+                part.check(site)
+        indexed = _ensure_index(site, force, workers, memory)
+        # Anew: where Lucene's index was, which has no light vectors, another one may be now.
+        site = replace(resolved(given, preparing=True), renew=True)
+        besides: dict[str, None] = {}
+        with progress_bar() as bar:
+            show = build_progress(bar, site.collection)
+
+            def progress(what: str, done: int) -> None:
+                besides[what] = None
+                show(what, done)
+
+            for part in parts_of(site.settings):
+                part.check(site)
+            for part in parts_of(site.settings):
+                part.prepare(site, progress)
+        ann = tuple(manifest for _, manifest in ann_reports(site))
+        size = sum(path.stat().st_size for path in indexed.folder.rglob("*") if path.is_file())
+        return replace(indexed, besides=tuple(besides), ann=ann, size=size)
 
 
 def _ensure_index(site: Site, force: bool, workers: int, memory: int) -> Indexed:
     """The word index alone; one of the documents as they were before is brought up to date."""
     from fairagent.retrieve.bm25.build import build_index, update_index
-    from fairagent.retrieve.forecast import forecast_of_index, forecast_of_light
-    from fairagent.retrieve.graph import engine_encoders
-    from fairagent.retrieve.light.encoder import LIGHT
     from fairagent.retrieve.manifest import Manifest
-    from fairagent.storage.processes import cores
 
     collection, folder, analyzer = site.collection, site.index, site.settings.analyzer
     manifest = Manifest.read(folder) if Manifest.exists(folder) and not force else None
@@ -172,30 +152,14 @@ def _ensure_index(site: Site, force: bool, workers: int, memory: int) -> Indexed
         return Indexed(folder, manifest, None)
     started = perf_counter()
     what = f"looking for changes in {collection.name}" if outdated else f"indexing {collection.name}"
-    forecasts: dict[str, Forecast] = {}
     with progress_bar() as bar:
-        show, announce = build_progress(bar, collection), announced(bar)
-        show(what, 0)
-
-        def progress(done: int) -> None:
-            show(what, done)
-
-        def forecast(first: FirstBlock) -> None:
-            # How many passages there will be is not known before.
-            if documents := 0 if collection.chunks else collection.source.count():
-                forecasts[what] = forecast_of_index(documents, first, workers or cores(), memory)
-                if LIGHT in engine_encoders(site):
-                    forecasts[f"then vectors of {collection.name}"] = forecast_of_light(documents)
-                for step, expected in forecasts.items():
-                    announce(step, expected)
-
+        progress = partial(build_progress(bar, collection), what)
+        progress(0)
         if outdated:
             changes = update_index(collection, folder, analyzer, progress, workers, memory)
             return Indexed(folder, Manifest.read(folder), perf_counter() - started, changes=changes)
-        manifest = build_index(
-            collection, folder, analyzer, progress, resume=not force, workers=workers, memory=memory, first=forecast
-        )
-    return Indexed(folder, manifest, perf_counter() - started, forecasts=forecasts)
+        manifest = build_index(collection, folder, analyzer, progress, resume=not force, workers=workers, memory=memory)
+    return Indexed(folder, manifest, perf_counter() - started)
 
 
 def _print(indexed: Indexed, site: Site, as_json: bool) -> None:
@@ -212,7 +176,6 @@ def _print(indexed: Indexed, site: Site, as_json: bool) -> None:
         more = {
             "changes": indexed.changes and asdict(indexed.changes),
             "besides": list(indexed.besides),
-            "forecasts": {what: asdict(one) for what, one in indexed.forecasts.items()},
             "ann": [asdict(one) for one in indexed.ann],
         }
         record = {
@@ -258,7 +221,7 @@ def _prepare(site: Site, as_json: bool) -> None:
     from fairagent.search.pipeline import prepare
 
     with progress_bar() as bar:
-        prepare(replace(site, forecast=announced(bar)), build_progress(bar, site.collection))
+        prepare(site, build_progress(bar, site.collection))
     part: Any = site.settings.engine.foreign[0]
     about, name = part.summary(site), site.collection.name
     if as_json:

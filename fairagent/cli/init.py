@@ -84,7 +84,7 @@ def init(
         for note in ready.notes:
             console().print(f"note: {in_line(note)}", soft_wrap=True)
         ready.check_free(output.parent)
-        proposed = look.file(output, _target(look, target, not yes and _terminal()), ready.more)
+        proposed = look.file(output, _target(look, target, not yes and sys.stdin.isatty()), ready.more)
         echo(f"\n{proposed}")
         if not yes and not _agreed(output):
             echo("Nothing was written.")
@@ -157,10 +157,6 @@ def _target(look: Look, given: str | None, asks: bool) -> Any:
     chosen = parse_yaml(given, "--target")
     load_settings(overrides={"target": chosen}, environ={})
     return chosen
-
-
-def _terminal() -> bool:
-    return sys.stdin.isatty()
 
 
 def _agreed(output: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,6 +12,7 @@ from fairagent.cli import options
 from fairagent.cli.options import console, echo, status
 from fairagent.errors import UsageError
 from fairagent.storage.packages import expect_installed
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.labeling.evidence import Evidence
@@ -67,6 +67,8 @@ def label(
     theirs to say: docs/labels.md.
     """
     from fairagent.cli.label_ask import ask as asked
+    from fairagent.cli.telling import of_calls
+    from fairagent.labeling.asked import Asked
     from fairagent.labeling.examples import examples_of
     from fairagent.labeling.labeler import (
         awrf_of_lists,
@@ -78,6 +80,7 @@ def label(
     )
     from fairagent.labeling.made import write_labels
     from fairagent.llm.exchange import transcript as transcript_in
+    from fairagent.llm.prompts.calls import Case
     from fairagent.search.pipeline import open_site
 
     chosen = of.chosen()
@@ -87,7 +90,10 @@ def label(
     with status(hidden=of.log_prompts):
         site = open_site(settings=chosen)
         there = site.collection
-        name = dimension_of(site, dimension)
+        names = there.groups.dimensions
+        if dimension is None and len(names) != 1:
+            raise UsageError(f"which dimension? --dimension NAME; there are: {', '.join(names) or 'none yet'}")
+        name = dimension or names[0]
     if ask:
         asked(site, name, examples or labels_file(site, name, "examples"), count, log_prompts=of.log_prompts)
         return
@@ -99,7 +105,9 @@ def label(
         found = examples_of(there, name, known_documents_of(site), examples)
         ids = unlabeled_ids(there, name, found.given)
         evidence = evidence_of(site, found, by, words, batch)
-    announce(site, evidence, [*found.ids, *ids])
+    if isinstance(evidence, Asked):
+        calls = evidence.calls(Case(site.settings, site.prompts, ()), [*found.ids, *ids])
+        options.announce_calls(of_calls([calls], site.settings.prices))
     with status(hidden=of.log_prompts), transcript_in(of.transcript):
         made = make_labels(found, evidence, ids, confidence)
         write_labels(path, there, made)
@@ -109,26 +117,7 @@ def label(
     report(made, awrf)
     echo(f"\n{path}, {errors}\nIn the collection's file, in the place of the column of {name!r}:\n")
     typed = name in there.groups.dimensions and there.groups.of_type(name, ids[:1]) is not None
-    echo(settings_lines(root_of(site), path, errors, name, typed))
-
-
-def dimension_of(site: Site, given: str | None) -> str:
-    """The dimension that is meant; UsageError where that is not clear."""
-    there = site.collection.groups.dimensions
-    if given is None and len(there) != 1:
-        raise UsageError(f"which dimension? --dimension NAME; there are: {', '.join(there) or 'none yet'}")
-    return given or there[0]
-
-
-def announce(site: Site, evidence: Evidence, ids: Sequence[str]) -> None:
-    """Print on standard error what a model will be asked about these documents; nothing where none is."""
-    from fairagent.cli.telling import of_calls
-    from fairagent.labeling.asked import Asked
-    from fairagent.llm.prompts.calls import Case
-
-    if isinstance(evidence, Asked):
-        calls = evidence.calls(Case(site.settings, site.prompts, ()), ids)
-        options.announce_calls(of_calls([calls], site.settings.prices))
+    echo(settings_lines(site, path, errors, name, typed))
 
 
 def evidence_of(site: Site, examples: Examples, by: By, words: Path | None, batch: int) -> Evidence:
@@ -154,8 +143,6 @@ def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
     """Print how far the labels are right, by examples that were held out, and what that does to AWRF."""
     from rich.table import Table
 
-    from fairagent.cli.options import plural
-
     errors, out = made.errors, console()
     for note in made.examples.notes:
         out.print(note, soft_wrap=True, markup=False, highlight=False)
@@ -170,33 +157,28 @@ def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
     abstained = len(made.ids) - int(made.labeled.sum())
     echo(
         f"{made.source}: {errors.accuracy:.3f} right, calibration error {errors.calibration:.3f}; "
-        f"{plural(len(made.ids) - abstained, 'label')} made, {abstained:,} abstained"
+        f"{counted(len(made.ids) - abstained, 'label')} made, {abstained:,} abstained"
     )
     for one in made.bins:
-        echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {plural(one.documents, 'example')}")
+        echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {counted(one.documents, 'example')}")
     if awrf:
         echo(
-            f"AWRF@{LISTED} of the engine's own list, {plural(awrf.topics, 'topic')}: {awrf.value:.3f} "
+            f"AWRF@{LISTED} of the engine's own list, {counted(awrf.topics, 'topic')}: {awrf.value:.3f} "
             f"[{awrf.low:.3f}, {awrf.high:.3f}] under label error ({awrf.certain:.3f} were the chances exact)"
         )
 
 
-def root_of(site: Site) -> Path:
-    """The folder that the paths in the collection's file are relative to."""
-    from fairagent.collection.config import CollectionFile
-    from fairagent.settings import read_yaml, validate
-
-    origin = site.collection.origin
-    if origin is None:
-        return Path()
-    root = validate(CollectionFile, read_yaml(origin.file), str(origin.file)).root
-    return origin.file.parent / root if root else origin.file.parent
-
-
-def settings_lines(root: Path, path: Path, errors: Path, dimension: str, typed: bool = False) -> str:
+def settings_lines(site: Site, path: Path, errors: Path, dimension: str, typed: bool) -> str:
     """What a collection's file says to use the labels; `typed`: none but documents of the type are in theirs."""
     import yaml
 
+    from fairagent.collection.config import CollectionFile
+    from fairagent.settings import read_yaml, validate
+
+    root = Path()
+    if origin := site.collection.origin:
+        # Paths in the collection's file are relative to this.
+        root = origin.file.parent / (validate(CollectionFile, read_yaml(origin.file), str(origin.file)).root or "")
     labels, told = (os.path.relpath(one, root) for one in (path, errors))
     column = {"predicted": True, "errors": told, **({"applies_to": "all"} if typed else {})}
     block = {"path": labels, "id": "id", "dimensions": {dimension: column}}

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairagent.cli.options import echo, going_on, plural, status
+from fairagent.cli.options import echo, going_on, status
 from fairagent.errors import UsageError
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.retrieve.site import Site
@@ -62,4 +63,4 @@ def ask(
             if label not in labels:
                 labels.append(label)
             done += 1
-    echo(f"{plural(done, 'answer')} in {file}; next: fairagent label --examples {file}")
+    echo(f"{counted(done, 'answer')} in {file}; next: fairagent label --examples {file}")

@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from contextlib import closing
 
 from fairagent.cli import options
-from fairagent.cli.serve import overrides
 from fairagent.storage.packages import expect_installed
 
 
@@ -30,9 +29,8 @@ def mcp(
     from fairagent.studio.lanes import Lanes
     from fairagent.studio.tools import mcp_server
 
-    with closing(
-        Desk(StartSettings(options.settings_file(settings), overrides(assignments, collection, index)))
-    ) as desk:
+    called = options.overrides(assignments, collection=collection, index=index)
+    with closing(Desk(StartSettings(options.settings_file(settings), called))) as desk:
         desk.warm()
         # In a thread that nobody waits for, as those are that it starts: the one that reads standard input waits until
         # that ends, and would keep the process after a signal.

@@ -32,13 +32,11 @@ from fairagent.types.clean import in_one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.live import Live
     from rich.progress import Progress, TaskID
-    from rich.spinner import Spinner
 
     from fairagent.cli.telling import Asking
     from fairagent.collection import Collection
-    from fairagent.retrieve.forecast import Forecast
+    from fairagent.evaluate.check import Estimate
     from fairagent.retrieve.site import Site
     from fairagent.types import Query
 
@@ -154,7 +152,8 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
         value = nested(key.strip().split("."), parse_yaml(text, f"--set {key}"), f"--set {key}")
         # A part in its short form, so that more can be set: engine=rm3, engine.terms=20.
         layers += [{name: described(name, part) if name in SLOTS else part} for name, part in value.items()]
-    return merge(*layers, {name: value for name, value in options.items() if value is not None})
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    return merge(*layers, {name: value for name, value in given.items() if value is not None})
 
 
 def target_of(text: str | None) -> Any:
@@ -191,8 +190,7 @@ def settings_of(file: Path | None, assignments: Sequence[str] | None, **options:
 
     Raises SettingsError naming every fault.
     """
-    given = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
-    return load_settings(settings_file(file), overrides(assignments, **given))
+    return load_settings(settings_file(file), overrides(assignments, **options))
 
 
 def console() -> Console:
@@ -230,15 +228,6 @@ def print_page(text: str) -> None:
             out.print(part, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
 
 
-def plural(count: int, what: str) -> str:
-    """A number of things.
-
-    >>> plural(1, "call"), plural(2000, "call")
-    ('1 call', '2,000 calls')
-    """
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
 def progress_bar() -> Progress:
     """A bar with counts and times that disappears when it is done; where no terminal is, a line every ten seconds."""
     from rich import progress
@@ -253,7 +242,7 @@ def progress_bar() -> Progress:
     return progress.Progress(*columns, *times, console=terminal, transient=True)
 
 
-def announce_calls(askings: Iterable[Asking]) -> None:
+def announce_calls(askings: Iterable[Asking | Estimate]) -> None:
     """Print on standard error what a command may ask a model before it does; nothing where it asks none."""
     from fairagent.cli.telling import ahead
 
@@ -293,24 +282,8 @@ def build_progress(bar: Progress, collection: Collection) -> Callable[[str, int]
     return progress
 
 
-def announced(bar: Progress) -> Callable[[str, Forecast], None]:
-    """What says above `bar` what is about to take its time, and how much of it, and gives its line that length."""
-
-    def announce(what: str, forecast: Forecast) -> None:
-        bar.console.print(f"{what}: {forecast}", soft_wrap=True, markup=False, highlight=False)
-        for task in bar.tasks:
-            if task.description == what and task.total is None:
-                bar.update(task.id, total=forecast.documents)
-
-    return announce
-
-
-PATIENCE = 1.0
-"""Seconds that nobody minds."""
-
-
 @contextmanager
-def status(hidden: bool = False, patience: float = PATIENCE) -> Iterator[Callable[[], None]]:
+def status(hidden: bool = False, patience: float = 1.0) -> Iterator[Callable[[], None]]:
     """Show what is being done inside the block, once that takes longer than `patience` (seconds).
 
     Yields what ends it earlier, to be called before anything is printed inside the block. Where standard error is no
@@ -319,59 +292,36 @@ def status(hidden: bool = False, patience: float = PATIENCE) -> Iterator[Callabl
     if hidden:
         yield lambda: None
         return
-    line = _Line()
     if not sys.stderr.isatty():
         from fairagent.cli.telling import telling
 
-        with listening(line.say), telling(lambda: [f"{line.what} ..."], error_line):
+        said = ["starting"]
+        with listening(said.append), telling(lambda: [f"{said[-1]} ..."], error_line):
             yield lambda: None
         return
-    timer = threading.Timer(patience, line.show)
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
+
+    def drawn(what: str) -> Spinner:
+        return Spinner("dots", Text(f"{what} ...", no_wrap=True, overflow="ellipsis"))
+
+    def say(what: str) -> None:
+        # At once: what comes next may keep every other thread waiting, as the start of Java does.
+        live.update(drawn(what), refresh=live.is_started)
+
+    def end() -> None:
+        timer.cancel()
+        timer.join()
+        live.stop()
+
+    # Results stay on standard output, wherever that leads.
+    live = Live(drawn("starting"), console=error_console(), transient=True, redirect_stdout=False)
+    timer = threading.Timer(patience, live.start, [True])
     timer.daemon = True
     timer.start()
     try:
-        with listening(line.say):
-            yield line.end
+        with listening(say):
+            yield end
     finally:
-        timer.cancel()
-        line.end()
-
-
-class _Line:
-    """The line; it is spoken to by the thread that works, and shown by that of the timer."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.what = "starting"
-        self._live: Live | None = None
-        self._ended = False
-
-    def say(self, what: str) -> None:
-        """Another thing is being done now."""
-        with self._lock:
-            self.what = what
-            if self._live:
-                # At once: what comes next may keep every other thread waiting, as the start of Java does.
-                self._live.update(self._drawn(), refresh=True)
-
-    def show(self) -> None:
-        from rich.live import Live
-
-        with self._lock:
-            if not self._ended:
-                # Results stay on standard output, wherever that leads.
-                self._live = Live(self._drawn(), console=error_console(), transient=True, redirect_stdout=False)
-                self._live.start(refresh=True)
-
-    def end(self) -> None:
-        with self._lock:
-            self._ended = True
-            if self._live:
-                self._live.stop()
-                self._live = None
-
-    def _drawn(self) -> Spinner:
-        from rich.spinner import Spinner
-        from rich.text import Text
-
-        return Spinner("dots", Text(f"{self.what} ...", no_wrap=True, overflow="ellipsis"))
+        end()

@@ -1,13 +1,12 @@
-"""`fairagent prompts`: list, show, check, compare, try out and copy the prompt templates.
+"""`fairagent prompts`: list, show, check, try out and copy the prompt templates.
 
 `fairagent prompts try`: fill a template from a real search, show it, and with --send ask the model.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,17 +14,18 @@ import typer
 from rich.text import Text
 
 from fairagent.cli import options
-from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, plural, settings_of
+from fairagent.cli.options import AsJson, Assignments, SettingsFile, console, echo, error_console, settings_of
 from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
 from fairagent.errors import Fault, PromptError, ReplyError, UsageError
 from fairagent.settings.section import nearest
 from fairagent.storage.files import explained
 from fairagent.storage.readers import Malformed, file_bytes, file_text
 from fairagent.storage.regular import new_file
+from fairagent.types.common import counted
 
 if TYPE_CHECKING:
     from fairagent.llm.prompts import Prompt, Prompts
-    from fairagent.studio.tryout import FilledTemplate, TryoutReply
+    from fairagent.studio.tryout import TryoutReply
 
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A template, e.g. refine_query.", show_default=False)]
@@ -93,8 +93,9 @@ def try_prompt(
     tokens = estimate_tokens(*(text for _, text in shown.messages))
     longest = prompts[id].longest_reply(chosen.model.max_tokens)
     if not as_json:
-        _print_filled(shown)
+        console().print(shown.about, soft_wrap=True)
         if shown.messages:
+            _print_texts(shown.messages)
             console().print(f"about {tokens:,} tokens (one for every 4 bytes), and at most {longest:,} for the reply")
     reply = None
     if send and shown.messages:
@@ -103,18 +104,22 @@ def try_prompt(
             reply = tryout.send(model)
         except ReplyError:
             if not as_json:
-                _print_texts(model.texts)
+                _print_texts(("reply", text) for text in model.texts)
             raise
         finally:
             site.models.close()
     if as_json:
-        prompt = prompts[id]
+        prompt, replied = prompts[id], None
+        if reply:
+            usage, names = reply.usage.whole, ("calls", "input_tokens", "output_tokens", "cost")
+            replied = {"texts": reply.texts, "rows": [row._asdict() for row in reply.rows], "end": reply.end}
+            replied |= {name: getattr(usage, name) for name in names}
         record = {
             "template": {"id": id, "version": prompt.head.version, "file": str(prompt.path), "sha256": prompt.sha256},
             "about": shown.about,
             "messages": [{"role": role, "text": text} for role, text in shown.messages],
             "tokens": tokens,
-            "reply": reply and _reply_record(reply),
+            "reply": replied,
         }
         echo(to_json(record))
     elif reply:
@@ -129,20 +134,11 @@ def known(name: str, used: Prompts) -> str:
     return id
 
 
-def _print_filled(shown: FilledTemplate) -> None:
+def _print_texts(texts: Iterable[tuple[str, str]]) -> None:
+    """Print texts, each below the role of who says it."""
     out = console()
-    out.print(shown.about, soft_wrap=True)
-    for role, text in shown.messages:
+    for role, text in texts:
         out.rule(role, style="dim")
-        out.print(text, soft_wrap=True)
-    if shown.messages:
-        out.rule(style="dim")
-
-
-def _print_texts(texts: Sequence[str]) -> None:
-    out = console()
-    for text in texts:
-        out.rule("reply", style="dim")
         out.print(text, soft_wrap=True)
     out.rule(style="dim")
 
@@ -152,7 +148,7 @@ def _print_reply(reply: TryoutReply) -> None:
 
     from fairagent.report.story import usage_text
 
-    _print_texts(reply.texts)
+    _print_texts(("reply", text) for text in reply.texts)
     out = console()
     if reply.rows:
         table = Table.grid(padding=(0, 2))
@@ -164,18 +160,10 @@ def _print_reply(reply: TryoutReply) -> None:
     out.print(usage_text(reply.usage.whole) + (", from the cache" if reply.usage.saved else ""))
 
 
-def _reply_record(reply: TryoutReply) -> dict[str, object]:
-    usage, names = reply.usage.whole, ("calls", "input_tokens", "output_tokens", "cost")
-    rows = [row._asdict() for row in reply.rows]
-    return {"texts": reply.texts, "rows": rows, "end": reply.end, **{name: getattr(usage, name) for name in names}}
-
-
 LARGEST = 1 << 20
 """Bytes of a template's file to be shown."""
 
-prompts = typer.Typer(
-    no_args_is_help=True, help="List, show, check, try out, compare, copy and improve the prompt templates."
-)
+prompts = typer.Typer(no_args_is_help=True, help="List, show, check, try out and copy the prompt templates.")
 
 
 @prompts.command("list")
@@ -214,7 +202,10 @@ def show(
 
     used = _open(source, settings, assignments)
     prompt = used[known(name, used)]
-    text = _text(prompt.path)
+    try:
+        text = file_text(prompt.path, LARGEST)
+    except (OSError, Malformed) as error:
+        raise PromptError("a prompt template cannot be read", [Fault(prompt.path, None, str(error))]) from None
     echo(to_json({**_record(prompt), "text": text}) if as_json else text, end="\n" if as_json else "")
 
 
@@ -244,31 +235,12 @@ def check(
         for fault in faults:
             error_console().print(str(fault), soft_wrap=True)
         error_console().print(
-            f"{plural(len(faults), 'error')} in {plural(len({fault.path for fault in faults}), 'file')}"
+            f"{counted(len(faults), 'error')} in {counted(len({fault.path for fault in faults}), 'file')}"
         )
     else:
         console().print(f"{len(files)} templates, no error")
     if faults:
         raise typer.Exit(PromptError.exit_code)
-
-
-@prompts.command("diff")
-def diff(source: Source = None, settings: SettingsFile = None, assignments: Assignments = None) -> None:
-    """Show how the templates of a folder or variant differ from the default ones."""
-    from fairagent.llm.prompts import folder_of, shipped_files
-
-    chosen = source if source is not None else settings_of(settings, assignments).prompts
-    folder = folder_of(chosen)
-    if folder is None:
-        raise UsageError("nothing to compare with the default templates: name a folder or variant with --prompts")
-    if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}")
-    for path in sorted(folder.glob("*.j2")):
-        default = shipped_files().get(path.stem)
-        before = _text(default).splitlines() if default else []
-        after = _text(path).splitlines()
-        lines = list(difflib.unified_diff(before, after, f"default/{path.name}", str(path), lineterm=""))
-        echo("\n".join(lines) or f"{path} is as the default one")
 
 
 @prompts.command("eject")
@@ -298,14 +270,6 @@ def eject(
 
 
 prompts.command("try")(try_prompt)
-
-
-def _text(path: Path) -> str:
-    """A template's file as it is; DataError where it cannot be read."""
-    try:
-        return file_text(path, LARGEST)
-    except (OSError, Malformed) as error:
-        raise PromptError("a prompt template cannot be read", [Fault(path, None, str(error))]) from None
 
 
 def _open(source: str | None, settings: Path | None, assignments: list[str] | None) -> Prompts:

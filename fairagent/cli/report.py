@@ -41,6 +41,11 @@ def report(
     same name have to be the same: rows that were made with other settings, prompts or trained models are refused.
     Where a run's file has expected numbers, its columns are theirs.
     """
+    from fairagent.evaluate.results import PAGE, write_results
+    from fairagent.evaluate.run import load_run
+    from fairagent.report.page import write_page
+    from fairagent.storage.files import locked
+
     if join:
         if baseline:
             raise UsageError("--baseline is of one run; joined runs keep their own")
@@ -48,7 +53,16 @@ def report(
         return
     if len(folders) > 1 or to:
         raise UsageError("several runs, and --to, are for --join; without it, name one folder")
-    _report(folders[0], baseline, as_json, details)
+    folder = folders[0]
+    with status(), _without_collection():
+        with progress(f"reading the journal of {folder}"):
+            run = load_run(folder, baseline)
+        with locked(folder):
+            with progress("writing the tables and the run files"):
+                write_results(run, folder)
+            with progress(f"drawing the page of {len(run.outcomes):,} rankings"):
+                write_page(run, folder / PAGE)
+    show(run, folder, as_json, details=details)
 
 
 def print_joined(folders: list[Path], to: Path, as_json: bool) -> None:
@@ -64,23 +78,6 @@ def print_joined(folders: list[Path], to: Path, as_json: bool) -> None:
         return
     print_page(joined.text(width=terminal_width()))
     console().print(f"the table as text, Markdown, LaTeX and CSV: {to / NAME}.*", soft_wrap=True)
-
-
-def _report(folder: Path, baseline: str, as_json: bool, details: bool) -> None:
-    from fairagent.evaluate.results import PAGE, write_results
-    from fairagent.evaluate.run import load_run
-    from fairagent.report.page import write_page
-    from fairagent.storage.files import locked
-
-    with status(), _without_collection():
-        with progress(f"reading the journal of {folder}"):
-            run = load_run(folder, baseline)
-        with locked(folder):
-            with progress("writing the tables and the run files"):
-                write_results(run, folder)
-            with progress(f"drawing the page of {len(run.outcomes):,} rankings"):
-                write_page(run, folder / PAGE)
-    show(run, folder, as_json, details=details)
 
 
 @contextmanager

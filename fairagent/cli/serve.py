@@ -75,11 +75,8 @@ def serve(
     from fairagent.studio.desk import StartSettings
     from fairagent.studio.serving import Serving, serve
 
-    origin = StartSettings(options.settings_file(settings), overrides(assignments, collection, index))
+    origin = StartSettings(
+        options.settings_file(settings), options.overrides(assignments, collection=collection, index=index)
+    )
     serving = Serving(host, port, tuple(allow_host or ()), tokens, token, os.environ.get(TOKEN, ""), metrics_open)
     serve(origin, serving, runs, prompts, echo)
-
-
-def overrides(assignments: list[str] | None, collection: Path | None, index: Path | None) -> dict[str, object]:
-    """What the command sets, as settings."""
-    return options.overrides(assignments, collection=collection and str(collection), index=index and str(index))

@@ -1,9 +1,8 @@
 """Comparison of systems on a collection's topics: engines alone, the dullest baselines, the paper's loop, the agent."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -107,11 +106,6 @@ def systems_table(rows: Sequence[SystemMeans], n: int) -> Table:
         for row, numbers in zip(rows, values, strict=True)
     ]
     return Table.of(columns, lines, notes=[f"{BEST} the best of its column; at the first {n} documents"])
-
-
-def rows_record(rows: Sequence[SystemMeans]) -> list[dict[str, Any]]:
-    """The rows as plain values."""
-    return [asdict(row) for row in rows]
 
 
 def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking], int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from fairagent.report import text as consoles
 from fairagent.types.clean import in_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from fairagent.evaluate.check import Estimate
     from fairagent.llm.prompts.calls import Calls
@@ -40,10 +40,10 @@ def tell(what: Callable[[], Iterable[str]], write: Write, wait: Wait) -> None:
 
 
 @contextmanager
-def telling(what: Callable[[], Iterable[str]], write: Write, wait: Wait | None = None) -> Iterator[None]:
-    """The same beside the work inside the block, in a thread; `wait` stands in the place of the clock."""
+def telling(what: Callable[[], Iterable[str]], write: Write) -> Iterator[None]:
+    """The same beside the work inside the block, in a thread."""
     ended = threading.Event()
-    thread = threading.Thread(target=tell, args=(what, write, wait or ended.wait), daemon=True)
+    thread = threading.Thread(target=tell, args=(what, write, ended.wait), daemon=True)
     thread.start()
     try:
         yield
@@ -55,19 +55,18 @@ def telling(what: Callable[[], Iterable[str]], write: Write, wait: Wait | None =
 class ToldProgress(Progress):
     """A progress of rich that shows no bars, but tells of each thing that is not done yet."""
 
-    def __init__(self, write: Write, wait: Wait | None = None) -> None:
+    def __init__(self, write: Write) -> None:
         # What is printed above its lines is no output of the command.
         super().__init__(console=consoles.console(stderr=True), disable=True, auto_refresh=False)
-        self._write, self._wait = write, wait
-        self._telling = ExitStack()
+        self._telling = telling(self.lines, write)
 
     def start(self) -> None:
         """Begin to tell."""
-        self._telling.enter_context(telling(self.lines, self._write, self._wait))
+        self._telling.__enter__()
 
     def stop(self) -> None:
         """Tell no more."""
-        self._telling.close()
+        self._telling.__exit__(None, None, None)
 
     def lines(self) -> Iterator[str]:
         """How far each thing is that is not done: `evaluating first: 12 of 160`."""
@@ -75,9 +74,6 @@ class ToldProgress(Progress):
             if task.total is None or task.completed < task.total:
                 of = "" if task.total is None else f" of {task.total:,.0f}"
                 yield f"{task.description}: {task.completed:,.0f}{of}"
-
-
-# --- what a model will be asked -------------------------------------------------------------------------------------
 
 
 class Asking(NamedTuple):
@@ -88,11 +84,6 @@ class Asking(NamedTuple):
     dollars: float | None
 
 
-def of_estimates(rows: Iterable[Estimate]) -> Iterator[Asking]:
-    """Those of an experiment."""
-    return (Asking(row.model, row.calls, row.dollars) for row in rows)
-
-
 def of_calls(calls: Iterable[Calls], prices: Mapping[str, Price]) -> Iterator[Asking]:
     """Those of one search or answer."""
     for one in calls:
@@ -101,7 +92,7 @@ def of_calls(calls: Iterable[Calls], prices: Mapping[str, Price]) -> Iterator[As
         yield Asking(one.model.name, one.calls, dollars)
 
 
-def ahead(askings: Iterable[Asking]) -> str:
+def ahead(askings: Iterable[Asking | Estimate]) -> str:
     """The calls that a command may make, in one line; "" where it makes none.
 
     >>> ahead([Asking("small", 40, 0.02), Asking("", 0, 0.0), Asking("small", 2, 0.01), Asking("large", 1, None)])
@@ -109,15 +100,16 @@ def ahead(askings: Iterable[Asking]) -> str:
     >>> ahead([Asking("", 0, 0.0)])
     ''
     """
-    of_model: dict[str, list[Asking]] = {}
+    counts: dict[str, int] = {}
+    prices: dict[str, float | None] = {}
     for one in askings:
         if one.calls:
-            of_model.setdefault(one.model, []).append(one)
-    parts = [f"{in_line(model) or 'a model'} {_times(some)}" for model, some in of_model.items()]
+            before = prices.get(one.model, 0.0)
+            counts[one.model] = counts.get(one.model, 0) + one.calls
+            prices[one.model] = None if before is None or one.dollars is None else before + one.dollars
+    parts = [
+        f"{in_line(model) or 'a model'} {'once' if calls == 1 else f'{calls:,} times'} "
+        f"({'price unknown' if (price := prices[model]) is None else f'${price:.4f} at most'})"
+        for model, calls in counts.items()
+    ]
     return f"may ask {' and '.join(parts)}" if parts else ""
-
-
-def _times(some: Sequence[Asking]) -> str:
-    calls, dollars = sum(one.calls for one in some), [one.dollars for one in some if one.dollars is not None]
-    price = f"${sum(dollars):.4f} at most" if len(dollars) == len(some) else "price unknown"
-    return f"{'once' if calls == 1 else f'{calls:,} times'} ({price})"

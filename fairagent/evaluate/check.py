@@ -225,7 +225,7 @@ def _expected(
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """At most so many calls, tokens, US dollars (None: no price) and seconds of `waiting`; retries come on top."""
+    """At most so many calls, tokens and US dollars (None: no price); retries come on top."""
 
     system: str
     model: str
@@ -234,7 +234,6 @@ class Estimate:
     input_tokens: int
     output_tokens: int
     dollars: float | None
-    waiting: float
 
 
 def estimate(checked: CheckedExperiment) -> list[Estimate]:
@@ -258,7 +257,6 @@ def estimate(checked: CheckedExperiment) -> list[Estimate]:
                 sum(one.input_tokens for one in of_row),
                 sum(one.output_tokens for one in of_row),
                 float(sum(priced)) if len(priced) == len(of_row) else None,
-                sum(one.calls * one.model.timeout for one in of_row),
             )
         )
     return rows

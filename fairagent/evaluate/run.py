@@ -19,9 +19,8 @@ import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from fairagent.errors import DataError, Fault, UsageError
-from fairagent.evaluate.check import CheckedExperiment
 from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
-from fairagent.evaluate.fingerprint import fingerprint, keys
+from fairagent.evaluate.fingerprint import keys
 from fairagent.evaluate.kind import ExperimentKind
 from fairagent.evaluate.outcome import Outcome, from_value, to_line
 from fairagent.evaluate.plan import Plan
@@ -358,26 +357,3 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         thresholds=plan.thresholds,
         equal=equal_systems(rankings, settings, refined) if kind.ranks else (),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class TopicTime:
-    """What a topic took under one system: the mean in seconds, over so many `topics` of a run."""
-
-    seconds: float
-    topics: int
-
-
-def topic_times(checked: CheckedExperiment, folder: Path) -> dict[str, TopicTime]:
-    """System -> what its topics took in the run in `folder`, but for what failed or changed since; {} without one."""
-    if not (folder / HEAD).is_file():
-        return {}
-    run, now = load_run(folder), fingerprint(checked)["systems"]
-    before = run.provenance["systems"]
-    assert isinstance(before, Mapping)
-    times = {}
-    for system in checked.plan.systems:
-        seconds = [one.seconds for one in run.outcomes if one.system == system and one.failed is None]
-        if seconds and before.get(system) == now[system]:
-            times[system] = TopicTime(sum(seconds) / len(seconds), len(seconds))
-    return times

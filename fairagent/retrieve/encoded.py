@@ -19,7 +19,6 @@ from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.retrieve.base import full_text, ignore
 from fairagent.retrieve.catalog import DIGESTS, Catalog, IdTable, digest, write_header
 from fairagent.retrieve.encoders import FLOAT32, Embeddings, Encoder
-from fairagent.retrieve.forecast import FIRST, Forecast, forecast_of, next_size
 from fairagent.retrieve.manifest import Indexable, IndexManifest
 from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.digests import RECORD, differences
@@ -97,6 +96,10 @@ class DenseManifest(EncodedManifest):
     MAKE: ClassVar[str] = "make them with `fairagent index` or build_dense_index"
 
 
+FIRST, FEWEST = 64, 16
+"""Documents of the first block, and of the smallest."""
+SHORT, LONG = 5.0, 10.0
+"""Seconds between which a block should take: so much is lost at most where the work is broken off."""
 V = TypeVar("V")
 M = TypeVar("M", bound=EncodedManifest)
 
@@ -105,13 +108,12 @@ M = TypeVar("M", bound=EncodedManifest)
 class Work(Generic[V]):
     """What encodes documents: `encode` makes vectors (n, d) of texts (n,), once `ready` was called for so many of them.
 
-    `progress` gets how many of all documents are done, `forecast`, after the `first` block of so many, what all take.
+    `progress` gets how many of all documents are done; the first block has `first` of them.
     """
 
     encode: Callable[[Sequence[str]], V]
     ready: Callable[[int], None] = ignore
     progress: Callable[[int], None] = ignore
-    forecast: Callable[[Forecast], None] = ignore
     dtype: str = FLOAT32
     first: int = FIRST
     clock: Callable[[], float] = time.monotonic
@@ -121,7 +123,7 @@ class EncodedBuild(Generic[M, V]):
     """How an index is built: with a class of manifests, by a model that encodes the test text as `probe`, in blocks.
 
     What is done is marked block by block, so that a build that is broken off goes on from there; how large blocks are
-    goes by the time that they take (`fairagent.retrieve.forecast`). A subclass stores vectors in a folder.
+    goes by the time that they take (`next_size`). A subclass stores vectors in a folder.
     """
 
     width = 0
@@ -233,12 +235,19 @@ class EncodedBuild(Generic[M, V]):
             self.add(partial, fresh[at : at + len(block)], vectors)
             at += len(block)
             mark_done(partial, done + at)
-            seconds = work.clock() - started
-            if at == len(block):
-                room = self.width * len(self._probe) * len(wanted)
-                work.forecast(forecast_of(self._model, len(fresh), block, seconds, room))
             work.progress(done + at)
-            size = next_size(size, seconds, self._most)
+            size = next_size(size, work.clock() - started, self._most)
+
+
+def next_size(size: int, seconds: float, most: int) -> int:
+    """Documents of the block after one of this `size` that took so many seconds: twice as many, as many, or half.
+
+    >>> next_size(64, 1.2, 1024), next_size(512, 7.0, 1024), next_size(512, 12.0, 1024), next_size(16, 60.0, 1024)
+    (128, 512, 256, 16)
+    """
+    if seconds < SHORT:
+        return min(2 * size, most)
+    return max(min(size, FEWEST), size // 2) if seconds > LONG else size
 
 
 def build_dense_index(

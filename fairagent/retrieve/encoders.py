@@ -51,14 +51,6 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
-class PaidEncoder(Protocol):
-    """An encoder whose vectors are paid for."""
-
-    def cost(self, tokens: int) -> float | None:
-        """US dollars for texts of so many tokens; None where the price is not known."""
-
-
-@runtime_checkable
 class ParallelEncoder(Protocol):
     """An encoder that embeds many documents by several processes, and in numbers of several types."""
 

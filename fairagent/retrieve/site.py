@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,6 @@ from fairagent.collection import Collection
 from fairagent.llm import Model
 from fairagent.llm.models import Models
 from fairagent.llm.prompts import Prompts
-from fairagent.retrieve.base import ignore
 from fairagent.settings import Settings
 from fairagent.storage.threads import Memo
 
@@ -27,7 +25,7 @@ class Site:
     while that is being built; `words` an engine with the terms of its documents, where it is not the index.
     `stateless`: no part may carry over earlier queries, as in experiments. `device` is torch's, for encoders; `workers`
     is how many processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they
-    were before is not refused, but brought up to date. `forecast` gets what is being encoded, and a `Forecast` of it.
+    were before is not refused, but brought up to date.
     """
 
     collection: Collection
@@ -42,7 +40,6 @@ class Site:
     device: str = "cpu"
     workers: int = 1
     renew: bool = False
-    forecast: Callable[[str, Any], None] = ignore
 
     @property
     def model(self) -> Model:

@@ -21,12 +21,10 @@ from fairagent.retrieve.encoders import (
     ENDPOINT,
     Embeddings,
     Encoder,
-    PaidEncoder,
     ParallelEncoder,
     full_name,
     open_encoder,
 )
-from fairagent.retrieve.forecast import Forecast
 from fairagent.retrieve.light.encoder import LIGHT, LightEncoder, expect_of_index, of_index
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.site import Site
@@ -149,11 +147,6 @@ def _work(site: Site, model: str, opened: Encoder, progress: Progress) -> Iterat
     """What encodes the site's documents, and reports of it."""
     what = f"embedding {site.collection.name}"
 
-    def forecast(cost: Forecast) -> None:
-        if isinstance(opened, PaidEncoder):
-            cost = replace(cost, dollars=opened.cost(cost.tokens), paid=True)
-        site.forecast(what, cost)
-
     progress(what, 0)
     report = partial(progress, what)
     if isinstance(opened, ParallelEncoder):
@@ -161,9 +154,9 @@ def _work(site: Site, model: str, opened: Encoder, progress: Progress) -> Iterat
         place = folder(site, model)
         dtype = DenseManifest.read(place).dtype if DenseManifest.exists(place) else opened.quickest_dtype
         with opened.work(site.workers, dtype) as work:
-            yield replace(work, progress=report, forecast=forecast)
+            yield replace(work, progress=report)
     else:
-        yield Work(opened.documents, progress=report, forecast=forecast)
+        yield Work(opened.documents, progress=report)
 
 
 def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:

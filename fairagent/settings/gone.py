@@ -22,6 +22,9 @@ GONE: dict[str, str] = {
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
     "lift": "fairagent search --json shows each hit's score and groups, --fairness what another weight serves",
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
+    "avoid search": "run evaluations/debias/search_prompts.py",
+    "cache show": "use the transcript of a run, or --transcript FILE, which has replies with their requests",
+    "prompts diff": "use diff -u on what fairagent prompts eject copied",
     "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
     "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
 }

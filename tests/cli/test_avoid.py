@@ -1,4 +1,4 @@
-"""`fairagent avoid`: libraries by a model's diagnosis and by a search over prompts."""
+"""`fairagent avoid`: libraries by a model's diagnosis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_models
 
 from fairagent.guests.testing import LoopbackServer, ServerReply, completion
 from fairagent.papers.debias_rag.avoid import AvoidPassage, read_avoid, write_avoid
@@ -39,29 +38,3 @@ def test_diagnose(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert none.exit_code == 2
     assert "none of 1 passages biased" in none.output
     assert len(read_avoid(out)) == 1
-
-
-def test_search(call: Call, tmp_path: Path) -> None:
-    model = tiny_models.save_causal(tmp_path / "causal")
-    words, vocabulary, out = tmp_path / "words.txt", tmp_path / "vocabulary.txt", tmp_path / "avoid.jsonl"
-    words.write_text("nurse\njudge\ndoctor\nunheardof\n")
-    vocabulary.write_text("is\na\nthe\n")
-    files = ("--words", str(words), "--vocabulary", str(vocabulary), "--out", str(out))
-    done = call(
-        *("avoid", "search", "--model", str(model), "--group", "he/she", *files),
-        *("--length", "2", "--width", "3", "--class", "gender"),
-    )
-    assert done.exit_code == 0, done.output
-    found = read_avoid(out)
-    assert len(found) == 3 * 2
-    assert {one.kind for one in found} == {"gender"}
-    assert all(re.fullmatch(r"(he|she)( (is|a|the)){1,2} (nurse|judge|doctor)", one.text) for one in found)
-    assert "left out, more than one token of the model's: unheardof" in done.stdout
-    divergences = [float(line.split()[0]) for line in done.stdout.splitlines()[:3]]
-    assert divergences == sorted(divergences, reverse=True)
-    words.write_text("\n")
-    empty = call("avoid", "search", "--model", str(model), "--group", "he/she", *files)
-    assert empty.exit_code == 2
-    assert "holds no word" in empty.output
-    uneven = call("avoid", "search", "--model", str(model), "--group", "he", *files)
-    assert uneven.exit_code == 2

@@ -55,29 +55,6 @@ def test_a_second_search_asks_nothing_and_stats_tell(call: Call, small: Small, s
     assert (record["replies"], record["tokens"], record["models"]) == (1, 520, {"tiny-2026": 1})
 
 
-def test_show_lists_the_newest_first_and_shows_one(call: Call, small: Small, server: LoopbackServer) -> None:
-    searching(call, small)
-    server.script = [completion('{"keywords": ["judge"]}\nand a second line', usage=(7, 3))]
-    searching(call, small, "--set", "model.temperature=0.9")
-    listed = call("cache", "show", "--json")
-    assert listed.exit_code == 0, listed.stderr
-    second, first = json.loads(listed.stdout)["replies"]
-    assert (second["text"], second["input_tokens"]) == ('{"keywords": ["judge"]}\nand a second line', 7)
-    assert first["text"] == '{"keywords": ["she", "her"]}'
-    rows = call("cache", "show").stdout.splitlines()
-    assert [row.split()[0] for row in rows if "{" in row] == [second["key"][:12], first["key"][:12]]
-    assert '{"keywords": ["judge"]} and' in "\n".join(rows)
-    assert [row["key"] for row in json.loads(call("cache", "show", "--limit", "1", "--json").stdout)["replies"]] == [
-        second["key"]
-    ]
-    newest = call("cache", "show", "--newest").stdout
-    assert newest.endswith('{"keywords": ["judge"]}\nand a second line\n')
-    assert "tiny-2026: 1 call, 7 tokens in, 3 out" in newest
-    shown = call("cache", "show", first["key"][:12]).stdout
-    assert shown.startswith(f"key {first['key']}\n")
-    assert json.loads(call("cache", "show", first["key"], "--json").stdout) == first
-
-
 def test_clear(call: Call, small: Small, server: LoopbackServer) -> None:
     searching(call, small)
     # Nobody there to say yes.

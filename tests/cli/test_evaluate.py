@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.retrieve.forecast import in_words
-
 from .conftest import Call, Small, start
 
 EXPERIMENT = """\
@@ -151,29 +149,7 @@ def test_estimate(call: Call, small: Small) -> None:
     assert 3 * 300 < priced["input_tokens"] < 3 * 1500
     assert priced["dollars"] == pytest.approx((priced["input_tokens"] * 1.5 + 300 * 10) / 1e6)
     assert record["dollars"] is None
-    assert record["measured"] == {}
     assert not Path("runs").exists()
-
-
-def test_estimate_says_how_long_and_what_that_rests_on(call: Call, small: Small) -> None:
-    file = write(small)
-    said = call("estimate", file).stdout
-    assert (
-        "How long is not known for BM25, FA*IR, agent: runs/small_try has no topic of it under these settings." in said
-    )
-    assert "Waiting" not in said
-    assert call("evaluate", file, "--limit-topics", "1").exit_code == 0
-    outcomes = [json.loads(line) for line in Path("runs/small_try/journal.jsonl").read_text().splitlines()]
-    seconds = {one["system"]: one["seconds"] for one in outcomes if "seconds" in one}
-    record = json.loads(call("estimate", file, "--json").stdout)
-    assert record["measured"] == {name: {"seconds": took, "topics": 1} for name, took in seconds.items()}
-    said = call("estimate", file).stdout
-    assert f"About {in_words(2 * sum(seconds.values()))}, one topic after the other" in said
-    assert "1 topics or more a system in runs/small_try" in said
-    # Another setting of the agent: what it took before says nothing.
-    text = Path(file).read_text(encoding="utf-8")
-    Path(file).write_text(text.replace("depth: 30", "depth: 29"), encoding="utf-8")
-    assert "How long is not known for BM25, FA*IR, agent" in call("estimate", file).stdout
 
 
 def test_without_a_key_nothing_begins(call: Call, small: Small) -> None:

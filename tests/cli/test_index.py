@@ -30,23 +30,6 @@ def test_builds_then_leaves_alone_then_replaces(call: Call, tmp_path: Path) -> N
     assert json.loads(manifest.read_text(encoding="utf-8"))["analyzer"] == "english-nostem"
 
 
-def test_what_a_large_collection_takes_is_said_before_it_is_indexed(call: Call, tmp_path: Path) -> None:
-    lines = [{"id": f"d{number}", "text": f"judge {number} " * 2000} for number in range(60)]
-    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    (tmp_path / "large.yaml").write_text("name: large\ndocuments: {path: docs.jsonl}\n", encoding="utf-8")
-    command = ("index", "-c", str(tmp_path / "large.yaml"), "--memory", "16", "--set", "engine=fused", "--json")
-    result = call(*command)
-    assert result.exit_code == 0, result.stderr
-    first, second = result.stderr.splitlines()
-    assert first.startswith("indexing large: 60 documents with BM25, about ")
-    assert second.startswith("then vectors of large: 60 documents with light vectors, about ")
-    forecast = json.loads(result.stdout)["forecasts"]["indexing large"]
-    assert forecast["documents"] == 60
-    assert forecast["memory"] > 16 << 20
-    assert forecast["bytes"] == pytest.approx(json.loads(result.stdout)["bytes"], rel=0.5)
-    assert "then vectors of large" in json.loads(result.stdout)["forecasts"]
-
-
 def add_a_page(file: Path) -> None:
     """One document more, one changed, one less."""
     pages = (file.parent / "docs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)

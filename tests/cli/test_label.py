@@ -67,7 +67,7 @@ def test_by_words_and_what_an_experiment_says_of_it(call: Call, small: Small, tm
     head, row = [line for line in run.stdout.splitlines() if line.startswith(("system ", "plain "))][:2]
     assert "under label error" in head
     assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]", row)
-    assert "under label error</span>" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "under label error" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "adjusted by its confusion matrix (PACC)" in run.stdout
     found = call("search", "lawyer", "-c", str(tmp_path / "labeled.yaml"), "--index", str(small.index))
     assert found.exit_code == 0, found.stderr

@@ -78,21 +78,7 @@ def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
     assert [fault["line"] for fault in faults] == [1, 3, lines + 1, lines + 1]
 
 
-# --- diff, eject -----------------------------------------------------------------------------------------------
-
-
-def test_diff_shows_what_was_changed(call: Call) -> None:
-    call("prompts", "eject", "mine", "refine_query", "answer")
-    path = Path("mine/refine_query.j2")
-    path.write_text(path.read_text(encoding="utf-8").replace("one to five", "one to three"), encoding="utf-8")
-    result = call("prompts", "diff", "--prompts", "mine")
-    assert result.exit_code == 0
-    changed = [line for line in result.stdout.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
-    assert len(changed) == 2
-    assert "one to five" in changed[0]
-    assert "one to three" in changed[1]
-    assert f"{Path('mine/answer.j2')} is as the default one" in result.stdout
-    assert "+reply: ReasonedKeywords" in call("prompts", "diff", "--prompts", "reasoning").stdout
+# --- eject -----------------------------------------------------------------------------------------------------
 
 
 def test_eject_copies_and_overwrites_nothing(call: Call) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import runpy
+import sys
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +16,12 @@ from tiny_models import save_causal, save_masked
 
 from fairagent.errors import DataError, UsageError
 from fairagent.guests.local.likelihood import CausalModel, MaskedModel
-from fairagent.papers.debias_rag.prompt_search import LocalCompletions, divergence, passages_of, search_prompts
 from fairagent.types import FloatArray
 
+SCRIPT = Path(__file__).resolve().parents[2] / "evaluations" / "debias" / "search_prompts.py"
+_searching = SimpleNamespace(**runpy.run_path(str(SCRIPT)))
+LocalCompletions, divergence = _searching.LocalCompletions, _searching.divergence
+passages_of, search_prompts = _searching.passages_of, _searching.search_prompts
 PAIRS = [("he", "she")]
 
 
@@ -76,3 +83,22 @@ def test_what_makes_no_sense(tmp_path: Path) -> None:
         search_prompts(Leaning(), [("he", "she"), ("a", "b", "c")], ["is"])
     with pytest.raises(DataError, match="fewer than two"):
         LocalCompletions(CausalModel(str(save_causal(tmp_path))), ["zebra", "nurse"])
+
+
+def test_the_script_writes_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "words.txt").write_text("nurse\njudge\ndoctor\nunheardof\n")
+    (tmp_path / "vocabulary.txt").write_text("is\na\nthe\n")
+    out = tmp_path / "avoid.jsonl"
+    files = ("--words", tmp_path / "words.txt", "--vocabulary", tmp_path / "vocabulary.txt", "--out", out)
+    model = save_causal(tmp_path / "causal")
+    arguments = (SCRIPT, model, "he/she", *files, "--length", "2", "--width", "3", "--class", "gender")
+    monkeypatch.setattr("sys.argv", list(map(str, arguments)))
+    runpy.run_path(sys.argv[0], run_name="__main__")
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert (len(found), {one["class"] for one in found}) == (3 * 2, {"gender"})
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1].endswith(": unheardof")
+    divergences = [float(line.split()[0]) for line in said[:3]]
+    assert divergences == sorted(divergences, reverse=True)

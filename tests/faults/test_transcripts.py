@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
-from fairagent.cli.verify import verify
+from fairagent.cli.doctor import verified
 from fairagent.errors import BackendUnavailable, FatalModelError, UsageError
 from fairagent.evaluate import workers as engine_workers
 from fairagent.evaluate.check import check_experiment
@@ -212,7 +212,7 @@ def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: Lo
     life.run(file, tmp_path / "run", limit=4)
     found = list(read_transcript(path))
     assert [place for place, one in enumerate(found) if one is None] == [1]
-    told = {check.name: check for check in verify(tmp_path / "run")}
+    told = {check.name: check for check in verified(tmp_path / "run")}
     assert told["transcript"].status == "problem"
     assert told["transcript"].detail == f"1 of {len(found)} lines are damaged: 2"
     assert told["tables"].status == "ok"

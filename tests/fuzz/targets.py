@@ -499,7 +499,6 @@ report run other --join --to new --json
 prompts list
 prompts show refine_query
 prompts check --prompts templates
-prompts diff --prompts few-shot
 prompts eject new
 cache stats
 cache clear

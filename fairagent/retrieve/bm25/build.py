@@ -15,7 +15,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from fairagent.retrieve.bm25.analysis import open_analyzer, readable_words
 from fairagent.retrieve.bm25.blocks import Block, Blocks, analyzed
 from fairagent.retrieve.bm25.matrix import TEXTS, TermMatrix, Texts, stored
 from fairagent.retrieve.catalog import DIGESTS, Catalog, IdTable, Strings, digest, mapped
-from fairagent.retrieve.forecast import FirstBlock
 from fairagent.retrieve.manifest import Indexable, Manifest
 from fairagent.storage.digests import RECORD, differences
 from fairagent.storage.files import remove_folder, write_whole
@@ -70,13 +68,12 @@ def build_index(
     resume: bool = True,
     workers: int = 1,
     memory: int = MEMORY,
-    first: Callable[[FirstBlock], None] = ignore,
 ) -> Manifest:
     """Index every document of `collection` into `folder`, which appears, or is replaced, when the index is complete.
 
     `progress` is called with the number of documents done. `workers` processes analyze blocks of documents (0: one a
     core; 1: this process does; a script with more needs the guard `if __name__ == "__main__":`); `memory` is how many
-    bytes a build takes, about. The index depends on neither. `first` gets what the first block was, before the second.
+    bytes a build takes, about. The index depends on neither.
     A build that ends early, by Ctrl-C, kill -9 or a full disk, leaves its blocks in `<folder>.partial`, and the next
     one of the same documents goes on from there, unless `resume` is False.
 
@@ -85,7 +82,7 @@ def build_index(
     building it, and where the disk is full or read-only.
     """
     with workshop(folder, (Manifest.FILE, RECORD)) as shop:
-        return _Build(collection, shop, analyzer, progress, workers, memory, first).run(None, resume)[0]
+        return _Build(collection, shop, analyzer, progress, workers, memory).run(None, resume)[0]
 
 
 def update_index(
@@ -112,7 +109,7 @@ def update_index(
         if not _outdated(collection, folder, analyzer):
             shop.clear()
             return Changes(0, 0, 0, Manifest.read(folder).documents)
-        build = _Build(collection, shop, analyzer, progress, workers, memory, ignore)
+        build = _Build(collection, shop, analyzer, progress, workers, memory)
         return build.run(_Earlier(folder), resume=True)[1]
 
 
@@ -152,7 +149,6 @@ class _Build:
         progress: Callable[[int], None],
         workers: int,
         memory: int,
-        first: Callable[[FirstBlock], None],
     ) -> None:
         if workers < 0:
             raise UsageError(f"an index is built by {workers} workers; expected 1 or more, or 0 for one a core")
@@ -162,8 +158,6 @@ class _Build:
         # Before the documents are read: what changes in the meantime must not pass for what was indexed.
         self._fingerprint = collection.fingerprint()
         self._characters = max(1 << 10, memory // PER_CHARACTER)
-        self._began, self._tell_first = monotonic(), first
-        self._first: FirstBlock | None = None
         self._crew: Crew | None = None
         self._done = 0
         self._waiting: deque[tuple[Path, Future[Block], Callable[[Block], Block], list[str]]] = deque()
@@ -252,9 +246,6 @@ class _Build:
         if differences(place, whole=True) == []:
             self._progress(self._done)
             return
-        if self._first is not None:
-            self._tell_first(self._first)
-            self._first = None
         remove_folder(place)
         fresh = np.flatnonzero(rows < 0)
         contents = [full_text(documents[number]) for number in fresh.tolist()]
@@ -272,9 +263,6 @@ class _Build:
             return
         block = joined(analyzed(self._analyzer, contents))
         block.save(place, lines)
-        if not number:
-            size = sum(path.stat().st_size for path in place.iterdir())
-            self._first = FirstBlock(len(documents), len(block.terms), monotonic() - self._began, size)
         self._progress(self._done)
 
     def _wait(self, most: int) -> None:

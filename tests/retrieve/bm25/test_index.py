@@ -39,20 +39,6 @@ def content(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_the_first_block_is_told_before_the_second(tmp_path):
-    many = Made(tuple(Document(f"d{number}", f"word{number} text " * 20) for number in range(40)), name="many")
-    told, done = [], []
-    build_index(
-        many, tmp_path / "a", progress=done.append, memory=1, first=lambda block: told.append((done[-1], block))
-    )
-    ((before, block),) = told
-    assert before == block.documents == 5
-    assert (block.terms, block.bytes > 4 * 200, block.seconds > 0) == (6, True, True)
-    # A collection of one block is done by then, and what is there already takes no time.
-    build_index(many, tmp_path / "b", first=told.append)
-    assert len(told) == 1
-
-
 # --- the manifest
 
 

@@ -1,18 +1,24 @@
 """Building an avoid library by search (Auto-Debias): prompts that a model completes differently for each group.
 
+    python evaluations/debias/search_prompts.py gpt2 he/she --words w.txt --vocabulary v.txt --out avoid.jsonl
+
 Source: Auto-Debias (Guo, Yang & Abbasi, ACL 2022), as DebiasRAG uses it: beam search over prompts that maximizes the
 Jensen-Shannon divergence between the completions for the groups.
 """
 
+from __future__ import annotations
+
+import argparse
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from fairagent.extend import DataError, FloatArray, LocalModel, UsageError
-from fairagent.papers.debias_rag.avoid import AvoidPassage
+from fairagent.extend import DataError, FloatArray, LocalModel, UsageError, open_local
+from fairagent.papers.debias_rag.avoid import AvoidPassage, write_avoid
 
 Groups = Sequence[Sequence[str]]
 """Words that differ in the group alone, e.g. [("he", "she"), ("father", "mother")]."""
@@ -144,3 +150,33 @@ def _by_divergence(prompt: ChosenPrompt) -> tuple[float, str]:
 def _entropy(distributions: FloatArray) -> FloatArray:
     logs = np.log(np.where(distributions > 0, distributions, 1))
     return -np.asarray((distributions * logs).sum(axis=-1))
+
+
+def main() -> None:
+    """Print the prompts with their divergence, and write the library."""
+    options = argparse.ArgumentParser(description="Search for prompts that a model completes differently by group.")
+    options.add_argument("model", help="a local model: folder or name")
+    options.add_argument("groups", nargs="+", metavar="A/B", help="words that differ only in the group")
+    options.add_argument("--words", type=Path, required=True, help="words that complete a sentence, one a line")
+    options.add_argument("--vocabulary", type=Path, required=True, help="words that prompts are made of, one a line")
+    options.add_argument("--out", type=Path, required=True, help="the library (JSON lines)")
+    options.add_argument("--masked", action="store_true", help="the model is a masked one")
+    options.add_argument("--length", type=int, default=5, help="the most words of a prompt")
+    options.add_argument("--width", type=int, default=10, help="prompts retained (beam width)")
+    options.add_argument("--class", dest="kind", default="", help="the bias class of the passages")
+    options.add_argument("--device", default="", help="torch's")
+    given = options.parse_args()
+    groups = [tuple(group.split("/")) for group in given.groups]
+    model = open_local("masked" if given.masked else "causal", given.model, given.device)
+    completions = LocalCompletions(model, given.words.read_text(encoding="utf-8").split())
+    vocabulary = given.vocabulary.read_text(encoding="utf-8").split()
+    prompts = search_prompts(completions, groups, vocabulary, given.length, given.width)
+    write_avoid(given.out, passages_of(prompts, completions, groups, given.kind))
+    for prompt in prompts:
+        print(f"{prompt.divergence:.4f}  {prompt.text}")
+    if completions.left_out:
+        print(f"left out, more than one token of the model's: {', '.join(completions.left_out)}")
+
+
+if __name__ == "__main__":
+    main()

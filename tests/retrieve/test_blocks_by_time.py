@@ -1,4 +1,4 @@
-"""Before most of a collection is embedded it is known what that takes; blocks are as large as time allows."""
+"""Documents are embedded in blocks that are as large as time allows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from fairagent.guests.dense.encoders import BFLOAT16
-from fairagent.retrieve.encoded import DenseManifest, Work, build_dense_index, read_done
+from fairagent.retrieve.encoded import FIRST, DenseManifest, Work, build_dense_index, read_done
 from fairagent.retrieve.encoders import FLOAT32, Embeddings
-from fairagent.retrieve.forecast import FIRST, Forecast
 from fairagent.types import Document
 
 from .test_dense import Made, Words
@@ -46,25 +45,11 @@ class Slow:
         def clock() -> float:
             return self.now
 
-        return Work(self.encode, self.ready, self.told.append, self.told.append, dtype, clock=clock)
+        return Work(self.encode, self.ready, self.told.append, dtype, clock=clock)
 
 
 def build(folder: Path, slow: Slow, dtype: str = FLOAT32) -> None:
     build_dense_index(MANY, folder, slow.encoder, work=slow.work(dtype))
-
-
-def test_what_all_take_is_told_after_the_first_block(tmp_path: Path) -> None:
-    slow = Slow()
-    build(tmp_path / "index", slow)
-    assert slow.told[0] == "ready for 3000"
-    # To get ready is no part of it: 3,000 documents at 20 a second.
-    forecast = slow.told[1]
-    assert isinstance(forecast, Forecast)
-    assert (forecast.documents, forecast.bytes) == (3000, 3000 * 64 * 2)
-    assert forecast.seconds == pytest.approx(150)
-    assert forecast.tokens == pytest.approx(3000 * len("judge 1000 of the court") / 4, rel=0.1)
-    assert slow.told[2] == FIRST
-    assert slow.told[-1] == 3000
 
 
 @pytest.mark.parametrize(("seconds", "usual"), [(0.05, 128), (0.0001, 1024)])
