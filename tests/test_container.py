@@ -43,15 +43,6 @@ def expect_command(words: list[str]) -> None:
     sub.make_context(words[0], words[1:], parent=context)
 
 
-def test_bases_are_pinned_and_the_same() -> None:
-    bases = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
-    assert len(bases) == 2
-    assert len(set(bases)) == 1
-    assert PINNED.fullmatch(bases[0])
-    image = compose()["services"]["opensearch"]["image"]
-    assert PINNED.fullmatch(image)
-
-
 def test_what_is_copied_is_there_and_let_through() -> None:
     through = [line[1:] for line in (SERVING / "Dockerfile.dockerignore").read_text().splitlines() if line[:1] == "!"]
     copied = [

@@ -178,7 +178,7 @@ def accuracy(truth: Collection, made: MadeLabels) -> dict[str, float]:
     columns = np.array([truth.groups.labels(dimension).index(label) for label in labels])
     own = rows[np.arange(len(made.ids)), columns[made.chances.argmax(axis=1)]] > 0
     has = rows.any(axis=1)
-    told = has & made.told
+    told = has & made.labeled
     return {
         "told": float(told.sum() / has.sum()),
         "right": float(own[told].mean()),

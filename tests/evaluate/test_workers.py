@@ -107,16 +107,6 @@ def test_every_signal_that_ends_the_program_waits_for_the_end_of_the_block(numbe
         signal.signal(number, before)
 
 
-def test_a_signal_that_python_does_not_handle_is_left_alone() -> None:
-    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    try:
-        with interrupts_deferred():
-            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
-            assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def test_a_second_ctrl_c_does_not_wait() -> None:
     started, hold = threading.Event(), threading.Event()
     kept: list[int] = []
@@ -273,17 +263,3 @@ topics: 6
     words.run_checked(checked, tmp_path / "threads")
     for name in ("results.csv", "results.txt", "topics.csv", "runs/agent.txt"):
         assert (tmp_path / kind / name).read_bytes() == (tmp_path / "threads" / name).read_bytes()
-
-
-def test_dask_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[dask\]'"), dask("local"):
-        pass
-
-
-def test_a_cluster_that_does_not_answer() -> None:
-    pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
-    config = pytest.importorskip("dask").config
-    soon = config.set({"distributed.comm.timeouts.connect": "1s"})
-    with soon, pytest.raises(BackendUnavailable, match="does not answer"), dask("tcp://127.0.0.1:9"):
-        pass

@@ -18,7 +18,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from fuzz import targets, worker
 from fuzz.mutate import BOMBS
 from report.test_page import Parsed, digest, hostile_run
 
@@ -176,21 +175,6 @@ def test_64_thirty_thousand_spaces() -> None:
     without_citations(text)
     assert time.process_time() - before < 2
     assert reader.cited == [1]
-
-
-def test_65_a_case_that_hangs_or_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(random: object, folder: Path) -> None:
-        raise KeyError("x")
-
-    monkeypatch.setitem(targets.TARGETS, "failing", fail)
-    with pytest.raises(KeyError):
-        worker.attempt("failing", 0, tmp_path / "case")
-
-    def complain(random: object, folder: Path) -> None:
-        raise DataError("x")
-
-    monkeypatch.setitem(targets.TARGETS, "failing", complain)
-    worker.attempt("failing", 0, tmp_path / "case")
 
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eltr\u2066\nrank 1  fake"

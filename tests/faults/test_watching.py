@@ -58,10 +58,6 @@ def test_237_a_scrape_while_an_index_is_made_and_opened(tmp_path: Path, monkeypa
         ("GET", "/api/document?id=d01&lenght=5", "lenght"),
         ("GET", "/api/document?id=d01&id=d02", "id"),
         ("POST", "/api/search?fairness=1", "fairness"),
-        ("GET", "/health?verbose=1", "verbose"),
-        ("GET", "/metrics?name[]=x", "name[]"),
-        ("GET", "/assets/ask.js?v=2", "v"),
-        ("GET", "/api/openapi.json?x", "x"),
     ],
 )
 def test_238_an_argument_that_is_not_there(tmp_path: Path, method: str, path: str, name: str) -> None:
