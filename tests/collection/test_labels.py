@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 
 from fairagent.collection.config import GroupsFile
 from fairagent.collection.labels import read_groups
@@ -54,3 +58,11 @@ def test_cells_of_a_table(tmp_path, cell, column, labels, row):
 def test_values_of_json_lines(tmp_path, value, column, labels, row):
     content = f'{{"id": "d", "g": {value}}}\n'
     assert memberships(tmp_path, "groups.jsonl", content, **column) == (labels, row)
+
+
+def test_the_map_of_the_page(tmp_path):
+    text = (Path(__file__).resolve().parents[2] / "docs" / "your_data.md").read_text(encoding="utf-8")
+    (page,) = re.findall(r"^```yaml\ngender:\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    for cell, row in {"F": [0, 1, 0], "male": [0, 0, 1], "both": [0, 0.5, 0.5], "N/A": [1, 0, 0]}.items():
+        content = f"id\tg\nd\t{cell}\ne\tF\nf\tM\n"
+        assert memberships(tmp_path, "groups.tsv", content, **yaml.safe_load(page)) == (("female", "male"), row)

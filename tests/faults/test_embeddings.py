@@ -135,19 +135,13 @@ def test_188_blank_texts_are_not_sent_and_like_nothing(server: LoopbackServer, t
     assert found.ids[0] == "b"
 
 
-def test_189_index_says_what_it_costs_and_search_asks_for_the_query_alone(
-    server: LoopbackServer, tmp_path: Path
-) -> None:
+def test_189_search_asks_for_the_query_alone(server: LoopbackServer, tmp_path: Path) -> None:
     file = write(tmp_path / "files")
     engine = "engine={kind: dense, encoder: 'endpoint:small'}"
     options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", engine]
     options += ["--set", f"model.base_url={server.url}", "--set", f"cache={tmp_path / 'cache'}"]
-    options += ["--set", "prices={small: {input: 2000, output: 0}}"]
     result = CliRunner().invoke(app, ["index", *options])
     assert result.exit_code == 0, result.stderr
-    said = " ".join(result.stderr.split())
-    assert "documents with endpoint:small, about" in said
-    assert "tokens, $" in said
     before = len(server.requests)
     found = CliRunner().invoke(app, ["search", "judge river", *options, "--set", "profile=engine"])
     assert found.exit_code == 0, found.stderr

@@ -20,8 +20,6 @@ from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.workers import crew, dask, threads
 from fairagent.guests.testing import LoopbackServer, completion, error
-from fairagent.llm import ModelReply
-from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Exchange, read_transcript
 from fairagent.storage import lines
 
@@ -180,22 +178,6 @@ def test_158_the_key_is_in_no_file_of_the_run(
 
 
 # Case 159
-
-
-def test_159_a_hostile_reply_steers_no_terminal(tmp_path: Path) -> None:
-    cache = ReplyCache(tmp_path / "replies")
-    cache.put("a" * 64, ModelReply("first", 1, 2, "tiny"))
-    cache.put("b" * 64, ModelReply(HOSTILE, 3, 4, f"model{HOSTILE}", finish=HOSTILE, notes=(HOSTILE,)))
-    cache.close()
-    where = ("--set", f"cache={tmp_path / 'replies'}")
-    for more in ((), ("--newest",), ("bbbb",)):
-        done = CliRunner().invoke(app, ["cache", "show", *more, *where])
-        assert done.exit_code == 0, done.output
-        assert "<script>" in done.stdout
-        assert not set(done.stdout) & set("\x1b\x07\u202e\r")
-    listed = CliRunner().invoke(app, ["cache", "show", *where], env={"COLUMNS": "300"}).stdout.splitlines()
-    assert sum("bbbbbbbbbbbb" in line for line in listed) == 1
-    assert not any(line.startswith("rank 1") for line in listed)
 
 
 # Case 160

@@ -397,3 +397,19 @@ def test_nothing_follows_it_in_a_chain() -> None:
         assert isinstance(place.settings.rerank, ChainConfig)
         found = place.settings.rerank.build(place).rerank(made_pool(place))
         assert found.ids == ("m1", "m2", "f1", "f9")
+
+
+@pytest.mark.parametrize(
+    ("engine", "own", "whose"),
+    [("bm25", "", "light"), ("bm25", "minilm", "minilm"), ("fused", "", ""), ("fused", "minilm", "minilm")],
+)
+def test_whose_neighbors(monkeypatch: pytest.MonkeyPatch, engine: str, own: str, whose: str) -> None:
+    # Empty: the engine's own embeddings; BM25 has none, so the setting `encoder` says.
+    asked: list[str] = []
+    monkeypatch.setattr(adaptive, "graph_of", lambda site, encoder: asked.append(encoder) or Graph())
+    monkeypatch.setattr(adaptive, "prepare_graphs", lambda site, progress, encoder: asked.append(encoder))
+    place = site()
+    place = replace(place, settings=Settings(engine=engine, rerank={"kind": "adaptive", "encoder": own}))
+    place.settings.rerank.prepare(place, lambda what, done: None)
+    place.settings.rerank.build(place)
+    assert asked == [whose, whose]

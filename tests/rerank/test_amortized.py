@@ -20,7 +20,7 @@ from fairagent.measures.amortized import quality
 from fairagent.search import account as accounts
 from fairagent.search.account import Account
 from fairagent.search.agent import FairAgent
-from fairagent.search.pipeline import open_in_memory, served
+from fairagent.search.pipeline import open_in_memory
 from fairagent.search.rerank.amortized import AmortizedReranker
 from fairagent.search.rerank.relevance import ChainReranker, FusedReranker
 from fairagent.settings import Settings
@@ -122,9 +122,7 @@ def test_what_only_measures_counts_nothing(account: Account) -> None:
 
 
 def test_drawn_rankings_are_counted_as_they_are_drawn(account: Account) -> None:
-    sampled = served(
-        replace(paying(account), settings=Settings(n=2, loop="none", sampling={"alpha": 0.5}, target="uniform"))
-    )
+    sampled = replace(paying(account), settings=Settings(n=2, loop="none", sampling={"alpha": 0.5}, target="uniform"))
     shown = [sampled.search("q").ranking.ids for _ in range(12)]
     assert len(set(shown)) > 2
     received = dict.fromkeys((id for ids in shown for id in ids), 0.0)
@@ -138,7 +136,7 @@ def test_drawn_rankings_are_counted_as_they_are_drawn(account: Account) -> None:
     assert account.documents(ids) == pytest.approx(expected)
     assert account.requests == 12
     # Samples are none that anybody was served.
-    sampled.sample("q", 5)  # type: ignore[union-attr]
+    sampled.sample("q", 5)
     assert account.requests == 12
 
 

@@ -144,3 +144,11 @@ def test_a_pool_as_training_query() -> None:
 def test_training_data_that_does_not_fit(queries: list[JudgedQuery]) -> None:
     with pytest.raises(DataError):
         fit_deltr(queries, 1.0)
+
+
+def test_fitting_leaves_the_data_alone_and_takes_a_constant_feature() -> None:
+    before = QUERIES[0].features.copy()
+    fit_deltr(QUERIES, 1.0, iterations=2)
+    assert (QUERIES[0].features == before).all()
+    query = JudgedQuery(np.full((3, 1), 7.0), np.array([0.0, 1.0, 2.0]), np.array([True, False, False]))
+    assert np.isfinite(fit_deltr([query], 1.0, iterations=3).weights).all()

@@ -280,3 +280,16 @@ def test_task_2_of_2021_counts_all_listed_pages() -> None:
     (row,) = TrackEvaluator(2022, 2, ["geo"], pages, qrels).evaluate(TrackRun.of("mine", {"A": [[5], [5, 77]]})).rows
     assert isinstance(row, Task2Row)
     assert row.ee_d == 0.0
+
+
+def test_topics_that_the_run_has_no_line_for_are_missing_and_not_in_the_mean() -> None:
+    qrels = {"A": [1, 3], "B": [2], "C": [3]}
+    evaluation = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(
+        TrackRun.of("mine", {"C": [[3]], "A": [[2]]})
+    )
+    assert [row.topic for row in evaluation.rows] == ["A", "C"]  # the order of the qrels
+    assert evaluation.missing == ("B",)
+    assert evaluation.mean("ndcg") == 0.5
+    nothing = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(TrackRun.of("mine", {}))
+    with pytest.raises(DataError, match="run 'mine' has no topic that can be evaluated"):
+        nothing.mean("ndcg")
