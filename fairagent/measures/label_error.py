@@ -122,6 +122,8 @@ def shortest_interval(values: FloatArray, level: float = LEVEL) -> tuple[float, 
 
     >>> shortest_interval(np.array([0.0, 0.5, 0.9, 1.0, 1.0]), 0.6)
     (0.9, 1.0)
+    >>> shortest_interval(np.array([0.0, 0.5, 0.51, 0.52, 1.0]), 0.6)
+    (0.5, 0.52)
     """
     ordered = np.sort(values)
     inside = max(1, math.ceil(level * len(ordered) - 1e-9))

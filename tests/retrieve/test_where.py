@@ -119,7 +119,9 @@ def test_any_engine_is_asked_deeper_until_enough_is_found(agent: FairAgent) -> N
     assert isinstance(kept, AskedDeeper)
     assert count is None
     assert list(kept.search(Query("q"), 10).ids) == sorted(having(city="Oslo"))[:10]
-    assert engine.asked == [20, 80]
+    # Of the first four, two are of Oslo: just enough.
+    assert len(kept.search(Query("q"), 2)) == 2
+    assert engine.asked == [20, 80, 4]
     assert list(kept.search(Query("q"), 500).ids) == sorted(having(city="Oslo"))
     for where, named in (({"town": "Oslo"}, "no document has a column"), ({"city": 5}, "has texts")):
         wrong, _ = restricted(engine, Conditions.of(where, agent.collection.groups))
