@@ -102,7 +102,7 @@ def answers(
     searches: dict[str, tuple[SearchRun, SearchResult, SearchResult]] = {}
     for topic in topics:
         run, own = fair.find(topic, fair.settings.n), plain.find(topic, plain.settings.n)
-        searches[topic.id] = run, fair.serve(run, run.pool), plain.serve(own, own.pool)
+        searches[topic.id] = run, fair.serve(run), plain.serve(own)
     print(f"\n{name}: {len(topics)} topics, {', '.join(fair.collection.groups.dimensions)}", flush=True)
     found: dict[int, dict[str, Measured]] = {}
     for length in lengths:
