@@ -54,8 +54,8 @@ def serve(
             markup=False,
             soft_wrap=True,
         )
-        echo(f"ready {server.url} model={server.name} context={context} slots={slots} threads={threads}")
         try:
+            echo(f"ready {server.url} model={server.name} context={context} slots={slots} threads={threads}")
             while True:
                 signal.pause()
         except KeyboardInterrupt:
