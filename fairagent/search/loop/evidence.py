@@ -84,7 +84,11 @@ def learn_from(
 
 
 def first_documents(scores: FloatArray, k: int) -> EvidenceDocuments:
-    """The best `k` documents by these scores (n,), whoever they are about; each counts the same."""
+    """The best `k` documents by these scores (n,), whoever they are about; each counts the same.
+
+    >>> first_documents(np.array([2.0, 3.0]), 1).places.tolist(), first_documents(np.array([2.0]), 1).weights.tolist()
+    ([1], [1.0])
+    """
     places = np.argsort(-scores, kind="stable")[:k]
     return EvidenceDocuments(places, np.full(len(places), 1 / max(len(places), 1)))
 
