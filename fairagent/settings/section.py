@@ -152,13 +152,11 @@ def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at what was meant: what took the place of a name that is gone, or the nearest of the `known`, or all.
+    """A hint at what was meant: the nearest of the `known` names, or all of them.
 
     >>> nearest("mrr", ["exposure", "mmr"]), nearest("x", ["exposure", "mmr"])
     ("did you mean 'mmr'?", 'there are: exposure, mmr')
     """
-    if message := gone(name):
-        return message
     names = list(known)
     near = difflib.get_close_matches(name[:LONGEST_VALUE], names, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
