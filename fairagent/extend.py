@@ -79,7 +79,7 @@ HOMES = {
     "llm.request": "estimate_tokens",
     "collection": "Collection GroupTable Groups TopicGroups load_collection make_target",
     "collection.bounds": "Bounds bounded",
-    "collection.exposure": "ExposureMeter dimensions_of finite_gap total_gap",
+    "collection.exposure": "ExposureMeter dimensions_of total_gap",
     "collection.groups": "JoinedGroups tables_of",
     "collection.known": "KnownIds compare_ids known_documents notes_of_groups warn_once",
     "collection.leakage": "refuse_overlap text_key",

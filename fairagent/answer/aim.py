@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from fairagent.collection.exposure import ExposureMeter, finite_gap
+from fairagent.collection.exposure import ExposureMeter, total_gap
 from fairagent.settings.tree import CitationSettings
 from fairagent.types import Exposure, FloatArray
 
@@ -47,8 +47,8 @@ class Aim:
         return self.meter.exposures([one[places] for one in self.columns], np.ones(len(places)))
 
     def gap(self, numbers: Collection[int]) -> float:
-        """How far that is from the target, finite also where nothing labeled is cited."""
-        return finite_gap(self.exposures(numbers))
+        """How far that is from the target."""
+        return total_gap(self.exposures(numbers))
 
     def order(self, relevance: FloatArray, most: int) -> list[int]:
         """At most `most` documents in an order of which every beginning is balanced.

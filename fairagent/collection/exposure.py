@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -16,14 +15,12 @@ from fairagent.collection.label_errors import under_error
 from fairagent.collection.target_choice import make_targets
 from fairagent.collection.targets import ESTIMATE_FROM
 from fairagent.errors import UsageError
-from fairagent.measures import DIVERGENCES, Discount, Divergence, group_exposure, parse_discount
-from fairagent.measures.exposure import SMOOTHING
+from fairagent.measures import Discount, group_exposure, parse_discount
+from fairagent.measures.objective import GapColumns, GapTarget, gap_rows
 from fairagent.settings import Settings, Unknown
 from fairagent.types import Exposure, FloatArray, Group, Ranking
 from fairagent.types.change import SHOWN_CHANGE
 
-NOTHING_SHOWN = float(-np.log(SMOOTHING))
-"""What counts as the divergence of a dimension in which nothing labeled is shown, in sums with others."""
 Rows = tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]
 """Memberships (n, 1 + g) a dimension; and which documents (n,) can have a label, None where nothing declares it."""
 
@@ -60,11 +57,13 @@ class GroupCache:
 class UnlabeledTarget:
     """What documents without a label should get in a dimension: `shares` (u,), a column each (`ExposureMeter.columns`).
 
-    `own` (u + g,) is the exposure of all groups in the engine's own list.
+    `own` (u + g,) is the exposure of all groups in the engine's own list. Where they are ignored (`counts` is False),
+    they have no part in the gap, and a re-ranker leaves them about where they are.
     """
 
     shares: FloatArray
     own: FloatArray
+    counts: bool = True
 
     @classmethod
     def of(cls, own: FloatArray, groups: int, unknown: Unknown) -> UnlabeledTarget:
@@ -73,7 +72,7 @@ class UnlabeledTarget:
         shares = own[:first].copy()
         if not isinstance(unknown, str):
             shares[-1] = unknown * (1 - shares[:-1].sum())
-        return cls(shares, own)
+        return cls(shares, own, unknown != "ignore")
 
     def by_type(self, shares: FloatArray, clustered: bool) -> UnlabeledTarget:
         """The target where the prior on document types has changed the `shares` (u,): within a type they stay."""
@@ -83,25 +82,14 @@ class UnlabeledTarget:
         within = float(self.shares[1]) / (1 - before) if before < 1 else 0.0
         return replace(self, shares=np.array([none, (1 - none) * within]))
 
-    def with_known(self, target: FloatArray, unknown: float, least: float) -> FloatArray:
-        """The target of all groups (u + g,): what is left is shared by the known as `target` (g,) says.
-
-        Where a list gives the unlabeled `unknown`, neither these nor the labeled are due less than what they have of
-        `least`, so that one document at the last rank is not as far from the target as can be.
-        """
-        total = float(self.shares.sum())
-        part = min(max(total, min(unknown, least)), 1 - min(1 - unknown, least))
-        shares = self.shares / total * part if total > 0 else np.full(len(self.shares), part / len(self.shares))
-        return np.concatenate([shares, (1 - part) * target])
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExposureMeter:
     """Measures rankings for one topic, at cut-off `n`, against one target a dimension.
 
     Documents without a label are left out of the shares and reported separately; so are those with `synthetic_ids`,
-    which are none of the collection's. In the divergence they are one more group where `unlabeled` says what they
-    should get (None for a dimension in which they are ignored; empty: in all). `cache` has the groups of documents that
+    which are none of the collection's. `unlabeled` is what they should get (empty: they are ignored), and `divergence` a
+    name of `TERMS`: `fairagent.measures.objective` says how these make the gap. `cache` has the groups of documents that
     are measured often.
     """
 
@@ -110,11 +98,11 @@ class ExposureMeter:
     targets: tuple[Target, ...]
     n: int
     discount: Discount
-    divergence: Divergence
+    divergence: str
     synthetic_ids: frozenset[str] = frozenset()
     importance: tuple[float, ...] = ()
     cache: GroupCache | None = None
-    unlabeled: tuple[UnlabeledTarget | None, ...] = ()
+    unlabeled: tuple[UnlabeledTarget, ...] = ()
 
     @classmethod
     def make(cls, collection: Collection, topic: str, settings: Settings, ranking: Ranking) -> ExposureMeter:
@@ -127,13 +115,11 @@ class ExposureMeter:
         """
         dimensions = dimensions_of(collection, settings) if collection.groups.dimensions or settings.sees_groups else ()
         targets = make_targets(settings.target, dimensions, collection, topic, ranking.top(ESTIMATE_FROM))
-        discount, divergence = parse_discount(settings.discount), DIVERGENCES[settings.divergence]
-        meter = cls(collection, topic, targets, settings.n, discount, divergence)
-        unknown = settings.unknown
-        if unknown == "ignore" or not len(ranking):
+        meter = cls(collection, topic, targets, settings.n, parse_discount(settings.discount), settings.divergence)
+        if not len(ranking):
             return meter
         pairs = zip(meter._shares(ranking), targets, strict=True)
-        due = tuple(UnlabeledTarget.of(shares, len(target.labels), unknown) for shares, target in pairs)
+        due = tuple(UnlabeledTarget.of(shares, len(target.labels), settings.unknown) for shares, target in pairs)
         return replace(meter, unlabeled=due)
 
     def by_type(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> ExposureMeter:
@@ -142,7 +128,7 @@ class ExposureMeter:
         Where nothing declares which these are, but missing labels are `clustered`, that is all without a label.
         """
         unlabeled = (
-            due and due.by_type(shares[: len(due.shares)], target.dimension in clustered)
+            due.by_type(shares[: len(due.shares)], target.dimension in clustered)
             for due, shares, target in zip(self.unlabeled, self._shares(ranking), self.targets, strict=False)
         )
         return replace(self, unlabeled=tuple(unlabeled))
@@ -152,7 +138,7 @@ class ExposureMeter:
         if len(after.unlabeled) != len(self.unlabeled) or len(before.unlabeled) != len(self.unlabeled):
             return replace(self, importance=after.importance)
         unlabeled = tuple(
-            due and then and due.by_type(then.shares, was is not None and bool((was.shares != then.shares).any()))
+            due.by_type(then.shares, bool((was.shares != then.shares).any()))
             for due, was, then in zip(self.unlabeled, before.unlabeled, after.unlabeled, strict=True)
         )
         return replace(self, importance=after.importance, unlabeled=unlabeled)
@@ -231,13 +217,23 @@ class ExposureMeter:
     def exposures(self, columns: Sequence[FloatArray], weights: FloatArray) -> tuple[Exposure, ...]:
         """As `weigh`, of documents whose groups `columns` has, (n, u + g) a dimension."""
         counts = self.importance or (1.0,) * len(self.targets)
-        unlabeled = self.unlabeled or (None,) * len(self.targets)
-        # The smallest share that the last rank can tell from none.
-        least = float(weights[-1] / weights.sum()) if len(weights) and weights.sum() > 0 else 0.0
-        measured = zip(self.targets, columns, unlabeled, counts, strict=True)
+        measured = zip(self.targets, columns, self.aims(), counts, strict=True)
         return tuple(
-            replace(self._exposure(target, group_exposure(rows, weights), due, least), importance=count)
-            for target, rows, due, count in measured
+            replace(self._exposure(target, rows, aim, weights), importance=count)
+            for target, rows, aim, count in measured
+        )
+
+    def aims(self) -> tuple[GapTarget, ...]:
+        """What each dimension should get, by its importance."""
+        counts = self.importance or (1.0,) * len(self.targets)
+        if not self.unlabeled:
+            return tuple(
+                GapTarget(target.shares, np.zeros(1), counts=False, importance=count)
+                for target, count in zip(self.targets, counts, strict=True)
+            )
+        return tuple(
+            GapTarget(target.shares, due.shares, due.counts, count)
+            for target, due, count in zip(self.targets, self.unlabeled, counts, strict=True)
         )
 
     def due(self) -> tuple[FloatArray, ...]:
@@ -245,10 +241,11 @@ class ExposureMeter:
 
         So one target holds for whatever is measured: a ranking, a context, citations.
         """
-        unlabeled = self.unlabeled or (None,) * len(self.targets)
         return tuple(
-            np.append(np.nan, target.shares) if of_none is None else of_none.with_known(target.shares, 0.0, 0.0)
-            for target, of_none in zip(self.targets, unlabeled, strict=True)
+            np.concatenate(
+                [aim.unlabeled if aim.counts else [np.nan], (1 - aim.unlabeled.sum() * aim.counts) * aim.target]
+            )
+            for aim in self.aims()
         )
 
     def _shares(self, ranking: Ranking) -> list[FloatArray]:
@@ -256,21 +253,19 @@ class ExposureMeter:
         top = ranking.top(self.n)
         return [group_exposure(rows, self.discount(len(top))) for rows in self.columns(top.ids)]
 
-    def _exposure(self, target: Target, shares: FloatArray, due: UnlabeledTarget | None, least: float) -> Exposure:
-        """What `shares` (u + g,) give the groups; `least` is the least share of the unlabeled that differs from 0."""
-        first = len(shares) - len(target.labels)
+    def _exposure(self, target: Target, rows: FloatArray, aim: GapTarget, weights: FloatArray) -> Exposure:
+        """What documents with these `rows` (n, u + g) give the groups."""
+        first = rows.shape[1] - len(target.labels)
+        shares = group_exposure(rows, weights)
+        if aim.unlabeled.shape != (first,):
+            aim = replace(aim, unlabeled=np.zeros(first))
         unknown, known = float(shares[:first].sum()), float(shares[first:].sum())
         of_known = shares[first:] / known if known > 0 else np.zeros(len(target.labels))
-        if known <= 0:
-            # Nothing labeled is shown: as far from any target as can be, and any labeled document is a gain.
-            divergence = math.inf
-        elif due is not None:
-            divergence = self.divergence(shares, due.with_known(target.shares, unknown, least), SMOOTHING)
-        else:
-            divergence = self.divergence(of_known, target.shares, SMOOTHING)
-        share = None if due is None else float(due.shares.sum())
+        gap = GapColumns([replace(aim, importance=1.0)], self.divergence)
+        divergence = float(gap.gaps(gap_rows(shares[None, first:], shares[None, :first])[0]))
+        due = float(aim.unlabeled.sum()) if aim.counts else None
         return Exposure(
-            target.dimension, target.labels, of_known, target.shares, unknown, divergence, unknown_target=share
+            target.dimension, target.labels, of_known, target.shares, unknown, divergence, unknown_target=due
         )
 
 
@@ -282,18 +277,8 @@ def dimensions_of(collection: Collection, settings: Settings) -> tuple[str, ...]
 
 
 def total_gap(exposures: Sequence[Exposure]) -> float:
-    """The sum of the dimensions' divergences, each by its importance; infinite where one shows no labeled document."""
-    return sum(one.importance * one.divergence for one in exposures if one.importance)
-
-
-def finite_gaps(exposures: Sequence[Exposure]) -> list[float]:
-    """What each dimension counts for in the gap, finite also where it shows no labeled document."""
-    return [one.importance * min(one.divergence, NOTHING_SHOWN) for one in exposures]
-
-
-def finite_gap(exposures: Sequence[Exposure]) -> float:
-    """`total_gap`, but a dimension in which nothing labeled is shown does not drown the others."""
-    return sum(finite_gaps(exposures))
+    """The gap of a list: the sum of its dimensions' divergences, each by its importance."""
+    return sum(one.importance * one.divergence for one in exposures)
 
 
 def worse_dimensions(before: Sequence[Exposure], after: Sequence[Exposure]) -> tuple[str, ...]:
@@ -301,7 +286,7 @@ def worse_dimensions(before: Sequence[Exposure], after: Sequence[Exposure]) -> t
     return tuple(
         now.dimension
         for was, now in zip(before, after, strict=True)
-        if now.importance and min(now.divergence, NOTHING_SHOWN) > min(was.divergence, NOTHING_SHOWN) + SHOWN_CHANGE
+        if now.importance and now.divergence > was.divergence + SHOWN_CHANGE
     )
 
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from fairagent.collection import Collection
-from fairagent.collection.exposure import NOTHING_SHOWN
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, MeasureInfo, Opened, Subject, choose_topics
 from fairagent.evaluate.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.plan import Plan, System, SystemPlan, build_systems
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import Calls, Case
 from fairagent.search.pipeline import answering_parts
-from fairagent.types import Exposure
 
 CITED, CONTEXT = "cited gap", "context gap"
 OF_ALL = (
@@ -52,7 +50,7 @@ class AnswersTrial:
         }
         exposures = result.exposures
         for cited, read in zip(exposures.cited, exposures.context, strict=True):
-            values[cited.dimension] = {CITED: _gap(cited), CONTEXT: _gap(read)}
+            values[cited.dimension] = {CITED: cited.divergence, CONTEXT: read.divergence}
         return Outcome.of(
             topic,
             system,
@@ -66,10 +64,6 @@ class AnswersTrial:
             removals=result.removed,
             seconds=result.seconds,
         )
-
-
-def _gap(exposure: Exposure) -> float:
-    return min(exposure.divergence, NOTHING_SHOWN)
 
 
 class AnswersKind(ExperimentKind):

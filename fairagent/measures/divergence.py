@@ -14,6 +14,8 @@ from fairagent.errors import DataError
 from fairagent.measures.base import TOLERANCE, as_distribution, as_vector, check_nonnegative, check_same_length
 from fairagent.types import FloatArray
 
+SMOOTHING = 1e-6
+"""Added to every share before a divergence is taken (FAIR-QR leaves its smoothing unsaid)."""
 Divergence = Callable[[FloatArray, FloatArray, float], float]
 """divergence(exposure, target, smoothing) -> number of 0 or more; 0 where both are equal."""
 
@@ -88,6 +90,17 @@ def total_variation(p: FloatArray, q: FloatArray, smoothing: float = 0.0) -> flo
 
 DIVERGENCES: dict[str, Divergence] = {"kl": kl, "kl-reverse": kl_reverse, "js": jensen_shannon, "tv": total_variation}
 """The divergences by the names that settings use, all called as (exposure, target, smoothing)."""
+
+
+TERMS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
+    "kl": lambda p, q: p * np.log(p / q),
+    "kl-reverse": lambda p, q: q * np.log(q / p),
+    "js": lambda p, q: 0.5 * (p * np.log(p) + q * np.log(q)) - 0.5 * (p + q) * np.log(0.5 * (p + q)),
+    "tv": lambda p, q: 0.5 * np.abs(p - q),
+}
+"""The same as terms that add up to the divergence, of shares p and q that are smoothed, so above 0, of any shape."""
+LARGEST = {"kl": -math.log(SMOOTHING), "kl-reverse": -math.log(SMOOTHING), "js": math.log(2.0), "tv": 1.0}
+"""What a list counts as that shows no labeled document: as far from any target as can be."""
 
 
 def _smoothed(p: FloatArray, q: FloatArray, smoothing: float) -> FloatArray:

@@ -23,7 +23,7 @@ from fairagent.measures.base import (
     check_same_length,
 )
 from fairagent.measures.discounts import LOG2_MAX2, Discount
-from fairagent.measures.divergence import DIVERGENCES
+from fairagent.measures.divergence import DIVERGENCES, SMOOTHING
 from fairagent.types import FloatArray
 
 DECIMALS = 12
@@ -115,10 +115,6 @@ def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray
     ]
     most, _, dimension, group = max(lacking, default=(0.0, 0.0, 0, 0))
     return (-dimension, -group) if most > 0 else None
-
-
-SMOOTHING = 1e-6
-"""Added to every share before a divergence is taken (FAIR-QR leaves its smoothing unsaid)."""
 
 
 @dataclass(frozen=True)

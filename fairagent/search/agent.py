@@ -12,30 +12,25 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+import numpy as np
+
 import fairagent
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import share_faults
 from fairagent.errors import UsageError
 from fairagent.llm.budget import in_threads
-from fairagent.retrieve.base import Retriever, engine_seconds, searched
+from fairagent.measures.objective import estimated_relevance
+from fairagent.retrieve.base import Retriever, engine_seconds, scored, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
 from fairagent.retrieve.where import Conditions, Restriction, restricted
-from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, ignore_step, looped, without
+from fairagent.search.document_types import TypePrior, TypeSource
+from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, Served, ignore_step, looped
 from fairagent.search.loop.fair_qr import measured, select
-from fairagent.search.loop.guard import Guarded, less_fair, moved_by_types, unlabeled_off
-from fairagent.search.rerank.base import (
-    Pool,
-    Reranker,
-    account_notes,
-    pool_of,
-    relevance_kept,
-    reranked,
-    stricter,
-    with_fairness,
-)
-from fairagent.search.run import SearchRun, engine_notes
+from fairagent.search.notes import alarms_of, engine_notes, notes_of
+from fairagent.search.rerank.base import Pool, Reranker, account_notes, ordered, pool_of, with_dial
+from fairagent.search.run import SearchRun
 from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.storage.cancellation import Cancellation, cancelled_by
 from fairagent.storage.processes import cores
@@ -55,6 +50,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TYPES_WITH_GRAPH, TYPES = 0.5, 0.25
+"""The weight of the types of documents where settings say none: with a corpus graph, and without."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FairAgent(Summarized):
@@ -62,7 +60,7 @@ class FairAgent(Summarized):
 
     Without a loop the engine is searched once, without a re-ranker the candidates stay in their order. Threads may
     share an agent. `answerer` opens what answers need, which may be a model, at the first one. `restriction` is
-    what the engine is kept to by a `where`.
+    what the engine is kept to by a `where`, `types` what is known of the types of documents.
 
     With `settings.sampling.alpha` each request gets a ranking of its own, drawn from the candidates by Plackett-Luce
     (Fair RAG, ICTIR 2025): the seed and the request's number, which `requests` counts (also for copies), give it again.
@@ -79,6 +77,7 @@ class FairAgent(Summarized):
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
     restriction: Restriction | None = None
+    types: TypeSource | None = None
     requests: RequestCounter = field(default_factory=RequestCounter, repr=False, compare=False)
     live: LiveSite | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -231,7 +230,7 @@ class FairAgent(Summarized):
         for dimension, shares in (options.shares or {}).items():
             if dimension in groups.dimensions and (faults := share_faults(shares, groups.labels(dimension))):
                 raise UsageError(f"shares of {dimension!r} cannot be used: {'; '.join(faults)}")
-        reranker = self.reranker if options.fairness is None else with_fairness(self.reranker, options.fairness)
+        reranker = self.reranker if options.dial is None else with_dial(self.reranker, options.dial)
         settings = options.over(self.settings, self.collection.groups.dimensions)
         agent = replace(self, settings=settings, reranker=reranker)
         if not options.where:
@@ -255,15 +254,14 @@ class FairAgent(Summarized):
     def _ordered(self, run: SearchRun) -> SearchRun:
         clocks = perf_counter(), engine_seconds()
         with one_blas_thread():
-            meter, loop = run.first_meter, replace(run.loop, served=None)
-            # Where nothing but the re-ranker has another price, all that was measured stays.
+            first, meter, loop = run.first_meter, run.meter, replace(run.loop, served=None)
+            # Where nothing but the dial is another, all that was measured stays.
             if self.settings.model_copy(update={"rerank": run.settings.rerank}) != run.settings:
-                meter = ExposureMeter.make(self.collection, run.query.id, self.settings, run.own)
-                meter = replace(meter, cache=run.meter.cache)
-                of_loop = meter.as_adjusted(run.first_meter, run.meter)
-                steps = tuple(measured(of_loop, step) for step in run.loop.steps)
-                loop = replace(loop, meter=of_loop, steps=steps, pool=None)
-            return self._served(run.query, self.settings.n, run.own, meter, loop, clocks)
+                first = ExposureMeter.make(self.collection, run.query.id, self.settings, run.own)
+                first = replace(first, cache=run.meter.cache)
+                meter = first.as_adjusted(run.first_meter, run.meter)
+                loop = replace(loop, steps=tuple(measured(meter, step) for step in run.loop.steps))
+            return self._served(run.query, self.settings.n, run.own, first, meter, loop, clocks)
 
     def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
         """The algorithm: the first `length` re-ranked candidates (never fewer than `settings.n`), and their trace.
@@ -282,58 +280,95 @@ class FairAgent(Summarized):
             own = lists[-1].ranking
 
             # 2. Measure: what these lists give the groups, and what the groups should get.
-            meter = ExposureMeter.make(self.collection, query.id, self.settings, own).with_cached(own.ids)
+            first = ExposureMeter.make(self.collection, query.id, self.settings, own).with_cached(own.ids)
+
+            # 3. Weigh: how relevant its documents are, by the engine and by whether the query asks for their type.
+            candidates, meter, prior = self._weighed(query, own, first)
             steps = tuple(measured(meter, step) for step in lists)
             for step in steps[:-1] if self.loop else steps:
                 on_step(step)
 
-            # 3. Loop: search again for the groups that lack exposure, and choose the candidates.
-            search = Search(query, steps, meter, self.retriever, self.settings.n, self._retrieve, self._serve, on_step)
-            if self.restriction:
-                search = replace(search, allowed=partial(self.restriction.allowed, self.retriever, query=query))
+            # 4. Loop: search again for the groups that lack candidates, and choose the candidates.
+            joined, serve = partial(self._joined, query, own, prior), partial(self._order, query, own, meter)
+            parts = meter, self.retriever, self.settings.n, candidates, self._retrieve, joined, serve
             if self.loop:
-                result = looped(self.loop, search, self.settings.loop)
+                result = looped(self.loop, Search(query, steps, *parts, on_step), self.settings.loop)
+            elif self.settings.candidates == "best" or len(steps) == 1:
+                result = LoopResult(candidates, steps, "", own)
             else:
-                result = LoopResult(select(self.settings.candidates, steps), steps, "", meter)
+                result = LoopResult(select(self.settings.candidates, steps), steps, "")
 
-            return self._served(query, length, own, meter, result, clocks)
+            return self._served(query, length, own, first, meter, result, clocks)
 
     def _served(
         self,
         query: Query,
         length: int,
         own: Ranking,
+        first: ExposureMeter,
         meter: ExposureMeter,
         result: LoopResult,
         clocks: tuple[float, float],
     ) -> SearchRun:
-        """The rest of `find`; `own` is the engine's list, `meter` what measured before the loop."""
-        settings = self.settings
-        # 4. Re-rank the candidates; the loop may have done so.
-        pool = result.pool
-        if pool is None or pool.n != length:
-            pool = pool_of(query, result.candidates, result.meter, length, result.unit)
-        ranking = self._serve(pool) if result.served is None or length > settings.n else result.served
-        result = replace(result, pool=pool)
-
-        # 5. Guard: serve nothing that is worse than the engine's own list, unless settings say so.
-        guarded = self._guarded(ranking, pool, own, result)
+        """The rest of `find`; `own` is the engine's list, `first` what measured before the documents were weighed."""
+        # 5. Re-rank the candidates, of the lists on their frontier that which the dial says; the loop may have done so.
+        served = result.served
+        if served is None or length > self.settings.n:
+            pool = pool_of(query, result.candidates, meter, length, result.own)
+            served = Served.of(pool, meter, self.reranker, self.settings.rerank)
 
         # 6. Say what else is to be known.
-        exposures = result.meter.measure(guarded.ranking)
         notes = (
             *filter(None, [self.collection.behind, self.restriction.note if self.restriction else ""]),
-            *guarded.notes,
-            *less_fair(result.meter.measure(result.steps[0].ranking), exposures),
-            *moved_by_types(meter, result.meter),
+            *notes_of(served, result, first, meter),
             *engine_notes(self.retriever, query),
         )
-        if settings.expansion.documents and not isinstance(self.retriever, TermSource):
+        if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)
-        alarms = guarded.alarms + unlabeled_off(exposures)
-        costs = partial(relevance_kept, self.reranker, pool, discount=result.meter.discount)
-        parts = guarded.ranking, own, meter, result, self.retriever, settings, notes, alarms, costs
-        return SearchRun(query, *parts, *clocks)
+        result = replace(result, served=served)
+        about = own, first, meter, result, self.retriever, self.settings, notes, alarms_of(served, result, own, meter)
+        return SearchRun(query, served.ranking, *about, *clocks)
+
+    def _weighed(
+        self, query: Query, own: Ranking, meter: ExposureMeter
+    ) -> tuple[Ranking, ExposureMeter, TypePrior | None]:
+        """The engine's documents by estimated relevance, on its own scale, and what measures them then.
+
+        A dimension counts by how much it applies to the first documents, where their types say so; documents that
+        cannot have a label should get what they have of the best by estimated relevance.
+        """
+        if self.types is None or not len(own):
+            return own, meter, None
+        weight = self.settings.types
+        if weight is None:
+            weight = TYPES_WITH_GRAPH if self.types.ids is not None else TYPES
+        relevance = estimated_relevance(own.scores, float(own.scores[0]), float(own.scores[-1]))
+        prior = TypePrior.of(self.types, query.id, own.ids, relevance, weight)
+        counts = tuple(prior.importance.get(target.dimension, 1.0) for target in meter.targets)
+        gained = own.scores + _unit(own) * prior.gain(own.ids)
+        order = np.argsort(-gained, kind="stable")
+        candidates = Ranking(tuple(own.ids[place] for place in order.tolist()), gained[order])
+        return candidates, replace(meter, importance=counts).by_type(candidates, self.types.clustered), prior
+
+    def _joined(self, query: Query, own: Ranking, prior: TypePrior | None, candidates: Ranking, ids: Sequence[str]) -> Ranking:
+        """The candidates with those of these documents that the search may have, by the user's own query.
+
+        No document from elsewhere is better than the engine's first; one that is worse than its last has a relevance
+        below 0 (at 0 it would come in for nothing; measured in evaluations/controller).
+        """
+        ids = self.restriction.allowed(self.retriever, ids, query) if self.restriction else list(ids)
+        scores = np.minimum(scored(self.retriever, query, ids), own.scores[0])
+        if prior:
+            scores = scores + _unit(own) * prior.gain(ids)
+        every = (*candidates.ids, *ids)
+        return ordered(every, np.concatenate([candidates.scores, scores]), len(every))
+
+    def _order(
+        self, query: Query, own: Ranking, meter: ExposureMeter, candidates: Ranking, others: Sequence[Ranking]
+    ) -> Served:
+        pool = pool_of(query, candidates, meter, self.settings.n, own)
+        with span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(candidates)}):
+            return Served.of(pool, meter, self.reranker, self.settings.rerank, others)
 
     def serve(self, run: SearchRun) -> SearchResult:
         """What the user gets of a search: the first `settings.n` candidates, or some that are drawn for this request.
@@ -349,7 +384,7 @@ class FairAgent(Summarized):
 
         def pools() -> tuple[Pool, Pool]:
             n, meter = self.settings.n, run.meter
-            candidates = pool_of(run.query, run.loop.candidates, meter, n, run.loop.unit)
+            candidates = pool_of(run.query, run.loop.candidates, meter, n, run.loop.own)
             return candidates, pool_of(run.query, ranking.top(n), meter, n)
 
         notes = account_notes(self.reranker, pools, run.query)
@@ -374,24 +409,6 @@ class FairAgent(Summarized):
             told.set_attributes({"fairagent.documents": len(ranking)})
         return ranking
 
-    def _serve(self, pool: Pool) -> Ranking:
-        if not self.reranker:
-            return pool.ranking.top(pool.n)
-        with span(f"rerank {self.settings.rerank.kind}", {"fairagent.candidates": len(pool.ranking)}):
-            return reranked(self.reranker, pool, self.settings.rerank)
-
-    def _guarded(self, ranking: Ranking, pool: Pool, own: Ranking, result: LoopResult) -> Guarded:
-        """What is served in the end: `ranking`, or what the guard puts in its place; `own` is the engine's list."""
-        if result.guard is None:
-            return Guarded(ranking)
-
-        def strict() -> Ranking | None:
-            reranker = stricter(self.reranker, pool.query)
-            return reranked(reranker, pool, self.settings.rerank) if reranker else None
-
-        head = without(own, result.removed).top(pool.n)
-        return result.guard.choose(ranking, head, own, result.meter, strict)
-
     def latest(self) -> FairAgent:
         """The agent with what is open at this moment: itself, where its index is not opened again when it changes."""
         return self.live.agent() if self.live else self
@@ -409,6 +426,11 @@ class FairAgent(Summarized):
         chosen = self.settings
         parts = f"{chosen.engine.kind}, {chosen.loop.kind if self.loop else 'no loop'}, rerank {chosen.rerank}"
         return f"on {self.collection.name!r}: {parts}, n {chosen.n}"
+
+
+def _unit(own: Ranking) -> float:
+    """What a difference of 1 in relevance is on the scale of the engine's scores."""
+    return float(own.scores[0] - own.scores[-1]) or 1.0
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

@@ -32,9 +32,9 @@ from fairagent.errors import DataError, UsageError
 from fairagent.measures import parse_discount
 from fairagent.search.hit_shapes import IDS, WITHIN, HitShape, at_path, hits_in, read_hit
 from fairagent.search.rerank.base import pool_of
-from fairagent.search.rerank.exposure import FAIRNESS, ExposureReranker
-from fairagent.settings import Unknown, load_settings
-from fairagent.types import Document, Exposure, FloatArray, Hit, Query, Ranking, exposure_rows
+from fairagent.search.rerank.exposure import ExposureReranker
+from fairagent.settings import SearchOptions, Unknown, load_settings
+from fairagent.types import Dial, Document, Exposure, FloatArray, Hit, Query, Ranking, exposure_rows
 from fairagent.types.common import counted
 
 Shares = Mapping[str, Mapping[str, float]]
@@ -42,12 +42,12 @@ Shares = Mapping[str, Mapping[str, float]]
 
 
 def fair_order(
-    collection: Collection, ranking: Ranking, n: int, target: Any, fairness: float, unknown: Unknown, query: str = ""
+    collection: Collection, ranking: Ranking, n: int, target: Any, dial: Dial, unknown: Unknown, query: str = ""
 ) -> tuple[Ranking, ExposureMeter]:
     """The `n` of the `ranking` that `ExposureReranker` chooses, and what measures both lists."""
     settings = load_settings(overrides={"n": n, "target": target, "unknown": unknown}, environ={})
     meter = ExposureMeter.make(collection, "", settings, ranking)
-    reranker = ExposureReranker(fairness, discount=parse_discount(settings.discount))
+    reranker = ExposureReranker(dial, 0.0, parse_discount(settings.discount), settings.divergence)
     return reranker.rerank(pool_of(Query(query), ranking, meter, n)), meter
 
 
@@ -133,7 +133,9 @@ def fair_rerank(
     target: str | Mapping[str, Any] | None = None,
     n: int = 10,
     *,
-    fairness: float = FAIRNESS,
+    fairness: float | None = None,
+    keep: float | None = None,
+    gap: float | None = None,
     unknown: Unknown = "share",
     separator: str | None = None,
     labels: Labeling | None = None,
@@ -159,16 +161,17 @@ def fair_rerank(
     each choice would mean.
 
     Scores count where all hits have one and they fall along the order; else (they are missing, or are distances, which
-    rise, or the hits are those of an agent, which are re-ranked) the order stands for them. `fairness` is what a
-    divergence of 1 nat costs, in units of mean relevance: 0 keeps the engine's order, 10 comes as near to the target as
-    the hits allow (`ExposureReranker` has the formula). Hits without a label are a group of their own: `unknown` is
+    rise, or the hits are those of an agent, which are re-ranked) the order stands for them. Which order it is, of those
+    between the most relevant and the fairest, say `fairness`, `keep` or `gap`, one of them (`SearchOptions`): fairness 0
+    keeps the engine's order, 10 comes as near to the target as the hits allow. Hits without a label are a group of their own: `unknown` is
     what they get, share (what they have in the engine's order), ignore, or a number (0 to 1).
 
     Returns the same objects in their new order, and the exposures before and after. Raises UsageError for what is no
     hit, for a field that no hit has, naming those there are, and for scores in no order; DataError, naming the hit, for
     what is no label, where no hit has a label, and for targets that cannot be used.
     """
-    hits = hits_in(hits)
+    options = SearchOptions.of({"n": n, "fairness": fairness, "keep": keep, "gap": gap})
+    dial, hits = options.dial or Dial(), hits_in(hits)
     if not hits:
         return FairHits([], (), ())
     read = [read_hit(hit, number) for number, hit in enumerate(hits, start=1)]
@@ -184,7 +187,7 @@ def fair_rerank(
         # Groups that no hit is in have a share as well.
         given: Any = {name: one for name, one in targets.items() if are_shares(one)}
         known = aligned(known, given, [])
-    fair, meter = fair_order(_collection(groups, known, population), ranking, n, targets, fairness, unknown)
+    fair, meter = fair_order(_collection(groups, known, population), ranking, n, targets, dial, unknown)
     notes = (*notes, *following(meter.targets))
     return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair), notes)
 

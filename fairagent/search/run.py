@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
 from fairagent.collection.exposure import ExposureMeter, total_gap
 from fairagent.collection.target_choice import below_corpus, following
-from fairagent.retrieve.base import FusedEngine, Retriever, TextSource, engine_seconds, shown
-from fairagent.search.loop.base import LoopResult
+from fairagent.retrieve.base import Retriever, TextSource, engine_seconds, shown
+from fairagent.search.loop.base import LoopResult, relevance_in
 from fairagent.settings import Settings
 from fairagent.types import Document, Draw, Hit, Query, Ranking, SearchResult, Trace, Usage, common
 from fairagent.types.common import Alarm
@@ -19,28 +18,30 @@ from fairagent.types.common import Alarm
 class SearchRun:
     """A search before it is served: the candidates of `query` in their final order (`pool`), and what the loop did.
 
-    `own` is the engine's list, `first_meter` what measured before the loop, `kept` how much of the estimated relevance
-    a list of the candidates keeps (`relevance_kept`). `started` and `engine_started` are the clocks' readings when the
-    search began.
+    `own` is the engine's list, `meter` what measures its rankings, `first_meter` what did before documents were weighed.
+    `started` and `engine_started` are the clocks' readings when the search began.
     """
 
     query: Query
     pool: Ranking
     own: Ranking
     first_meter: ExposureMeter
+    meter: ExposureMeter
     loop: LoopResult
     retriever: Retriever
     settings: Settings
     notes: tuple[str, ...]
     alarms: tuple[Alarm, ...]
-    kept: Callable[[Ranking], float | None]
     started: float
     engine_started: float
 
-    @property
-    def meter(self) -> ExposureMeter:
-        """What measures its rankings."""
-        return self.loop.meter
+    def kept(self, ranking: Ranking) -> float | None:
+        """The share (0 to 1) of the relevance of the most relevant list that a ranking keeps; None without a dial."""
+        served = self.loop.served
+        if served is None or served.frontier is None:
+            return None
+        most = float(served.frontier.relevance.max())
+        return relevance_in(served.weighed, ranking, self.meter) / most if most > 0 else 1.0
 
     def result(self, ranking: Ranking, draw: Draw | None = None, notes: tuple[str, ...] = ()) -> SearchResult:
         """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
@@ -77,12 +78,6 @@ class SearchRun:
         )
         hits = hits_of(served, meter, self.retriever, self.query, steps[0].ranking if steps else None)
         return SearchResult(self.query, served, hits, trace, self.loop.candidates.ids)
-
-
-def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
-    """Which of several fused engines failed at `query`."""
-    failures = engine.failures(query) if isinstance(engine, FusedEngine) else {}
-    return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
 
 
 def unused_refiner(settings: Settings) -> tuple[str, ...]:

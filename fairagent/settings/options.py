@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self, TypedDict
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fairagent.errors import SettingsError
 from fairagent.settings.parts import Part, part_keys
 from fairagent.settings.section import Section, validate
 from fairagent.settings.tree import Settings, Unknown, lay
+from fairagent.types import Dial
 
 Value = bool | int | float | str
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -27,6 +28,10 @@ class SearchOptions(Section):
     fairness: float | None = Field(None, ge=0)
     """What a divergence of 1 nat from the target costs, in units of mean relevance (0 to 1): 0 orders by relevance
     alone, larger values are fairer and less relevant. For re-rankers with this dial, as `exposure`, the default."""
+    keep: float | None = Field(None, ge=0, le=1)
+    """In the place of `fairness`: the share of the relevance to keep (0 to 1), for the fairest list that keeps it."""
+    gap: float | None = Field(None, ge=0)
+    """In the place of `fairness`: the gap that is small enough, for the most relevant list within it."""
     unknown: Unknown | None = None
     """What documents without a label should get of the exposure. share: what they have in the engine's own list.
     ignore: they do not count. A number: a share of your own (0 to 1)."""
@@ -46,6 +51,18 @@ class SearchOptions(Section):
         """The options of these values; SettingsError with every fault."""
         return validate(cls, values, "the options of a search")
 
+    @model_validator(mode="after")
+    def _one_dial(self) -> Self:
+        if sum(one is not None for one in (self.fairness, self.keep, self.gap)) > 1:
+            raise ValueError("fairness, keep and gap are three ways to choose one list; give one of them")
+        return self
+
+    @property
+    def dial(self) -> Dial | None:
+        """Which list of the frontier is asked for; None where that is left to the settings."""
+        dial = Dial(self.keep, self.gap, self.fairness)
+        return None if dial == Dial() else dial
+
     @property
     def given(self) -> dict[str, Any]:
         """Those that are not left to the settings.
@@ -64,9 +81,9 @@ class SearchOptions(Section):
         2.0
         """
         layer = {name: value for name, value in self.given.items() if name in ("n", "unknown")}
-        if self.fairness is not None:
+        if self.dial is not None:
             expect_dial(settings.rerank)
-            layer["rerank"] = {"fairness": self.fairness}
+            layer["rerank"] = self.dial._asdict()
         if self.shares is not None:
             below = settings.target
             # A target for all dimensions stays that of those without shares of their own.
@@ -80,6 +97,8 @@ class OptionValues(TypedDict, total=False):
 
     n: int | None
     fairness: float | None
+    keep: float | None
+    gap: float | None
     unknown: Unknown | None
     shares: Mapping[str, Mapping[str, float]] | None
     where: Mapping[str, Value | Sequence[Value]] | None

@@ -41,7 +41,7 @@ class Slot:
 SLOTS = {
     "engine": Slot("engine", "fairagent.engines", "auto"),
     "target": Slot("target", "fairagent.targets", "trec-estimated"),
-    "loop": Slot("loop", "fairagent.loops", "controller"),
+    "loop": Slot("loop", "fairagent.loops", "widen"),
     "refine": Slot("refiner", "fairagent.refiners", "feedback"),
     "rerank": Slot("re-ranker", "fairagent.rerankers", "exposure"),
     "filter": Slot("filter", "fairagent.filters", "none"),
@@ -73,7 +73,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "given": "fairagent.collection.targets:GivenTarget",
     },
     "loop": {
-        "controller": "fairagent.search.loop.config:ControllerConfig",
+        "widen": "fairagent.search.loop.config:WidenConfig",
         "fair-qr": "fairagent.search.loop.config:FairQRConfig",
         "none": "fairagent.settings.parts:Without",
     },

@@ -179,9 +179,9 @@ class Settings(Section):
     """`loop: fair-qr`: how many refined queries are tried at most; 0: there is no loop."""
     threshold: float = Field(0.0, ge=0)
     """The loop ends at a gap of this or less, in the unit of `divergence`. Larger values end it sooner."""
-    divergence: Literal["kl", "kl-reverse", "js", "tv"] = "kl"
-    """How the gap between exposure and target is measured: kl, KL(exposure || target), kl-reverse, js (Jensen-Shannon),
-    all in nats, or tv (total variation, 0 to 1)."""
+    divergence: Literal["js", "kl", "kl-reverse", "tv"] = "js"
+    """How the gap between exposure and target is measured: js (Jensen-Shannon, as AWRF), kl, KL(exposure || target),
+    kl-reverse, all in nats, or tv (total variation, 0 to 1)."""
     discount: str = "log2-max2"
     """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), ends(k, middle)."""
     candidates: Literal["best", "last", "union"] = "best"
@@ -194,7 +194,12 @@ class Settings(Section):
     seconds, nothing to install), minilm, or any that `engine: dense` knows."""
     expansion: Expansion = Expansion()
     loop: Loop = default("loop")
-    """How a search is refined by its first results: controller, fair-qr (the paper's, with `refine`), or none."""
+    """How a search goes on from its first results: widen (more candidates of groups that lack them), fair-qr (the
+    paper's, with `refine`), or none."""
+    types: float | None = Field(None, ge=0)
+    """The weight of the types of documents (is this query about persons at all?) in their relevance, in units of it (0
+    to 1); 0: they do not count. Larger values lift documents of the type that has labels. Not set: 0.5 with a corpus
+    graph, else 0.25."""
     refine: Refine = default("refine")
     """`loop: fair-qr`: who proposes keywords for the under-exposed group: feedback (its documents), llm (a language
     model), grounded (a model that is shown them); none: there is no loop."""

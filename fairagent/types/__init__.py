@@ -21,6 +21,7 @@ from fairagent.types.common import Alarm, Usage
 from fairagent.types.search import (
     NO_LABEL,
     UNKNOWN,
+    Dial,
     Document,
     Draw,
     Exposure,
@@ -51,6 +52,7 @@ __all__ = [
     "Attribution",
     "ContextExposures",
     "Debiased",
+    "Dial",
     "Document",
     "Draw",
     "Exposure",

@@ -151,6 +151,27 @@ class Group:
         return f"{self.label} ({self.dimension})"
 
 
+FAIRNESS = 1.0
+"""The price of the gap where no dial is set; what others give on public topics: evaluations/controller/README.md."""
+
+
+class Dial(NamedTuple):
+    """How a list is chosen on the frontier of relevance and fairness; the first that is set counts.
+
+    `keep`: the fairest list that keeps this share of the relevance. `gap`: the most relevant list within this gap.
+    `fairness`: the list with the largest relevance less so many times the gap. None of them: `FAIRNESS`.
+    """
+
+    keep: float | None = None
+    gap: float | None = None
+    fairness: float | None = None
+
+    @property
+    def price(self) -> float:
+        """What a gap of 1 costs."""
+        return FAIRNESS if self.fairness is None else self.fairness
+
+
 NO_LABEL = "no label (of all)"
 """What documents whose group is unknown are called, in the last row of every exposure."""
 

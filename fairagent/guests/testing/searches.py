@@ -19,7 +19,7 @@ from fairagent.extend import (
     are_shares,
     exposure_rows,
     exposures_of,
-    finite_gap,
+    total_gap,
     nearest,
 )
 
@@ -57,11 +57,11 @@ class SearchExposure:
     @property
     def gap(self) -> float:
         """How far the queries are from the target: the mean of `gap_of` (nats)."""
-        return _mean([finite_gap(exposures) for exposures in self.measured.values()])
+        return _mean([total_gap(exposures) for exposures in self.measured.values()])
 
     def gap_of(self, query: str) -> float:
         """The sum, over the dimensions, of the divergence of the exposure from the target (nats)."""
-        return finite_gap(self.by_query[query])
+        return total_gap(self.by_query[query])
 
     @property
     def worst(self) -> str:

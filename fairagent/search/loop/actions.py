@@ -1,154 +1,260 @@
-"""The controller's actions: each says whether it could help, and tries.
+"""What the widening loop may do: five ways to candidates of a group that lacks them, a judge, and a filter of bias."""
 
-`refine` mixes the query with the groups' evidence, under weights that follow what they lack. `judge` is for precision:
-the best documents of groups that lack exposure are judged, and evidence is learned from the relevant. `neighbors` is
-for supply: documents near the best ones of a group come in where there are too few of the group. `filter` removes bias
-from what would be served, and refills it.
-"""
+from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from fairagent.answer.filtering import Filter, filter_with
 from fairagent.answer.removals import filter_alarms, removed_by
-from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
-from fairagent.retrieve.base import texts_for
+from fairagent.collection import Groups
+from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FatalModelError, ModelError
+from fairagent.retrieve.base import FusedEngine, Retriever, searched, texts_for
+from fairagent.retrieve.dense import VectorEngine, VectorSearch
 from fairagent.retrieve.graph import Graph
-from fairagent.search.loop.base import Lack, lacking
-from fairagent.search.loop.environment import Environment
+from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
+from fairagent.retrieve.where import Conditions, Restrictable, RestrictableParts, restricted
+from fairagent.search.loop.base import Lack, Search, lacking, without
 from fairagent.search.loop.judges import RelevanceJudge
-from fairagent.search.loop.state import JudgedDocuments, State, moved
-from fairagent.types import FloatArray, Verdict
-from fairagent.types.common import Alarm, without_verdict
+from fairagent.search.loop.sources import Sources
+from fairagent.search.loop.widen import State, Tried, joined
+from fairagent.search.rerank.base import ordered
+from fairagent.storage.threads import Memo
+from fairagent.types import Query, Ranking, Verdict
+from fairagent.types.common import without_verdict
 
-STOP = "stop"
-"""The choice that ends a loop; it can always be made."""
-HALVINGS = 2
-"""How often a step that overshoots is halved."""
+PLACES = 3
+"""So many documents come in for each place that a group should have."""
+SEEDS = 10
+"""Documents of a group that its words, its vector and its neighbors are taken from, the best first."""
+WORDS, MOST_COMMON = 10, 0.2
+"""Words that a query of a group's documents has, and the share of all documents from which on a word says nothing."""
+LOSS = 0.5
+"""What a document that is surely irrelevant loses of its relevance."""
 ROUNDS = 3
 """How often documents that take the place of removed ones are filtered themselves, the first time included."""
-SEEDS = 10
-"""Documents of a group whose neighbors are looked at, the best first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """Whether an action is `open`, and `why` it could help now or why it could not."""
+class Found(NamedTuple):
+    """The documents that a search for one group has found, the best first."""
 
-    open: bool
-    why: str
+    ids: Sequence[str]
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ActionOutcome:
-    """An action's outcome: the state `after` it, if that is accepted, and the one that remains `otherwise`.
+class Widening:
+    """An action that searches for documents of each group that is short of candidates, by `documents`.
 
-    The gap of what would be served has to be below `bar`; with a `failure` nothing is accepted. `notes` say what was
-    done, `weights` (g,) are those of the groups' evidence, where it is mixed in; `alarms` are as in `Step`.
+    `able` says whether the engine can. Of what is found only the group's own documents come in.
     """
 
-    after: State
-    otherwise: State
-    bar: float
-    notes: tuple[str, ...] = ()
-    failure: str = ""
-    weights: FloatArray | None = None
-    alarms: tuple[Alarm, ...] = ()
+    name: str
+    documents: Callable[[Search, State, Lack, int], Sequence[str]]
+    able: Callable[[Search], bool] = lambda search: True
+
+    def offer(self, search: Search, state: State) -> tuple[bool, str]:
+        """Open while a group lacks candidates."""
+        if not self.able(search):
+            return False, f"{self.name}: the engine cannot"
+        return lacks_candidates(search, state)
+
+    def act(self, search: Search, state: State) -> Tried:
+        """Search for all of these groups."""
+        entering: list[str] = []
+        notes = []
+        for lack, due in state.short(search):
+            try:
+                found = self.documents(search, state, lack, PLACES * due)
+            except (BackendUnavailable, DataError) as error:
+                return Tried(state.candidates, f"the engine failed, so its first list stays: {error}")
+            own = of_group(search, state, lack, found)[: PLACES * due]
+            notes.append(f"{lack.group}: {len(own)} of its documents come in")
+            entering += own
+        return joined(search, state, entering, tuple(notes))
 
 
-class Action(Protocol):
-    """Any object like this will do."""
-
-    @property
-    def name(self) -> str:
-        """What settings, the trace and a model call it."""
-        ...
-
-    def offer(self, environment: Environment, state: State) -> Offer:
-        """Whether it could help now."""
-        ...
-
-    def act(self, environment: Environment, state: State) -> ActionOutcome:
-        """Try it. Raises what the models raise that it asks."""
-        ...
+def lacks_candidates(search: Search, state: State) -> tuple[bool, str]:
+    """Whether a group lacks exposure because it has too few candidates, or less relevant ones."""
+    if not (short := state.short(search)):
+        return False, "no group lacks candidates"
+    return True, f"{short[0][0]}, and it lacks candidates"
 
 
-@dataclass(frozen=True, slots=True)
-class RefineAction:
-    """At most `steps` steps with the exponent `eta`; one that overshoots is halved, twice at most.
-
-    A step that changes nothing is none too far: the next goes on from it. Where the first refined list is no gain, the
-    evidence gets half of its share of this query.
-    """
-
-    steps: int = 3
-    eta: float = 0.5
-    smoothing: float = 0.02
-    name: str = "refine"
-
-    def offer(self, environment: Environment, state: State) -> Offer:
-        """Open as long as there is evidence, a gap, and a step left that may be a gain."""
-        if ended := self._ended(environment, state):
-            return Offer(False, ended)
-        lacks = lacking(state.exposures)
-        return Offer(True, str(lacks[0]) if lacks else "what the groups have in common is relevance feedback")
-
-    def act(self, environment: Environment, state: State) -> ActionOutcome:
-        """The next step of the control law."""
-        state, notes = environment.searched_again(environment.informed(state))
-        state = environment.mixed(state)
-        control, bar = replace(state.control, made=state.control.made + 1), state.bar
-        before = control.reached
-        eta = self.eta / 2**control.halved
-        weights = moved(*before, eta, self.smoothing) if before else environment.start(state)
-        after = environment.refined(state, weights)
-        reached = (weights, after.exposures)
-        same = after.served.ids == state.served.ids and (before is None or not np.allclose(weights, before[0]))
-        # What comes next: a step on from one that changed nothing, else half of it, or of the evidence's share.
-        if same:
-            refused = replace(control, reached=reached)
-        elif control.halved == HALVINGS:
-            refused = replace(control, ended=f"a step was no gain: {after.refusal(bar)}")
-        else:
-            refused = replace(control, halved=control.halved + 1, part=control.part if before else control.part / 2)
-        accepted = replace(after, control=replace(control, reached=reached))
-        return ActionOutcome(accepted, replace(state, control=refused), bar, notes, weights=weights)
-
-    def _ended(self, environment: Environment, state: State) -> str:
-        """Why there is no further step; "" where there is one."""
-        if not ((environment.controller.sources or any(state.learned)) and environment.able):
-            return "no group has evidence"
-        if state.control.ended:
-            return state.control.ended
-        if state.gap <= environment.controller.tolerance:
-            return f"the gap is not above {environment.controller.tolerance:g}"
-        return f"the limit of {self.steps} steps is reached" if state.control.made >= self.steps else ""
+def of_group(search: Search, state: State, lack: Lack, ids: Sequence[str]) -> list[str]:
+    """Those of these documents that belong to the group and are no candidates yet, each once."""
+    known = frozenset(state.candidates.ids) | state.removed
+    new = [id for id in dict.fromkeys(ids) if id not in known]
+    if not new:
+        return []
+    shares = np.hstack([rows[:, 1:] for rows in search.meter.memberships(new)])[:, lack.place]
+    return [id for id, share in zip(new, shares.tolist(), strict=True) if share > 0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class AmongGroup:
+    """The user's own query among the documents of the group alone, by engines that can be kept to some documents."""
+
+    groups: Groups
+    memo: Memo
+
+    def __call__(self, search: Search, state: State, lack: Lack, n: int) -> Sequence[str]:
+        """The best documents of the group."""
+        dimension, label = lack.group.dimension, lack.group.label
+        if dimension in self.groups.oracle:
+            return ()
+        conditions = Conditions.of({dimension: label}, self.groups)
+        kept, _ = self.memo.get(
+            ("kept to", id(search.engine), dimension, label), lambda: restricted(search.engine, conditions)
+        )
+        # Behind the group's documents that are candidates already.
+        known = int((state.members(lack) > 0).sum())
+        return searched(kept, search.query, n + known).ids
+
+    @staticmethod
+    def able(search: Search) -> bool:
+        """Whether the engine can be kept to some documents."""
+        return isinstance(search.engine, Restrictable | RestrictableParts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OfDocuments:
+    """What the group's own best documents have in common, beside the user's query: a vector, or words (`source`)."""
+
+    source: TermSource | None
+
+    def __call__(self, search: Search, state: State, lack: Lack, n: int) -> Sequence[str]:
+        """What the refined query finds."""
+        ids, found = state.best_of(lack, SEEDS), list[str]()
+        if not ids:
+            return ()
+        engines = search.engine.engines if isinstance(search.engine, FusedEngine) else (search.engine,)
+        for engine in engines:
+            if isinstance(engine, VectorEngine) and isinstance(engine, VectorSearch):
+                own = engine.query_vector(search.query)
+                common = engine.vectors(ids).mean(axis=0)
+                toward = _unit(own) + _unit(common)
+                found += engine.nearest(_unit(toward), len(search.own)).ids
+            elif words := self._words(search, ids):
+                found += search.retrieve(words).ids if engine is search.engine else searched(engine, words, 500).ids
+        return found
+
+    def _words(self, search: Search, ids: Sequence[str]) -> Query | None:
+        if self.source is None:
+            return None
+        postings = self.source.postings(ids)
+        model = relevance_model(postings, np.ones(len(ids)))
+        best = top_words(self.source, postings, model, WORDS, MOST_COMMON)
+        size = float(max(len(self.source.analyze(search.query.text)), 1))
+        added = share_out([(word, float(model[place])) for word, place in best], size) if best else ()
+        return Query(search.query.text, search.query.id, (*search.query.terms, *added)) if added else None
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbors:
+    """The documents near the group's own best ones, or near what is served, in the corpus `graph`."""
+
+    graph: Graph
+
+    def __call__(self, search: Search, state: State, lack: Lack, n: int) -> Sequence[str]:
+        """Nearest first."""
+        around = self.graph.neighbors(state.best_of(lack, SEEDS) or state.served.ranking.ids[:SEEDS])
+        return [id for ids in around for id in ids]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """An action by what a language model says of all groups that lack candidates, in one call: words or a passage."""
+
+    name: str
+    sources: Sources
+
+    def offer(self, search: Search, state: State) -> tuple[bool, str]:
+        """Open while a group lacks candidates."""
+        return lacks_candidates(search, state)
+
+    def act(self, search: Search, state: State) -> Tried:
+        """Ask, and search by what is said of each group."""
+        short = state.short(search)
+        said = self.sources.ask(search.query, [lack for lack, _ in short])
+        entering: list[str] = []
+        notes = list(said.notes)
+        for (lack, due), query in zip(short, said.queries, strict=True):
+            if query is not None:
+                own = of_group(search, state, lack, search.retrieve(query).ids)[: PLACES * due]
+                notes.append(f"{lack.group}: {len(own)} of its documents come in")
+                entering += own
+        if not any(said.queries):
+            return Tried(state.candidates, "the model says nothing usable", tuple(notes), refused=said.refused)
+        return joined(search, state, entering, tuple(notes), refused=said.refused, proposals=said.proposals)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgeAction:
+    """Judges the best `documents` of each of the `groups` that lack most: what is irrelevant loses relevance."""
+
+    judge: RelevanceJudge
+    documents: int = 10
+    groups: int = 3
+    name: str = "judge"
+
+    def offer(self, search: Search, state: State) -> tuple[bool, str]:
+        """Open if a group that lacks exposure has candidates."""
+        some = self._best(state)
+        if not some:
+            return False, "no group among the candidates lacks exposure"
+        return True, f"{next(iter(some))}, though it has candidates: are the best of them relevant?"
+
+    def act(self, search: Search, state: State) -> Tried:
+        """Judge them."""
+        best = self._best(state)
+        ids = list(dict.fromkeys(id for some in best.values() for id in some))
+        judgment = self.judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
+        chance = {id: one for id, one in zip(ids, judgment.chances, strict=True) if one is not None}
+        notes = []
+        for lack, some in best.items():
+            judged, relevant = sum(id in chance for id in some), sum(chance.get(id, 0.0) >= 0.5 for id in some)
+            notes.append(f"{lack.group}: {relevant} of {judged} documents judged are relevant")
+        alarms = without_verdict("judge", len(ids) - len(chance), len(ids))
+        if not chance:
+            return Tried(state.candidates, "no document was judged", judgment.notes, alarms=alarms)
+        unit = max(float(np.ptp(search.own.scores)), 1e-9)
+        # Nothing is lost from a chance of one half on.
+        lost = np.array([LOSS * unit * max(1 - 2 * chance.get(id, 1.0), 0.0) for id in state.candidates.ids])
+        candidates = ordered(state.candidates.ids, state.candidates.scores - lost, len(state.candidates))
+        return Tried(candidates, "", (*notes, *judgment.notes), certain=True, alarms=alarms)
+
+    def _best(self, state: State) -> dict[Lack, list[str]]:
+        best = {lack: state.best_of(lack, self.documents) for lack in lacking(state.served.exposures)}
+        return dict([(lack, some) for lack, some in best.items() if some][: self.groups])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FilterAction:
-    """Accepted if the gap does not rise by more than `worse`: the gain is the bias that is gone, which no gap tells."""
+    """Removes what is biased from what would be served, and what takes its place."""
 
     filter: Filter
-    worse: float = 0.01
     name: str = "filter"
 
-    def offer(self, environment: Environment, state: State) -> Offer:
-        """Open once, if anything would be served."""
-        if self.name in state.tried:
-            return Offer(False, "it was tried")
-        return Offer(bool(len(state.served)), "what would be served was not checked for bias")
+    def offer(self, search: Search, state: State) -> tuple[bool, str]:
+        """Open if anything would be served."""
+        return bool(len(state.served.ranking)), "what would be served was not checked for bias"
 
-    def act(self, environment: Environment, state: State) -> ActionOutcome:
-        """Filter what would be served, and what takes the place of the removed."""
-        search, after = environment.search, state
+    def act(self, search: Search, state: State) -> Tried:
+        """Filter what would be served, and what takes the place of the removed, a few times."""
+        candidates, served = state.candidates, state.served
         verdicts: list[Verdict] = []
         notes: list[str] = []
         for number in range(ROUNDS):
             read = {verdict.id for verdict in verdicts}
-            ids = [id for id in after.served.ids if id not in read]
+            ids = [id for id in served.ranking.ids if id not in read]
             if not ids:
                 break
             try:
@@ -162,90 +268,12 @@ class FilterAction:
                 break
             verdicts += filtered.verdicts
             gone = [verdict for verdict in filtered.verdicts if not verdict.kept]
+            if not gone:
+                break
             notes += [f"{one.id} is removed" + (f": {one.note}" if one.note else "") for one in gone]
-            after = environment.without(after, {verdict.id for verdict in gone}) if gone else after
-        failure = "" if after is not state else f"none of {len(verdicts)} documents is removed"
-        alarms = filter_alarms(verdicts, removed_by(verdicts, environment.meter))
-        return ActionOutcome(after, state, state.gap + self.worse, tuple(notes), failure=failure, alarms=alarms)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeAction:
-    """The first `documents` of each of the `groups` that lack most."""
-
-    judge: RelevanceJudge
-    documents: int = 10
-    groups: int = 3
-    name: str = "judge"
-
-    def offer(self, environment: Environment, state: State) -> Offer:
-        """Open once, if a group that lacks exposure has documents."""
-        if self.name in state.tried:
-            return Offer(False, "it was tried")
-        some = self._lacks(environment, state)
-        if state.gap <= environment.controller.tolerance or not some:
-            return Offer(False, "no group among the candidates lacks exposure")
-        return Offer(True, f"{some[0]}, though it has candidates: are the best of them relevant?")
-
-    def act(self, environment: Environment, state: State) -> ActionOutcome:
-        """Judge, take relevance from what is not relevant, and refine with what is learned from what is."""
-        state = environment.informed(state)
-        search, lacks = environment.search, self._lacks(environment, state)
-        best = {lack: environment.best_of(state, lack, self.documents) for lack in lacks}
-        ids = list(dict.fromkeys(id for some in best.values() for id in some))
-        judgment = self.judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
-        chance = {id: one for id, one in zip(ids, judgment.chances, strict=True) if one is not None}
-        notes = []
-        for lack, some in best.items():
-            judged, relevant = sum(id in chance for id in some), sum(chance.get(id, 0.0) >= 0.5 for id in some)
-            notes.append(f"{lack.group}: {relevant} of {judged} documents judged are relevant")
-        alarms = without_verdict("judge", len(ids) - len(chance), len(ids))
-        if not chance:
-            failure = "no document was judged"
-            return ActionOutcome(state, state, state.gap, judgment.notes, failure=failure, alarms=alarms)
-        all_judged = JudgedDocuments(chance, frozenset(lack.place for lack in lacks))
-        after = environment.learned_anew(state, state.candidates.ranking, all_judged)
-        return ActionOutcome(after, state, state.bar, (*notes, *judgment.notes), "", after.weights, alarms)
-
-    def _lacks(self, environment: Environment, state: State) -> list[Lack]:
-        return [lack for lack in lacking(state.exposures) if state.learned[lack.place]][: self.groups]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NeighborsAction:
-    """By the corpus `graph`; a document that comes in has the engine's own score for the query."""
-
-    graph: Graph
-    name: str = "neighbors"
-
-    def offer(self, environment: Environment, state: State) -> Offer:
-        """Open once, if a group that lacks exposure has fewer documents in the pool than places it should have."""
-        if self.name in state.tried:
-            return Offer(False, "it was tried")
-        short = environment.short(state)
-        if state.gap <= environment.controller.tolerance or not short:
-            return Offer(False, "no group lacks documents")
-        return Offer(True, f"{short[0][0]}, and too few of its documents are candidates for so many places")
-
-    def act(self, environment: Environment, state: State) -> ActionOutcome:
-        """Let the group's own among the neighbors in, and refine with what is now the groups' evidence."""
-        state = environment.informed(state)
-        entering: dict[str, None] = {}
-        notes = []
-        for lack, _ in environment.short(state):
-            near = self._near(environment, state, lack)
-            notes.append(f"{lack.group}: {len(near)} of its documents come in")
-            entering |= dict.fromkeys(near)
-        if not entering:
-            return ActionOutcome(state, state, state.gap, tuple(notes), failure="no neighbor is new")
-        joined = environment.joined(state.candidates.ranking, list(entering))
-        after = environment.learned_anew(state, joined, state.judged)
-        return ActionOutcome(after, state, state.bar, tuple(notes), weights=after.weights)
-
-    def _near(self, environment: Environment, state: State, lack: Lack) -> list[str]:
-        """The group's documents near its best ones, or near what is served, that are no candidates yet."""
-        around = self.graph.neighbors(environment.best_of(state, lack, SEEDS) or state.served.ids[:SEEDS])
-        known = set(state.candidates.ids)
-        near = [id for id in dict.fromkeys(id for ids in around for id in ids) if id not in known]
-        near = environment.search.allowed(near)
-        return [id for id, part in zip(near, environment.of_group(near, lack).tolist(), strict=True) if part > 0]
+            candidates = without(candidates, {verdict.id for verdict in gone})
+            served = search.serve(candidates, ())
+        removed = frozenset(verdict.id for verdict in verdicts if not verdict.kept)
+        alarms = filter_alarms(verdicts, removed_by(verdicts, search.meter))
+        failure = "" if removed else f"none of {len(verdicts)} documents is removed"
+        return Tried(candidates, failure, tuple(notes), certain=True, removed=removed, alarms=alarms)

@@ -1,18 +1,23 @@
 """What a loop is: it may search again in the light of its measurements, and says which candidates to re-rank."""
 
+from __future__ import annotations
+
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
-from fairagent.collection.exposure import ExposureMeter
+import numpy as np
+
+from fairagent.collection.exposure import ExposureMeter, total_gap
+from fairagent.measures.objective import list_relevance
 from fairagent.retrieve.base import Retriever
-from fairagent.search.loop.guard import Guard
-from fairagent.search.rerank.base import Pool, pool_of
+from fairagent.search.rerank.base import Pool, Reranker, dialed, relevance_of, reranked
+from fairagent.search.rerank.frontier import Frontier
 from fairagent.settings.parts import Part
 from fairagent.settings.seam import PartCall
-from fairagent.types import Exposure, Group, Query, Ranking, Step
+from fairagent.types import Dial, Exposure, Group, Query, Ranking, Step
 
 OnStep = Callable[[Step], None]
 """Gets each step of a search once it has been made; what it raises ends the search."""
@@ -23,13 +28,77 @@ def ignore_step(step: Step) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Search:
-    """A search that has begun: `steps` are its retrievals so far, the last one the engine's own list.
+class Served:
+    """What the user would get of the candidates of `pool`: a `ranking` with its `relevance` R and its `gap` G.
 
-    `retrieve` asks the engine for another deep list, `serve` gives what the user would get of a pool of candidates.
-    `allowed` gives those of some documents that the search may have.
-    `on_step` has had all of `steps` but the last, which a loop may measure otherwise: it gets that one, and those of
-    the loop, from the loop.
+    It was chosen by the `dial` among the lists of `frontier` (None: the re-ranker has none). `weighed` is the relevance
+    of each candidate, `exposures` what the ranking gives the groups.
+    """
+
+    pool: Pool
+    ranking: Ranking
+    relevance: float
+    gap: float
+    exposures: tuple[Exposure, ...]
+    frontier: Frontier | None
+    dial: Dial
+    weighed: Mapping[str, float]
+
+    @classmethod
+    def of(
+        cls,
+        pool: Pool,
+        meter: ExposureMeter,
+        reranker: Reranker | None,
+        part: Part | None = None,
+        others: Sequence[Ranking] = (),
+    ) -> Served:
+        """What the `reranker` makes of the pool (None: its first `n`); the `others` are more lists to choose among."""
+        own, frontier = dialed(reranker) if len(pool.ranking) else None, None
+        relevance = relevance_of(pool) if len(pool.ranking) else np.zeros(0)
+        if own:
+            with PartCall("rerank", own, pool.query, part):
+                frontier, relevance = own.frontier(pool, others), own.relevance(pool)
+        ranking = reranked(reranker, pool, part) if reranker else pool.ranking.top(pool.n)
+        exposures = meter.measure(ranking)
+        weighed = dict(zip(pool.ranking.ids, relevance.tolist(), strict=True))
+        dial = own.dial if own else Dial()
+        return cls(
+            pool,
+            ranking,
+            relevance_in(weighed, ranking, meter),
+            total_gap(exposures),
+            exposures,
+            frontier,
+            dial,
+            weighed,
+        )
+
+    @property
+    def kept(self) -> float | None:
+        """The share (0 to 1) of the relevance of the frontier's most relevant list; None where there is no frontier."""
+        if self.frontier is None:
+            return None
+        most = float(self.frontier.relevance.max())
+        return self.relevance / most if most > 0 else 1.0
+
+
+def relevance_in(weighed: Mapping[str, float], ranking: Ranking, meter: ExposureMeter) -> float:
+    """R of the first `n` documents of a ranking; one that is no candidate counts 0."""
+    top = ranking.top(meter.n)
+    if not len(top):
+        return 0.0
+    return float(list_relevance(np.array([weighed.get(id, 0.0) for id in top.ids]), meter.discount(len(top))))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """A search that has begun: `steps` are its retrievals so far, the last one the engine's own deep list.
+
+    `candidates` are its documents by estimated relevance, on the scale of that list's scores. `retrieve` asks the
+    engine for another deep list, `joined` gives candidates with further documents that the search may have, by the
+    user's own query, and `serve` what the user would get of candidates, chosen among some lists more. `on_step` has had
+    all of `steps` but the last, which a loop may measure otherwise: it gets that one, and those of the loop, from it.
     """
 
     query: Query
@@ -37,35 +106,33 @@ class Search:
     meter: ExposureMeter
     engine: Retriever
     n: int
+    candidates: Ranking
     retrieve: Callable[[Query], Ranking]
-    serve: Callable[[Pool], Ranking]
+    joined: Callable[[Ranking, Sequence[str]], Ranking]
+    serve: Callable[[Ranking, Sequence[Ranking]], Served]
     on_step: OnStep = ignore_step
-    allowed: Callable[[Sequence[str]], list[str]] = list
 
-    def pool(self, ranking: Ranking, meter: ExposureMeter, unit: float = 0.0, n: int = 0) -> Pool:
-        """The candidates of `ranking` with their groups, for a list of `n` (0: as many as are served)."""
-        return pool_of(self.query, ranking, meter, n or self.n, unit)
+    @property
+    def own(self) -> Ranking:
+        """The engine's own deep list."""
+        return self.steps[-1].ranking
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopResult:
     """What a loop came to: all `steps`, why it ended, and the candidates for the re-ranker.
 
-    `meter` measures as the loop did; `unit` is what a difference of 1 in relevance is on the scale of the candidates'
-    scores (0: their range). `guard` compares what is served with the engine's own list; None: nobody does. `removed`
-    are the documents that a filter has taken out. `served` is what `Search.serve` made of the candidates (as `pool`),
-    where the loop has seen it. `entered` are the candidates that only a second search of the collection has retrieved.
+    `own` is the list on whose scale their scores are (None: their own). `removed` are the documents that a filter has
+    taken out. `served` is what `Search.serve` made of the candidates, where the loop has seen it. `entered` are the
+    candidates that only a further search has retrieved.
     """
 
     candidates: Ranking
     steps: tuple[Step, ...]
     stopped: str
-    meter: ExposureMeter
-    unit: float = 0.0
-    guard: Guard | None = None
+    own: Ranking | None = None
     removed: frozenset[str] = frozenset()
-    served: Ranking | None = None
-    pool: Pool | None = None
+    served: Served | None = None
     entered: frozenset[str] = frozenset()
 
 
@@ -83,10 +150,9 @@ def looped(loop: Loop, search: Search, part: Part | None = None) -> LoopResult:
         result = loop.run(replace(search, on_step=call.passing(search.on_step) or ignore_step))
     result = call.one_of(result, LoopResult)
     candidates = call.ranking(result.candidates, sys.maxsize)
-    if not len(candidates) and len(search.steps[-1].ranking) and not result.removed:
+    if not len(candidates) and len(search.own) and not result.removed:
         raise call.fault("no candidates")
-    served = result.served and call.ranking(result.served, search.n, candidates.ids)
-    return replace(result, candidates=candidates, served=served)
+    return replace(result, candidates=candidates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ import numpy as np
 from fairagent.collection.exposure import ExposureMeter, most_underexposed, total_gap, worse_dimensions
 from fairagent.measures import min_max
 from fairagent.search.loop.base import LoopResult, Search
-from fairagent.search.loop.guard import Guard
 from fairagent.search.refine.feedback import Refiner, RefineState, new_keywords, refined
 from fairagent.search.rerank.base import ordered
 from fairagent.types import Ranking, Step
@@ -52,7 +51,7 @@ class FairQR:
 
     With a `depth` the list is cut to it before it is re-ranked, but never to fewer documents than are shown, which the
     last step then notes: the paper does not say how deep it re-ranks, and at the depth of the whole list the original
-    query's order comes back. `guard` is as in `LoopResult`.
+    query's order comes back.
     """
 
     refiner: Refiner
@@ -60,7 +59,6 @@ class FairQR:
     threshold: float = 0.0
     candidates: ListPolicy = "best"
     depth: int = 0
-    guard: Guard | None = None
 
     def run(self, search: Search) -> LoopResult:
         """See `Loop.run`."""
@@ -73,7 +71,7 @@ class FairQR:
         if 0 < self.depth < search.n:
             note = f"{search.n} documents are re-ranked, as many as are shown: rerank_depth is {self.depth}"
             steps[-1] = replace(steps[-1], notes=(*steps[-1].notes, note))
-        return LoopResult(candidates, tuple(steps), stopped, search.meter, guard=self.guard)
+        return LoopResult(candidates, tuple(steps), stopped)
 
     def _refine(self, search: Search, steps: list[Step]) -> str:
         """Append a step for each query tried, and say why it stopped."""

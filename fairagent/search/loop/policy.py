@@ -1,8 +1,8 @@
-"""What chooses the next action: rules, or a language model."""
+"""A language model as the policy of a loop: it chooses the next action among those that could help."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal
 
 from fairagent.answer.filtering import TEMPERATURE, Reason, reason_text
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
@@ -12,10 +12,8 @@ from fairagent.llm.exchange import mark_unusable
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import STAND_IN, Case
 from fairagent.llm.reply import one_of
-from fairagent.search.loop.actions import STOP, Offer
-from fairagent.search.loop.base import lacking
-from fairagent.search.loop.environment import Environment
-from fairagent.search.loop.state import State
+from fairagent.search.loop.base import Search, lacking
+from fairagent.search.loop.widen import STOP, State, by_rules
 from fairagent.types import Step
 from fairagent.types.clean import query_shown, visible
 
@@ -25,81 +23,46 @@ SHOWN_GROUPS = 8
 SHOWN_STEPS = 10
 """Actions taken so far that the model is shown, the last ones."""
 
-ActionName = Literal["neighbors", "judge", "refine", "filter"]
+ActionName = Literal["group", "documents", "neighbors", "keywords", "passages", "judge", "filter"]
 
 
 class Choice(Reply):
     """The next action; one that was not offered is corrected once, then the rules choose, and the trace says so."""
 
-    action: Literal["neighbors", "judge", "refine", "filter", "stop"]
+    action: Literal["group", "documents", "neighbors", "keywords", "passages", "judge", "filter", "stop"]
     reason: Reason
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The `action` that comes next, and why."""
-
-    action: str
-    why: str
-
-
-class Policy(Protocol):
-    """Any object with this method will do."""
-
-    def choose(
-        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
-    ) -> Decision:
-        """One of the open `offers`, or stop; `taken` are the steps of the actions so far."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The first action that is open, in the order in which they are given: by what is missing."""
-
-    def choose(
-        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
-    ) -> Decision:
-        """See `Policy.choose`."""
-        offered = (Decision(name, offer.why) for name, offer in offers.items() if offer.open)
-        return next(offered, Decision(STOP, nothing_left(offers)))
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPolicy:
     """Asks `model` with the template `choose_action`.
 
-    A choice of what is not offered is corrected once. It stops, and says why, where the model repeats a choice that has
-    failed twice. Where it gives no usable reply, chooses wrongly again, or the budget is used up, `Rules` choose
-    ("fallback"), or the error is raised ("fail").
+    A choice of what is not offered is corrected once. Where the model gives no usable reply, chooses wrongly again, or
+    the budget is used up, the rules choose ("fallback"), or the error is raised ("fail").
     """
 
     model: Model
     prompts: Prompts
     on_error: Literal["fallback", "fail"] = "fallback"
 
-    def choose(
-        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
-    ) -> Decision:
-        """See `Policy.choose`. Raises FatalModelError, and with "fail" what else asking raises."""
-        offered = [name for name, offer in offers.items() if offer.open]
+    def __call__(
+        self, search: Search, state: State, offers: Mapping[str, tuple[bool, str]], taken: Sequence[Step]
+    ) -> tuple[str, str]:
+        """See `Choose`. Raises FatalModelError, and with "fail" what else asking raises."""
+        offered = [name for name, (could, _) in offers.items() if could]
         if not offered:
-            return Decision(STOP, nothing_left(offers))
+            return by_rules(search, state, offers, taken)
 
-        def by_rules(error: ModelError | BudgetExceeded) -> Decision:
-            decision = Rules().choose(environment, state, offers, taken)
-            return replace(decision, why=f"{decision.why} (by the rules; the model chose nothing: {error})")
+        def ruled(error: ModelError | BudgetExceeded) -> tuple[str, str]:
+            name, why = by_rules(search, state, offers, taken)
+            return name, f"{why} (by the rules; the model chose nothing: {error})"
 
-        def chosen() -> Decision:
-            choice = self._choice(self._request(environment, state, offers, taken), offered)
+        def chosen() -> tuple[str, str]:
+            choice = self._choice(self._request(search, state, offers, taken), offered)
             why = reason_text(choice.reason) or "no reason given"
-            if choice.action == STOP:
-                return Decision(STOP, f"the model: {why}")
-            if [step.source for step in taken[-2:] if not step.accepted] == [choice.action] * 2:
-                return Decision(STOP, f"the model chose {choice.action} again, which had failed twice")
-            return Decision(choice.action, why)
+            return choice.action, f"the model: {why}" if choice.action == STOP else why
 
-        return unless_failing(chosen, self.on_error, by_rules, unpaid=True)
+        return unless_failing(chosen, self.on_error, ruled, unpaid=True)
 
     def _choice(self, request: ModelRequest, offered: Sequence[str]) -> Choice:
         """What the model chooses of what is offered; ReplyInvalid where it chooses something else twice."""
@@ -116,7 +79,7 @@ class ModelPolicy:
         raise ReplyInvalid(f"twice what cannot be taken: {fault}")
 
     def _request(
-        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+        self, search: Search, state: State, offers: Mapping[str, tuple[bool, str]], taken: Sequence[Step]
     ) -> ModelRequest:
         groups = [
             {
@@ -124,27 +87,21 @@ class ModelPolicy:
                 "group": visible(lack.group.label),
                 "share": f"{lack.share:.1%}",
                 "target": f"{lack.target:.1%}",
-                "documents_found": int((state.candidates.groups[:, lack.place] > 0).sum()),
+                "documents_found": int((state.members(lack) > 0).sum()),
             }
-            for lack in lacking(state.exposures)[:SHOWN_GROUPS]
+            for lack in lacking(state.served.exposures)[:SHOWN_GROUPS]
         ]
-        offered = {name: visible(offer.why) for name, offer in offers.items() if offer.open}
-        history = taken[-SHOWN_STEPS:]
+        offered = {name: visible(why) for name, (could, why) in offers.items() if could}
         variables = {
-            "query": query_shown(environment.search.query.text),
-            "gap": f"{state.gap:.3f}",
+            "query": query_shown(search.query.text),
+            "gap": f"{state.served.gap:.3f}",
             "groups": groups,
             "actions": [{"action": name, "why": why} for name, why in offered.items()],
-            "history": [{"action": one.source, "kept": one.accepted, "reason": one.reason} for one in history],
+            "history": [
+                {"action": one.source, "kept": one.accepted, "reason": one.reason} for one in taken[-SHOWN_STEPS:]
+            ],
         }
         return self.prompts.request(CHOOSE, variables, TEMPERATURE, narrowed={"action": one_of([*offered, STOP])})
-
-
-def nothing_left(offers: Mapping[str, Offer]) -> str:
-    """Why no action is open; of a single one its own words."""
-    if len(offers) == 1:
-        return next(iter(offers.values())).why
-    return "; ".join(f"{name}: {offer.why}" for name, offer in offers.items()) or "no action is offered"
 
 
 def longest_choice(case: Case) -> dict[str, object]:
@@ -155,6 +112,6 @@ def longest_choice(case: Case) -> dict[str, object]:
     return {
         "gap": "0.100",
         "groups": [{"dimension": dimension, "group": label, **share}] * SHOWN_GROUPS,
-        "actions": [{"action": "neighbors", "why": why}] * 4,
-        "history": [{"action": "refine", "kept": False, "reason": "the gap did not fall"}] * SHOWN_STEPS,
+        "actions": [{"action": "neighbors", "why": why}] * 7,
+        "history": [{"action": "documents", "kept": False, "reason": "what would be served is no better"}] * SHOWN_STEPS,
     }

@@ -10,11 +10,12 @@ import numpy as np
 
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import DataError, UsageError
-from fairagent.measures import Discount
+from fairagent.measures.objective import estimated_relevance
 from fairagent.retrieve.site import Site
+from fairagent.search.rerank.frontier import Frontier
 from fairagent.settings.parts import Part, part_class
 from fairagent.settings.seam import PartCall
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types import Dial, FloatArray, Query, Ranking
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,28 +23,31 @@ class UnlabeledColumns:
     """Candidates without a label of one dimension as one more group, or as two: cannot have a label, and can.
 
     `rows` (n, u) are their shares of each candidate, `shares` (u,) what they should get of the exposure, and `own`
-    (u + g,) is what they and the known groups have in the engine's own list.
+    (u + g,) is what they and the known groups have in the engine's own list. `counts` says whether they have a part in
+    the gap.
     """
 
     rows: FloatArray
     shares: FloatArray
     own: FloatArray
+    counts: bool = True
 
     def changed(self, change: Callable[[FloatArray], FloatArray]) -> UnlabeledColumns:
         """With each of its arrays changed."""
-        return UnlabeledColumns(change(self.rows), change(self.shares), change(self.own))
+        return replace(self, rows=change(self.rows), shares=change(self.shares), own=change(self.own))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
     """The candidates for the final ranking of `n` documents.
 
-    `query` is the user's own; `ranking` holds the candidates with the scores of the queries that retrieved them;
-    `memberships` are their groups, (len(ranking), 1 + g) a dimension with column 0 unknown; `targets` the shares
-    (g,) that the known groups of each dimension should get. `importance` (0 to 1) is how much each dimension counts,
-    empty: all alike; `unit` what a difference of 1 in relevance is on the scale of the scores, 0: their range.
-    `unlabeled` makes candidates without a label a group of each dimension, None where they are ignored (empty: in all).
-    `ordered_by` is what re-rankers have made of these very candidates (`ChainReranker`); a changed pool begins anew.
+    `query` is the user's own; `ranking` holds the candidates with scores on the scale of the engine's own deep list
+    `own` (empty: of `ranking` itself), in whose first and last score relevance is counted. `memberships` are their
+    groups, (len(ranking), 1 + g) a dimension with column 0 unknown; `targets` the shares (g,) that the known groups of
+    each dimension should get. `importance` (0 to 1) is how much each dimension counts, empty: all alike. `unlabeled`
+    has the candidates without a label of each dimension (empty: they are ignored). `ordered_by` is what re-rankers have
+    made of these very candidates (`ChainReranker`), `frontiers` the lists that there are to choose from; a changed pool
+    begins anew.
     """
 
     query: Query
@@ -52,20 +56,21 @@ class Pool:
     targets: tuple[FloatArray, ...]
     n: int
     importance: tuple[float, ...] = ()
-    unit: float = 0.0
-    unlabeled: tuple[UnlabeledColumns | None, ...] = ()
+    unlabeled: tuple[UnlabeledColumns, ...] = ()
+    own: Ranking = Ranking((), np.zeros(0))
     ordered_by: dict[tuple[int, ...], Pool] = field(default_factory=dict, init=False, repr=False)
+    frontiers: dict[Any, Frontier] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, ranking: Ranking) -> Pool:
         """The pool with its candidates in the order, and with the scores, of `ranking`, which holds some of them."""
         place = {id: number for number, id in enumerate(self.ranking.ids)}
         order = [place[id] for id in ranking.ids]
-        unlabeled = tuple(one and replace(one, rows=one.rows[order]) for one in self.unlabeled)
+        unlabeled = tuple(replace(one, rows=one.rows[order]) for one in self.unlabeled)
         memberships = tuple(rows[order] for rows in self.memberships)
         return replace(self, ranking=ranking, memberships=memberships, unlabeled=unlabeled)
 
 
-def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, unit: float = 0.0) -> Pool:
+def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, own: Ranking | None = None) -> Pool:
     """The candidates of `ranking` with their groups, targets and importance as `meter` has them."""
     targets = tuple(target.shares for target in meter.targets)
     # Those without a label are one column, or two: documents that cannot have one, and that can.
@@ -75,10 +80,10 @@ def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, unit: 
     ]
     memberships = tuple(np.column_stack([unknown.sum(axis=1), known]) for unknown, known in split)
     unlabeled = tuple(
-        UnlabeledColumns(unknown, due.shares, due.own) if due else None
+        UnlabeledColumns(unknown, due.shares, due.own, due.counts)
         for due, (unknown, _) in zip(meter.unlabeled, split, strict=bool(meter.unlabeled))
     )
-    return Pool(query, ranking, memberships, targets, n, meter.importance, unit, unlabeled)
+    return Pool(query, ranking, memberships, targets, n, meter.importance, unlabeled, own or ranking)
 
 
 class Reranker(Protocol):
@@ -89,15 +94,6 @@ class Reranker(Protocol):
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` of the candidates (fewer where there are fewer)."""
-        ...
-
-
-@runtime_checkable
-class StrictReranker(Reranker, Protocol):
-    """A re-ranker that can give exposure more weight."""
-
-    def stricter(self) -> Reranker | None:
-        """The same with more weight on what the groups lack; None where it has none."""
         ...
 
 
@@ -125,15 +121,24 @@ def account_notes(reranker: Reranker | None, pools: Callable[[], tuple[Pool, Poo
 
 
 @runtime_checkable
-class WithFairness(Reranker, Protocol):
-    """A re-ranker that trades relevance for fairness at a price that can be set."""
+class Dialed(Reranker, Protocol):
+    """A re-ranker that chooses among the lists of a frontier, by a dial that can be set."""
 
-    def with_fairness(self, fairness: float) -> Reranker | None:
-        """The same at this price, 0 or more; None where it has no such dial."""
+    @property
+    def dial(self) -> Dial:
+        """How it chooses."""
         ...
 
-    def relevance(self, pool: Pool) -> Ranking:
-        """All candidates by what counts as their relevance (0 to 1, or more in the pool's `unit`)."""
+    def with_dial(self, dial: Dial) -> Reranker:
+        """The same at another point of the frontier."""
+        ...
+
+    def frontier(self, pool: Pool, others: Sequence[Ranking] = ()) -> Frontier:
+        """The lists that there are to choose from, the `others` among them."""
+        ...
+
+    def relevance(self, pool: Pool) -> FloatArray:
+        """What counts as the relevance of each candidate, (n,)."""
         ...
 
 
@@ -149,45 +154,37 @@ def reranked(reranker: Reranker, pool: Pool, part: Part | None = None) -> Rankin
             ranking=call.frozen_ranking(pool.ranking),
             memberships=tuple(map(frozen, pool.memberships)),
             targets=tuple(map(frozen, pool.targets)),
-            unlabeled=tuple(one and one.changed(frozen) for one in pool.unlabeled),
+            unlabeled=tuple(one.changed(frozen) for one in pool.unlabeled),
         )
         object.__setattr__(given, "ordered_by", pool.ordered_by)
+        object.__setattr__(given, "frontiers", pool.frontiers)
         ranking = reranker.rerank(given)
     return call.ranking(ranking, pool.n, None if getattr(reranker, "widens", False) else pool.ranking.ids)
 
 
-def stricter(reranker: Reranker | None, query: Query) -> Reranker | None:
-    """The re-ranker with more weight on exposure; None where there is none."""
-    if not isinstance(reranker, StrictReranker):
-        return None
-    with PartCall("rerank", reranker, query):
-        return reranker.stricter()
+def dialed(reranker: Reranker | None) -> Dialed | None:
+    """The re-ranker, if it has a dial: of a chain its last one."""
+    last = reranker
+    while (parts := getattr(last, "rerankers", None)) is not None:
+        last = parts[-1] if parts else None
+    return reranker if isinstance(last, Dialed) else None  # type: ignore[return-value]
 
 
-def with_fairness(reranker: Reranker | None, fairness: float) -> Reranker:
-    """The re-ranker at another price of fairness; UsageError where it has no such dial."""
-    dialed = reranker.with_fairness(fairness) if isinstance(reranker, WithFairness) else None
-    if dialed is None:
+def with_dial(reranker: Reranker | None, dial: Dial) -> Reranker:
+    """The re-ranker at another point of its frontier; UsageError where it has no dial."""
+    if (own := dialed(reranker)) is None:
         what = "no re-ranker" if reranker is None else f"re-ranker {type(reranker).__name__}"
         raise UsageError(f"fairness: this agent has {what} with such a dial; search with `rerank: [graph, exposure]`")
-    return dialed
+    return own.with_dial(dial)
 
 
-def relevance_kept(reranker: Reranker | None, pool: Pool, served: Ranking, discount: Discount) -> float | None:
-    """The share (0 to 1) of the estimated relevance that `served` keeps of the best list of the same candidates.
-
-    The sum of w_i rel(d_i) over the ranks of `served`, over the same of the first candidates by relevance, which is the
-    list at fairness 0. w is the discount; rel is what the re-ranker weighs against fairness, above that of the least
-    relevant candidate (0 for what is no candidate). None where the re-ranker has no dial.
-    """
-    if not isinstance(reranker, WithFairness) or reranker.with_fairness(0) is None:
-        return None
-    by_relevance = reranker.relevance(pool)
-    relevance = by_relevance.scores - by_relevance.scores.min(initial=np.inf) if len(by_relevance) else np.zeros(0)
-    of = dict(zip(by_relevance.ids, relevance.tolist(), strict=True))
-    weights = discount(min(len(served), len(relevance)))
-    best = float(weights @ relevance[: len(weights)])
-    return float(weights @ [of.get(id, 0.0) for id in served.ids[: len(weights)]]) / best if best > 0 else 1.0
+def relevance_of(pool: Pool, unlabeled: float = 0.0) -> FloatArray:
+    """The candidates' relevance (n,), less `unlabeled` for each dimension in which they have no label."""
+    own = pool.own.scores if len(pool.own) else pool.ranking.scores
+    relevance = estimated_relevance(pool.ranking.scores, float(own.max()), float(own.min()))
+    if unlabeled:
+        relevance = relevance - unlabeled * sum((of[:, 1:].sum(axis=1) == 0) for of in pool.memberships)
+    return relevance
 
 
 def ordered(ids: tuple[str, ...], scores: FloatArray, n: int) -> Ranking:

@@ -1,9 +1,12 @@
 """Re-rankers by relevance alone, chains of re-rankers, and rankings drawn at random (Fair RAG, ICTIR 2025)."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from fairagent.errors import UsageError
@@ -11,9 +14,10 @@ from fairagent.measures import min_max
 from fairagent.retrieve.base import Retriever, placed, scored
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.stochastic import sample_rankings, sampler_log_scores, topic_rng
-from fairagent.search.rerank.base import Pool, Reranker, StrictReranker, WithFairness, account_notes, ordered, reranked
+from fairagent.search.rerank.base import Dialed, Pool, Reranker, account_notes, ordered, reranked
+from fairagent.search.rerank.frontier import Frontier
 from fairagent.settings.parts import Part, Rerank
-from fairagent.types import Ranking
+from fairagent.types import Dial, FloatArray, Ranking
 from fairagent.types.common import Compat
 
 
@@ -105,33 +109,33 @@ class ChainReranker:
             known_pool = pool
             for reranker in before:
                 known_pool = known_pool.of(reranked(reranker, replace(known_pool, n=len(known_pool.ranking))))
-            known[key] = known_pool
-        return replace(known[key], n=pool.n)
+            known[key] = replace(known_pool, n=pool.n) if before else pool
+        return known[key]
 
-    def stricter(self) -> Reranker | None:
-        """With a stricter last one; None where that has none."""
-        *before, last = self.rerankers or (None,)
-        strict = last.stricter() if isinstance(last, StrictReranker) else None
-        return ChainReranker((*before, strict)) if strict else None
+    @property
+    def dial(self) -> Dial:
+        """That of the last one."""
+        return self._last.dial
 
-    def with_fairness(self, fairness: float) -> Reranker | None:
-        """With this price at the last one that has the dial; None where none has."""
-        for place, dialed in self._dials(fairness):
-            return ChainReranker((*self.rerankers[:place], dialed, *self.rerankers[place + 1 :]))
-        return None
+    def with_dial(self, dial: Dial) -> ChainReranker:
+        """With the last one at another point of its frontier."""
+        return ChainReranker((*self.rerankers[:-1], self._last.with_dial(dial)))
 
-    def relevance(self, pool: Pool) -> Ranking:
-        """As the last one that has the dial sees it."""
-        for place, dialed in self._dials(0):
-            return dialed.relevance(self._before(place, pool))
-        return pool.ranking
+    def frontier(self, pool: Pool, others: Sequence[Ranking] = ()) -> Frontier:
+        """The lists that the last one chooses from."""
+        return self._last.frontier(self._before(len(self.rerankers) - 1, pool), others)
 
-    def _dials(self, fairness: float) -> Iterator[tuple[int, WithFairness]]:
-        """The re-rankers that have the dial, at this price, each with its place; the last one first."""
-        for place, one in reversed(list(enumerate(self.rerankers))):
-            dialed = one.with_fairness(fairness) if isinstance(one, WithFairness) else None
-            if isinstance(dialed, WithFairness):
-                yield place, dialed
+    def relevance(self, pool: Pool) -> FloatArray:
+        """What counts as the relevance of each candidate, (n,): as the last one sees it."""
+        before = self._before(len(self.rerankers) - 1, pool)
+        of = dict(zip(before.ranking.ids, self._last.relevance(before).tolist(), strict=True))
+        return np.array([of[id] for id in pool.ranking.ids])
+
+    @property
+    def _last(self) -> Dialed:
+        if not isinstance(last := self.rerankers[-1], Dialed):
+            raise UsageError(f"the last re-ranker of this chain, {type(last).__name__}, has no dial")
+        return last
 
 
 class ChainConfig(Part):

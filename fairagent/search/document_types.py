@@ -61,28 +61,60 @@ def type_chances(labeled: FloatArray, neighbors: NDArray[np.int32]) -> FloatArra
     return np.asarray(1 / (1 + np.exp(-STEEPNESS * (mixed - MIDDLE))), dtype=np.float64)
 
 
-def bonus(scores: FloatArray, types: Sequence[DocumentType], weight: float) -> FloatArray:
-    """What its types add to the score of each candidate, (n,).
+@dataclass(frozen=True, slots=True, eq=False)
+class TypePrior:
+    """What the types of documents say of a query: how much each dimension applies to it, and which documents it wants.
 
-    Of each type the share p among the first candidates, shrunk by a few documents towards its chance c in the
-    collection, is estimated several times, each from the order that the last one gave. A document of probability t gets
-    `weight` ln(t p / c + (1 - t) (1 - p) / (1 - c)), its likelihood ratio; nothing where p is not above c, so that no
-    query loses the documents that it is about, nor where all documents are of one type.
+    `shares` has for a dimension the share p of its type among the first candidates, where it is above the type's chance
+    c in the collection, `chances` those. A document of probability t gains `weight` ln(t p / c + (1 - t) (1 - p) / (1 -
+    c)), its likelihood ratio, in units of relevance; nothing in other dimensions, so that no query loses the documents
+    that it is about. `importance` (0 to 1) is the type's share of the first candidates beside its chance.
     """
-    total = np.zeros(len(scores))
-    for one in types:
-        chance, part = one.chance, np.zeros(len(scores))
-        if 0 < chance < 1 and len(scores) and np.ptp(one.of) > 0:
+
+    source: TypeSource
+    topic: str
+    weight: float
+    shares: Mapping[str, float]
+    chances: Mapping[str, float]
+    importance: Mapping[str, float]
+
+    @classmethod
+    def of(cls, source: TypeSource, topic: str, ids: Sequence[str], relevance: FloatArray, weight: float) -> TypePrior:
+        """For candidates with a `relevance` (n,), best first; p is estimated anew from the order that it gives.
+
+        It is shrunk by a few documents towards c.
+        """
+        shares, importance, chances = dict[str, float](), dict[str, float](), dict[str, float]()
+        for one in source.document_types(ids, topic):
+            importance[one.dimension] = min(1.0, float(one.of[:HEAD].mean()) / one.chance) if len(ids) else 1.0
+            if not len(ids) or np.ptp(one.of) <= 0:
+                continue
+            part = np.zeros(len(ids))
             for _ in range(ROUNDS):
-                first = np.argsort(-(scores + part), kind="stable")[:HEAD]
-                share = (one.of[first].sum() + SHRINK * chance) / (len(first) + SHRINK)
-                if share <= chance:
-                    part = np.zeros(len(scores))
+                first = np.argsort(-(relevance + part), kind="stable")[:HEAD]
+                share = (one.of[first].sum() + SHRINK * one.chance) / (len(first) + SHRINK)
+                if share <= one.chance:
                     break
-                ratio = one.of * share / chance + (1 - one.of) * (1 - share) / (1 - chance)
-                part = weight * np.log(np.maximum(ratio, LEAST_RATIO))
-        total = total + part
-    return total
+                part = weight * likelihood(one.of, share, one.chance)
+            else:
+                shares[one.dimension], chances[one.dimension] = float(share), one.chance
+        return cls(source, topic, weight, shares, chances, importance)
+
+    def gain(self, ids: Sequence[str]) -> FloatArray:
+        """What these documents gain, (n,), in units of relevance."""
+        total = np.zeros(len(ids))
+        if self.shares and self.weight:
+            for one in self.source.document_types(ids, self.topic):
+                if one.dimension in self.shares:
+                    ratio = likelihood(one.of, self.shares[one.dimension], self.chances[one.dimension])
+                    total = total + self.weight * ratio
+        return total
+
+
+def likelihood(of: FloatArray, share: float, chance: float) -> FloatArray:
+    """The logarithm of the ratio by which documents of these probabilities (n,) are likelier to be meant."""
+    ratio = of * share / chance + (1 - of) * (1 - share) / (1 - chance)
+    return np.asarray(np.log(np.maximum(ratio, LEAST_RATIO)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

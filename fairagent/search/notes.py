@@ -1,0 +1,89 @@
+"""What a search says beside its list: where it is less fair than the engine's own, what would help, and alarms."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimensions
+from fairagent.measures.objective import estimated_relevance, objective
+from fairagent.retrieve.base import FusedEngine, Retriever
+from fairagent.search.loop.base import LoopResult, Served, relevance_in, without
+from fairagent.types import Exposure, Query, Ranking
+from fairagent.types.change import SHOWN_CHANGE
+from fairagent.types.common import UNLABELED, WORSE, Alarm
+
+UNLABELED_OFF = 0.05
+"""By how much the exposure of documents without a label may differ from their target before an alarm says so."""
+
+
+def less_fair(own: Sequence[Exposure], served: Sequence[Exposure]) -> tuple[str, ...]:
+    """The dimensions in which what is served is less fair than the engine's own list, each as a note, however little.
+
+    So are those that hardly apply to the query, and do not count.
+    """
+    worse = worse_dimensions(own, [replace(one, importance=1.0) for one in served])
+    return tuple(
+        f"less fair than the engine's own list in {after.dimension}: "
+        f"a gap of {after.divergence:.4f}, the engine's is {was.divergence:.4f}"
+        for was, after in zip(own, served, strict=True)
+        if after.dimension in worse
+    )
+
+
+def unlabeled_off(served: Sequence[Exposure]) -> tuple[Alarm, ...]:
+    """That documents without a label get more or less of the exposure than they should, an alarm a dimension."""
+    return tuple(
+        Alarm(
+            UNLABELED,
+            f"in {one.dimension} documents without a label get {one.unknown:.0%} of the exposure, "
+            f"their target is {one.unknown_target:.0%}",
+        )
+        for one in served
+        if one.unknown_target is not None and abs(one.unknown - one.unknown_target) > UNLABELED_OFF
+    )
+
+
+def moved_by_types(before: ExposureMeter, after: ExposureMeter) -> tuple[str, ...]:
+    """Where types of documents have changed what those without a label should get, a note a dimension."""
+    pairs = zip(after.targets, before.unlabeled, after.unlabeled, strict=False)
+    dues = [(one.dimension, was.shares.sum(), now.shares.sum()) for one, was, now in pairs if was and now]
+    return tuple(
+        f"in {dimension} the target of documents without a label is {now:.0%}, not the {was:.0%} of the engine's list: "
+        f"the query asks for the type of documents that {'have labels' if now < was else 'have none'}"
+        for dimension, was, now in dues
+        if abs(now - was) > UNLABELED_OFF
+    )
+
+
+def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
+    """Which of several fused engines failed at `query`."""
+    failures = engine.failures(query) if isinstance(engine, FusedEngine) else {}
+    return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
+
+
+def notes_of(served: Served, result: LoopResult, first: ExposureMeter, meter: ExposureMeter) -> tuple[str, ...]:
+    """Where the list is less fair than the engine's own, and what types of documents have changed."""
+    own = meter.measure(result.steps[0].ranking)
+    return (*less_fair(own, served.exposures), *moved_by_types(first, meter))
+
+
+def alarms_of(served: Served, result: LoopResult, own: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
+    """That documents without a label get too much or too little, and that a list is worse than the engine's own.
+
+    That is so where its relevance, by the engine, less the price of its gap is smaller: only a loop whose re-ranker does
+    not choose among the lists of a frontier can serve one.
+    """
+    alarms = unlabeled_off(served.exposures)
+    if served.frontier is not None or not result.stopped or not len(own):
+        return alarms
+    relevance = estimated_relevance(own.scores, float(own.scores[0]), float(own.scores[-1]))
+    of = dict(zip(own.ids, relevance.tolist(), strict=True))
+    head = without(own, result.removed).top(meter.n)
+    relevances = np.array([relevance_in(of, served.ranking, meter), relevance_in(of, head, meter)])
+    gaps = np.array([served.gap, total_gap(meter.measure(head))])
+    after, before = objective(relevances, gaps, served.dial.price).tolist()
+    if after >= before - SHOWN_CHANGE:
+        return alarms
+    what = f"a relevance of {relevances[0]:.3f} and a gap of {gaps[0]:.3f}, its {relevances[1]:.3f} and {gaps[1]:.3f}"
+    return (*alarms, Alarm(WORSE, f"{what}; it is served all the same"))
