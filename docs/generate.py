@@ -36,7 +36,7 @@ from fairagent.papers.debias_rag.benchmarks.scorers import Order
 from fairagent.papers.debias_rag.synthesis import Rewrites
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.search.loop.policy import Choice
-from fairagent.search.loop.sources import GroupKeywords, GroupPassages, GroupSentences
+from fairagent.search.loop.sources import GroupKeywords, GroupPassages
 from fairagent.search.refine.asking import REPLIES
 from fairagent.settings import Settings
 from fairagent.settings.described import Key, describe, flow
@@ -70,7 +70,6 @@ FORMS: dict[str, type[Reply]] = REPLIES | {
     for reply in (
         GroupKeywords,
         GroupPassages,
-        GroupSentences,
         Choice,
         Verdicts,
         Rewrites,

@@ -13,7 +13,7 @@ from typing import Any
 
 HOMES = {
     "types": """
-        Answer AnswerResult Attribution Debiased Document Exposure Filtered FloatArray Group Hit Query Ranking
+        Answer AnswerResult Attribution Debiased Dial Document Exposure Filtered FloatArray Group Hit Query Ranking
         Refinement SearchResult Step Term Topic Usage Verdict exposure_rows
     """,
     "types.clean": "LONGEST_QUERY logger printable query_shown visible",
@@ -134,7 +134,6 @@ HOMES = {
     "search.refine.feedback": "RefineState Refiner",
     "search.refine.llm": "GroundedConfig LlmConfig REFINERS refining_part",
     "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pair_scores pool_of reranked",
-    "search.rerank.exposure": "FAIRNESS",
     "search.run": "SearchRun hits_of",
     "evaluate.comparison": "paired_t",
     "evaluate.experiment": "build_indexes",

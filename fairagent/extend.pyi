@@ -41,7 +41,6 @@ from fairagent.collection.bounds import Bounds as Bounds
 from fairagent.collection.bounds import bounded as bounded
 from fairagent.collection.exposure import ExposureMeter as ExposureMeter
 from fairagent.collection.exposure import dimensions_of as dimensions_of
-from fairagent.collection.exposure import finite_gap as finite_gap
 from fairagent.collection.exposure import total_gap as total_gap
 from fairagent.collection.groups import JoinedGroups as JoinedGroups
 from fairagent.collection.groups import tables_of as tables_of
@@ -335,7 +334,6 @@ from fairagent.search.rerank.base import pair_scorer as pair_scorer
 from fairagent.search.rerank.base import pair_scores as pair_scores
 from fairagent.search.rerank.base import pool_of as pool_of
 from fairagent.search.rerank.base import reranked as reranked
-from fairagent.search.rerank.exposure import FAIRNESS as FAIRNESS
 from fairagent.search.run import SearchRun as SearchRun
 from fairagent.search.run import hits_of as hits_of
 from fairagent.settings import BudgetSettings as BudgetSettings
@@ -407,6 +405,7 @@ from fairagent.types import Answer as Answer
 from fairagent.types import AnswerResult as AnswerResult
 from fairagent.types import Attribution as Attribution
 from fairagent.types import Debiased as Debiased
+from fairagent.types import Dial as Dial
 from fairagent.types import Document as Document
 from fairagent.types import Exposure as Exposure
 from fairagent.types import Filtered as Filtered

@@ -71,7 +71,7 @@ def answer(
 
         def answered(site: Site) -> list[AnswerResult]:
             # The engine alone has no dial.
-            alone = asked_for.model_copy(update={"fairness": None})
+            alone = asked_for.model_copy(update={"fairness": None, "keep": None, "gap": None})
             plain = [engine_alone(site).answer(question, **alone.given)] if beside else []
             return [*plain, build(site).answer(question, write if streams else None, **asked_for.given)]
 

@@ -167,7 +167,7 @@ def _print(indexed: Indexed, site: Site, as_json: bool) -> None:
 
     from fairagent.report.record import to_json
     from fairagent.retrieve.graph import graph_of
-    from fairagent.search.loop.document_types import TypeSource
+    from fairagent.search.document_types import TypeSource
     from fairagent.search.pipeline import resolved
 
     manifest, seconds, loaded = indexed.manifest, indexed.seconds, site.collection

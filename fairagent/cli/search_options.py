@@ -15,6 +15,8 @@ MEANINGS = {name: " ".join(text.split()) for name, text in meanings(SearchOption
 
 Length = Annotated[int | None, typer.Option("--n", metavar="N", help=f"{MEANINGS['n']} (default: 20)")]
 Fairness = Annotated[float | None, typer.Option("--fairness", metavar="PRICE", help=MEANINGS["fairness"])]
+Keep = Annotated[float | None, typer.Option("--keep", metavar="SHARE", help=MEANINGS["keep"])]
+Gap = Annotated[float | None, typer.Option("--gap", metavar="GAP", help=MEANINGS["gap"])]
 Unlabeled = Annotated[str | None, typer.Option("--unknown", metavar="SHARE", help=MEANINGS["unknown"])]
 Shares = Annotated[
     str | None,
@@ -32,6 +34,8 @@ class ListOptions:
 
     n: Length = None
     fairness: Fairness = None
+    keep: Keep = None
+    gap: Gap = None
     unknown: Unlabeled = None
     shares: Shares = None
     where: Where = None
@@ -52,6 +56,8 @@ class ListOptions:
         values: dict[str, Any] = {
             "n": self.n,
             "fairness": self.fairness,
+            "keep": self.keep,
+            "gap": self.gap,
             "unknown": None if self.unknown is None else parse_yaml(self.unknown, "--unknown"),
             "shares": None if self.shares is None else parse_yaml(self.shares, "--shares"),
             "where": wanted or None,

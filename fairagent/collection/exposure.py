@@ -88,9 +88,9 @@ class ExposureMeter:
     """Measures rankings for one topic, at cut-off `n`, against one target a dimension.
 
     Documents without a label are left out of the shares and reported separately; so are those with `synthetic_ids`,
-    which are none of the collection's. `unlabeled` is what they should get (empty: they are ignored), and `divergence` a
-    name of `TERMS`: `fairagent.measures.objective` says how these make the gap. `cache` has the groups of documents that
-    are measured often.
+    which are none of the collection's. `unlabeled` is what they should get (empty: they are ignored), `divergence` a
+    name of `TERMS`: `fairagent.measures.objective` says how these make the gap. `cache` has the groups of documents
+    that are measured often.
     """
 
     collection: Collection

@@ -25,7 +25,6 @@ from fairagent.evaluate.outcome import HitRecord
 from fairagent.evaluate.plan import Plan
 from fairagent.measures import (
     AWRF,
-    DIVERGENCES,
     LOG2_MAX2,
     NDCG,
     JudgedRanking,
@@ -247,7 +246,7 @@ class Judge:
         discount = getattr(fairness, "discount", LOG2_MAX2)
         targets, top, groups = self.targets(topic), ranking.top(self.n), self.collection.groups
         exposures = []
-        meter = ExposureMeter(self.collection, topic, targets, self.n, discount, DIVERGENCES["kl"])
+        meter = ExposureMeter(self.collection, topic, targets, self.n, discount, "js")
         for one, target in zip(meter.measure(top), targets, strict=True):
             missing, dimension = None, one.dimension
             if len(top) and (of_type := groups.of_type(dimension, top.ids, topic)) is not None:

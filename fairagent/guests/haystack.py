@@ -13,7 +13,6 @@ BackendUnavailable where that is not installed.
 from typing import Any
 
 from fairagent.extend import (
-    FAIRNESS,
     FairAgent,
     FairHits,
     HitGroups,
@@ -36,8 +35,8 @@ class ExposureRanker:
     """The `top_k` documents that are relevant and together give every group about its target share of the exposure.
 
     Put it behind a retriever whose `top_k` is much larger: it can only choose among those. `groups`, `target`,
-    `fairness` and `unknown` are those of `fair_rerank`: groups are keys of `meta` or paths, or known by the documents'
-    ids.
+    `fairness`, `keep`, `gap` and `unknown` are those of `fair_rerank`: groups are keys of `meta` or paths, or known by
+    the documents' ids.
     """
 
     def __init__(
@@ -45,12 +44,15 @@ class ExposureRanker:
         groups: HitGroups,
         target: Any = None,
         top_k: int = 10,
-        fairness: float = FAIRNESS,
+        fairness: float | None = None,
+        keep: float | None = None,
+        gap: float | None = None,
         unknown: Unknown = "share",
     ) -> None:
         """Take what `fair_rerank` takes; `top_k` is its `n`. Raises UsageError for a `top_k` below 1."""
         _check(top_k)
-        self.groups, self.target, self.top_k, self.fairness, self.unknown = groups, target, top_k, fairness, unknown
+        self.groups, self.target, self.top_k, self.unknown = groups, target, top_k, unknown
+        self.dial = {"fairness": fairness, "keep": keep, "gap": gap}
 
     @component.output_types(documents=list[Document], fair=FairHits)
     def run(self, documents: list[Document], top_k: int | None = None, fairness: float | None = None) -> dict[str, Any]:
@@ -58,9 +60,10 @@ class ExposureRanker:
 
         Raises what `fair_rerank` does.
         """
-        n, price = self.top_k if top_k is None else top_k, self.fairness if fairness is None else fairness
+        n = self.top_k if top_k is None else top_k
+        dial = self.dial if fairness is None else {"fairness": fairness}
         _check(n)
-        fair = fair_rerank(documents, self.groups, self.target, n, fairness=price, unknown=self.unknown)
+        fair = fair_rerank(documents, self.groups, self.target, n, unknown=self.unknown, **dial)
         return {"documents": fair.hits, "fair": fair}
 
 

@@ -12,7 +12,7 @@ Importing this imports langchain_core; it raises BackendUnavailable where that i
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fairagent.extend import FAIRNESS, FairHits, Unknown, expect_installed, fair_rerank
+from fairagent.extend import FairHits, Unknown, expect_installed, fair_rerank
 
 expect_installed("langchain-core", "fairagent.guests.langchain")
 
@@ -28,15 +28,17 @@ class ExposureCompressor(BaseDocumentCompressor):
     """The `n` documents that are relevant and together give every group about its target share of the exposure.
 
     Put it behind a retriever that returns many more than `n`: it can only choose among those. `groups`, `target`,
-    `fairness` and `unknown` are those of `fair_rerank`: groups are metadata keys or paths, or known by the documents'
-    ids. A document of LangChain has no score, so the order stands for it. `on_fair` receives the exposures before and
-    after. It needs no query.
+    `fairness`, `keep`, `gap` and `unknown` are those of `fair_rerank`: groups are metadata keys or paths, or known by
+    the documents' ids. A document of LangChain has no score, so the order stands for it. `on_fair` receives the
+    exposures before and after. It needs no query.
     """
 
     groups: SkipValidation[Any]
     target: SkipValidation[Any] = None
     n: int = Field(default=10, ge=1)
-    fairness: float = Field(default=FAIRNESS, ge=0)
+    fairness: float | None = Field(default=None, ge=0)
+    keep: float | None = Field(default=None, ge=0, le=1)
+    gap: float | None = Field(default=None, ge=0)
     unknown: Unknown = "share"
     on_fair: SkipValidation[Callable[[FairHits], None]] | None = None
 
@@ -47,7 +49,14 @@ class ExposureCompressor(BaseDocumentCompressor):
     ) -> Sequence[Document]:
         """The same objects in their new order; raises what `fair_rerank` does."""
         fair = fair_rerank(
-            list(documents), self.groups, self.target, self.n, fairness=self.fairness, unknown=self.unknown
+            list(documents),
+            self.groups,
+            self.target,
+            self.n,
+            fairness=self.fairness,
+            keep=self.keep,
+            gap=self.gap,
+            unknown=self.unknown,
         )
         if self.on_fair:
             self.on_fair(fair)

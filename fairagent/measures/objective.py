@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.measures.divergence import LARGEST, TERMS
-from fairagent.measures.exposure import SMOOTHING
+from fairagent.measures.divergence import LARGEST, SMOOTHING, TERMS
 from fairagent.types import FloatArray
 
 
@@ -80,7 +79,7 @@ class GapColumns:
         self._target = (np.concatenate(targets or [np.zeros(0)]) + SMOOTHING) / self._scale
         self._terms, self._importance = TERMS[divergence], np.array(importance)[self.part]
         # What columns without exposure add up to, and what a part without any is more than that: the largest there is.
-        self.bare = self._importance * self._terms(SMOOTHING / self._scale, self._target)
+        self.bare = self._importance * self._terms(np.asarray(SMOOTHING / self._scale), self._target)
         self._missing = np.array(importance) * LARGEST[divergence] - self.bare @ self.member
 
     def terms(self, exposure: FloatArray, mass: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
@@ -105,7 +104,7 @@ class GapColumns:
         """The gap of each of the exposures (..., c), 0 or more."""
         mass = exposure @ self.member
         terms = self.terms(exposure, mass, np.arange(len(self.part))).sum(axis=-1)
-        return np.maximum(self.bare.sum() + terms + self.missing(mass), 0.0)
+        return np.asarray(np.maximum(self.bare.sum() + terms + self.missing(mass), 0.0))
 
 
 def gap_rows(memberships: FloatArray, unlabeled: FloatArray) -> FloatArray:

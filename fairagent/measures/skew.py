@@ -23,7 +23,7 @@ from fairagent.measures.base import (
     check_nonnegative,
 )
 from fairagent.measures.discounts import Log2Plus1
-from fairagent.measures.exposure import SMOOTHING
+from fairagent.measures.divergence import SMOOTHING
 from fairagent.types import FloatArray
 
 UNKNOWNS = ("group", "ignore")

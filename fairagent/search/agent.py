@@ -350,7 +350,9 @@ class FairAgent(Summarized):
         candidates = Ranking(tuple(own.ids[place] for place in order.tolist()), gained[order])
         return candidates, replace(meter, importance=counts).by_type(candidates, self.types.clustered), prior
 
-    def _joined(self, query: Query, own: Ranking, prior: TypePrior | None, candidates: Ranking, ids: Sequence[str]) -> Ranking:
+    def _joined(
+        self, query: Query, own: Ranking, prior: TypePrior | None, candidates: Ranking, ids: Sequence[str]
+    ) -> Ranking:
         """The candidates with those of these documents that the search may have, by the user's own query.
 
         No document from elsewhere is better than the engine's first; one that is worse than its last has a relevance

@@ -161,10 +161,10 @@ def fair_rerank(
     each choice would mean.
 
     Scores count where all hits have one and they fall along the order; else (they are missing, or are distances, which
-    rise, or the hits are those of an agent, which are re-ranked) the order stands for them. Which order it is, of those
-    between the most relevant and the fairest, say `fairness`, `keep` or `gap`, one of them (`SearchOptions`): fairness 0
-    keeps the engine's order, 10 comes as near to the target as the hits allow. Hits without a label are a group of their own: `unknown` is
-    what they get, share (what they have in the engine's order), ignore, or a number (0 to 1).
+    rise, or the hits are those of an agent, which are re-ranked) the order stands for them. Of the orders between the
+    most relevant and the fairest `fairness`, `keep` or `gap` chooses one, as `SearchOptions` says: fairness 0 keeps the
+    engine's order, 10 comes as near to the target as the hits allow. Hits without a label are a group of their own:
+    `unknown` is what they get, share (what they have in the engine's order), ignore, or a number (0 to 1).
 
     Returns the same objects in their new order, and the exposures before and after. Raises UsageError for what is no
     hit, for a field that no hit has, naming those there are, and for scores in no order; DataError, naming the hit, for

@@ -71,8 +71,8 @@ def notes_of(served: Served, result: LoopResult, first: ExposureMeter, meter: Ex
 def alarms_of(served: Served, result: LoopResult, own: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
     """That documents without a label get too much or too little, and that a list is worse than the engine's own.
 
-    That is so where its relevance, by the engine, less the price of its gap is smaller: only a loop whose re-ranker does
-    not choose among the lists of a frontier can serve one.
+    That is so where its relevance, by the engine, less the price of its gap is smaller: only a loop whose re-ranker
+    does not choose among the lists of a frontier can serve one.
     """
     alarms = unlabeled_off(served.exposures)
     if served.frontier is not None or not result.stopped or not len(own):

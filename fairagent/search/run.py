@@ -18,8 +18,8 @@ from fairagent.types.common import Alarm
 class SearchRun:
     """A search before it is served: the candidates of `query` in their final order (`pool`), and what the loop did.
 
-    `own` is the engine's list, `meter` what measures its rankings, `first_meter` what did before documents were weighed.
-    `started` and `engine_started` are the clocks' readings when the search began.
+    `own` is the engine's list, `meter` what measures its rankings, `first_meter` what did before documents were
+    weighed. `started` and `engine_started` are the clocks' readings when the search began.
     """
 
     query: Query

@@ -34,4 +34,14 @@ what to use instead, a sentence without a full stop, as in CHANGELOG."""
 
 def gone(name: str) -> str:
     """`NAME is gone: what to use instead`, of a name that earlier versions had; "" of any other."""
-    return f"{name} is gone: {GONE[name]}" if name in GONE else ""
+    return f"{name} is gone: {GONE[name]}" if name in GONE else "    "controller": "use loop: widen, the default: candidates of the groups that lack them come in",
+    "drift": "a step is accepted if relevance less the price of the gap rises",
+    "on_worse": "nothing served is worse than the engine's own list by relevance less the price of the gap",
+    "worse": "nothing served is worse than the engine's own list by relevance less the price of the gap",
+    "floor": "rerank: {kind: exposure, keep: SHARE} says how much of the relevance has to remain",
+    "tolerance": "rerank: {kind: exposure, gap: GAP} says which gap is small enough",
+    "rocchio": "the user's own query orders all candidates; engine: rm3 adds the words of the first documents",
+    "prior": "use types, a setting of its own beside loop",
+    "evidence": "loop.actions names what candidates are searched for by: group, documents, keywords, passages",
+    "steps": "loop.actions are taken once each; loop: none is the search without a loop",
+}

@@ -68,7 +68,7 @@ FOLDER = Path("my-prompts")
 SHIPPED, AGAINST, EDITED = "shipped", "against", "edited"
 """What the sides of a trial are called: the first is the shipped template, or the text that a request names."""
 FAULTS_SHOWN = 3
-LOOPS = ("choose_action", "group_keywords", "group_passages", "group_sentences", "judge_relevance")
+LOOPS = ("choose_action", "group_keywords", "group_passages", "judge_relevance")
 """Templates that the loop asks with, as its settings say."""
 Pair = tuple[PlainRecord, PlainRecord]
 NOT_OF_SYSTEMS = {"collection", "index", "prompts", "n", "cache", "budget", "prices"}

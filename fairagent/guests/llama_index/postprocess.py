@@ -17,9 +17,9 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import Field, SkipValidation
 
 from fairagent.extend import (
-    FAIRNESS,
     Collection,
     Debiased,
+    Dial,
     FairAgent,
     Filter,
     Filtered,
@@ -27,6 +27,7 @@ from fairagent.extend import (
     GroupsByPlace,
     Query,
     Ranking,
+    SearchOptions,
     Unknown,
     UsageError,
     debias_with,
@@ -107,14 +108,16 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     (`fairagent.search.rerank.exposure` says how). `groups` are metadata keys ({"author_gender": "gender"}: see
     `MetadataGroups`), the groups of a collection, or the collection. `target` is a target of
     `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need; a collection may
-    have one itself. Scores are the re-ranker's, from 1 down. `fairness` and `unknown` are those of `fair_rerank`. Where
-    a node has no score, the order of all nodes stands for their scores.
+    have one itself. Scores are the re-ranker's, from 1 down. `fairness`, `keep`, `gap` and `unknown` are those of
+    `fair_rerank`. Where a node has no score, the order of all nodes stands for their scores.
     """
 
     groups: SkipValidation[Collection | Groups | Keys]
     target: Target | None = None
     n: int = Field(default=10, ge=1)
-    fairness: float = Field(default=FAIRNESS, ge=0)
+    fairness: float | None = Field(default=None, ge=0)
+    keep: float | None = Field(default=None, ge=0, le=1)
+    gap: float | None = Field(default=None, ge=0)
     unknown: Unknown = "share"
     id_key: str = ""
     """The metadata key with the id of a node's document; "": its source node's id, or its own."""
@@ -142,7 +145,8 @@ class ExposurePostprocessor(BaseNodePostprocessor):
         places = Ranking(tuple(map(str, range(len(nodes)))), scores_of(nodes))
         by_place = replace(collection, groups=GroupsByPlace(collection.groups, ids))
         query = query_bundle.query_str if query_bundle else ""
-        ranking, _ = fair_order(by_place, places, self.n, self.target, self.fairness, self.unknown, query)
+        dial = SearchOptions.of({"fairness": self.fairness, "keep": self.keep, "gap": self.gap}).dial or Dial()
+        ranking, _ = fair_order(by_place, places, self.n, self.target, dial, self.unknown, query)
         placed = zip(ranking.ids, ranking.scores.tolist(), strict=True)
         return [NodeWithScore(node=nodes[int(place)].node, score=score) for place, score in placed]
 

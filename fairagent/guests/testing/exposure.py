@@ -9,7 +9,6 @@ import numpy as np
 
 from fairagent.extend import (
     AWRF,
-    DIVERGENCES,
     LOG2_MAX2,
     Bound,
     Bounds,
@@ -94,7 +93,7 @@ def assert_exposure(
     unknown = compare_ids("documents of the ranking", ranked.ids, known) if known and ranked.ids else ""
     if unknown:
         warn_once(unknown)
-    (exposure,) = ExposureMeter(collection, topic, (due,), n, LOG2_MAX2, DIVERGENCES["kl"]).measure(ranked)
+    (exposure,) = ExposureMeter(collection, topic, (due,), n, LOG2_MAX2, "js").measure(ranked)
     fairness = judged_value(AWRF(n, unknown="ignore"), collection, topic, ranked.ids, dimension, target)
     if fairness is None:
         raise DataError(f"topic {topic!r} has no target {target!r} in {dimension!r}: no relevant document with a label")

@@ -19,8 +19,8 @@ from fairagent.extend import (
     are_shares,
     exposure_rows,
     exposures_of,
-    total_gap,
     nearest,
+    total_gap,
 )
 
 Found: TypeAlias = Callable[[str], Any]

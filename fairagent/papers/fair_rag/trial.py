@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.extend import (
-    DIVERGENCES,
     Answerer,
     Attributor,
     Document,
@@ -165,7 +164,7 @@ class FairRagTrial:
         collection, k, row = self.judge.collection, self.section.k, self.rows[system]
         of_topic = self.draw(system, id)
         search, items, drawn = of_topic.search, of_topic.items, of_topic.drawn
-        meter = ExposureMeter(collection, id, self.judge.targets(id), k, Uniform(), DIVERGENCES["js"])
+        meter = ExposureMeter(collection, id, self.judge.targets(id), k, Uniform(), "js")
         first = search.trace.steps[0].ranking.top(k)
         stages = {
             "gap retrieved": meter.weigh(first.ids, np.ones(len(first))),

@@ -12,7 +12,7 @@ from fairagent.answer.filtering import Filter, filter_with
 from fairagent.answer.removals import filter_alarms, removed_by
 from fairagent.collection import Groups
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FatalModelError, ModelError
-from fairagent.retrieve.base import FusedEngine, Retriever, searched, texts_for
+from fairagent.retrieve.base import FusedEngine, searched, texts_for
 from fairagent.retrieve.dense import VectorEngine, VectorSearch
 from fairagent.retrieve.graph import Graph
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
@@ -23,7 +23,7 @@ from fairagent.search.loop.sources import Sources
 from fairagent.search.loop.widen import State, Tried, joined
 from fairagent.search.rerank.base import ordered
 from fairagent.storage.threads import Memo
-from fairagent.types import Query, Ranking, Verdict
+from fairagent.types import Query, Verdict
 from fairagent.types.common import without_verdict
 
 PLACES = 3

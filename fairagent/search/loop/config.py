@@ -92,6 +92,7 @@ class FairQRConfig(Part):
     rerank_depth: int = Field(0, ge=0)
     """How many of the first documents of the refined list are re-ranked, never fewer than `n`; 0: all of them. About as
     many as are shown keep what the refinement has gained; with more, `rerank: original` brings the first list back."""
+
     def uses(self, settings: Settings) -> tuple[Part, ...]:
         """Who proposes keywords."""
         return (settings.refine,)
@@ -120,8 +121,8 @@ class WidenConfig(Part):
     of_groups: ClassVar[bool] = True
     kind: Literal["widen"] = "widen"
     actions: Annotated[tuple[ActionName, ...], SEVERAL] = Field(("group", "documents"), min_length=1)
-    """What the loop may do, each once, in this order, as long as a group lacks candidates. group: the user's query among
-    the group's own documents, where the engine can be kept to some; documents: a query by what the group's best
+    """What the loop may do, each once, in this order, as long as a group lacks candidates. group: the user's query
+    among the group's own documents, where the engine can be kept to some; documents: a query by what the group's best
     documents have in common; neighbors: documents near them (needs a corpus graph); keywords, passages: by what the
     language model says of the groups, in one call; judge: judges candidates of groups that lack exposure (needs
     `judge`); filter: applies the part `filter` to what would be served."""

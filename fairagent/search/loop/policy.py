@@ -113,5 +113,6 @@ def longest_choice(case: Case) -> dict[str, object]:
         "gap": "0.100",
         "groups": [{"dimension": dimension, "group": label, **share}] * SHOWN_GROUPS,
         "actions": [{"action": "neighbors", "why": why}] * 7,
-        "history": [{"action": "documents", "kept": False, "reason": "what would be served is no better"}] * SHOWN_STEPS,
+        "history": [{"action": "documents", "kept": False, "reason": "what would be served is no better"}]
+        * SHOWN_STEPS,
     }

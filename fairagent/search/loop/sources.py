@@ -136,7 +136,9 @@ class Sources:
     def _asked(self, query: Query, lacks: Sequence[Lack]) -> Said:
         form, some = FORMS[self.says], lacks[: MOST_GROUPS[self.says]]
         numbers = list(range(1, len(some) + 1))
-        groups = [shown(number, lack.group.dimension, lack.group.label) for number, lack in zip(numbers, some, strict=True)]
+        groups = [
+            shown(number, lack.group.dimension, lack.group.label) for number, lack in zip(numbers, some, strict=True)
+        ]
         bounds = {form.items: one_for_each(form.item, "number", numbers)}
         variables = {"query": query_shown(query.text), "groups": groups}
         request = self.prompts.request(form.template, variables, narrowed=bounds)

@@ -9,7 +9,7 @@ becomes better. Nothing is searched for where candidates are not what is lacking
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple, Protocol
 
@@ -19,7 +19,7 @@ from fairagent.collection.exposure import total_gap, worse_dimensions
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, ModelError
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import ledger
-from fairagent.search.loop.base import Lack, LoopResult, Search, Served, lacking, relevance_in, without
+from fairagent.search.loop.base import Lack, LoopResult, Search, Served, lacking, relevance_in
 from fairagent.search.rerank.frontier import worth
 from fairagent.types import FloatArray, Proposals, Ranking, Step, Usage
 from fairagent.types.common import Alarm
@@ -128,7 +128,9 @@ class Widen:
                 if name == STOP:
                     stopped = why
                     if book.usage != Usage():
-                        steps.append(self._step(search, state, STOP, why, Tried(state.candidates, why), book.usage, why))
+                        steps.append(
+                            self._step(search, state, STOP, why, Tried(state.candidates, why), book.usage, why)
+                        )
                         search.on_step(steps[-1])
                     break
 

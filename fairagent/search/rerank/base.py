@@ -37,6 +37,9 @@ class UnlabeledColumns:
         return replace(self, rows=change(self.rows), shares=change(self.shares), own=change(self.own))
 
 
+NO_LIST = Ranking((), np.zeros(0))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
     """The candidates for the final ranking of `n` documents.
@@ -57,7 +60,7 @@ class Pool:
     n: int
     importance: tuple[float, ...] = ()
     unlabeled: tuple[UnlabeledColumns, ...] = ()
-    own: Ranking = Ranking((), np.zeros(0))
+    own: Ranking = NO_LIST
     ordered_by: dict[tuple[int, ...], Pool] = field(default_factory=dict, init=False, repr=False)
     frontiers: dict[Any, Frontier] = field(default_factory=dict, init=False, repr=False)
 

@@ -21,17 +21,20 @@ TOLERANCE = 0.04
 """How far the exposure of documents without a label may move from their share, whatever the dial."""
 
 
+DEFAULT = Dial()
+
+
 @dataclass(frozen=True, slots=True)
 class ExposureReranker:
-    """The list of the frontier that the `dial` says. R and G, its relevance and its gap, are those of
-    `fairagent.measures.objective`, the gap in the `divergence` of that name.
+    """The list of the frontier that the `dial` says.
 
+    R and G, relevance and gap, are those of `fairagent.measures.objective`, the gap in the `divergence` of that name.
     A document without a label helps no group: in each dimension that it has none in, its relevance is lowered by
     `unlabeled`. The exposure of all documents without a label stays about at its share, and no known group falls that
     has less than its own.
     """
 
-    dial: Dial = Dial()
+    dial: Dial = DEFAULT
     unlabeled: float = 0.0
     discount: Discount = LOG2_MAX2
     divergence: str = "js"

@@ -98,7 +98,7 @@ def worth(dial: Dial, relevance: float, gap: float) -> tuple[float, ...]:
         return -gap, relevance
     if dial.gap is not None:
         return (1.0, relevance) if gap <= dial.gap else (0.0, -gap)
-    return (float(objective(np.float64(relevance), np.float64(gap), dial.price)),)
+    return tuple(objective(np.array([relevance]), np.array([gap]), dial.price).tolist())
 
 
 class Walk:
@@ -186,11 +186,11 @@ class Walk:
                 kinds = self._moved(kinds, *choices, best)
                 moves, choices = self._moves(kinds)
                 found.setdefault(kinds.tobytes(), price)
-        heads = [np.frombuffer(one, dtype=np.intp) for one in found]
+        heads, prices = [np.frombuffer(one, dtype=np.intp) for one in found], list(found.values())
         if n == len(self.weights):
             return [self._documents(kinds) for kinds in heads]
-        every = max(1, -(-len(heads) // LISTS))
-        return self._filled([*heads[:-1:every], *heads[-1:]], [*list(found.values())[:-1:every], *list(found.values())[-1:]])
+        some = sorted({*range(0, len(heads), -(-len(heads) // LISTS) or 1), len(heads) - 1} - {-1})
+        return self._filled([heads[place] for place in some], [prices[place] for place in some]) if some else []
 
     def _documents(self, kinds: Places) -> Places:
         """The documents of a list of these types (n,)."""
@@ -221,7 +221,8 @@ class Walk:
         # Both are a weight that moves from one row to another.
         moved = np.concatenate([weights[rank], weights[one] - weights[other]])
         from_, to = np.concatenate([kinds[rank], kinds[one]]), np.concatenate([into, kinds[other]])
-        change = moved[:, None] * (self.types[to] - self.types[from_] if not self._wide else self._difference(to, from_, seen))
+        types = self.types[:, seen] if self._wide else self.types
+        change = moved[:, None] * (types[to] - types[from_])
         after = np.maximum(exposure[seen] + change, 0.0)
         mass_after = masses + moved[:, None] * (self.mass[to] - self.mass[from_])
         mass_after[mass_after < ROUNDING] = 0.0
@@ -234,10 +235,6 @@ class Walk:
             excess[: len(rank)] += outside[1]
         gained = np.concatenate([next_one[into] - relevance[rank], relevance[other] - relevance[one]])
         return Moves(moved * gained, gap, excess), (open_, one, other)
-
-    def _difference(self, to: Places, from_: Places, seen: Places) -> FloatArray:
-        types = self.types[:, seen]
-        return np.asarray(types[to] - types[from_])
 
     def _outside(
         self, weights: FloatArray, into: Places, mass: FloatArray, exposure: FloatArray
