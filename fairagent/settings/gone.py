@@ -27,14 +27,7 @@ GONE: dict[str, str] = {
     "prompts diff": "use diff -u on what fairagent prompts eject copied",
     "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
     "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
-}
-"""The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
-what to use instead, a sentence without a full stop, as in CHANGELOG."""
-
-
-def gone(name: str) -> str:
-    """`NAME is gone: what to use instead`, of a name that earlier versions had; "" of any other."""
-    return f"{name} is gone: {GONE[name]}" if name in GONE else "    "controller": "use loop: widen, the default: candidates of the groups that lack them come in",
+    "controller": "use loop: widen, the default: candidates of the groups that lack them come in",
     "drift": "a step is accepted if relevance less the price of the gap rises",
     "on_worse": "nothing served is worse than the engine's own list by relevance less the price of the gap",
     "worse": "nothing served is worse than the engine's own list by relevance less the price of the gap",
@@ -45,3 +38,10 @@ def gone(name: str) -> str:
     "evidence": "loop.actions names what candidates are searched for by: group, documents, keywords, passages",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
+"""The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->
+what to use instead, a sentence without a full stop, as in CHANGELOG."""
+
+
+def gone(name: str) -> str:
+    """`NAME is gone: what to use instead`, of a name that earlier versions had; "" of any other."""
+    return f"{name} is gone: {GONE[name]}" if name in GONE else ""
