@@ -12,24 +12,21 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-import numpy as np
-
 import fairagent
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.targets import share_faults
 from fairagent.errors import UsageError
 from fairagent.llm.budget import in_threads
-from fairagent.measures.objective import estimated_relevance
-from fairagent.retrieve.base import Retriever, engine_seconds, scored, searched
+from fairagent.retrieve.base import Retriever, engine_seconds, searched
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.stochastic import RequestCounter, Samples, draw, topic_rng
 from fairagent.retrieve.where import Conditions, Restriction, restricted
-from fairagent.search.document_types import TypePrior, TypeSource
 from fairagent.search.loop.base import Loop, LoopResult, OnStep, Search, Served, ignore_step, looped
 from fairagent.search.loop.fair_qr import measured, select
 from fairagent.search.notes import alarms_of, engine_notes, notes_of
-from fairagent.search.rerank.base import Pool, Reranker, account_notes, ordered, pool_of, with_dial
+from fairagent.search.relevance import Weighed, Weighing
+from fairagent.search.rerank.base import Pool, Reranker, account_notes, pool_of, with_dial
 from fairagent.search.run import SearchRun
 from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.storage.cancellation import Cancellation, cancelled_by
@@ -50,9 +47,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TYPES_WITH_GRAPH, TYPES = 0.5, 0.25
-"""The weight of the types of documents where settings say none: with a corpus graph, and without."""
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FairAgent(Summarized):
@@ -60,7 +54,7 @@ class FairAgent(Summarized):
 
     Without a loop the engine is searched once, without a re-ranker the candidates stay in their order. Threads may
     share an agent. `answerer` opens what answers need, which may be a model, at the first one. `restriction` is
-    what the engine is kept to by a `where`, `types` what is known of the types of documents.
+    what the engine is kept to by a `where`, `weighing` how its documents are weighed.
 
     With `settings.sampling.alpha` each request gets a ranking of its own, drawn from the candidates by Plackett-Luce
     (Fair RAG, ICTIR 2025): the seed and the request's number, which `requests` counts (also for copies), give it again.
@@ -77,7 +71,7 @@ class FairAgent(Summarized):
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
     restriction: Restriction | None = None
-    types: TypeSource | None = None
+    weighing: Weighing | None = None
     requests: RequestCounter = field(default_factory=RequestCounter, repr=False, compare=False)
     live: LiveSite | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -283,13 +277,16 @@ class FairAgent(Summarized):
             first = ExposureMeter.make(self.collection, query.id, self.settings, own).with_cached(own.ids)
 
             # 3. Weigh: how relevant its documents are, by the engine and by whether the query asks for their type.
-            candidates, meter, prior = self._weighed(query, own, first)
+            weighed = Weighed(self.retriever, query, own, own, first)
+            if self.weighing:
+                weighed = self.weighing.of(self.retriever, query, own, first)
+            candidates, meter = weighed.candidates, weighed.meter
             steps = tuple(measured(meter, step) for step in lists)
             for step in steps[:-1] if self.loop else steps:
                 on_step(step)
 
             # 4. Loop: search again for the groups that lack candidates, and choose the candidates.
-            joined, serve = partial(self._joined, query, own, prior), partial(self._order, query, own, meter)
+            joined, serve = partial(self._joined, weighed), partial(self._order, query, own, meter)
             parts = meter, self.retriever, self.settings.n, candidates, self._retrieve, joined, serve
             if self.loop:
                 result = looped(self.loop, Search(query, steps, *parts, on_step), self.settings.loop)
@@ -329,41 +326,11 @@ class FairAgent(Summarized):
         about = own, first, meter, result, self.retriever, self.settings, notes, alarms_of(served, result, own, meter)
         return SearchRun(query, served.ranking, *about, *clocks)
 
-    def _weighed(
-        self, query: Query, own: Ranking, meter: ExposureMeter
-    ) -> tuple[Ranking, ExposureMeter, TypePrior | None]:
-        """The engine's documents by estimated relevance, on its own scale, and what measures them then.
-
-        A dimension counts by how much it applies to the first documents, where their types say so; documents that
-        cannot have a label should get what they have of the best by estimated relevance.
-        """
-        if self.types is None or not len(own):
-            return own, meter, None
-        weight = self.settings.types
-        if weight is None:
-            weight = TYPES_WITH_GRAPH if self.types.ids is not None else TYPES
-        relevance = estimated_relevance(own.scores, float(own.scores[0]), float(own.scores[-1]))
-        prior = TypePrior.of(self.types, query.id, own.ids, relevance, weight)
-        counts = tuple(prior.importance.get(target.dimension, 1.0) for target in meter.targets)
-        gained = own.scores + _unit(own) * prior.gain(own.ids)
-        order = np.argsort(-gained, kind="stable")
-        candidates = Ranking(tuple(own.ids[place] for place in order.tolist()), gained[order])
-        return candidates, replace(meter, importance=counts).by_type(candidates, self.types.clustered), prior
-
-    def _joined(
-        self, query: Query, own: Ranking, prior: TypePrior | None, candidates: Ranking, ids: Sequence[str]
-    ) -> Ranking:
-        """The candidates with those of these documents that the search may have, by the user's own query.
-
-        No document from elsewhere is better than the engine's first; one that is worse than its last has a relevance
-        below 0 (at 0 it would come in for nothing; measured in evaluations/controller).
-        """
-        ids = self.restriction.allowed(self.retriever, ids, query) if self.restriction else list(ids)
-        scores = np.minimum(scored(self.retriever, query, ids), own.scores[0])
-        if prior:
-            scores = scores + _unit(own) * prior.gain(ids)
-        every = (*candidates.ids, *ids)
-        return ordered(every, np.concatenate([candidates.scores, scores]), len(every))
+    def _joined(self, weighed: Weighed, candidates: Ranking, ids: Sequence[str]) -> Ranking:
+        """The candidates with those of these documents that the search may have."""
+        if self.restriction:
+            ids = self.restriction.allowed(self.retriever, ids, weighed.query)
+        return weighed.joined(candidates, ids)
 
     def _order(
         self, query: Query, own: Ranking, meter: ExposureMeter, candidates: Ranking, others: Sequence[Ranking]
@@ -428,11 +395,6 @@ class FairAgent(Summarized):
         chosen = self.settings
         parts = f"{chosen.engine.kind}, {chosen.loop.kind if self.loop else 'no loop'}, rerank {chosen.rerank}"
         return f"on {self.collection.name!r}: {parts}, n {chosen.n}"
-
-
-def _unit(own: Ranking) -> float:
-    """What a difference of 1 in relevance is on the scale of the engine's scores."""
-    return float(own.scores[0] - own.scores[-1]) or 1.0
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

@@ -18,11 +18,11 @@ from fairagent.errors import IndexMismatch, SettingsError, UsageError
 from fairagent.llm.models import Models
 from fairagent.retrieve.earlier import changed_meanwhile, is_replaced, keep_groups, renewing
 from fairagent.retrieve.encoders import ENDPOINT
-from fairagent.retrieve.graph import graph_of, prepare_graphs
+from fairagent.retrieve.graph import prepare_graphs
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.document_types import TypeSource
 from fairagent.search.live import LiveSite
+from fairagent.search.relevance import Weighing
 from fairagent.settings import Part, Settings, lay, load_settings
 from fairagent.settings.parts import Progress
 from fairagent.storage.files import remove_folder
@@ -218,13 +218,8 @@ def build(site: Site) -> FairAgent:
         settings.rerank.build(site),
         settings,
         cache(partial(build_answerer, site)),
-        types=TypeSource.of_collection(collection, graph_of(site), site.memo) if counts_types(site) else None,
+        weighing=Weighing.of_site(site),
     )
-
-
-def counts_types(site: Site) -> bool:
-    """Whether the types of documents count: where anything looks at groups, unless settings say otherwise."""
-    return site.settings.types != 0 and site.settings.sees_groups and bool(site.collection.groups.dimensions)
 
 
 def build_answerer(site: Site) -> Answerer:
@@ -268,7 +263,7 @@ def prepare(site: Site, progress: Progress) -> None:
     site = resolved(site, preparing=True)
     for part in parts_of(site.settings):
         part.prepare(site, progress)
-    if counts_types(site):
+    if site.settings.types != 0 and site.settings.sees_groups and site.collection.groups.dimensions:
         prepare_graphs(site, progress)
 
 

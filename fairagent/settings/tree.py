@@ -69,6 +69,18 @@ class Expansion(Section):
     user's words."""
 
 
+class FeedbackSettings(Section):
+    """What the first documents have in common, whoever they are about, in the relevance of all (by their vectors)."""
+
+    mix: float = Field(0.5, ge=0, lt=1)
+    """The share of the first documents in the query's vector, 0 to below 1; 0: there is no feedback. Larger values lead
+    further from the user's words."""
+    documents: int = Field(20, ge=1)
+    """How many of the first documents the mean is taken of."""
+    longest: int = Field(4, ge=0)
+    """How many words a query has at most, stop words aside, that is ordered so: short queries name broad topics."""
+
+
 class Sampling(Section):
     """Whether each request gets a ranking of its own, drawn at random from the re-ranked candidates (Plackett-Luce)."""
 
@@ -193,6 +205,7 @@ class Settings(Section):
     """What makes the vectors of documents and queries where an engine names none itself: light (made of the index in
     seconds, nothing to install), minilm, or any that `engine: dense` knows."""
     expansion: Expansion = Expansion()
+    feedback: FeedbackSettings = FeedbackSettings()
     loop: Loop = default("loop")
     """How a search goes on from its first results: widen (more candidates of groups that lack them), fair-qr (the
     paper's, with `refine`), or none."""

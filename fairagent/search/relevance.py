@@ -1,0 +1,99 @@
+"""Estimated relevance: the engine's scores for the user's own query, relevance feedback, and the types of documents.
+
+All candidates are ordered by it, whoever found them, and it is what a list's relevance is the mean of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fairagent.collection.exposure import ExposureMeter
+from fairagent.measures.objective import estimated_relevance
+from fairagent.retrieve.base import Retriever, scored
+from fairagent.retrieve.graph import graph_of
+from fairagent.retrieve.site import Site
+from fairagent.search.document_types import TypePrior, TypeSource
+from fairagent.search.feedback import Feedback
+from fairagent.search.rerank.base import ordered
+from fairagent.types import FloatArray, Query, Ranking
+
+WITH_GRAPH, WITHOUT = 0.5, 0.25
+"""The weight of the types of documents where settings say none: with a corpus graph, and without."""
+Gain = Callable[[Sequence[str]], FloatArray]
+"""What documents gain beside the engine's scores, on their scale."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighed:
+    """The documents of the engine's list `own` for a query as `candidates`, best first, and what measures them now."""
+
+    engine: Retriever
+    query: Query
+    own: Ranking
+    candidates: Ranking
+    meter: ExposureMeter
+    gains: tuple[Gain, ...] = ()
+
+    def joined(self, candidates: Ranking, ids: Sequence[str]) -> Ranking:
+        """The candidates with these documents, each as relevant as it is for the user's own query.
+
+        None of them is better than the engine's first; one that is worse than its last has a relevance below 0 (at 0 it
+        would come in for nothing: evaluations/controller/README.md).
+        """
+        scores = np.minimum(scored(self.engine, self.query, ids), self.own.scores[0])
+        scores = scores + sum(gain(ids) for gain in self.gains)
+        every = (*candidates.ids, *ids)
+        return ordered(every, np.concatenate([candidates.scores, scores]), len(every))
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """How the documents of an engine's list are weighed: by `feedback`, and by their `types` with this `weight`."""
+
+    feedback: Feedback | None
+    types: TypeSource | None
+    weight: float
+
+    @classmethod
+    def of_site(cls, site: Site) -> Weighing | None:
+        """As settings say; None where the engine's order stays, as where nothing looks at groups."""
+        settings = site.settings
+        if not (settings.sees_groups and site.collection.groups.dimensions):
+            return None
+        feedback, types, weight = Feedback.of_site(site), None, settings.types
+        if weight != 0:
+            graph = graph_of(site)
+            types = TypeSource.of_collection(site.collection, graph, site.memo)
+            weight = weight if weight is not None else WITH_GRAPH if graph else WITHOUT
+        return cls(feedback, types, weight or 0.0)
+
+    def of(self, engine: Retriever, query: Query, own: Ranking, meter: ExposureMeter) -> Weighed:
+        """The candidates by estimated relevance, and the meter as their types say.
+
+        A dimension counts by how much it applies to the first documents, where their types say so; documents that
+        cannot have a label should get what they have of the best by estimated relevance.
+        """
+        if not len(own):
+            return Weighed(engine, query, own, own, meter)
+        gains: list[Gain] = []
+        scores = own.scores
+        if self.feedback and (fed := self.feedback.of(engine, query, own)):
+            gains.append(fed.gain)
+            scores = scores + fed.gain(own.ids)
+        if self.types:
+            first, last = float(own.scores[0]), float(own.scores[-1])
+            # What a difference of 1 in relevance is on the scale of the engine's scores.
+            unit = first - last or 1.0
+            prior = TypePrior.of(self.types, query.id, own.ids, estimated_relevance(scores, first, last), self.weight)
+            gains.append(lambda ids: unit * prior.gain(ids))
+            scores = scores + unit * prior.gain(own.ids)
+            counts = tuple(prior.importance.get(target.dimension, 1.0) for target in meter.targets)
+            meter = replace(meter, importance=counts)
+        order = np.argsort(-scores, kind="stable")
+        candidates = Ranking(tuple(own.ids[place] for place in order.tolist()), scores[order])
+        if self.types:
+            meter = meter.by_type(candidates, self.types.clustered)
+        return Weighed(engine, query, own, candidates, meter, tuple(gains))
