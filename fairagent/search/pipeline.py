@@ -263,7 +263,7 @@ def prepare(site: Site, progress: Progress) -> None:
     site = resolved(site, preparing=True)
     for part in parts_of(site.settings):
         part.prepare(site, progress)
-    if site.settings.types != 0 and site.settings.sees_groups and site.collection.groups.dimensions:
+    if site.settings.types and site.settings.sees_groups and site.collection.groups.dimensions:
         prepare_graphs(site, progress)
 
 

@@ -20,8 +20,6 @@ from fairagent.search.feedback import Feedback
 from fairagent.search.rerank.base import ordered
 from fairagent.types import FloatArray, Query, Ranking
 
-WITH_GRAPH, WITHOUT = 0.5, 0.25
-"""The weight of the types of documents where settings say none: with a corpus graph, and without."""
 Gain = Callable[[Sequence[str]], FloatArray]
 """What documents gain beside the engine's scores, on their scale."""
 
@@ -63,12 +61,8 @@ class Weighing:
         settings = site.settings
         if not (settings.sees_groups and site.collection.groups.dimensions):
             return None
-        feedback, types, weight = Feedback.of_site(site), None, settings.types
-        if weight != 0:
-            graph = graph_of(site)
-            types = TypeSource.of_collection(site.collection, graph, site.memo)
-            weight = weight if weight is not None else WITH_GRAPH if graph else WITHOUT
-        return cls(feedback, types, weight or 0.0)
+        types = TypeSource.of_collection(site.collection, graph_of(site), site.memo) if settings.types else None
+        return cls(Feedback.of_site(site), types, settings.types)
 
     def of(self, engine: Retriever, query: Query, own: Ranking, meter: ExposureMeter) -> Weighed:
         """The candidates by estimated relevance, and the meter as their types say.

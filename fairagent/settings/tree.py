@@ -209,10 +209,9 @@ class Settings(Section):
     loop: Loop = default("loop")
     """How a search goes on from its first results: widen (more candidates of groups that lack them), fair-qr (the
     paper's, with `refine`), or none."""
-    types: float | None = Field(None, ge=0)
+    types: float = Field(0.3, ge=0)
     """The weight of the types of documents (is this query about persons at all?) in their relevance, in units of it (0
-    to 1); 0: they do not count. Larger values lift documents of the type that has labels. Not set: 0.5 with a corpus
-    graph, else 0.25."""
+    to 1); 0: they do not count. Larger values lift documents of the type that has labels."""
     refine: Refine = default("refine")
     """`loop: fair-qr`: who proposes keywords for the under-exposed group: feedback (its documents), llm (a language
     model), grounded (a model that is shown them); none: there is no loop."""
