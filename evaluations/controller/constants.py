@@ -26,8 +26,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-
 from aims import AIMS, measured, opened
+
 from fairagent.types import FloatArray
 
 Config = tuple[Any, ...]

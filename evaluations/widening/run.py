@@ -3,10 +3,10 @@
     python evaluations/widening/run.py [--indexes FOLDER] [--topics N] [--model BASE_URL]
 
 For each depth (20, 40, 100, 500 documents of the fused engine) and each system: the mean over the six aims of nDCG@20,
-AWRF(unknown=ignore)@20, their product with its 95 % interval (bootstrap by query: dimensions of one query together), of
-the lowest recall of a group's relevant documents among the candidates, of the searches of the engine, and of the time of
-a search. As `host` the same lists come from a retriever of LlamaIndex, which can be asked for nothing but text; `keywords`
-asks the model of a server, for instance that of `fairagent model serve`.
+AWRF(unknown=ignore)@20, their product with its 95 % interval (bootstrap by query: dimensions of one query together),
+of the lowest recall of a group's relevant documents among the candidates, of the searches of the engine, and of the
+time of a search. As `host` the same lists come from a retriever of LlamaIndex, which can be asked for nothing but
+text; `by keywords` asks the model of a server, for instance that of `fairagent model serve`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-
 from aims import AIMS, Measured, measured, opened
 
 DEPTHS = (20, 40, 100, 500)
@@ -45,10 +44,14 @@ def main() -> None:
         systems["by keywords"] = {**MODEL, "profile": "offline", "model": {"name": "local", "base_url": given.model}}
     for name, _ in AIMS:
         opened(name, given.indexes, "light")
-    print(f"{'depth, system':24s} {'nDCG':>6s} {'AWRF':>6s} {'product':>24s} {'recall':>7s} {'searches':>9s} {'ms':>6s}")
+    print(
+        f"{'depth, system':24s} {'nDCG':>6s} {'AWRF':>6s} {'product':>24s} {'recall':>7s} {'searches':>9s} {'ms':>6s}"
+    )
     for depth in DEPTHS:
         for name, overrides in systems.items():
-            rows = {aim: measured(aim, {**overrides, "depth": depth}, given.indexes, "light", given.topics) for aim in AIMS}
+            rows = {
+                aim: measured(aim, {**overrides, "depth": depth}, given.indexes, "light", given.topics) for aim in AIMS
+            }
             print(f"{depth:4d} {name:19s} {shown(rows)}", flush=True)
     for depth in (20, 40, 100):
         for name, overrides in {"no loop": {"loop": "none"}, "widen": {}}.items():
@@ -83,10 +86,10 @@ def of_host(depth: int, overrides: dict[str, Any], given: argparse.Namespace) ->
     """As a LlamaIndex retriever's list of `depth` nodes, which is all that there is of each search."""
     from time import perf_counter
 
+    from aims import lowest_recall
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-    from aims import lowest_recall
     from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
     from fairagent.guests.llama_index import fair_agent
     from fairagent.search.pipeline import build, with_settings
