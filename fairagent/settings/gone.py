@@ -25,6 +25,7 @@ GONE: dict[str, str] = {
     "avoid search": "run evaluations/debias/search_prompts.py",
     "cache show": "use the transcript of a run, or --transcript FILE, which has replies with their requests",
     "prompts diff": "use diff -u on what fairagent prompts eject copied",
+    "scale": "lists are fused on one scale, from 0 to 1 by min-max; give `weights` where one should count more",
     "token": "name users in a file for `fairagent serve --tokens FILE`, or one token in FAIRAGENT_TOKEN",
     "load": "load documents with opensearch-py's bulk helper, as examples/opensearch/load.py does",
 }
