@@ -30,7 +30,7 @@ from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig, folder
-from fairagent.settings.parts import Engine, Part, Progress
+from fairagent.settings.parts import Engine, Part
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 BESIDES = {
@@ -55,6 +55,7 @@ class FusedRetriever:
     document: Callable[[str], Document]
     document_frequency: Callable[[str], int]
     vectors: Callable[[Sequence[str]], Embeddings]
+    query_vector: Callable[[Query], Embeddings]
 
     def __init__(
         self,
@@ -206,15 +207,3 @@ class AutoConfig(Part):
         if not (DenseManifest.exists(vectors) or vectors.is_dir() or preparing):
             return BM25Config()
         return FusedConfig(engines=(BM25Config(), DenseConfig(encoder=encoder)))
-
-    def check(self, site: Site) -> None:
-        """As the engine that it comes to."""
-        self.resolved(site).check(site)
-
-    def prepare(self, site: Site, progress: Progress) -> None:
-        """As the engine that it comes to once all is made."""
-        self.resolved(site, preparing=True).prepare(site, progress)
-
-    def build(self, site: Site) -> object:
-        """The engine that it comes to."""
-        return self.resolved(site).build(site)
