@@ -349,8 +349,8 @@ def prepared(systems: Mapping[str, SystemPlan], collection: Collection) -> Itera
     """Every part that may need an index, with the site that it is needed at; all of them share one memo."""
     memo, models = Memo(), Models()
     for system in systems.values():
-        site = site_of(system, collection, models, memo=memo)
-        for part in parts_of(system.settings):
+        site = resolved(site_of(system, collection, models, memo=memo), preparing=True)
+        for part in parts_of(site.settings):
             yield part, site
 
 
