@@ -1,6 +1,6 @@
 """all-MiniLM-L6-v2 with weights of 8 bits (21 MB), which onnxruntime runs: no torch.
 
-Each text is computed alone, in one thread, and as many texts at a time as there are cores: a batch would be padded to its
+Each text is computed alone, in one thread, as many at a time as there are cores: a batch would be padded to its
 longest text, and threads that share a text wait for one another (`benchmarks/encoding.py` has both). So a text's vector
 does not depend on what it was computed with, nor on where a build was broken off.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from retrieve.test_dense import MADE, Made
+from retrieve.conftest import Made
+from retrieve.test_dense import MADE
 
 from fairagent.errors import BackendUnavailable
 from fairagent.guests.dense import minilm
@@ -48,7 +49,8 @@ def theirs() -> Path:
 
 def test_a_vector_is_of_its_text_alone_and_of_length_one(ours: MiniLM) -> None:
     together = ours.documents(TEXTS)
-    assert (together.shape, together.dtype) == ((len(TEXTS), DIMENSION), np.float32)
+    assert together.shape == (len(TEXTS), DIMENSION)
+    assert together.dtype == np.float32
     assert np.linalg.norm(together, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
     with ours.work(1) as work:
         assert np.array_equal(work.encode(TEXTS[::-1])[::-1], together)
