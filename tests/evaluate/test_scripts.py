@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairagent.evaluate.run import FORMAT, write_head
 from fairagent.retrieve.fused import LIGHT_WEIGHT
 from fairagent.search.pipeline import open_site, prepare
 from fairagent.search.rerank.exposure import FAIRNESS
@@ -88,8 +89,10 @@ def test_the_defaults_are_what_was_chosen(constants: ModuleType) -> None:
 
 
 def judged_run(folder: Path, products: Mapping[str, list[float]]) -> Path:
-    """A run with nDCG 1 and AWRF of the product, and a topic that is not judged for the dimension."""
+    """A run on "c" with nDCG 1 and AWRF of the product, and a topic that is not judged for the dimension."""
     folder.mkdir(parents=True)
+    made = {"plan": {}, "excluded": {}, "fingerprint": {}, "format": FORMAT}
+    write_head(folder, {**made, "provenance": {"collection": {"name": "c"}, "models": {}}})
     with (folder / "topics.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["topic", "system", "dimension", "measure", "value"])
@@ -120,11 +123,11 @@ def test_means_marks_and_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
         "| b | 0.500 | 0.500 | 0.500 | 0.750+ |",
         "| agent | 0.500 | 0.500 | 0.500 | 0.500 |",
     ]
-    pooled = lines.index("| agent less, all: 24 topics | product | p | won/tied/lost | nDCG | p | AWRF | p |")
+    pooled = lines.index("| agent less, all: 12 queries, 24 pairs of query and dimension | product | p | won/tied/lost | nDCG | p | AWRF | p |")
     assert lines[pooled + 2].startswith("| a | +0.125 (")
-    assert "12/12/0 | +0.000 (+0.000 to +0.000) | 1.000 | +0.125" in lines[pooled + 2]
+    assert "12/12/0 | +0.000 (+0.000 to +0.000) | 1.0000 | +0.125" in lines[pooled + 2]
     assert "6/12/6" in lines[pooled + 3]
-    oracles = next(place for place, line in enumerate(lines) if line.startswith("| agent less, oracles: 12 topics"))
+    oracles = next(place for place, line in enumerate(lines) if line.startswith("| agent less, oracles: 12 queries"))
     assert [line.split(" | ")[0] for line in lines[oracles + 2 :]] == ["| b"]
 
 
