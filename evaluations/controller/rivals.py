@@ -5,10 +5,10 @@
 Each aim is a file of this folder; what a broken-off command has done stays. For every system the mean product of
 nDCG@20 and AWRF(unknown=ignore)@20 on each aim, marked where it differs from the agent's; the mean of the six aims
 whose labels do not come with the judgments; and over all pairs of query and dimension of these the differences, agent
-less other, of the product and of both factors, with 95 % intervals and pairs won, tied and lost. p is that of the paired
-randomization test, corrected by Holm over the other systems, of each aim and of all together, where queries are
-resampled and not pairs. The two aims whose labels only judged documents have stand apart: whoever looks at labels there
-looks at judgments.
+less other, of the product and of both factors, with 95 % intervals and pairs won, tied and lost. p is that of the
+paired randomization test, corrected by Holm over the other systems, of each aim and of all together, where queries are
+resampled and not pairs. The two aims whose labels only judged documents have stand apart: whoever looks at labels
+there looks at judgments.
 """
 
 from __future__ import annotations

@@ -63,9 +63,7 @@ def together(aims: list[Aim]) -> None:
     for what in WHATS:
         found = less(AGENT, others, aims, what, what)
         means = {
-            name: np.concatenate([aim.values[what][name] for aim in aims]).mean()
-            for name in others
-            if name in DULL
+            name: np.concatenate([aim.values[what][name] for aim in aims]).mean() for name in others if name in DULL
         }
         best = max(means, key=lambda name: means[name])
         print(f"\nagent less others, {what}, {sizes(aims)} of {len(aims)} aims")

@@ -41,7 +41,7 @@ class LoopGain:
         pairs = f", {self.pairs:,} pairs of topic and dimension" if self.pairs > self.topics else ""
         return (
             f"{self.system}: the loop {found}, 95 % interval {self.low:+.3f} to {self.high:+.3f}; "
-            f"{counted(self.topics, 'topic')}{pairs}; without it: {self.other or '`loop: none`'})"
+            f"{counted(self.topics, 'topic')}{pairs}{self.other and f'; against {self.other}'})"
         )
 
 

@@ -123,7 +123,8 @@ def test_means_marks_and_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
         "| b | 0.500 | 0.500 | 0.500 | 0.750+ |",
         "| agent | 0.500 | 0.500 | 0.500 | 0.500 |",
     ]
-    pooled = lines.index("| agent less, all: 12 queries, 24 pairs of query and dimension | product | p | won/tied/lost | nDCG | p | AWRF | p |")
+    head = "| agent less, all: 12 queries, 24 pairs of query and dimension | product | p | won/tied/lost |"
+    [pooled] = [place for place, line in enumerate(lines) if line.startswith(head)]
     assert lines[pooled + 2].startswith("| a | +0.125 (")
     assert "12/12/0 | +0.000 (+0.000 to +0.000) | 1.0000 | +0.125" in lines[pooled + 2]
     assert "6/12/6" in lines[pooled + 3]
