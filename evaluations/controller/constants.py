@@ -133,8 +133,8 @@ def report(table: Table, folds: Sequence[str]) -> Iterable[str]:
     alternatives = varied(chosen)
     table.measure(config for one in alternatives.values() for config in one)
     counts = {fold: [len(aim) for aim in table[chosen][fold]] for fold in folds}
-    topics = sum(sum(n) for n in counts.values())
-    yield f"mean product of {len(folds)} collections, {len(AIMS)} aims, {topics} topics, {len(configs)} combinations"
+    pairs = f"{sum(sum(n) for n in counts.values())} pairs of query and dimension"
+    yield f"mean product of {len(folds)} collections, {len(AIMS)} aims, {pairs}, {len(configs)} combinations"
     yield f"the choice   {worth[chosen].mean():.4f}: {shown(chosen)}"
     yield f"all, mean    {np.mean([one.mean() for one in worth.values()]):.4f}"
     yield f"all, worst   {min(one.mean() for one in worth.values()):.4f}"
