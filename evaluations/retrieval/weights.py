@@ -179,11 +179,11 @@ def report(of: Mapping[str, Measured], before: float, now: Rule) -> Iterable[str
             yield line(f"  {rule.feature} {rule}", {name: rule.of(one) for name, one in of.items()})
     yield f"\nless the better list: fixed {before:g}, and now, {now} (95 % intervals)"
     yield f"{'nDCG@20':28s}topics   BM25  vectors  oracle  fixed    now"
-    rules = Rule("fixed", before), now
+    both_rules = Rule("fixed", before), now
     for name, one in of.items():
         alone, oracle = one.alone.mean(axis=0), one.fused.max(axis=1).mean()
-        cells = (*alone, oracle, *(alone.max() + rule.of(one).mean() for rule in rules))
-        both = "   ".join(interval(paired(one, rule)) for rule in rules)
+        cells = (*alone, oracle, *(alone.max() + rule.of(one).mean() for rule in both_rules))
+        both = "   ".join(interval(paired(one, rule)) for rule in both_rules)
         yield f"{name:28s} {len(one.fused):4d}  {'  '.join(f'{cell:.4f}' for cell in cells)}   {both}"
 
 

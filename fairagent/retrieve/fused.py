@@ -29,7 +29,7 @@ from fairagent.retrieve.encoded import DenseManifest
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.site import Site
-from fairagent.retrieve.vectors import DenseConfig, folder
+from fairagent.retrieve.vectors import DenseConfig, dense_parts, folder
 from fairagent.settings.parts import Engine, Part
 from fairagent.types import Document, FloatArray, Query, Ranking
 
@@ -49,7 +49,7 @@ class FusedRetriever:
     `failures` says so, unless all do. What else an engine may offer (texts, words, embeddings) comes from the first one
     that has it. Threads may share it.
 
-    With `most` in the place of weights the first engine, which is `Bounded`, weighs 1, and the second `weight_of`.
+    With `most` in the place of weights the first engine, a `BoundedEngine`, weighs 1, and the second `weight_of`.
     """
 
     document: Callable[[str], Document]
@@ -99,7 +99,7 @@ class FusedRetriever:
         if errors:
             self._failed[query] = {name: str(error) for name, error in errors.items()}
         weights, first = self.weights, self.engines[0]
-        if self.most and isinstance(first, Bounded):
+        if self.most and isinstance(first, BoundedEngine):
             weights = 1.0, weight_of(lists[0].scores if 0 in lists else np.zeros(0), first.bound(query), self.most)
         ids = dict.fromkeys(id for ranking in lists.values() for id in ranking.ids)
         place = dict(zip(ids, range(len(ids)), strict=True))
@@ -130,7 +130,7 @@ class FusedRetriever:
 
 
 @runtime_checkable
-class Bounded(Protocol):
+class BoundedEngine(Protocol):
     """An engine with scores of 0 or more that knows how large they can be."""
 
     def bound(self, query: Query) -> float:
@@ -184,9 +184,8 @@ class FusedConfig(Part):
     def build(self, site: Site) -> FusedRetriever:
         """The engine."""
         engines, most = tuple(part.build(site) for part in self.inner), 0.0
-        match self.inner:
-            case BM25Config(), DenseConfig() as dense if not self.weights:
-                most = MOST_LIGHT if dense.named(site) == LIGHT else MOST
+        if not self.weights and len(engines) == 2 and isinstance(engines[1], VectorEngine):
+            most = MOST_LIGHT if LIGHT in (part.named(site) for part in dense_parts(self)) else MOST
         return FusedRetriever(engines, tuple(map(str, self.inner)), self.weights, self.depth, most)
 
 
