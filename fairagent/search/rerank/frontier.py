@@ -169,21 +169,21 @@ class Walk:
         """All lists on the way, each once."""
         kinds = self.type_of[self.order[: min(len(self.weights), HEAD)]]
         found: dict[bytes, float] = {}
-        # What can be done with a list depends on no price. Documents change places only where nothing better can enter.
-        ways, known = (self._entering, self._swapped), list[Moves]()
+        # What can be done with a list depends on no price.
+        ways, way, known = (self._entering, self._swapped), 0, dict[int, Moves]()
         for price in PRICES:
-            number = 0
-            while number < len(ways):
-                if number == len(known):
-                    known.append(ways[number](kinds))
-                value = known[number].value - price * known[number].gap
+            failed = 0
+            while failed < len(ways):
+                moves = known.get(way) or known.setdefault(way, ways[way](kinds))
+                value = moves.value - price * moves.gap
                 best = int(value.argmax()) if len(value) else 0
                 if not len(value) or value[best] <= GAIN:
-                    number += 1
+                    failed, way = failed + 1, 1 - way
                     continue
-                kinds = known[number].made(best)
+                kinds = moves.made(best)
                 found.setdefault(kinds.tobytes(), price)
-                number, known = 0, []
+                failed = 0
+                known.clear()
         heads, prices = [np.frombuffer(one, dtype=np.intp) for one in found], list(found.values())
         if len(kinds) == len(self.weights):
             return [self._documents(one) for one in heads]
