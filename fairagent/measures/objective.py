@@ -100,6 +100,6 @@ class GapColumns:
         return np.asarray(np.maximum(self.bare.sum() + terms + self.missing(mass), 0.0))
 
 
-def gap_rows(memberships: FloatArray, unlabeled: FloatArray) -> FloatArray:
-    """The rows of `GapColumns` of one dimension, (n, g + u + 1), of documents with these groups (n, g) and (n, u)."""
-    return np.column_stack([memberships, unlabeled, memberships.sum(axis=1)])
+def gap_rows(*dimensions: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """The rows of `GapColumns`, (n, c), of documents with these known groups (n, g) and unlabeled (n, u) in each."""
+    return np.column_stack([part for known, none in dimensions for part in (known, none, known.sum(axis=1))])

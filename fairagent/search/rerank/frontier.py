@@ -122,28 +122,33 @@ class Walk:
         self.least, self.most = least * self.total, most * self.total
         self.relevance, self.rows = relevance, rows
         self.order: Places = np.argsort(-relevance, kind="stable")
+        # Of the many columns there may be, a document has few.
+        number, column = np.nonzero(rows)
+        counts = np.bincount(number, minlength=len(rows))
+        starts = np.cumsum(counts) - counts
+        column, shares = np.append(column, 0), np.append(rows[number, column], 0.0)
         # By the best document of each, so that the order of the candidates is of no account.
+        written = np.column_stack([column, shares]).tobytes()
+        sizes, ends = (16 * counts).tolist(), (16 * (starts + counts)).tolist()
         of_type: dict[bytes, list[int]] = {}
         for place in self.order.tolist():
-            of_type.setdefault(rows[place].tobytes(), []).append(place)
+            of_type.setdefault(written[ends[place] - sizes[place] : ends[place]], []).append(place)
         self.type_of = np.empty(len(rows), dtype=np.intp)
         # The best documents of each type, as many as there are ranks, and their relevance; -1 and -inf behind the last.
         self.best = np.full((len(of_type), len(weights) + 1), -1, dtype=np.intp)
-        for number, places in enumerate(of_type.values()):
-            self.type_of[places] = number
+        for number_of_type, places in enumerate(of_type.values()):
+            self.type_of[places] = number_of_type
             some = places[: len(weights)]
-            self.best[number, : len(some)] = some
+            self.best[number_of_type, : len(some)] = some
         self.gains = np.where(self.best >= 0, relevance[self.best], -np.inf)
-        self.types = rows[self.best[:, 0]]
-        self.mass = self.types @ columns.member
-        # Of the many columns a type has few, and few types differ in what they have of whole parts.
-        self.masses, self.mass_of = np.unique(self.mass, axis=0, return_inverse=True)
-        number, column = np.nonzero(self.types)
-        counts = np.bincount(number, minlength=len(self.types))
-        place = np.arange(len(number)) - np.repeat(np.cumsum(counts) - counts, counts)
-        self._columns = np.zeros((len(self.types), max(int(counts.max(initial=0)), 1)), dtype=np.intp)
-        self._shares = np.zeros(self._columns.shape)
-        self._columns[number, place], self._shares[number, place] = column, self.types[number, column]
+        first, within = self.best[:, 0], np.arange(max(int(counts.max(initial=0)), 1))
+        there = within < counts[first, None]
+        cells = np.where(there, starts[first, None] + within, -1)
+        self._columns, self._shares = column[cells], shares[cells]
+        # Few types differ in what they have of whole parts.
+        self.masses, self.mass_of = np.unique((rows @ columns.member)[first], axis=0, return_inverse=True)
+        pairs = np.triu_indices(min(len(weights), HEAD), 1)
+        self._pairs = np.append(0, pairs[0]), np.append(0, pairs[1])
 
     def frontier(
         self, ids: tuple[str, ...], own: Sequence[int] | None = None, others: Sequence[Sequence[int]] = ()
@@ -176,8 +181,8 @@ class Walk:
             while failed < len(ways):
                 moves = known.get(way) or known.setdefault(way, ways[way](kinds))
                 value = moves.value - price * moves.gap
-                best = int(value.argmax()) if len(value) else 0
-                if not len(value) or value[best] <= GAIN:
+                best = int(value.argmax())
+                if value[best] <= GAIN:
                     failed, way = failed + 1, 1 - way
                     continue
                 kinds = moves.made(best)
@@ -190,6 +195,10 @@ class Walk:
         some = sorted({*range(0, len(heads), -(-len(heads) // LISTS) or 1), len(heads) - 1} - {-1})
         return self._filled([heads[place] for place in some], [prices[place] for place in some]) if some else []
 
+    def _rows(self, kinds: Places) -> FloatArray:
+        """The groups of these types (...,), (..., c)."""
+        return np.asarray(self.rows[self.best[kinds, 0]])
+
     def _documents(self, kinds: Places) -> Places:
         """The documents of a list of these types (n,)."""
         order = np.argsort(kinds, kind="stable")
@@ -200,13 +209,14 @@ class Walk:
 
     def _entering(self, kinds: Places) -> Moves:
         """What the next document of each type would do at each rank of a list of these types."""
-        weights, types, count = self.weights[: len(kinds), None], self.types[kinds], len(self.types)
+        weights, count = self.weights[: len(kinds), None], len(self.best)
+        types, masses = self._rows(kinds), self.masses[self.mass_of[kinds]]
         gained = self.gains[np.arange(count), np.bincount(kinds, minlength=count)]
         gained = weights * (gained - self.relevance[self._documents(kinds)][:, None])
         # The list without the document at a rank, by what whole parts then have: most columns stay like that. What
         # enters changes its own.
         without = np.maximum(weights.T @ types - weights * types, 0.0)
-        mass = (weights.T @ self.mass[kinds] - weights * self.mass[kinds])[:, None] + weights[:, None] * self.masses
+        mass = (weights.T @ masses - weights * masses)[:, None] + weights[:, None] * self.masses
         mass[mass < ROUNDING] = 0.0
         seen = np.flatnonzero(without.any(axis=0))
         rest = self.columns.terms(without[:, None, seen], mass[..., self.columns.part[seen]], seen).sum(axis=-1)
@@ -229,30 +239,33 @@ class Walk:
 
     def _swapped(self, kinds: Places) -> Moves:
         """What two documents of a list of these types would do in each other's place."""
-        one, other = np.triu_indices(len(kinds), 1)
+        one, other = self._pairs
+        # The first leaves the list as it is.
         differ = kinds[one] != kinds[other]
+        differ[0] = True
         one, other = one[differ], other[differ]
-        weights, types, mass = self.weights[: len(kinds)], self.types[kinds], self.mass[kinds]
-        seen = np.flatnonzero(types.any(axis=0))
-        types, relevance = types[:, seen], self.relevance[self._documents(kinds)]
-        moved = (weights[one] - weights[other])[:, None]
-        # The list as it is comes first.
-        changes = (np.vstack([all[:1] - all[:1], moved * (all[other] - all[one])]) for all in (types, mass))
-        after, whole = (
-            np.maximum(weights @ all + change, 0.0) for all, change in zip((types, mass), changes, strict=True)
+        weights, types, relevance = (
+            self.weights[: len(kinds)],
+            self._rows(kinds),
+            self.relevance[self._documents(kinds)],
         )
-        whole[whole < ROUNDING] = 0.0
-        gap = self.columns.terms(after, whole[:, self.columns.part[seen]], seen).sum(axis=1)
-        gap += self.columns.missing(whole)
-        excess = self._excess(after, seen).sum(axis=1)
-        gained = moved[:, 0] * (relevance[other] - relevance[one])
+        seen = np.flatnonzero(types.any(axis=0))
+        shares = np.hstack([types[:, seen], self.masses[self.mass_of[kinds]]])
+        moved = weights[one] - weights[other]
+        after = np.maximum(weights @ shares + moved[:, None] * (shares[other] - shares[one]), 0.0)
+        exposure, mass = after[:, : len(seen)], after[:, len(seen) :]
+        mass[mass < ROUNDING] = 0.0
+        gap = self.columns.terms(exposure, mass[:, self.columns.part[seen]], seen).sum(axis=1)
+        gap += self.columns.missing(mass)
+        excess = self._excess(exposure, seen).sum(axis=1)
+        gained = moved * (relevance[other] - relevance[one])
 
         def made(number: int) -> Places:
             changed, pair = kinds.copy(), [one[number], other[number]]
             changed[pair] = kinds[pair[::-1]]
             return changed
 
-        return Moves((gained - BOUND * (excess[1:] - excess[0])) / self.total, gap[1:] - gap[0], made)
+        return Moves((gained - BOUND * (excess - excess[0])) / self.total, gap - gap[0], made)
 
     def _excess(self, exposure: FloatArray, columns: Places | slice = slice(None)) -> FloatArray:
         """How much exposure (..., k) in these columns is out of bounds, of each."""
@@ -263,18 +276,18 @@ class Walk:
         """The lists with the ranks behind their head: at each the document that raises J of the list so far most."""
         kinds, price = np.array(heads), np.array(prices)[:, None]
         lists = np.arange(len(heads))
-        counts = np.array([np.bincount(one, minlength=len(self.types)) for one in heads])
+        counts = np.array([np.bincount(one, minlength=len(self.best)) for one in heads])
         weights = self.weights[: kinds.shape[1]]
-        exposure = np.array([weights @ self.types[one] for one in kinds])
+        exposure = np.array([weights @ self._rows(one) for one in kinds])
         chosen = [kinds]
         for rank in range(kinds.shape[1], len(self.weights)):
             weight, total = self.weights[rank], self.weights[: rank + 1].sum()
-            gains = self.gains[np.arange(len(self.types)), counts]
+            gains = self.gains[np.arange(len(self.best)), counts]
             near = np.argsort(-gains, axis=1, kind="stable")[:, :NEAR]
-            after = exposure[:, None] + weight * self.types[near]
+            after = exposure[:, None] + weight * self._rows(near)
             value = (weight * np.take_along_axis(gains, near, 1) - BOUND * self._excess(after).sum(axis=-1)) / total
             best = near[lists, (value - price * self.columns.gaps(after)).argmax(axis=1)]
-            exposure = exposure + weight * self.types[best]
+            exposure = exposure + weight * self._rows(best)
             counts[lists, best] += 1
             chosen.append(best[:, None])
         return [self._documents(one) for one in np.concatenate(chosen, axis=1)]
