@@ -27,6 +27,8 @@ GAIN = 5e-4
 BOUND = 1.0
 """What exposure out of its bounds costs while lists are made; none that is served is further out than the first."""
 ROUNDING = 1e-9
+NONE = -1e9
+"""The relevance of a document that is not there: so low that none enters, and a number where a rank has no weight."""
 HEAD = 32
 """Ranks in which documents are exchanged; those behind are filled one by one."""
 NEAR = 64
@@ -134,13 +136,13 @@ class Walk:
         for place in self.order.tolist():
             of_type.setdefault(written[ends[place] - sizes[place] : ends[place]], []).append(place)
         self.type_of = np.empty(len(rows), dtype=np.intp)
-        # The best documents of each type, as many as there are ranks, and their relevance; -1 and -inf behind the last.
+        # The best documents of each type, as many as there are ranks, and their relevance; -1 and NONE behind the last.
         self.best = np.full((len(of_type), len(weights) + 1), -1, dtype=np.intp)
         for number_of_type, places in enumerate(of_type.values()):
             self.type_of[places] = number_of_type
             some = places[: len(weights)]
             self.best[number_of_type, : len(some)] = some
-        self.gains = np.where(self.best >= 0, relevance[self.best], -np.inf)
+        self.gains = np.where(self.best >= 0, relevance[self.best], NONE)
         first, within = self.best[:, 0], np.arange(max(int(counts.max(initial=0)), 1))
         there = within < counts[first, None]
         cells = np.where(there, starts[first, None] + within, -1)
