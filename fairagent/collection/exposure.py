@@ -262,7 +262,7 @@ class ExposureMeter:
         unknown, known = float(shares[:first].sum()), float(shares[first:].sum())
         of_known = shares[first:] / known if known > 0 else np.zeros(len(target.labels))
         gap = GapColumns([replace(aim, importance=1.0)], self.divergence)
-        divergence = float(gap.gaps(gap_rows(shares[None, first:], shares[None, :first])[0]))
+        divergence = float(gap.gaps(gap_rows((shares[None, first:], shares[None, :first]))[0]))
         due = float(aim.unlabeled.sum()) if aim.counts else None
         return Exposure(
             target.dimension, target.labels, of_known, target.shares, unknown, divergence, unknown_target=due

@@ -89,7 +89,8 @@ class LabelColumn:
 
     def relabeled(self, labels: Sequence[str]) -> LabelColumn:
         """The same memberships with the known labels in this order; `labels` has all present ones."""
-        places = np.array([0, *(labels.index(label) + 1 for label in self.labels)])
+        place_of = {label: place for place, label in enumerate(labels, start=1)}
+        places = np.array([0, *(place_of[label] for label in self.labels)])
         return replace(self, labels=tuple(labels), codes=places.astype(_code_type(len(labels)))[self.codes])
 
     def check(self, documents: int) -> None:

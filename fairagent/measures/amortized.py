@@ -3,30 +3,22 @@
 One ranking cannot give two documents of equal worth the same attention; many can (Biega, Gummadi, Weikum: Equity of
 Attention, SIGIR 2018). In each ranking the attention a adds up to 1, and so does the relevance r of the candidates; a
 debt is the sum of r - a over the rankings so far. `pay_documents` lowers the debts of documents as the paper's online
-program does (its section 4: the least sum of |debts| with a bound on DCG), `pay_groups` those of groups, whose due is
-in proportion to the relevance of their documents (Singh and Joachims: Fairness of Exposure in Rankings, KDD 2018, the
-constraint of disparate treatment), here over the rankings, where theirs is in expectation.
+program does (its section 4: the least sum of |debts| with a bound on DCG). A group is due the share of its documents'
+relevance (Singh and Joachims: Fairness of Exposure in Rankings, KDD 2018, the constraint of disparate treatment), here
+over the rankings, where theirs is in expectation; the re-ranker pays it.
 """
-
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.base import as_memberships, as_vector, check_nonnegative
+from fairagent.measures.base import as_vector, check_nonnegative
 from fairagent.types import FloatArray
 
 STEPS = 40
 """Halvings of a price, at most."""
 CLOSE = 1e-4
 """Prices that differ by so little of themselves are one."""
-PRICES = 48
-"""How many prices `pay_groups` tries."""
-GREEDY = 12
-PAID = 0.02
-"""Debts of all groups together, in attention of one request, that need no further search."""
-ROUNDING = 1e-9
 
 
 def attention(weights: FloatArray) -> FloatArray:
@@ -130,72 +122,6 @@ def pay_documents(debts: FloatArray, relevance: FloatArray, weights: FloatArray,
         if high - low <= CLOSE * high:
             break
     return min((best, found), key=lambda one: float(costs[np.arange(len(one)), one].sum()))
-
-
-def pay_groups(
-    debts: FloatArray, rows: FloatArray, due: FloatArray, relevance: FloatArray, weights: FloatArray, tolerance: float
-) -> list[int]:
-    """The ranking of n of m candidates that pays what groups are owed, by the candidates' places, best first.
-
-    `rows` (m, g) says how a candidate's attention is spread over the groups of all dimensions, `debts` (g,) is what
-    these were owed before this request, `due` (g,) what this request owes them. The candidates are ordered by
-    relevance + price * sum_g rows_ig (debts_g + due_g - what they get in the best order), and of some 50 prices that
-    one is taken after which sum_g |debts_g| is least, among the orders whose `quality` is 1 - `tolerance` or more;
-    of equal ones the most relevant. Where that leaves more than PAID, orders that are made rank by rank are tried, too:
-    one price moves documents of equal score together. (An order by relevance and a price on a group's error is
-    FairCo's: Morik, Singh, Hong, Joachims, SIGIR 2020.) It is a HEURISTIC: the best order of these families, and not of
-    all; tests hold by how much the sum exceeds the least one. Ties go to the earlier candidate. Raises UsageError for a
-    tolerance outside 0 to 1, DataError for shapes that do not fit.
-
-    >>> rows = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> pay_groups(np.array([-0.3, 0.3]), rows, np.array([0.5, 0.5]), np.array([1.0, 0.9]), np.array([1.0, 0.5]), 0.1)
-    [1, 0]
-    """
-    _check(relevance, relevance, weights, tolerance)
-    rows, best = as_memberships(rows), _by_relevance(relevance, weights)
-    if rows.shape != (len(relevance), len(debts)) or debts.shape != due.shape:
-        raise DataError(f"rows {rows.shape}, debts {debts.shape} and due {due.shape} of {len(relevance)} candidates")
-    if not len(weights) or tolerance == 0:
-        return best
-    owed, shares = debts + due, attention(weights)
-    least = (1 - tolerance) * _best(relevance, weights)
-    found, left = best, inequity(owed - shares @ rows[best])
-    # What the groups lack after the best order, and, since that may point past what pays the debts, what they are owed.
-    for order in _priced(relevance, (rows @ (owed - shares @ rows[best]), rows @ debts), len(weights)):
-        if float(weights @ relevance[order]) >= least:
-            remains = inequity(owed - shares @ rows[order])
-            if remains < left - ROUNDING:
-                found, left = order, remains
-    if left <= PAID:
-        return found
-    for price in np.geomspace(1e-1, 1e3, GREEDY):
-        order = _greedy(relevance, rows, owed, shares, float(price))
-        if float(weights @ relevance[order]) >= least:
-            remains = inequity(owed - shares @ rows[order])
-            if remains < left - ROUNDING:
-                found, left = order, remains
-    return found
-
-
-def _greedy(relevance: FloatArray, rows: FloatArray, owed: FloatArray, shares: FloatArray, price: float) -> list[int]:
-    """Rank by rank the best by relevance and a price on what its groups are owed after the ranks above."""
-    left, values, order = owed.copy(), relevance.copy(), list[int]()
-    for share in shares:
-        best = int((values + price * (rows @ left)).argmax())
-        order.append(best)
-        values[best] = -np.inf
-        left -= share * rows[best]
-    return order
-
-
-def _priced(relevance: FloatArray, worths: tuple[FloatArray, ...], n: int) -> Iterator[list[int]]:
-    """The first `n` by relevance and a price on each of the `worths` (m,), for rising prices."""
-    for worth in worths:
-        spread = float(np.ptp(worth)) if len(worth) else 0.0
-        if spread > ROUNDING:
-            scale = max(float(np.ptp(relevance)), ROUNDING) / spread
-            for price in np.geomspace(1e-3, 1e2, PRICES // 2):
-                yield np.argsort(-(relevance + price * scale * worth), kind="stable")[:n].tolist()
 
 
 def _by_relevance(relevance: FloatArray, weights: FloatArray) -> list[int]:

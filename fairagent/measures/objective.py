@@ -83,18 +83,11 @@ class GapColumns:
         self._missing = np.array(importance) * LARGEST[divergence] - self.bare @ self.member
 
     def terms(self, exposure: FloatArray, mass: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
-        """What `exposure` (..., k) in these columns (k,) adds to `bare`; `mass` (..., parts) is that of whole parts."""
-        whole = mass[..., self.part[columns]]
-        share = np.divide(exposure, whole, out=np.zeros(exposure.shape), where=whole > 0)
+        """What `exposure` in these `columns` adds to `bare`; `mass` is that of the part of each, all (..., k)."""
+        share = np.divide(exposure, mass, out=np.zeros(np.broadcast(exposure, mass).shape), where=mass > 0)
         smoothed = (share + SMOOTHING) / self._scale[columns]
         terms = self._importance[columns] * self._terms(smoothed, self._target[columns]) - self.bare[columns]
         return np.asarray(terms)
-
-    def terms_of_each(self, exposure: FloatArray, mass: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
-        """As `terms` of one column each, (k,): `mass` is (k, parts)."""
-        whole = mass[np.arange(len(columns)), self.part[columns]]
-        smoothed = (exposure / whole + SMOOTHING) / self._scale[columns]
-        return np.asarray(self._importance[columns] * self._terms(smoothed, self._target[columns]) - self.bare[columns])
 
     def missing(self, mass: FloatArray) -> FloatArray:
         """What parts without exposure add, (...,); `mass` is (..., parts)."""
@@ -103,10 +96,10 @@ class GapColumns:
     def gaps(self, exposure: FloatArray) -> FloatArray:
         """The gap of each of the exposures (..., c), 0 or more."""
         mass = exposure @ self.member
-        terms = self.terms(exposure, mass, np.arange(len(self.part))).sum(axis=-1)
+        terms = self.terms(exposure, mass[..., self.part], np.arange(len(self.part))).sum(axis=-1)
         return np.asarray(np.maximum(self.bare.sum() + terms + self.missing(mass), 0.0))
 
 
-def gap_rows(memberships: FloatArray, unlabeled: FloatArray) -> FloatArray:
-    """The rows of `GapColumns` of one dimension, (n, g + u + 1), of documents with these groups (n, g) and (n, u)."""
-    return np.column_stack([memberships, unlabeled, memberships.sum(axis=1)])
+def gap_rows(*dimensions: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """The rows of `GapColumns`, (n, c), of documents with these known groups (n, g) and unlabeled (n, u) in each."""
+    return np.column_stack([part for known, none in dimensions for part in (known, none, known.sum(axis=1))])

@@ -1,14 +1,15 @@
 """The amortized re-ranker: what documents or groups were owed after earlier requests is paid in this one.
 
 After Biega, Gummadi and Weikum (SIGIR 2018, documents) and Singh and Joachims (KDD 2018, groups): see
-`fairagent.measures.amortized`. Relevance is the min-max score of the candidates, as everywhere here: an estimate, so
-that `tolerance` bounds what is lost of estimated nDCG. The account counts what is served in the end (after the guard,
-and after a draw), and relevance by the candidates' own scores, before any other re-ranker of a chain.
+`fairagent.measures.amortized`. Groups are paid by the frontier, whose target is then what each is owed. Relevance is
+the min-max score of the candidates: an estimate, so that `tolerance` bounds what is lost of estimated nDCG. The account
+counts what is served in the end (after a draw), and relevance by the candidates' own scores, before any other re-ranker
+of a chain.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
@@ -18,13 +19,14 @@ from pydantic import Field
 from fairagent.collection.exposure import dimensions_of
 from fairagent.errors import BackendUnavailable
 from fairagent.measures import Discount, min_max, parse_discount
-from fairagent.measures.amortized import attention, deserved, pay_documents, pay_groups
+from fairagent.measures.amortized import as_shares_of_one, attention, deserved, pay_documents
 from fairagent.retrieve.base import placed
 from fairagent.retrieve.site import Site
 from fairagent.search.account import Account, Column, Entry
-from fairagent.search.rerank.base import Pool
+from fairagent.search.rerank.base import NO_LIST, Pool, UnlabeledColumns
+from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.settings.parts import Part
-from fairagent.types import UNKNOWN, FloatArray, Ranking
+from fairagent.types import UNKNOWN, Dial, FloatArray, Ranking
 from fairagent.types.clean import logger
 
 Unit = Literal["group", "individual"]
@@ -60,16 +62,24 @@ class AmortizedReranker:
         Where the account cannot be read now, nothing is owed, and the log says so.
         """
         ids = pool.ranking.ids
-        if not ids:
-            return pool.ranking
-        relevance = min_max(pool.ranking.scores)
-        weights = self.discount(min(pool.n, len(ids)))
-        if self.unit == "individual":
-            order = pay_documents(self._debts(ids), relevance, weights, self.tolerance)
-        else:
-            rows = np.hstack(_spread(pool))
-            order = pay_groups(self._debts(), rows, self._due_of(pool), relevance, weights, self.tolerance)
-        return placed(ids, order)
+        if not ids or self.tolerance == 0:
+            return placed(ids, range(min(pool.n, len(ids))))
+        if self.unit == "group":
+            return ExposureReranker(Dial(keep=1 - self.tolerance), discount=self.discount).rerank(self._owing(pool))
+        relevance, weights = min_max(pool.ranking.scores), self.discount(min(pool.n, len(ids)))
+        return placed(ids, pay_documents(self._debts(ids), relevance, weights, self.tolerance))
+
+    def _owing(self, pool: Pool) -> Pool:
+        """The pool in which every group, and documents without a label, should get their part of what is owed now."""
+        spread = _spread(pool)
+        owed = np.split(self._debts() + self._due_of(pool), np.cumsum([rows.shape[1] for rows in spread])[:-1])
+        shares = [as_shares_of_one(np.maximum(one, 0.0), "what is owed") for one in owed]
+        # Nobody's share is held where it is: it may be what was too much.
+        none = tuple(
+            UnlabeledColumns(rows[:, :1], of[:1], np.zeros(len(of))) for rows, of in zip(spread, shares, strict=True)
+        )
+        targets = tuple(as_shares_of_one(of[1:], "what is owed") for of in shares)
+        return replace(pool, memberships=tuple(spread), targets=targets, unlabeled=none, importance=(), own=NO_LIST)
 
     def keep(self, pool: Pool, served: Pool) -> tuple[str, ...]:
         """Count what was served; a note where that could not be done, which costs nobody the ranking."""

@@ -77,11 +77,12 @@ def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, own: R
     """The candidates of `ranking` with their groups, targets and importance as `meter` has them."""
     targets = tuple(target.shares for target in meter.targets)
     # Those without a label are one column, or two: documents that cannot have one, and that can.
-    split = [
-        np.hsplit(rows, [rows.shape[1] - len(shares)])
-        for rows, shares in zip(meter.columns(ranking.ids), targets, strict=True)
-    ]
-    memberships = tuple(np.column_stack([unknown.sum(axis=1), known]) for unknown, known in split)
+    columns = meter.columns(ranking.ids)
+    split = [np.hsplit(rows, [rows.shape[1] - len(shares)]) for rows, shares in zip(columns, targets, strict=True)]
+    memberships = tuple(
+        whole if unknown.shape[1] == 1 else np.column_stack([unknown.sum(axis=1), known])
+        for whole, (unknown, known) in zip(columns, split, strict=True)
+    )
     unlabeled = tuple(
         UnlabeledColumns(unknown, due.shares, due.own, due.counts)
         for due, (unknown, _) in zip(meter.unlabeled, split, strict=bool(meter.unlabeled))

@@ -60,10 +60,8 @@ class ExposureReranker:
             return known
         weights = self.discount(min(pool.n, len(pool.ranking)))
         targets = _targets(pool, weights)
-        rows = np.hstack(
-            [gap_rows(of[:, 1:], due.rows) for of, due in zip(pool.memberships, targets, strict=True)]
-            or [np.zeros((len(pool.ranking), 0))]
-        )
+        pairs = [(of[:, 1:], due.rows) for of, due in zip(pool.memberships, targets, strict=True)]
+        rows = gap_rows(*pairs) if pairs else np.zeros((len(pool.ranking), 0))
         counts = pool.importance or (1.0,) * len(pool.targets)
         columns = GapColumns(
             [

@@ -9,7 +9,7 @@ smaller J than the engine's own list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,6 +27,8 @@ GAIN = 5e-4
 BOUND = 1.0
 """What exposure out of its bounds costs while lists are made; none that is served is further out than the first."""
 ROUNDING = 1e-9
+NONE = -1e9
+"""The relevance of a document that is not there: so low that none enters, and a number where a rank has no weight."""
 HEAD = 32
 """Ranks in which documents are exchanged; those behind are filled one by one."""
 NEAR = 64
@@ -38,11 +40,11 @@ Places = NDArray[np.intp]
 
 
 class Moves(NamedTuple):
-    """The exchanges of one list, (k,) each: what they change in relevance, in the gap, and in what is out of bounds."""
+    """What can be done with one list: (k,) each, what it adds to J but for the gap, and to the gap; and its result."""
 
-    relevance: FloatArray
+    value: FloatArray
     gap: FloatArray
-    excess: FloatArray
+    made: Callable[[int], Places]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,34 +124,33 @@ class Walk:
         self.least, self.most = least * self.total, most * self.total
         self.relevance, self.rows = relevance, rows
         self.order: Places = np.argsort(-relevance, kind="stable")
-        numbers: dict[bytes, int] = {}
+        # Of the many columns there may be, a document has few.
+        number, column = np.nonzero(rows)
+        counts = np.bincount(number, minlength=len(rows))
+        starts = np.cumsum(counts) - counts
+        column, shares = np.append(column, 0), np.append(rows[number, column], 0.0)
         # By the best document of each, so that the order of the candidates is of no account.
+        written = np.column_stack([column, shares]).tobytes()
+        sizes, ends = (16 * counts).tolist(), (16 * (starts + counts)).tolist()
+        of_type: dict[bytes, list[int]] = {}
+        for place in self.order.tolist():
+            of_type.setdefault(written[ends[place] - sizes[place] : ends[place]], []).append(place)
         self.type_of = np.empty(len(rows), dtype=np.intp)
-        first = []
-        for place in self.order.tolist():
-            known = len(numbers)
-            number = self.type_of[place] = numbers.setdefault(rows[place].tobytes(), known)
-            if number == known:
-                first.append(place)
-        self.types = rows[first]
-        self.mass = self.types @ columns.member
-        # The best documents of each type, as many as there are ranks, and their relevance; -1 and -inf behind the last.
-        self.best = np.full((len(first), len(weights) + 1), -1, dtype=np.intp)
-        filled = [0] * len(first)
-        for place in self.order.tolist():
-            number = int(self.type_of[place])
-            if filled[number] < len(weights):
-                self.best[number, filled[number]] = place
-                filled[number] += 1
-        self.gains = np.where(self.best >= 0, relevance[self.best], -np.inf)
+        # The best documents of each type, as many as there are ranks, and their relevance; -1 and NONE behind the last.
+        self.best = np.full((len(of_type), len(weights) + 1), -1, dtype=np.intp)
+        for number_of_type, places in enumerate(of_type.values()):
+            self.type_of[places] = number_of_type
+            some = places[: len(weights)]
+            self.best[number_of_type, : len(some)] = some
+        self.gains = np.where(self.best >= 0, relevance[self.best], NONE)
+        first, within = self.best[:, 0], np.arange(max(int(counts.max(initial=0)), 1))
+        there = within < counts[first, None]
+        cells = np.where(there, starts[first, None] + within, -1)
+        self._columns, self._shares = column[cells], shares[cells]
+        # Few types differ in what they have of whole parts.
+        self.masses, self.mass_of = np.unique((rows @ columns.member)[first], axis=0, return_inverse=True)
         pairs = np.triu_indices(min(len(weights), HEAD), 1)
-        self._pairs: tuple[Places, Places] = (pairs[0], pairs[1])
-        shown = self.types > 0
-        self._wide = shown.shape[1] > 2 * HEAD
-        if self._wide:
-            most_columns = max(int(shown.sum(axis=1).max(initial=0)), 1)
-            self._columns = np.argsort(~shown, axis=1, kind="stable")[:, :most_columns]
-            self._shares = np.take_along_axis(self.types, self._columns, axis=1)
+        self._pairs = np.append(0, pairs[0]), np.append(0, pairs[1])
 
     def frontier(
         self, ids: tuple[str, ...], own: Sequence[int] | None = None, others: Sequence[Sequence[int]] = ()
@@ -157,9 +158,9 @@ class Walk:
         """The frontier of the candidates `ids`, with the engine's `own` list and the `others`, as places of theirs."""
         heads = self._heads()
         lists = np.array([self.order[: len(self.weights)], *heads, *([own] if own is not None else []), *others])
-        exposure = np.einsum("i,kic->kc", self.weights, self.rows[lists])
+        exposure = np.array([self.weights @ self.rows[one] for one in lists])
         relevance, gap = list_relevance(self.relevance[lists], self.weights), self.columns.gaps(exposure)
-        excess = self._excess(exposure)
+        excess = self._excess(exposure).sum(axis=1)
         kept = np.flatnonzero(excess <= excess[0] + ROUNDING * self.total)
         number = None if own is None else 1 + len(heads)
         order = kept[np.lexsort((gap[kept], -relevance[kept]))]
@@ -173,121 +174,122 @@ class Walk:
 
     def _heads(self) -> list[Places]:
         """All lists on the way, each once."""
-        n = min(len(self.weights), HEAD)
-        kinds = self.type_of[self.order[:n]]
+        kinds = self.type_of[self.order[: min(len(self.weights), HEAD)]]
         found: dict[bytes, float] = {}
-        moves, choices = self._moves(kinds)
+        # What can be done with a list depends on no price.
+        ways, way, known = (self._entering, self._swapped), 0, dict[int, Moves]()
         for price in PRICES:
-            while True:
-                value = (moves.relevance - BOUND * moves.excess) / self.total - price * moves.gap
-                best = int(value.argmax()) if len(value) else 0
-                if not len(value) or value[best] <= GAIN:
-                    break
-                kinds = self._moved(kinds, *choices, best)
-                moves, choices = self._moves(kinds)
+            failed = 0
+            while failed < len(ways):
+                moves = known.get(way) or known.setdefault(way, ways[way](kinds))
+                value = moves.value - price * moves.gap
+                best = int(value.argmax())
+                if value[best] <= GAIN:
+                    failed, way = failed + 1, 1 - way
+                    continue
+                kinds = moves.made(best)
                 found.setdefault(kinds.tobytes(), price)
+                failed = 0
+                known.clear()
         heads, prices = [np.frombuffer(one, dtype=np.intp) for one in found], list(found.values())
-        if n == len(self.weights):
-            return [self._documents(kinds) for kinds in heads]
+        if len(kinds) == len(self.weights):
+            return [self._documents(one) for one in heads]
         some = sorted({*range(0, len(heads), -(-len(heads) // LISTS) or 1), len(heads) - 1} - {-1})
         return self._filled([heads[place] for place in some], [prices[place] for place in some]) if some else []
+
+    def _rows(self, kinds: Places) -> FloatArray:
+        """The groups of these types (...,), (..., c)."""
+        return np.asarray(self.rows[self.best[kinds, 0]])
 
     def _documents(self, kinds: Places) -> Places:
         """The documents of a list of these types (n,)."""
         order = np.argsort(kinds, kind="stable")
         of = kinds[order]
-        start = np.flatnonzero(np.append(True, of[1:] != of[:-1]))
-        number = np.arange(len(of)) - np.repeat(start, np.diff(np.append(start, len(of))))
         places = np.empty(len(kinds), dtype=np.intp)
-        places[order] = self.best[of, number]
+        places[order] = self.best[of, np.arange(len(of)) - np.searchsorted(of, of)]
         return places
 
-    def _moves(self, kinds: Places) -> tuple[Moves, tuple[NDArray[np.bool_], Places, Places]]:
-        """What each exchange of a list of these types would do, and the exchanges.
+    def _entering(self, kinds: Places) -> Moves:
+        """What the next document of each type would do at each rank of a list of these types."""
+        weights, count = self.weights[: len(kinds), None], len(self.best)
+        types, masses = self._rows(kinds), self.masses[self.mass_of[kinds]]
+        gained = self.gains[np.arange(count), np.bincount(kinds, minlength=count)]
+        gained = weights * (gained - self.relevance[self._documents(kinds)][:, None])
+        # The list without the document at a rank, by what whole parts then have: most columns stay like that. What
+        # enters changes its own.
+        without = np.maximum(weights.T @ types - weights * types, 0.0)
+        mass = (weights.T @ masses - weights * masses)[:, None] + weights[:, None] * self.masses
+        mass[mass < ROUNDING] = 0.0
+        seen = np.flatnonzero(without.any(axis=0))
+        rest = self.columns.terms(without[:, None, seen], mass[..., self.columns.part[seen]], seen).sum(axis=-1)
+        before = without[:, self._columns]
+        after = before + weights[:, None] * self._shares
+        whole = mass[:, self.mass_of[:, None], self.columns.part[self._columns]]
+        terms = self.columns.terms(np.array((after, before)), whole, self._columns).sum(axis=-1)
+        gap = (rest + self.columns.missing(mass))[:, self.mass_of] + terms[0] - terms[1]
+        excess = (self._excess(after, self._columns) - self._excess(before, self._columns)).sum(axis=-1)
+        excess += self._excess(without[:, seen], seen).sum(axis=-1)[:, None]
+        # Where its own type enters, a list stays as it is.
+        gap, excess = gap - gap[0, kinds[0]], excess - excess[0, kinds[0]]
 
-        First a document at each rank for the next one of each type, then those at two ranks for each other.
-        """
-        weights, n, count = self.weights[: len(kinds)], len(kinds), len(self.types)
-        relevance = self.relevance[self._documents(kinds)]
-        next_one = self.gains[np.arange(count), np.bincount(kinds, minlength=count)]
-        rows, mass = self.types[kinds], self.mass[kinds]
-        exposure, masses = weights @ rows, weights @ mass
-        seen = np.flatnonzero(exposure > 0) if self._wide else np.arange(rows.shape[1])
-        open_ = np.broadcast_to(next_one > -np.inf, (n, count)) & (kinds[:, None] != np.arange(count))
-        rank, into = np.nonzero(open_)
+        def made(number: int) -> Places:
+            changed = kinds.copy()
+            changed[number // count] = number % count
+            return changed
+
+        return Moves(((gained - BOUND * excess) / self.total).ravel(), gap.ravel(), made)
+
+    def _swapped(self, kinds: Places) -> Moves:
+        """What two documents of a list of these types would do in each other's place."""
         one, other = self._pairs
+        # The first leaves the list as it is.
         differ = kinds[one] != kinds[other]
+        differ[0] = True
         one, other = one[differ], other[differ]
-        # Both are a weight that moves from one row to another.
-        moved = np.concatenate([weights[rank], weights[one] - weights[other]])
-        from_, to = np.concatenate([kinds[rank], kinds[one]]), np.concatenate([into, kinds[other]])
-        types = self.types[:, seen] if self._wide else self.types
-        change = moved[:, None] * (types[to] - types[from_])
-        after = np.maximum(exposure[seen] + change, 0.0)
-        mass_after = masses + moved[:, None] * (self.mass[to] - self.mass[from_])
-        mass_after[mass_after < ROUNDING] = 0.0
-        before = self.columns.terms(exposure[seen], masses, seen).sum() + self.columns.missing(masses)
-        gap = self.columns.terms(after, mass_after, seen).sum(axis=1) + self.columns.missing(mass_after) - before
-        excess = self._excess(after, seen) - self._excess(exposure[seen], seen)
-        if self._wide:
-            outside = self._outside(moved[: len(rank)], into, mass_after[: len(rank)], exposure)
-            gap[: len(rank)] += outside[0]
-            excess[: len(rank)] += outside[1]
-        gained = np.concatenate([next_one[into] - relevance[rank], relevance[other] - relevance[one]])
-        return Moves(moved * gained, gap, excess), (open_, one, other)
+        weights, types, relevance = (
+            self.weights[: len(kinds)],
+            self._rows(kinds),
+            self.relevance[self._documents(kinds)],
+        )
+        seen = np.flatnonzero(types.any(axis=0))
+        shares = np.hstack([types[:, seen], self.masses[self.mass_of[kinds]]])
+        moved = weights[one] - weights[other]
+        after = np.maximum(weights @ shares + moved[:, None] * (shares[other] - shares[one]), 0.0)
+        exposure, mass = after[:, : len(seen)], after[:, len(seen) :]
+        mass[mass < ROUNDING] = 0.0
+        gap = self.columns.terms(exposure, mass[:, self.columns.part[seen]], seen).sum(axis=1)
+        gap += self.columns.missing(mass)
+        excess = self._excess(exposure, seen).sum(axis=1)
+        gained = moved * (relevance[other] - relevance[one])
 
-    def _outside(
-        self, weights: FloatArray, into: Places, mass: FloatArray, exposure: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """What documents of these types add in columns that the list does not have, to the gap and to the excess."""
-        columns, exposed = self._columns[into], weights[:, None] * self._shares[into]
-        new = (exposure[columns] <= 0) & (exposed > 0)
-        gap, excess = np.zeros(len(into)), np.zeros(len(into))
-        for k in range(columns.shape[1]):
-            some = np.flatnonzero(new[:, k])
-            if len(some):
-                of = columns[some, k]
-                gap[some] += self.columns.terms_of_each(exposed[some, k], mass[some], of)
-                excess[some] += self._excess_of_each(exposed[some, k], of)
-        return gap, excess
+        def made(number: int) -> Places:
+            changed, pair = kinds.copy(), [one[number], other[number]]
+            changed[pair] = kinds[pair[::-1]]
+            return changed
 
-    def _moved(self, kinds: Places, open_: NDArray[np.bool_], one: Places, other: Places, best: int) -> Places:
-        """The list after its exchange number `best`."""
-        kinds = kinds.copy()
-        rank, into = np.nonzero(open_)
-        if best < len(rank):
-            kinds[rank[best]] = into[best]
-        else:
-            swap = [one[best - len(rank)], other[best - len(rank)]]
-            kinds[swap] = kinds[swap[::-1]]
-        return kinds
+        return Moves((gained - BOUND * (excess - excess[0])) / self.total, gap - gap[0], made)
 
     def _excess(self, exposure: FloatArray, columns: Places | slice = slice(None)) -> FloatArray:
-        """How much exposure (..., k) in these columns is out of bounds, (...,)."""
+        """How much exposure (..., k) in these columns is out of bounds, of each."""
         lacking = np.maximum(self.least[columns] - exposure, 0.0)
-        return np.asarray((lacking + np.maximum(exposure - self.most[columns], 0.0)).sum(axis=-1))
-
-    def _excess_of_each(self, exposure: FloatArray, columns: Places) -> FloatArray:
-        """As `_excess`, less that of no exposure, of each by itself."""
-        lacking = np.maximum(self.least[columns] - exposure, 0.0) - self.least[columns]
         return np.asarray(lacking + np.maximum(exposure - self.most[columns], 0.0))
 
     def _filled(self, heads: Sequence[Places], prices: Sequence[float]) -> list[Places]:
         """The lists with the ranks behind their head: at each the document that raises J of the list so far most."""
         kinds, price = np.array(heads), np.array(prices)[:, None]
         lists = np.arange(len(heads))
-        counts = np.array([np.bincount(one, minlength=len(self.types)) for one in heads])
+        counts = np.array([np.bincount(one, minlength=len(self.best)) for one in heads])
         weights = self.weights[: kinds.shape[1]]
-        exposure = np.einsum("i,kic->kc", weights, self.types[kinds])
+        exposure = np.array([weights @ self._rows(one) for one in kinds])
         chosen = [kinds]
         for rank in range(kinds.shape[1], len(self.weights)):
             weight, total = self.weights[rank], self.weights[: rank + 1].sum()
-            gains = self.gains[np.arange(len(self.types)), counts]
+            gains = self.gains[np.arange(len(self.best)), counts]
             near = np.argsort(-gains, axis=1, kind="stable")[:, :NEAR]
-            after = exposure[:, None] + weight * self.types[near]
-            value = (weight * np.take_along_axis(gains, near, 1) - BOUND * self._excess(after)) / total
+            after = exposure[:, None] + weight * self._rows(near)
+            value = (weight * np.take_along_axis(gains, near, 1) - BOUND * self._excess(after).sum(axis=-1)) / total
             best = near[lists, (value - price * self.columns.gaps(after)).argmax(axis=1)]
-            exposure = exposure + weight * self.types[best]
+            exposure = exposure + weight * self._rows(best)
             counts[lists, best] += 1
             chosen.append(best[:, None])
         return [self._documents(one) for one in np.concatenate(chosen, axis=1)]
