@@ -16,8 +16,7 @@ FairAgentError
  │         ├── ReplyInvalid . not the JSON that the schema requires
  │         ├── ReplyRefused . the model or its content filter declined
  │         └── ReplyTruncated cut off at the token limit
- ├── BudgetExceeded ......... calls, tokens, money or time used up                  exit 6
- └── WorseThanEngine ........ a list is less fair than the engine's own             exit 8
+ └── BudgetExceeded ......... calls, tokens, money or time used up                  exit 6
 
 The first three and DataError are the user's to mend; ModelError is the wire's or the provider's.
 A message says what happened, where, and what to do.
@@ -161,9 +160,3 @@ class BudgetExceeded(FairAgentError):
 
     exit_code = 6
     usage = Usage()
-
-
-class WorseThanEngine(FairAgentError):
-    """What would be served is less fair, or far less relevant, than the engine's own list (`loop.on_worse: error`)."""
-
-    exit_code = 8

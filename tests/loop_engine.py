@@ -12,21 +12,15 @@ import numpy as np
 from scripted import by_letter, collection
 
 from fairagent.collection import Groups
-from fairagent.collection.exposure import ExposureMeter
-from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.llm.prompts import Prompts
 from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.agent import FairAgent
-from fairagent.search.loop.actions import JudgeAction
-from fairagent.search.loop.base import Search
-from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.fair_qr import measured
-from fairagent.search.loop.judges import ModelJudge
-from fairagent.search.rerank.base import Pool
+from fairagent.search.loop.actions import Widening
+from fairagent.search.loop.widen import Action, Widen
+from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.settings import Settings
-from fairagent.types import Document, FloatArray, Query, Ranking, Step
+from fairagent.types import Dial, Document, FloatArray, Query, Ranking, SearchResult, Step
 
 VOCABULARY = ("law", "woman", "man", "court", "ship", "sea")
 
@@ -56,6 +50,10 @@ class Dense:
 
     def query_vector(self, query: Query) -> Embeddings:
         return encoded(str(query).replace(",", " "))
+
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        ids = list(self.texts)
+        return _best(ids, np.asarray(self.vectors(ids) @ vector, dtype=np.float64), n)
 
     def document(self, id: str) -> Document:
         return Document(id, self.texts[id], f"Title of {id}")
@@ -110,48 +108,49 @@ def _best(ids: Sequence[str], scores: FloatArray, n: int) -> Ranking:
     return Ranking(tuple(ids[place] for place in order), np.array([scores[place] for place in order]))
 
 
-LAWYERS = {f"m{number}": "law law man" for number in range(1, 7)} | {
-    "f1": "law woman woman",
-    "f2": "law woman woman",
-    "f3": "law woman woman woman",
-    "f4": "law woman woman woman court",
-}
+LAWYERS = {f"m{number}": "law law man" for number in range(1, 7)}
+LAWYERS |= {f"f{number}": f"law woman woman{' woman' * (number == 3)}{' court' * (number == 4)}" for number in range(1, 5)}
 """Six men, whom the query "law" finds first, and four women."""
-
-TWO_KINDS = {f"m{number}": "law law man" for number in range(1, 4)}
-TWO_KINDS |= {f"m{number}": "law law ship" for number in range(4, 7)}
-TWO_KINDS |= {f"f{number}": "law woman" for number in (1, 2, 3)}
-"""Men of two kinds, whom the query finds first; of their centroid and the women's the women are the nearest."""
+FEW = [f"m{number}" for number in range(1, 7)] + ["f1"]
+"""Whom a search reaches: one woman, where half of four places are due to women."""
 
 
-def settings(**more: Any) -> Settings:
-    """Four ranks that weigh the same, half of them each."""
+class Scores:
+    """Tells each document the score that was written down; a query finds its own line of `lists`, best first."""
+
+    def __init__(self, scores: Mapping[str, float], **lists: str) -> None:
+        self.texts, self.lists = dict(scores), lists
+        self.asked: list[str] = []
+
+    def search(self, query: Query, n: int) -> Ranking:
+        self.asked.append(query.text)
+        ids = self.lists.get(query.text, "").split()
+        return _best(ids, self.score(query, ids), n)
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        return np.array([self.texts[id] for id in ids], dtype=np.float64)
+
+
+def finding(ids: str, name: str = "group") -> Widening:
+    """An action that finds these documents for any group."""
+    return Widening(name, lambda search, state, lack, n: ids.split())
+
+
+def agent(
+    engine: Any, *actions: Action, fairness: float = 16, groups: Groups | None = None, types: Any = None, **more: Any
+) -> FairAgent:
+    """The real agent on this engine; four ranks that weigh the same, half of them each, and fairness first."""
     chosen = {"n": 4, "depth": 100, "target": "uniform", "discount": "uniform", "expansion": {"documents": 0}}
-    return Settings(**(chosen | more))
+    looped = {name: more.pop(name) for name in ("choose", "on_error") if name in more}
+    loop, reranker = Widen(actions, **looped), ExposureReranker(Dial(fairness=fairness))
+    made = collection(groups or by_letter(engine.texts))
+    return FairAgent(made, engine, loop if actions else None, reranker, Settings(**(chosen | more)), types=types)
 
 
-def agent(engine: Any, loop: Controller, groups: Groups | None = None, **more: Any) -> FairAgent:
-    """The real agent on this engine, without a re-ranker."""
-    groups = groups or by_letter(engine.texts)
-    return FairAgent(collection(groups), engine, loop, None, settings(**more))
-
-
-def begun(engine: Any, text: str = "law", groups: Groups | None = None, **more: Any) -> Search:
-    """A search that has begun, without a re-ranker."""
-    chosen = settings(**more)
-    query = Query(text, "t1")
-
-    def retrieve(asked: Query) -> Ranking:
-        found: Ranking = engine.search(asked, chosen.depth)
-        return found
-
-    def serve(pool: Pool) -> Ranking:
-        return pool.ranking.top(pool.n)
-
-    first = retrieve(query)
-    meter = ExposureMeter.make(collection(groups or by_letter(engine.texts)), "t1", chosen, first)
-    step = measured(meter, Step("query", query, first, (), 0.0))
-    return Search(query, (step,), meter, engine, chosen.n, retrieve, serve)
+def step_of(result: SearchResult, name: str) -> Step:
+    """The only step of this action."""
+    (step,) = (step for step in result.trace.steps if step.source == name)
+    return step
 
 
 def verdicts(passes: Callable[[str], bool]) -> Callable[[ModelRequest], str]:
@@ -167,8 +166,3 @@ def verdicts(passes: Callable[[str], bool]) -> Callable[[ModelRequest], str]:
         return json.dumps({"verdicts": found})
 
     return answer
-
-
-def judging(model: ScriptedModel, **more: int) -> JudgeAction:
-    """The action that judges two documents a call."""
-    return JudgeAction(ModelJudge(model, Prompts(), batch=2, workers=1), **more)

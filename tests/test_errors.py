@@ -25,7 +25,6 @@ from fairagent.errors import (
     SettingsError,
     TransientModelError,
     UsageError,
-    WorseThanEngine,
 )
 
 TREE = {
@@ -46,7 +45,6 @@ TREE = {
     ReplyRefused: (ReplyError, 5),
     ReplyTruncated: (ReplyError, 5),
     BudgetExceeded: (FairAgentError, 6),
-    WorseThanEngine: (FairAgentError, 8),
 }
 
 

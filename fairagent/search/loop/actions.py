@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from fairagent.answer.filtering import Filter, filter_with
 from fairagent.answer.removals import filter_alarms, removed_by
 from fairagent.collection import Groups
-from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, FatalModelError, ModelError
-from fairagent.retrieve.base import FusedEngine, searched, texts_for
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
+from fairagent.retrieve.base import FusedEngine, Retriever, searched, texts_for
 from fairagent.retrieve.dense import VectorEngine, VectorSearch
 from fairagent.retrieve.graph import Graph
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
@@ -38,13 +37,6 @@ ROUNDS = 3
 """How often documents that take the place of removed ones are filtered themselves, the first time included."""
 
 
-class Found(NamedTuple):
-    """The documents that a search for one group has found, the best first."""
-
-    ids: Sequence[str]
-    note: str = ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Widening:
     """An action that searches for documents of each group that is short of candidates, by `documents`.
@@ -67,10 +59,7 @@ class Widening:
         entering: list[str] = []
         notes = []
         for lack, due in state.short(search):
-            try:
-                found = self.documents(search, state, lack, PLACES * due)
-            except (BackendUnavailable, DataError) as error:
-                return Tried(state.candidates, f"the engine failed, so its first list stays: {error}")
+            found = self.documents(search, state, lack, PLACES * due)
             own = of_group(search, state, lack, found)[: PLACES * due]
             notes.append(f"{lack.group}: {len(own)} of its documents come in")
             entering += own
@@ -96,20 +85,27 @@ def of_group(search: Search, state: State, lack: Lack, ids: Sequence[str]) -> li
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AmongGroup:
-    """The user's own query among the documents of the group alone, by engines that can be kept to some documents."""
+    """The user's own query among the documents of the group alone, by engines that can be kept to some documents.
+
+    What `engine` is kept to is made once; another is that of one search, under its `where`.
+    """
 
     groups: Groups
     memo: Memo
+    engine: Retriever | None = None
 
     def __call__(self, search: Search, state: State, lack: Lack, n: int) -> Sequence[str]:
         """The best documents of the group."""
         dimension, label = lack.group.dimension, lack.group.label
         if dimension in self.groups.oracle:
             return ()
-        conditions = Conditions.of({dimension: label}, self.groups)
-        kept, _ = self.memo.get(
-            ("kept to", id(search.engine), dimension, label), lambda: restricted(search.engine, conditions)
-        )
+
+        def kept_to() -> tuple[Retriever, Retriever]:
+            # With the engine itself, so that no other ever has its id.
+            return search.engine, restricted(search.engine, Conditions.of({dimension: label}, self.groups))[0]
+
+        key = ("kept to", id(search.engine), dimension, label)
+        _, kept = self.memo.get(key, kept_to) if search.engine is self.engine else kept_to()
         # Behind the group's documents that are candidates already.
         known = int((state.members(lack) > 0).sum())
         return searched(kept, search.query, n + known).ids

@@ -190,7 +190,7 @@ class WidenConfig(Part):
     def _action(self, name: ActionName, site: Site) -> Action | None:
         """The action, None without what it needs."""
         if name == "group":
-            return Widening(name, AmongGroup(site.collection.groups, site.memo), AmongGroup.able)
+            return Widening(name, AmongGroup(site.collection.groups, site.memo, site.engine), AmongGroup.able)
         if name == "documents":
             source = words_at_hand(site)
             able = source is not None or isinstance(site.engine, VectorEngine)

@@ -139,7 +139,7 @@ class Widen:
                     stopped = f"{name}: {error}"
                     return Tried(state.candidates, str(error))  # noqa: B023
 
-                tried = unless_failing(partial(left[name].act, search, state), self.on_error, failed, unpaid=True)
+                tried = unless_failing(partial(_act, left[name], search, state), self.on_error, failed, unpaid=True)
             after, reason = self._after(search, state, tried)
             steps.append(self._step(search, after or state, name, why, tried, book.usage, reason, state))
             search.on_step(steps[-1])
@@ -159,9 +159,11 @@ class Widen:
         if tried.failure:
             return None, tried.failure
         removed = state.removed | tried.removed
-        frontier = state.served.frontier
+        frontier, length = state.served.frontier, min(search.n, len(tried.candidates))
         every = map(frontier.ranking, range(len(frontier.gap))) if frontier else ()
-        served = search.serve(tried.candidates, [one for one in every if removed.isdisjoint(one.ids)])
+        # Those of fewer candidates than are shown are shorter than what there is now.
+        others = [one for one in every if len(one) == length and removed.isdisjoint(one.ids)]
+        served = search.serve(tried.candidates, others)
         candidates = served.pool.ranking
         entered = state.entered | (frozenset(candidates.ids) - frozenset(state.candidates.ids))
         after = replace(state, candidates=candidates, served=served, removed=removed, entered=entered)
@@ -205,13 +207,18 @@ class Widen:
         )
 
 
+def _act(action: Action, search: Search, state: State) -> Tried:
+    """What the action comes to; an engine that fails at it leaves what there is."""
+    try:
+        return action.act(search, state)
+    except (BackendUnavailable, DataError) as error:
+        return Tried(state.candidates, f"the engine failed, so its first list stays: {error}")
+
+
 def joined(search: Search, state: State, entering: Sequence[str], notes: tuple[str, ...], **more: object) -> Tried:
     """The candidates with these documents, as an action's outcome."""
     known = frozenset(state.candidates.ids) | state.removed
     new = [id for id in dict.fromkeys(entering) if id not in known]
-    try:
-        ranking = search.joined(state.candidates, new) if new else state.candidates
-    except (BackendUnavailable, DataError) as error:
-        return Tried(state.candidates, f"the engine failed, so its first list stays: {error}", notes)
+    ranking = search.joined(state.candidates, new) if new else state.candidates
     failure = "" if len(ranking) > len(state.candidates) else "no other document is found"
     return Tried(ranking, failure, notes)._replace(**more)  # type: ignore[arg-type]
