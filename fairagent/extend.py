@@ -96,11 +96,10 @@ HOMES = {
     "retrieve.catalog": "IdTable mapped ranked",
     "retrieve.dense": "DenseRetriever",
     "retrieve.encoded": "EncodedBuild EncodedManifest FIRST PROBE_TEXT Work floats",
-    "retrieve.encoders": """
-        BUNDLED Embeddings Encoder EncoderPart FLOAT32 of_length_one open_encoder open_sentence_model
-    """,
+    "retrieve.encoders": "BUNDLED Embeddings Encoder EncoderPart of_length_one open_encoder open_sentence_model",
     "retrieve.graph": "engine_encoders graph_of prepare_graphs",
     "retrieve.known": "indexed_documents",
+    "retrieve.light.encoder": "word_table",
     "retrieve.manifest": "Indexable MANIFEST Manifest",
     "retrieve.passages": "PassageRetriever",
     "retrieve.relevance_model": "Postings TermSource",

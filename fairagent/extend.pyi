@@ -263,7 +263,6 @@ from fairagent.retrieve.encoders import BUNDLED as BUNDLED
 from fairagent.retrieve.encoders import Embeddings as Embeddings
 from fairagent.retrieve.encoders import Encoder as Encoder
 from fairagent.retrieve.encoders import EncoderPart as EncoderPart
-from fairagent.retrieve.encoders import FLOAT32 as FLOAT32
 from fairagent.retrieve.encoders import of_length_one as of_length_one
 from fairagent.retrieve.encoders import open_encoder as open_encoder
 from fairagent.retrieve.encoders import open_sentence_model as open_sentence_model
@@ -271,6 +270,7 @@ from fairagent.retrieve.graph import engine_encoders as engine_encoders
 from fairagent.retrieve.graph import graph_of as graph_of
 from fairagent.retrieve.graph import prepare_graphs as prepare_graphs
 from fairagent.retrieve.known import indexed_documents as indexed_documents
+from fairagent.retrieve.light.encoder import word_table as word_table
 from fairagent.retrieve.manifest import Indexable as Indexable
 from fairagent.retrieve.manifest import MANIFEST as MANIFEST
 from fairagent.retrieve.manifest import Manifest as Manifest

@@ -30,8 +30,6 @@ RUNS = {
     "benchmarks/starting.py": ["--documents 100 --engines bm25 --runs 1"],
     "benchmarks/track_indexing.py": ["--documents 100"],
     "benchmarks/workers.py": ["--documents 200 --topics 2 --rounds 1"],
-    "evaluations/controller/iterations.py": ["figure.svg {collection}"],
-    "evaluations/controller/models.py": ["{run}"],
     "evaluations/fair_answers/run.py": ["demo --topics 2 --figure figure.svg"],
     "evaluations/labels/run.py": [
         "trec22_biographies.gender --sizes 200 --seeds 1 --by words --topics 2 --workers 1 --file measured.jsonl"

@@ -16,88 +16,56 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-# One thread a worker: two workers share two cores.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
+from aims import AIMS, measured, opened
 
-from fairagent import build_index, load_collection
-from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
-from fairagent.search.pipeline import build, open_site, with_settings
-from fairagent.settings import load_settings
 from fairagent.types import FloatArray
 
-COLLECTIONS = Path(__file__).resolve().parents[1] / "collections"
-AIMS: tuple[tuple[str, str], ...] = (
-    ("trec22_biographies", "gender"),
-    ("allsides", "leaning"),
-    ("wikilead", "gender"),
-    ("wikilead", "region"),
-    ("reuters21578", "region"),
-    ("reuters21578", "oecd1987"),
-)
 Config = tuple[Any, ...]
 """A value of each constant, in the order of NAMES."""
 Values = Mapping[str, Sequence[FloatArray]]
 """Collection -> for each of its aims the products of its topics (topics,)."""
 CHOSEN: dict[str, tuple[Any, ...]] = {
-    "weight": (0.5, 0.75, 1.0),
-    "rocchio": (0.0, 0.3, 0.5, 0.7),
-    "beta": (0.3, 0.5, 0.7),
-    "terms": (0.0, 0.1, 0.2),
-    "again": (100, 300),
+    "mix": (0.0, 0.3, 0.5, 0.7),
+    "longest": (2, 4, 8),
+    "types": (0.0, 0.3, 0.5, 1.0),
 }
-"""The weight of the vectors beside BM25, and the loop's constants."""
-FIXED: dict[str, tuple[Any, ...]] = {"fairness": (1.0, 0.5, 2.0), "graph": (0.4, 0.3, 0.5), "prior": (0.6, 0.3)}
-"""First what is used. Fairness is what a user decides, no product of two measures; the others were there before."""
+"""Relevance feedback: its share, and the longest query that it is for; the weight of the types of documents."""
+FIXED: dict[str, tuple[Any, ...]] = {
+    "dial": ("fairness 1", "fairness 0.5", "fairness 2", "keep 0.97", "keep 0.95", "keep 0.9", "gap 0.01"),
+    "graph": (0.4, 0.2, 0.3, 0.5),
+    "documents": (20, 10, 40),
+}
+"""First what is used. The dial is what a user decides, no product of two measures; the others were there before."""
 NAMES = (*CHOSEN, *FIXED)
 
 
-def overrides(config: Config, dimension: str, encoder: str) -> dict[str, Any]:
+def overrides(config: Config) -> dict[str, Any]:
     """The settings that a configuration stands for."""
     named = dict(zip(NAMES, config, strict=True))
-    engines = ["bm25", {"kind": "dense", "encoder": encoder}]
-    exposure = {"kind": "exposure", "fairness": named["fairness"]}
+    dial, value = named["dial"].split()
+    exposure = {"kind": "exposure", dial: float(value)}
     return {
-        "dimensions": [dimension],
-        "encoder": encoder,
-        "engine": {"kind": "fused", "engines": engines, "weights": [1.0, named["weight"]]},
         "rerank": [{"kind": "graph", "weight": named["graph"]}, exposure],
-        "loop": {name: named[name] for name in ("rocchio", "beta", "terms", "again", "prior")},
+        "feedback": {name: named[name] for name in ("mix", "longest", "documents")},
+        "types": named["types"],
+        "loop": "none",
     }
-
-
-@cache
-def opened(name: str, indexes: Path, encoder: str) -> Any:
-    """The collection with its index, built where it is missing."""
-    file = COLLECTIONS / f"{name}.yaml"
-    if not (indexes / name).exists():
-        engine = {"kind": "fused", "engines": ["bm25", {"kind": "dense", "encoder": encoder}]}
-        build_index(load_collection(file), indexes / name, engine=engine)
-    return open_site(file, indexes / name)
 
 
 def products(task: tuple[tuple[str, str], Config, Path, str]) -> list[float]:
     """nDCG@20 * AWRF@20 of each topic of an aim under a configuration."""
-    (name, dimension), config, indexes, encoder = task
-    site = opened(name, indexes, encoder)
-    settings = load_settings(overrides=overrides(config, dimension, encoder), environ={})
-    agent = build(with_settings(site, settings))
-    topics = [site.collection.topics[id] for id in judged_topics(site.collection, dimension).counted]
-    measured = [
-        evaluate_topic(site.collection, topic.id, dimension, agent.search(topic).ranking, standard_measures(20))
-        for topic in topics
-    ]
-    return [float(values[2]) for values in measured]
+    aim, config, indexes, encoder = task
+    return [float(one) for one in measured(aim, overrides(config), indexes, encoder).values[:, 2]]
 
 
 class Table:
@@ -165,8 +133,8 @@ def report(table: Table, folds: Sequence[str]) -> Iterable[str]:
     alternatives = varied(chosen)
     table.measure(config for one in alternatives.values() for config in one)
     counts = {fold: [len(aim) for aim in table[chosen][fold]] for fold in folds}
-    topics = sum(sum(n) for n in counts.values())
-    yield f"mean product of {len(folds)} collections, {len(AIMS)} aims, {topics} topics, {len(configs)} combinations"
+    pairs = f"{sum(sum(n) for n in counts.values())} pairs of query and dimension"
+    yield f"mean product of {len(folds)} collections, {len(AIMS)} aims, {pairs}, {len(configs)} combinations"
     yield f"the choice   {worth[chosen].mean():.4f}: {shown(chosen)}"
     yield f"all, mean    {np.mean([one.mean() for one in worth.values()]):.4f}"
     yield f"all, worst   {min(one.mean() for one in worth.values()):.4f}"
@@ -204,7 +172,7 @@ def shown(config: Config) -> str:
 def main() -> None:
     """Choose and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--indexes", type=Path, default=Path("indexes/constants"))
+    parser.add_argument("--indexes", type=Path, default=Path("indexes/light"))
     parser.add_argument("--encoder", default="light")
     parser.add_argument("--table", type=Path)
     given = parser.parse_args()

@@ -4,10 +4,11 @@
 
 Each aim is a file of this folder; what a broken-off command has done stays. For every system the mean product of
 nDCG@20 and AWRF(unknown=ignore)@20 on each aim, marked where it differs from the agent's; the mean of the six aims
-whose labels do not come with the judgments; and over the topics of these together the differences, agent less other,
-of the product and of both factors, with 95 % intervals and topics won, tied and lost. p is that of the paired
-randomization test, corrected by Holm over the other systems, of each aim and of all topics together. The two aims whose
-labels only judged documents have stand apart: whoever looks at labels there looks at judgments.
+whose labels do not come with the judgments; and over all pairs of query and dimension of these the differences, agent
+less other, of the product and of both factors, with 95 % intervals and pairs won, tied and lost. p is that of the
+paired randomization test, corrected by Holm over the other systems, of each aim and of all together, where queries are
+resampled and not pairs. The two aims whose labels only judged documents have stand apart: whoever looks at labels
+there looks at judgments.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fairagent.types import FloatArray
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from pooled import WHATS, Values, less, read  # noqa: E402
+from pooled import WHATS, Aim, less, read, sizes  # noqa: E402
 
 AGENT = "agent"
 AIMS = {
@@ -60,21 +61,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print_tables(found)
 
 
-def print_tables(found: Mapping[str, Values]) -> None:
+def print_tables(found: Mapping[str, Aim]) -> None:
     """The table of products, and the differences over all topics together."""
     shown = {name: found[name] for name in (*AIMS, *ORACLES) if name in found}
-    systems = list(next(iter(shown.values()))["product"])
+    systems = list(next(iter(shown.values())).values["product"])
     pooled = [name for name in shown if name in AIMS]
-    marks = {name: significant(values["product"], name) for name, values in shown.items()}
-    titles = [f"{(AIMS | ORACLES)[name]} ({len(values['product'][AGENT])})" for name, values in shown.items()]
+    marks = {name: significant(aim.values["product"], name) for name, aim in shown.items()}
+    titles = [f"{(AIMS | ORACLES)[name]} ({len(aim.topics)})" for name, aim in shown.items()]
     print("| nDCG@20 · AWRF@20 | " + " | ".join([*titles[: len(pooled)], "mean", *titles[len(pooled) :]]) + " |")
     print("|---" * (len(titles) + 2) + "|")
+    products = {name: aim.values["product"] for name, aim in shown.items()}
     for system in systems:
         cells = [
-            f"{values['product'][system].mean():.3f}{marks[name][system]}" if system in values["product"] else "not run"
-            for name, values in shown.items()
+            f"{values[system].mean():.3f}{marks[name][system]}" if system in values else "not run"
+            for name, values in products.items()
         ]
-        mean = np.mean([found[name]["product"][system].mean() for name in pooled]) if pooled else np.nan
+        mean = np.mean([products[name][system].mean() for name in pooled]) if pooled else np.nan
         print(f"| {system} | " + " | ".join([*cells[: len(pooled)], f"{mean:.3f}", *cells[len(pooled) :]]) + " |")
     for title, names in (("all", pooled), ("oracles", [name for name in shown if name in ORACLES])):
         if names:
@@ -90,15 +92,15 @@ def significant(products: Mapping[str, FloatArray], seed: str) -> dict[str, str]
     return dict(zip(others, signs, strict=True)) | {AGENT: ""}
 
 
-def print_differences(title: str, aims: Sequence[Values]) -> None:
-    """Agent less others over the topics of these aims together, those others that were run on all of them."""
-    others = [name for name in aims[0]["product"] if name != AGENT and all(name in aim["product"] for aim in aims)]
+def print_differences(title: str, aims: Sequence[Aim]) -> None:
+    """Agent less others over these aims together, those others that were run on all of them."""
+    others = [name for name in aims[0].values["product"] if name != AGENT]
+    others = [name for name in others if all(name in aim.values["product"] for aim in aims)]
     cells: dict[str, list[str]] = {name: [] for name in others}
     for what in WHATS:
         for name, one in zip(others, less(AGENT, others, aims, what, title, what), strict=True):
-            cells[name] += [str(one), f"{one.p:.3f}", *([one.won] if what == "product" else [])]
-    topics = sum(len(aim["product"][AGENT]) for aim in aims)
-    print(f"\n| agent less, {title}: {topics} topics | product | p | won/tied/lost | nDCG | p | AWRF | p |")
+            cells[name] += [str(one), one.p, *([one.won] if what == "product" else [])]
+    print(f"\n| agent less, {title}: {sizes(aims)} | product | p | won/tied/lost | nDCG | p | AWRF | p |")
     print("|---" * 8 + "|")
     for name in others:
         print(f"| {name} | " + " | ".join(cells[name]) + " |")

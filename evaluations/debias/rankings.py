@@ -17,14 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.papers.debias_rag.avoid import AvoidIndex, read_avoid, unit
 from fairagent.papers.debias_rag.benchmarks.items import read_stereoset
 from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.debias_rag.stage import DebiasRAG
 from fairagent.papers.debias_rag.theta import Theta
 from fairagent.retrieve.base import texts_for
-from fairagent.retrieve.encoders import Embeddings
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, Encoder, open_encoder
 from fairagent.search.pipeline import open_site
 from fairagent.settings import Settings
 from fairagent.types import Debiased, Document, Query
@@ -35,7 +34,7 @@ DEPTH = 10
 class Remembered:
     """An encoder that encodes each text once."""
 
-    def __init__(self, encoder: SentenceEncoder) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self.name, self._encoder, self._known = encoder.name, encoder, dict[str, Embeddings]()
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
@@ -88,7 +87,7 @@ def main() -> None:
     chosen = random.Random(options.seed).sample(examples, min(options.queries, len(examples)))
     queries = [example.query for example in chosen]
     documents = found_documents(options, queries)
-    encoder, lexicon = Remembered(SentenceEncoder()), load_lexicon()
+    encoder, lexicon = Remembered(open_encoder(BUNDLED)), load_lexicon()
     passages = read_avoid(options.folder / "avoid.jsonl")
     index = AvoidIndex(passages, lexicon, encoder)
     plain = DebiasRAG(index, lexicon, encoder)

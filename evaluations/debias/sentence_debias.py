@@ -14,7 +14,6 @@ from pathlib import Path
 from fairagent.papers.debias_rag.avoid import read_avoid
 from fairagent.papers.debias_rag.lexicon import load_lexicon
 from fairagent.papers.debias_rag.sentence_debias import counterfactuals, save_debiased
-from fairagent.retrieve.encoders import BUNDLED
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -22,7 +21,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("library", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--encoder", default=BUNDLED)
+    parser.add_argument("--encoder", default="sentence-transformers/all-MiniLM-L6-v2")
     parser.add_argument("--lexicon", default="")
     parser.add_argument("--kind", default="gender", help="the bias class of the passages; '' for all")
     parser.add_argument("-k", type=int, default=1, help="how many directions are taken out")

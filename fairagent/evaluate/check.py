@@ -17,6 +17,7 @@ from fairagent.collection.records import listed
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.fields import Problems, place_in, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
+from fairagent.evaluate.loop import without_loops
 from fairagent.evaluate.plan import (
     Plan,
     check_machine,
@@ -154,6 +155,7 @@ def examine(
         measures=measures,
         n=kind.length(rows),
         systems={baseline: rows[baseline], **rows},
+        without_loops=without_loops(rows) if kind.ranks else {},
         prices=common.prices,
         budget=common.budget,
         cache=common.cache and str(Path(common.cache).absolute()),

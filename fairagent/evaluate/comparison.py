@@ -1,8 +1,12 @@
-"""Systems compared, measure by measure, over the topics that all of them answered, and the statistics of that."""
+"""Systems compared, measure by measure, over the topics that all of them answered, and the statistics of that.
+
+Values of one query are no independent witnesses: where several dimensions, aims or requests of the same query are taken
+together, `by_query` makes one of them, and what is resampled are queries.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from types import MappingProxyType
@@ -179,6 +183,38 @@ def bootstrap_intervals(values: FloatArray, rng: np.random.Generator) -> tuple[F
     return np.asarray(resampled.low), np.asarray(resampled.high)
 
 
+def by_query(values: FloatArray, queries: Sequence[Hashable]) -> tuple[FloatArray, FloatArray]:
+    """Sums (q, s) of the values (s, n) of each query, and how many (q,) these are; `queries` (n,) says whose each is.
+
+    Signs tossed for these sums (`paired_randomization`) are tossed for all values of a query together.
+
+    >>> by_query(np.array([[0.5, 0.25, 1.0]]), ["a", "b", "a"])
+    (array([[1.5 ],
+           [0.25]]), array([2., 1.]))
+    """
+    numbers = {query: number for number, query in enumerate(dict.fromkeys(queries))}
+    own = np.eye(len(numbers))[[numbers[query] for query in queries]]
+    return own.T @ values.T, own.sum(axis=0)
+
+
+def clustered_intervals(
+    sums: FloatArray, counts: FloatArray, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> tuple[FloatArray, FloatArray]:
+    """Low and high ends (s,) of the 95 % intervals of means of values that come in clusters, such as those of a query.
+
+    `sums` (c, s) are those of each cluster's values, `counts` (c,) how many these are. Clusters are resampled as a
+    whole (percentile bootstrap), and a mean is the ratio of both sums.
+    """
+    there = counts > 0
+    sums, counts, clusters = sums[there], counts[there], int(there.sum())
+    means = []
+    for start in range(0, resamples, BATCH):
+        drawn = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=min(BATCH, resamples - start))
+        means.append(drawn @ sums / (drawn @ counts)[:, None])
+    low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
+    return low, high
+
+
 def paired_t(differences: FloatArray) -> float | None:
     """The two-sided p-value of the paired t-test that the mean of `differences` (n,) is 0; None for n < 2.
 
@@ -220,6 +256,17 @@ def paired_randomization(differences: FloatArray, rng: np.random.Generator) -> l
     itself = int(drawn < 2**topics)
     p_values: list[float | None] = np.minimum(1.0, 2 * (np.minimum(below, above) + itself) / (drawn + itself)).tolist()
     return p_values
+
+
+def smallest_p(topics: int) -> float:
+    """The smallest p-value of `paired_randomization` where it draws: of one that small only a bound is known; else 0.
+
+    Corrected (Holm), it is as many times that as there are tests.
+
+    >>> round(smallest_p(50), 5), smallest_p(5)
+    (0.0002, 0.0)
+    """
+    return 2 / (RESAMPLES + 1) if 2**topics > RESAMPLES else 0.0
 
 
 def _signs(topics: int, rng: np.random.Generator) -> Iterator[FloatArray]:

@@ -221,7 +221,7 @@ def _run_rest(
     head = read_head(folder)
     outcomes = read_outcomes(folder, head)
     latest, failed = answers(outcomes), failures(outcomes)
-    everything = [(system, topic) for topic in plan.topics for system in plan.systems]
+    everything = [(system, topic) for topic in plan.topics for system in plan.all_systems]
     rest = [
         (system, topic)
         for system, topic in everything

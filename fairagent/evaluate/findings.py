@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.comparison import Comparison, smallest_p
 from fairagent.evaluate.run import MeanExposure, Run
-from fairagent.evaluate.tables import SIGNIFICANT, p_value
-from fairagent.measures.parse import label_of, short_labels
+from fairagent.evaluate.tables import SIGNIFICANT, p_phrase
+from fairagent.measures.parse import is_measure, leading_measure, short_labels
 from fairagent.types import exposure_rows
 from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
 from fairagent.types.clean import in_line
@@ -23,18 +23,6 @@ VERDICTS = {"+": "better", "-": "worse", "": ""}
 def comparisons_of(run: Run, dimension: str) -> dict[tuple[str, str], Comparison]:
     """The comparisons in one dimension as (system, measure) -> comparison."""
     return {(c.system, c.measure): c for c in run.comparisons if c.dimension == dimension}
-
-
-def is_measure(measure: str, name: str) -> bool:
-    """Whether `measure` is of that name, and no product of two."""
-    label = label_of(measure)
-    return "*" not in label and label.startswith((f"{name}@", f"{name}("))
-
-
-def leading_measure(measures: Sequence[str]) -> str | None:
-    """What a dimension is won by: the first product; without one the first AWRF; without one the first measure."""
-    products = [measure for measure in measures if "*" in label_of(measure)]
-    return next(iter([*products, *(measure for measure in measures if is_measure(measure, "AWRF")), *measures]), None)
 
 
 def main_measure(run: Run, dimension: str) -> str | None:
@@ -67,12 +55,16 @@ def mark(run: Run, row: Comparison) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The best system without a look at the judgments beside the baseline, by the `main_measure` and by `others`."""
+    """The best system without a look at the judgments beside the baseline, by the `main_measure` and by `others`.
+
+    `p` is that of the randomization test after Holm, as a sentence has it; "" where nothing was tested.
+    """
 
     dimension: str
     best: Comparison
     baseline: Comparison
     verdict: str
+    p: str
     improved: bool
     others: tuple[tuple[Comparison, Comparison], ...]
     exposures: tuple[MeanExposure, MeanExposure] | None
@@ -103,11 +95,13 @@ def _finding(run: Run, dimension: str) -> Finding | None:
     ]
     exposures = {run.systems[mean.system]: mean for mean in run.mean_exposures(dimension)}
     both = {run.baseline, best.system} <= exposures.keys()
+    tested = best.randomization_holm
     return Finding(
         dimension,
         best,
         compared[run.baseline, measure],
         VERDICTS[mark(run, best)],
+        "" if tested is None else p_phrase(tested, smallest_p(best.topics) * (len(run.systems) - 1)),
         worth(run, best) > worth(run, compared[run.baseline, measure]),
         tuple(pairs),
         (exposures[run.baseline], exposures[best.system]) if both else None,
@@ -158,7 +152,7 @@ def label_error_text(likely: Sequence[float | None] | None, digits: int = 4) -> 
 def verdict_lines(run: Run) -> Iterator[str]:
     """The verdict: for each dimension what the best system gives the groups instead of the baseline, and by how much.
 
-    The best is chosen on the topics that it is shown for.
+    The best is chosen on the topics that it is shown for. Then come what loops add.
     """
     short = short_labels(run.measures)
     for one in findings(run):
@@ -167,14 +161,9 @@ def verdict_lines(run: Run) -> Iterator[str]:
             yield str(change)
         elif one.dimension:
             yield in_line(f"{one.dimension}:")
-        tested = one.best.randomization_holm
-        sure = "" if tested is None else f", {one.verdict or 'no significant difference'} (p {_p(tested)} after Holm)"
+        sure = f", {one.verdict or 'no significant difference'} ({one.p} after Holm)" if one.p else ""
         numbers = f"{short[one.best.measure]} {one.best.mean:.4f} instead of {one.baseline.mean:.4f}"
         tried = len(run.systems) - 1 - len(set(run.oracle_systems) - {run.baseline})
         best = f"the best of {tried} beside " if tried > 1 else "instead of "
         yield "  " + in_line(f"{one.best.system}, {best}{run.baseline}: {numbers}{sure}")
-
-
-def _p(p: float) -> str:
-    text = p_value(p)
-    return f"< {text[1:]}" if text.startswith("<") else f"= {text}"
+    yield from (in_line(str(one)) for one in run.loops)

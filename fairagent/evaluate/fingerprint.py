@@ -44,7 +44,7 @@ def fingerprint(checked: CheckedExperiment, environ: Mapping[str, str] = os.envi
             **(_judgments(described, Path(kind.collection).parent) if described else {}),
         },
         "packages": {name: _version(name) for name in DECIDING},
-        "systems": {name: _system(system, plan, environ) for name, system in plan.systems.items()},
+        "systems": {name: _system(system, plan, environ) for name, system in plan.all_systems.items()},
     }
 
 

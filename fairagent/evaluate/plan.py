@@ -133,7 +133,10 @@ class SystemPlan(Section):
 
 
 class Plan(Section):
-    """What is to be done. Paths are absolute, `systems` begins with the baseline, `topics` are those that count."""
+    """What is to be done. Paths are absolute, `systems` begins with the baseline, `topics` are those that count.
+
+    `without_loops` are systems that the experiment does not name, to tell what its loops add.
+    """
 
     experiment: Annotated[SerializeAsAny[ExperimentKind], BeforeValidator(as_kind)]
     topics: tuple[str, ...]
@@ -141,6 +144,7 @@ class Plan(Section):
     measures: tuple[str, ...]
     n: int
     systems: dict[str, SystemPlan]
+    without_loops: dict[str, SystemPlan] = Field(default={})
     prices: dict[str, Price]
     expected: dict[str, dict[str, dict[str, float]]]
     thresholds: tuple[Threshold, ...] = ()
@@ -151,6 +155,11 @@ class Plan(Section):
     def baseline(self) -> str:
         """The system that the others are tested against."""
         return next(iter(self.systems))
+
+    @property
+    def all_systems(self) -> dict[str, SystemPlan]:
+        """All that run."""
+        return {**self.systems, **self.without_loops}
 
 
 # --- systems ---------------------------------------------------------------------------------------------------------
@@ -349,15 +358,15 @@ def prepared(systems: Mapping[str, SystemPlan], collection: Collection) -> Itera
     """Every part that may need an index, with the site that it is needed at; all of them share one memo."""
     memo, models = Memo(), Models()
     for system in systems.values():
-        site = site_of(system, collection, models, memo=memo)
-        for part in parts_of(system.settings):
+        site = resolved(site_of(system, collection, models, memo=memo), preparing=True)
+        for part in parts_of(site.settings):
             yield part, site
 
 
 def build_systems(opened: Opened, names: Container[str] | None = None) -> dict[str, System]:
     """The systems that search (only those of these `names`), which may train some of them."""
     built = {}
-    for name, system in opened.plan.systems.items():
+    for name, system in opened.plan.all_systems.items():
         if system.searches and (names is None or name in names):
             seed = opened.plan.experiment.seed
             site = site_of(system, opened.collection, opened.models, seed, opened.memo)

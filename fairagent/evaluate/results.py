@@ -14,7 +14,7 @@ import numpy as np
 
 from fairagent.answer.removals import removal_warnings
 from fairagent.collection.records import listed
-from fairagent.evaluate.comparison import RESAMPLES, SIGN, Comparison
+from fairagent.evaluate.comparison import RESAMPLES, SIGN, Comparison, smallest_p
 from fairagent.evaluate.findings import (
     best_mean,
     label_error_text,
@@ -278,11 +278,13 @@ def measure_tables(run: Run) -> list[Table]:
         rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
         expected = [run.expected_of(row) for row in rows]
         compared = any(value is not None for value in expected)
+        least = smallest_p(rows[0].topics)
         lines: list[list[object]] = []
         for row, value in zip(rows, expected, strict=True):
             tests = [""] * len(TESTS)
             if row.difference is not None:
-                ps = map(p_value, [row.randomization_p, row.randomization_holm, row.t_p, row.t_holm])
+                drawn = p_value(row.randomization_p, least), p_value(row.randomization_holm, least * (len(rows) - 1))
+                ps = *drawn, p_value(row.t_p), p_value(row.t_holm)
                 tests = [f"{row.difference:+.4f}", f"{row.wins}/{row.ties}/{row.losses}", *ps]
             interval = f"[{row.low:.4f}, {row.high:.4f}]"
             lines.append([marked(run, row.system), row.mean, interval, *tests, *([value] if compared else [])])
@@ -341,6 +343,7 @@ def notes(run: Run, details: bool) -> Iterator[str]:
     yield f"+ and -: better and worse than {run.baseline} (paired randomization test, p < {SIGNIFICANT} after Holm)"
     if details:
         yield f"intervals: {RESAMPLES:,} bootstrap resamples of the topics; Holm: over the systems of a measure"
+        yield f"p <= ...: the smallest value that a test of {RESAMPLES:,} random signs can give"
         yield "diff: the difference from the baseline; W/T/L: topics won, tied and lost"
     if any(under_label_error(run, dimension) for dimension in run.dimensions):
         yield f"{UNDER_ERROR}: AWRF where labels are made, and between what 95 % of their errors leave it"

@@ -22,6 +22,7 @@ from fairagent.errors import DataError, Fault, UsageError
 from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
 from fairagent.evaluate.fingerprint import keys
 from fairagent.evaluate.kind import ExperimentKind
+from fairagent.evaluate.loop import LoopGain, loop_gains
 from fairagent.evaluate.outcome import Outcome, from_value, to_line
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.thresholds import Threshold
@@ -201,7 +202,8 @@ class Run(Summarized):
     for no system. The comparisons of a `partial` run, not finished, cover the topics that all systems have answered.
     `oracle_systems` looked at the judgments. `expected` numbers are by system, dimension ("" for relevance alone) and
     measure. `rows` is what the `kind` says of each system alone. Relative `thresholds` look at the experiment's own
-    baseline. `equal` are systems that rank as another one does on all topics, where rankings are what is judged.
+    baseline. Where rankings are what is judged, `equal` are systems that rank as another one does on all topics, and
+    `loops` says what the loops of systems add.
     """
 
     name: str
@@ -222,6 +224,7 @@ class Run(Summarized):
     rows: Mapping[str, Mapping[str, Any]]
     thresholds: tuple[Threshold, ...] = ()
     equal: tuple[Equal, ...] = ()
+    loops: tuple[LoopGain, ...] = ()
     memo: Memo = field(default_factory=Memo, init=False, compare=False)
     """What several tables are made of, and is computed once."""
 
@@ -348,12 +351,17 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         comparisons=compare(latest, done, systems, columns, kind.seed, lower_is_better(kind, plan.dimensions)),
         outcomes=outcomes,
         excluded={**head["excluded"], **failed},
-        provenance={"about": kind.about, **head["provenance"], "systems": head["fingerprint"]["systems"]},
-        partial=len(outcomes) < len(topics) * len(systems),
+        provenance={
+            "about": kind.about,
+            **head["provenance"],
+            "systems": {name: made for name, made in head["fingerprint"]["systems"].items() if name in systems},
+        },
+        partial=any((topic, system) not in latest for topic in topics for system in plan.all_systems),
         oracle_systems=tuple(name for name in systems if any(o.oracle for o in outcomes if o.system == name)),
         expected=plan.expected or None,
         kind=kind,
         rows={name: system.row for name, system in plan.systems.items()},
         thresholds=plan.thresholds,
         equal=equal_systems(rankings, settings, refined) if kind.ranks else (),
+        loops=tuple(loop_gains(plan, latest, done)) if kind.ranks else (),
     )

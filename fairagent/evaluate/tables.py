@@ -210,13 +210,26 @@ BAR = "\\|"
 """A bar within a cell of Markdown."""
 
 
-def p_value(p: float | None) -> str:
-    """A p-value for people.
+def p_value(p: float | None, least: float = 0.0) -> str:
+    """A p-value for people; of one that is the `least` that a test can say, that it is no larger.
 
-    >>> p_value(0.00001), p_value(0.25), p_value(None)
-    ('<.0001', '0.2500', '-')
+    >>> p_value(0.00001), p_value(0.25), p_value(None), p_value(0.002, 0.002)
+    ('<.0001', '0.2500', '-', '<=.0020')
     """
-    return "-" if p is None else "<.0001" if p < 0.0001 else f"{p:.4f}"
+    if p is None:
+        return "-"
+    bound = least > 0 and p <= least * (1 + 1e-9)
+    return f"<={p:.4f}".replace("0.", ".") if bound else "<.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def p_phrase(p: float, least: float = 0.0) -> str:
+    """A p-value in a sentence.
+
+    >>> p_phrase(0.00001), p_phrase(0.25), p_phrase(0.002, 0.002)
+    ('p < .0001', 'p = 0.2500', 'p <= .0020')
+    """
+    sign, number = re.fullmatch("(<?=?)(.*)", p_value(p, least)).groups()  # type: ignore[union-attr]
+    return f"p {sign or '='} {number}"
 
 
 def _value(cell: object) -> object:
@@ -255,7 +268,7 @@ _MINUS = re.compile(r"^-(?=\d)")
 
 def tex(text: str) -> str:
     """A text as LaTeX sets it."""
-    return _MINUS.sub("$-$", in_line(text).translate(_TEX))
+    return _MINUS.sub("$-$", in_line(text).replace("<=", "≤").translate(_TEX))
 
 
 def _tex_cell(cell: object, shown: str) -> str:

@@ -86,6 +86,18 @@ def label_of(text: str) -> str:
         return OPTIONS.sub("", text)
 
 
+def is_measure(measure: str, name: str) -> bool:
+    """Whether `measure` is of that name, and no product of two."""
+    label = label_of(measure)
+    return "*" not in label and label.startswith((f"{name}@", f"{name}("))
+
+
+def leading_measure(measures: Sequence[str]) -> str | None:
+    """What a dimension is won by: the first product; without one the first AWRF; without one the first measure."""
+    products = [measure for measure in measures if "*" in label_of(measure)]
+    return next(iter([*products, *(measure for measure in measures if is_measure(measure, "AWRF")), *measures]), None)
+
+
 def labels_of(texts: Sequence[str]) -> dict[str, str]:
     """Definition -> label; where two measures would share a label, both keep their definition."""
     labels = [label_of(text) for text in texts]

@@ -37,7 +37,7 @@ from fairagent.evaluate.results import (
     results_table,
 )
 from fairagent.evaluate.run import MeanExposure, Run
-from fairagent.evaluate.tables import LinePlot, Note
+from fairagent.evaluate.tables import LinePlot, Note, p_phrase
 from fairagent.evaluate.thresholds import thresholds_table
 from fairagent.measures.parse import labels_of
 from fairagent.report import plots, text, topics
@@ -146,7 +146,7 @@ def templates() -> Environment:
     )
     environment.filters |= {
         "signed": text.signed,
-        "p_phrase": text.p_phrase,
+        "p_phrase": p_phrase,
         "counted": counted,
         "listed": text.listed,
         "value": "{:.3f}".format,

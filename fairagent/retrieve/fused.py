@@ -5,7 +5,7 @@ The default engine: BM25 and vector search fused, where the vectors are made, el
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -30,12 +30,9 @@ from fairagent.retrieve.encoders import Embeddings
 from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.site import Site
 from fairagent.retrieve.vectors import DenseConfig, folder
-from fairagent.settings.parts import Engine, Part, Progress
+from fairagent.settings.parts import Engine, Part
 from fairagent.types import Document, FloatArray, Query, Ranking
 
-Scale = Literal["min-max", "z", "rrf"]
-RRF = 60
-"""The constant of reciprocal rank fusion (Cormack et al. 2009)."""
 BESIDES = {
     TextSource | PassageSource: ("document", "documents", "passages"),
     Vocabulary: ("document_frequency",),
@@ -45,27 +42,30 @@ BESIDES = {
 
 
 class FusedRetriever:
-    """`engines`, each with a weight: a document's score is the weighted sum of its scaled scores in their lists.
+    """`engines`, each with a weight: a document's score is the weighted sum of its scores in their lists, from 0 to 1.
 
-    Of each engine the best `depth` documents count. `scale` puts a list on a common scale: min-max on [0, 1]; z, in
-    standard deviations above its lowest; rrf, 1 / (60 + rank). A document that a list lacks gets nothing from it. Ties
-    are ordered by id. An engine that fails is left out, and `failures` says so, unless all do. What else an engine may
-    offer (texts, words, embeddings) comes from the first one that has it. Threads may share it.
+    Of each engine the best `depth` documents count, the best one as 1, the last as 0 (where all are equal, as 1). A
+    document that a list lacks gets nothing from it. Ties are ordered by id. An engine that fails is left out, and
+    `failures` says so, unless all do. What else an engine may offer (texts, words, embeddings) comes from the first one
+    that has it. Threads may share it.
+
+    With `most` in the place of weights the first engine, which is `Bounded`, weighs 1, and the second `weight_of`.
     """
 
     document: Callable[[str], Document]
     document_frequency: Callable[[str], int]
     vectors: Callable[[Sequence[str]], Embeddings]
+    query_vector: Callable[[Query], Embeddings]
 
     def __init__(
         self,
         engines: Sequence[Retriever],
         names: Sequence[str],
         weights: Sequence[float] = (),
-        scale: Scale = "min-max",
         depth: int = 1000,
+        most: float = 0.0,
     ) -> None:
-        self.engines, self.names, self.scale, self.depth = tuple(engines), tuple(names), scale, depth
+        self.engines, self.names, self.depth, self.most = tuple(engines), tuple(names), depth, most
         self.weights = tuple(weights) or (1.0,) * len(self.engines)
         self._failed: dict[Query, dict[str, str]] = {}
         # The query of a search is often scored again afterwards.
@@ -76,7 +76,7 @@ class FusedRetriever:
 
     def with_each(self, change: Callable[[Retriever], Retriever]) -> "FusedRetriever":
         """The fusion of the engines after a change of each."""
-        return FusedRetriever(list(map(change, self.engines)), self.names, self.weights, self.scale, self.depth)
+        return FusedRetriever(list(map(change, self.engines)), self.names, self.weights, self.depth, self.most)
 
     def parts(self, query: Query) -> EngineScores:
         """What each engine gives the documents in any of their lists, weights included."""
@@ -98,12 +98,15 @@ class FusedRetriever:
             raise next(iter(errors.values()))
         if errors:
             self._failed[query] = {name: str(error) for name, error in errors.items()}
+        weights, first = self.weights, self.engines[0]
+        if self.most and isinstance(first, Bounded):
+            weights = 1.0, weight_of(lists[0].scores if 0 in lists else np.zeros(0), first.bound(query), self.most)
         ids = dict.fromkeys(id for ranking in lists.values() for id in ranking.ids)
         place = dict(zip(ids, range(len(ids)), strict=True))
         scores = np.zeros((len(place), len(self.engines)))
         for number, ranking in lists.items():
             rows = [place[id] for id in ranking.ids]
-            scores[rows, number] = self.weights[number] * scaled(ranking.scores, self.scale)
+            scores[rows, number] = weights[number] * min_max(ranking.scores)
         return EngineScores(tuple(place), scores)
 
     @engine_time("fusion")
@@ -126,22 +129,25 @@ class FusedRetriever:
         return np.array([total.get(id, 0.0) for id in ids])
 
 
-def scaled(scores: FloatArray, scale: Scale) -> FloatArray:
-    """The scores (n,) of a list, best first, on a common scale.
+@runtime_checkable
+class Bounded(Protocol):
+    """An engine with scores of 0 or more that knows how large they can be."""
 
-    >>> scaled(np.array([5.0, 3.0, 1.0]), "min-max").tolist()
-    [1.0, 0.5, 0.0]
-    >>> scaled(np.array([5.0, 3.0]), "rrf").round(4).tolist()
-    [0.0164, 0.0161]
+    def bound(self, query: Query) -> float:
+        """What no document's score for `query` is above."""
+
+
+def weight_of(scores: FloatArray, bound: float, most: float) -> float:
+    """What vectors weigh beside BM25's 1, from 0 to `most`: most * (1 - e), the less the more BM25 explains.
+
+    e is the mean of BM25's first five `scores` (n,), best first, over the `bound` of its scores for the query. Chosen
+    leaving one collection out, among fixed weights and other features of queries: evaluations/retrieval/README.md.
+
+    >>> weight_of(np.array([6.0, 4.0]), bound=10.0, most=2.0)
+    1.0
     """
-    if scale == "min-max":
-        return min_max(scores)
-    if scale == "rrf":
-        return 1 / (RRF + np.arange(1, len(scores) + 1, dtype=np.float64))
-    deviation = scores.std() if len(scores) else 0.0
-    above = (scores - scores.mean()) / deviation if deviation > 0 else np.zeros(len(scores))
-    # The lowest is what a document that the list lacks has: 0.
-    return np.asarray(above - above.min() if len(above) else above)
+    explained = float(scores[:5].mean()) / bound if len(scores) and bound > 0 else 0.0
+    return most * (1 - min(explained, 1.0))
 
 
 class FusedConfig(Part):
@@ -151,10 +157,8 @@ class FusedConfig(Part):
     engines: tuple[Engine, ...] = Field(default=(), validate_default=True)
     """The engines that are searched, two or more; empty: BM25 and vector search."""
     weights: tuple[float, ...] = ()
-    """A weight above 0 for each engine, in their order: the larger, the more its scores count. Empty: all weigh 1."""
-    scale: Scale = "min-max"
-    """How the scores of different engines are made comparable: min-max (0 to 1), z (standard deviations above the
-    lowest), or rrf (1 / (60 + rank), whatever the scores)."""
+    """A weight above 0 for each engine, in their order: the larger, the more its scores count. Empty: all weigh 1, but
+    vector search beside BM25 alone the more, query by query, the less of the query BM25 explains."""
     depth: int = Field(1000, ge=1)
     """How many documents of each engine's list are fused. More find documents that one engine ranks low, and take
     longer."""
@@ -179,12 +183,15 @@ class FusedConfig(Part):
 
     def build(self, site: Site) -> FusedRetriever:
         """The engine."""
-        engines = tuple(part.build(site) for part in self.inner)
-        return FusedRetriever(engines, tuple(map(str, self.inner)), self.weights, self.scale, self.depth)
+        engines, most = tuple(part.build(site) for part in self.inner), 0.0
+        match self.inner:
+            case BM25Config(), DenseConfig() as dense if not self.weights:
+                most = MOST_LIGHT if dense.named(site) == LIGHT else MOST
+        return FusedRetriever(engines, tuple(map(str, self.inner)), self.weights, self.depth, most)
 
 
-LIGHT_WEIGHT = 0.5
-"""The weight of the light vectors beside BM25: chosen over public topics (evaluations/controller/constants.py)."""
+MOST, MOST_LIGHT = 2.5, 0.5
+"""What vectors, and light ones, weigh beside BM25 where it explains nothing of a query."""
 
 
 class AutoConfig(Part):
@@ -199,17 +206,4 @@ class AutoConfig(Part):
         # Damaged ones are there too: to go without them would be another ranking, silently.
         if not (DenseManifest.exists(vectors) or vectors.is_dir() or preparing):
             return BM25Config()
-        weights = (1.0, LIGHT_WEIGHT) if encoder == LIGHT else ()
-        return FusedConfig(engines=(BM25Config(), DenseConfig(encoder=encoder)), weights=weights)
-
-    def check(self, site: Site) -> None:
-        """As the engine that it comes to."""
-        self.resolved(site).check(site)
-
-    def prepare(self, site: Site, progress: Progress) -> None:
-        """As the engine that it comes to once all is made."""
-        self.resolved(site, preparing=True).prepare(site, progress)
-
-    def build(self, site: Site) -> object:
-        """The engine that it comes to."""
-        return self.resolved(site).build(site)
+        return FusedConfig(engines=(BM25Config(), DenseConfig(encoder=encoder)))

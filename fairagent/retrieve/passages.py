@@ -90,7 +90,7 @@ class BM25Passages(PassageRetriever):
     def __init__(self, engine: BM25Retriever) -> None:
         super().__init__(engine)
         self._engine = engine
-        lend(self, engine, "document_frequency", "words", "analyze")
+        lend(self, engine, "document_frequency", "words", "analyze", "bound")
         # The loop asks for the terms of the same deep list once an iteration.
         self._postings = lru_cache(maxsize=8)(self._of_documents)
 

@@ -226,16 +226,8 @@ class AdversarialConfig(OracleConfig):
     first."""
 
 
-class EmptyRetriever:
+class EmptyRetriever(RunFile):
     """The null retriever, of experiments without a search: every ranking is empty."""
-
-    def search(self, query: Query, n: int) -> Ranking:
-        """An empty ranking."""
-        return Ranking((), np.zeros(0))
-
-    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """Zeros, (n,)."""
-        return np.zeros(len(ids))
 
     def document(self, id: str) -> Document:
         """Never one: DataError."""
@@ -254,4 +246,4 @@ class EmptyConfig(Part):
 
     def build(self, site: Site) -> EmptyRetriever:
         """The engine."""
-        return EmptyRetriever()
+        return EmptyRetriever({})

@@ -22,7 +22,6 @@ from fairagent.retrieve.encoders import (
     Embeddings,
     Encoder,
     ParallelEncoder,
-    full_name,
     open_encoder,
 )
 from fairagent.retrieve.light.encoder import LIGHT, LightEncoder, expect_of_index, of_index
@@ -150,10 +149,7 @@ def _work(site: Site, model: str, opened: Encoder, progress: Progress) -> Iterat
     progress(what, 0)
     report = partial(progress, what)
     if isinstance(opened, ParallelEncoder):
-        # Of the type of those that are there, so that all are of one, whatever machine has made them.
-        place = folder(site, model)
-        dtype = DenseManifest.read(place).dtype if DenseManifest.exists(place) else opened.quickest_dtype
-        with opened.work(site.workers, dtype) as work:
+        with opened.work(site.workers) as work:
             yield replace(work, progress=report)
     else:
         yield Work(opened.documents, progress=report)
@@ -220,7 +216,7 @@ def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
 
 def folder(site: Site, model: str) -> Path:
     """Where the embeddings of `model` are: beside the BM25 index."""
-    return index_sibling(site, file_name(full_name(model)))
+    return index_sibling(site, file_name(model))
 
 
 def ann_folder(site: Site, model: str) -> Path:
@@ -242,7 +238,6 @@ def encoder(site: Site, model: str) -> Encoder:
 
 def _encoder_key(site: Site, model: str) -> tuple[object, ...]:
     """What an encoder is known by; what a server encodes depends on the settings too, light vectors on the index."""
-    name = full_name(model)
-    if name == LIGHT:
-        return name, site.index, site.settings.analyzer
-    return name, site.device, site.settings.model if name.startswith(ENDPOINT) else None
+    if model == LIGHT:
+        return model, site.index, site.settings.analyzer
+    return model, site.device, site.settings.model if model.startswith(ENDPOINT) else None

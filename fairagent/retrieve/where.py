@@ -39,7 +39,7 @@ Where = Mapping[str, Value | Sequence[Value]]
 """Column, or dimension of groups -> the value that a document must have, or several of which it must have one."""
 LENT = (
     *("document", "documents", "passages", "document_frequency"),
-    *("postings", "words", "analyze", "vectors", "query_vector"),
+    *("postings", "words", "analyze", "bound", "vectors", "query_vector"),
 )
 """What an engine that is asked deeper offers besides."""
 

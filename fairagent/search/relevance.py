@@ -38,10 +38,19 @@ class Weighed:
     def joined(self, candidates: Ranking, ids: Sequence[str]) -> Ranking:
         """The candidates with these documents, each as relevant as it is for the user's own query.
 
-        None of them is better than the engine's first; one that is worse than its last has a relevance below 0 (at 0 it
-        would come in for nothing: evaluations/controller/README.md).
+        An engine may score given documents otherwise than its list does (a host's list is its own): their scores are
+        then what those of the list make likely, by a line through both. None is better than the last of the list, which
+        has whatever is; one that is worse has a relevance below 0 (at 0 it would come in for nothing:
+        evaluations/widening/README.md).
         """
-        scores = np.minimum(scored(self.engine, self.query, ids), self.own.scores[0])
+        own = self.own.scores
+        every_score = scored(self.engine, self.query, (*self.own.ids, *ids))
+        known, scores = every_score[: len(own)], every_score[len(own) :]
+        if not np.allclose(known, own):
+            spread = float(known.var())
+            slope = float(((known - known.mean()) * (own - own.mean())).mean()) / spread if spread > 0 else 0.0
+            scores = own.mean() + slope * (scores - known.mean())
+        scores = np.minimum(scores, own[-1])
         scores = scores + sum(gain(ids) for gain in self.gains)
         every = (*candidates.ids, *ids)
         return ordered(every, np.concatenate([candidates.scores, scores]), len(every))

@@ -12,6 +12,7 @@ from fairagent.search.loop.base import LoopResult, relevance_in
 from fairagent.settings import Settings
 from fairagent.types import Document, Draw, Hit, Query, Ranking, SearchResult, Trace, Usage, common
 from fairagent.types.common import Alarm
+from fairagent.types.search import FAIRNESS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,20 +36,14 @@ class SearchRun:
     started: float
     engine_started: float
 
-    def kept(self, ranking: Ranking) -> float | None:
-        """The share (0 to 1) of the relevance of the most relevant list that a ranking keeps; None without a dial."""
-        served = self.loop.served
-        if served is None or served.frontier is None:
-            return None
-        most = float(served.frontier.relevance.max())
-        return relevance_in(served.weighed, ranking, self.meter) / most if most > 0 else 1.0
-
     def result(self, ranking: Ranking, draw: Draw | None = None, notes: tuple[str, ...] = ()) -> SearchResult:
         """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
         settings, meter, steps = self.settings, self.meter, self.loop.steps
         served = ranking.top(settings.n)
         exposures = meter.measure_served(served)
         usage = sum((step.usage for step in steps), Usage())
+        weighed = self.loop.served
+        relevance = relevance_in(weighed.weighed, served, meter) if weighed else 0.0
         trace = Trace(
             query=self.query,
             profile=settings.profile,
@@ -65,7 +60,9 @@ class SearchRun:
             seconds=perf_counter() - self.started,
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
-            relevance_kept=self.kept(served),
+            relevance_kept=weighed.kept(relevance) if weighed else None,
+            relevance=relevance,
+            fairness=weighed.dial.price if weighed else FAIRNESS,
             collection=meter.collection.name,
             entered=sum(id in self.loop.entered for id in served.ids),
             notes=(*self.notes, *following(meter.targets), *unused_refiner(settings), *notes),

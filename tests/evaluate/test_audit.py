@@ -13,15 +13,7 @@ import pytest
 from fairagent.collection import Collection
 from fairagent.collection.known import KnownIds
 from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.audit import (
-    Audit,
-    LoggedRequest,
-    audit_account,
-    audit_requests,
-    intervals,
-    is_account,
-    read_log,
-)
+from fairagent.evaluate.audit import Audit, LoggedRequest, audit_account, audit_requests, is_account, read_log
 from fairagent.search.account import Account, Entry
 from fairagent.settings import Settings, load_settings
 from fairagent.types import UNKNOWN
@@ -70,19 +62,6 @@ def test_shares_dues_and_bounds_by_hand(collection: Collection) -> None:
     assert (found.requests, found.begins, found.ends) == (4, "1970-01-01T00:00Z", "1970-01-03T00:00Z")
     for note in ("1 request showed nothing", "1 requests have no time", "few queries (3)"):
         assert any(note in one for one in found.notes)
-
-
-def test_intervals_resample_queries_and_not_requests() -> None:
-    values = np.random.default_rng(3).random((400, 2))
-    low, high = intervals(values, np.ones(400), np.random.default_rng(1))
-    assert (low < values.mean(axis=0)).all()
-    assert (values.mean(axis=0) < high).all()
-    # Two standard errors on each side, .289 / 20.
-    assert high - low == pytest.approx(np.full(2, 2 * 1.96 * 0.2887 / 20), rel=0.15)
-    # Each query asked for nine times says no more than asked for once; clusters that are empty say nothing.
-    counts = np.append(np.full(400, 9.0), 0.0)
-    again = intervals(np.vstack([9 * values, [[0.0, 0.0]]]), counts, np.random.default_rng(1))
-    assert np.array(again) == pytest.approx(np.array([low, high]))
 
 
 def test_intervals_hold_the_share_of_a_log(collection: Collection) -> None:

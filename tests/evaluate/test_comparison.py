@@ -13,11 +13,14 @@ from fairagent.evaluate.comparison import (
     SAME_SETTINGS,
     Equal,
     bootstrap_intervals,
+    by_query,
+    clustered_intervals,
     compare,
     equal_systems,
     holm,
     paired_randomization,
     paired_t,
+    smallest_p,
 )
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.outcome import Outcome
@@ -72,6 +75,26 @@ def test_a_system_is_resampled_alike_whatever_others_there_are() -> None:
     alone = bootstrap_intervals(values[1:2], seeded(0, "x"))
     assert (low[1], high[1]) == (alone[0][0], alone[1][0])
     assert paired_randomization(values, seeded(0, "y"))[2] == paired_randomization(values[2:], seeded(0, "y"))[0]
+
+
+def test_intervals_resample_queries_and_not_the_values_of_one() -> None:
+    values = np.random.default_rng(3).random((2, 400))
+    low, high = clustered_intervals(values.T, np.ones(400), seeded(1))
+    assert (low < values.mean(axis=1)).all()
+    assert (values.mean(axis=1) < high).all()
+    # Two standard errors on each side, .289 / 20.
+    assert high - low == pytest.approx(np.full(2, 2 * 1.96 * 0.2887 / 20), rel=0.15)
+    # Each query in nine dimensions says no more than in one, and is tossed as one; clusters that are empty say nothing.
+    sums, counts = by_query(np.tile(values, 9), list(range(400)) * 9)
+    again = clustered_intervals(np.vstack([sums, [[0.0, 0.0]]]), np.append(counts, 0.0), seeded(1))
+    assert np.array(again) == pytest.approx(np.array([low, high]))
+    assert paired_randomization(sums.T - 9 * 0.48, seeded(2)) == paired_randomization(values - 0.48, seeded(2))
+
+
+def test_the_smallest_p_is_what_nothing_but_wins_gives() -> None:
+    for topics in (13, 14, 60):
+        found = paired_randomization(np.ones((1, topics)), seeded(0))[0]
+        assert found == (smallest_p(topics) or 2 / 2**topics)
 
 
 def test_the_bootstrap_interval_is_about_that_of_the_normal() -> None:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.retrieve.fused import LIGHT_WEIGHT
+from fairagent.evaluate.run import FORMAT, write_head
 from fairagent.search.pipeline import open_site, prepare
-from fairagent.search.rerank.exposure import FAIRNESS
 from fairagent.search.rerank.similarity import GraphConfig
 from fairagent.settings import Settings
+from fairagent.types.search import FAIRNESS
 
 EVALUATIONS = Path(__file__).resolve().parents[2] / "evaluations"
 
@@ -56,7 +56,7 @@ def test_a_fold_does_not_see_the_collection_left_out(constants: ModuleType) -> N
     asked: list[Any] = []
 
     def run(tasks: Iterable[Any]) -> list[list[float]]:
-        # The first collection gains by a larger weight of the vectors, the others lose a little by it.
+        # The first collection gains by more feedback, the others lose a little by it.
         asked.extend(tasks)
         return [[0.5 + (0.1 if name == folds[0] else -0.01) * config[0]] * 3 for (name, _), config in tasks]
 
@@ -65,31 +65,33 @@ def test_a_fold_does_not_see_the_collection_left_out(constants: ModuleType) -> N
     lines = list(constants.report(table, folds))
     assert len({json.dumps(task) for task in asked}) == len(asked), "measured once"
     gain = (0.1 - 0.01 * (len(folds) - 1)) / len(folds)
-    assert f"the choice   {0.5 + gain:.4f}: weight 1.0, rocchio 0.0, beta 0.3, terms 0.0, again 100" in lines
-    assert f"all, mean    {0.5 + 0.75 * gain:.4f}" in lines
+    assert f"the choice   {0.5 + 0.7 * gain:.4f}: mix 0.7, longest 2, types 0.0" in lines
+    assert f"all, mean    {0.5 + 0.375 * gain:.4f}" in lines
     left_out = {line.split()[0]: line for line in lines if line.split() and line.split()[0] in folds}
-    assert left_out[folds[0]].endswith("weight 0.5, rocchio 0.0, beta 0.3, terms 0.0, again 100")
-    assert left_out[folds[0]].split()[2:6] == ["0.5500", "0.6000", "0.5750", "0.6000"]
+    assert left_out[folds[0]].endswith("mix 0.0, longest 2, types 0.0")
+    assert left_out[folds[0]].split()[2:6] == ["0.5000", "0.5700", "0.5375", "0.5700"]
     for fold in folds[1:]:
-        assert "  weight 1.0, " in left_out[fold]
-    # The first fold loses .025 to a choice at random, each of the others .0025.
-    assert lines[-1].endswith(f"{-(0.025 + 0.0025 * (len(folds) - 1)) / len(folds):+.4f}")
+        assert "  mix 0.7, " in left_out[fold]
+    # The first fold loses .0375 to a choice at random, each of the others .00325.
+    assert lines[-1].endswith(f"{-(0.0375 + 0.00325 * (len(folds) - 1)) / len(folds):+.4f}")
 
 
 def test_the_defaults_are_what_was_chosen(constants: ModuleType) -> None:
     """As evaluations/controller/README.md prints the choice."""
     page = (EVALUATIONS / "controller" / "README.md").read_text(encoding="utf-8")
-    loop = Settings().loop
-    chosen = f"weight {LIGHT_WEIGHT}, rocchio {loop.rocchio}, beta {loop.beta}, terms {loop.terms}, again {loop.again}"
+    settings = Settings()
+    chosen = f": mix {settings.feedback.mix}, longest {settings.feedback.longest}, types {settings.types}"
     [choice] = [line for line in page.splitlines() if line.strip().startswith("the choice ")]
-    assert choice.endswith(f": {chosen}")
+    assert choice.endswith(chosen)
     fixed = {name: values[0] for name, values in constants.FIXED.items()}
-    assert (fixed["fairness"], fixed["graph"]) == (FAIRNESS, GraphConfig().weight)
+    assert fixed == {"dial": f"fairness {FAIRNESS:g}", "graph": GraphConfig().weight, "documents": 20}
 
 
 def judged_run(folder: Path, products: Mapping[str, list[float]]) -> Path:
-    """A run with nDCG 1 and AWRF of the product, and a topic that is not judged for the dimension."""
+    """A run on "c" with nDCG 1 and AWRF of the product, and a topic that is not judged for the dimension."""
     folder.mkdir(parents=True)
+    made = {"plan": {}, "excluded": {}, "fingerprint": {}, "format": FORMAT}
+    write_head(folder, {**made, "provenance": {"collection": {"name": "c"}, "models": {}}})
     with (folder / "topics.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["topic", "system", "dimension", "measure", "value"])
@@ -120,11 +122,12 @@ def test_means_marks_and_differences(tmp_path: Path, capsys: pytest.CaptureFixtu
         "| b | 0.500 | 0.500 | 0.500 | 0.750+ |",
         "| agent | 0.500 | 0.500 | 0.500 | 0.500 |",
     ]
-    pooled = lines.index("| agent less, all: 24 topics | product | p | won/tied/lost | nDCG | p | AWRF | p |")
+    head = "| agent less, all: 12 queries, 24 pairs of query and dimension | product | p | won/tied/lost |"
+    [pooled] = [place for place, line in enumerate(lines) if line.startswith(head)]
     assert lines[pooled + 2].startswith("| a | +0.125 (")
-    assert "12/12/0 | +0.000 (+0.000 to +0.000) | 1.000 | +0.125" in lines[pooled + 2]
+    assert "12/12/0 | +0.000 (+0.000 to +0.000) | 1.0000 | +0.125" in lines[pooled + 2]
     assert "6/12/6" in lines[pooled + 3]
-    oracles = next(place for place, line in enumerate(lines) if line.startswith("| agent less, oracles: 12 topics"))
+    oracles = next(place for place, line in enumerate(lines) if line.startswith("| agent less, oracles: 12 queries"))
     assert [line.split(" | ")[0] for line in lines[oracles + 2 :]] == ["| b"]
 
 

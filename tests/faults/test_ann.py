@@ -180,7 +180,7 @@ def test_113_what_was_embedded_stays_where_its_ann_index_is_broken_off(
 @pytest.mark.parametrize("device", ["cuda:93", "nonsense"])
 def test_114_a_device_that_is_not_there_is_named_before_anything_is_embedded(tmp_path: Path, device: str) -> None:
     file = write(tmp_path / "files")
-    options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine={kind: dense, encoder: minilm}"]
+    options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine={kind: dense, encoder: any}"]
     options += ["--device", device]
     result = CliRunner().invoke(app, ["index", *options])
     assert result.exit_code == 2

@@ -10,7 +10,7 @@ from evaluate import words
 from fairagent import build_index, open_agent, update_index
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.fused import LIGHT_WEIGHT, FusedConfig, FusedRetriever
+from fairagent.retrieve.fused import MOST_LIGHT, FusedConfig, FusedRetriever
 from fairagent.retrieve.graph import TABLE, graph_folder
 from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.site import Site
@@ -21,7 +21,7 @@ from fairagent.settings import Settings
 # The fixtures of all tests make the default BM25; these have it as it is.
 pytestmark = [pytest.mark.usefixtures("no_variables"), pytest.mark.vectors]
 
-FUSED = FusedConfig(engines=(BM25Config(), DenseConfig(encoder=LIGHT)), weights=(1, LIGHT_WEIGHT))
+FUSED = FusedConfig(engines=(BM25Config(), DenseConfig(encoder=LIGHT)))
 ALL = {"indexing words", "light vectors of words", "neighbors in words"}
 
 
@@ -45,6 +45,7 @@ def test_it_is_bm25_until_the_vectors_are_made(site: Site) -> None:
     assert resolved(site).settings.engine == FUSED
     agent = build(site)
     assert isinstance(agent.retriever, FusedRetriever)
+    assert agent.retriever.most == MOST_LIGHT
     result = agent.search("judge singer")
     # The trace says what it came to.
     assert (result.trace.engine, len(result.ranking)) == ("fused (bm25 + light)", 6)

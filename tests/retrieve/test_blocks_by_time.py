@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.guests.dense.encoders import BFLOAT16
-from fairagent.retrieve.encoded import FIRST, DenseManifest, Work, build_dense_index, read_done
-from fairagent.retrieve.encoders import FLOAT32, Embeddings
+from fairagent.retrieve.encoded import FIRST, Work, build_dense_index, read_done
+from fairagent.retrieve.encoders import Embeddings
 from fairagent.types import Document
 
 from .test_dense import Made, Words
@@ -41,15 +40,15 @@ class Slow:
         self.told.append(f"ready for {documents}")
         self.now += 8
 
-    def work(self, dtype: str = FLOAT32) -> Work[Embeddings]:
+    def work(self) -> Work[Embeddings]:
         def clock() -> float:
             return self.now
 
-        return Work(self.encode, self.ready, self.told.append, dtype, clock=clock)
+        return Work(self.encode, self.ready, self.told.append, clock=clock)
 
 
-def build(folder: Path, slow: Slow, dtype: str = FLOAT32) -> None:
-    build_dense_index(MANY, folder, slow.encoder, work=slow.work(dtype))
+def build(folder: Path, slow: Slow) -> None:
+    build_dense_index(MANY, folder, slow.encoder, work=slow.work())
 
 
 @pytest.mark.parametrize(("seconds", "usual"), [(0.05, 128), (0.0001, 1024)])
@@ -78,18 +77,3 @@ def test_a_minute_is_kept_by_who_stops_after_it_and_goes_on_in_other_blocks(tmp_
     assert len(faster.encoder.encoded) == 3000 - done + 1
     for name in ("vectors.npy", "ids.npy", "done.txt"):
         assert (index / name).read_bytes() == (whole / name).read_bytes()
-
-
-def test_the_rest_of_a_build_is_not_of_another_type(tmp_path: Path) -> None:
-    index = tmp_path / "index"
-    with pytest.raises(KeyboardInterrupt):
-        build(index, Slow(stop_after=68), BFLOAT16)
-    slow = Slow()
-    build(index, slow)
-    assert len(slow.encoder.encoded) == 3000 + 1
-    assert DenseManifest.read(index).dtype == FLOAT32
-    # Nor are those of one type taken over by the other.
-    again = Slow()
-    build(index, again, BFLOAT16)
-    assert len(again.encoder.encoded) == 3000 + 1
-    assert DenseManifest.read(index).dtype == BFLOAT16

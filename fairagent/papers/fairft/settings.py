@@ -11,7 +11,6 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fairagent.extend import (
-    BUNDLED,
     BudgetSettings,
     Faults,
     ModelSettings,
@@ -147,9 +146,8 @@ class TestSection(Section):
 class RetrieverSection(Section):
     """What is trained."""
 
-    model: str = BUNDLED
-    """The sentence-transformers model to begin with: the packaged one, a folder, or a name in the Hugging Face
-    cache."""
+    model: str = "sentence-transformers/all-MiniLM-L6-v2"
+    """The sentence-transformers model to begin with: a folder, or a name in the Hugging Face cache."""
     towers: Literal["both", "query"] = "both"
     """both: the embeddings of queries and documents are trained (the paper). query: those of queries alone (its
     code)."""

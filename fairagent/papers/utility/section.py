@@ -23,7 +23,6 @@ from fairagent.extend import (
     Section,
     expect_installed,
     open_encoder,
-    open_sentence_model,
     without_progress,
 )
 from fairagent.papers.utility.measures import greedy_match
@@ -195,7 +194,7 @@ class MiniLMTokens:
     name = SimilaritySection().name
 
     def __init__(self) -> None:
-        self._encoder = open_sentence_model(BUNDLED)
+        self._encoder: Any = open_encoder(BUNDLED)
         self._tokens = lru_cache(CACHED)(self._encoded)
 
     def f1(self, text: str, references: Sequence[str]) -> list[float]:

@@ -116,6 +116,15 @@ class BM25Retriever:
         """
         return self._scores(query)[self.ids.known(ids)] if len(ids) else np.zeros(0)
 
+    @engine_time("matrix")
+    def bound(self, query: Query) -> float:
+        """What no score for `query` reaches: that of its terms without end, those that no document has included."""
+        terms = term_weights(query, self.analyzer.terms).items()
+        return sum(boost * float(self.idf(self._frequency(term))) for term, boost in terms)
+
+    def _frequency(self, term: str) -> int:
+        return len(self.matrix.column(number)[0]) if (number := self._number(term)) >= 0 else 0
+
     def document(self, id: str) -> Document:
         """The stored document."""
         return self.documents([id])[0]
@@ -128,8 +137,7 @@ class BM25Retriever:
     @engine_time("terms")
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
-        numbers = [self._number(term) for term in self.analyzer.terms(word)]
-        return min((len(self.matrix.column(number)[0]) if number >= 0 else 0 for number in numbers), default=0)
+        return min(map(self._frequency, self.analyzer.terms(word)), default=0)
 
     @engine_time("terms")
     def postings(self, ids: Sequence[str]) -> Postings:

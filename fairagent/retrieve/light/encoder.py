@@ -147,7 +147,8 @@ class WordTable:
         with np.load(WORD_TABLE, allow_pickle=False) as file:
             self._vectors = file["vectors"].astype(np.float32) * file["scale"].astype(np.float32)
             pieces = file["pieces"].tobytes().decode().split("\n")
-        self._places = {piece: place for place, piece in enumerate(pieces)}
+        self.places = {piece: place for place, piece in enumerate(pieces)}
+        """The number of each piece: BERT's own, for models that have its words."""
 
     @property
     def dimension(self) -> int:
@@ -171,10 +172,10 @@ class WordTable:
         start = 0
         while start < len(word):
             prefix = INSIDE if start else ""
-            end = next((end for end in range(len(word), start, -1) if prefix + word[start:end] in self._places), 0)
+            end = next((end for end in range(len(word), start, -1) if prefix + word[start:end] in self.places), 0)
             if not end:
                 return []
-            pieces.append(self._places[prefix + word[start:end]])
+            pieces.append(self.places[prefix + word[start:end]])
             start = end
         return pieces
 

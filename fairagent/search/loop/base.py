@@ -74,13 +74,12 @@ class Served:
             weighed,
         )
 
-    @property
-    def kept(self) -> float | None:
-        """The share (0 to 1) of the relevance of the frontier's most relevant list; None where there is no frontier."""
+    def kept(self, relevance: float) -> float | None:
+        """This relevance as a share (0 to 1) of the most relevant list's; None where there is no frontier."""
         if self.frontier is None:
             return None
         most = float(self.frontier.relevance.max())
-        return self.relevance / most if most > 0 else 1.0
+        return relevance / most if most > 0 else 1.0
 
 
 def relevance_in(weighed: Mapping[str, float], ranking: Ranking, meter: ExposureMeter) -> float:

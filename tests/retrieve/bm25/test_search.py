@@ -52,6 +52,8 @@ def test_three_documents_by_hand(fruit):
     assert found == pytest.approx({"d1": idf * 2 / (2 + 0.9), "d2": idf * 1 / (1 + 0.9 * (0.6 + 0.4 * 2 / 4))})
     assert found["d1"] == pytest.approx(0.324140, abs=1e-6)
     assert found["d2"] == pytest.approx(0.273258, abs=1e-6)
+    # "fig" is in none: ln(1 + 3.5 / 0.5).
+    assert fruit.bound(Query("apple", terms=(Term("fig", 0.5),))) == pytest.approx(idf + math.log(8) / 2)
 
 
 def test_a_long_document_counts_with_the_length_that_fits_in_a_byte(tmp_path):

@@ -1,0 +1,87 @@
+"""What loops add: beside the very system without them, in no table and no test, and resampled by topic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairagent import write_demo
+from fairagent.evaluate.check import CheckedExperiment, check_experiment
+from fairagent.evaluate.experiment import build_indexes
+from fairagent.evaluate.findings import verdict_lines
+from fairagent.evaluate.loop import LoopGain, loop_gains
+
+from . import words
+from .test_comparison import outcome
+
+FAIR_QR = "{profile: fair-qr-deep, refine: {kind: feedback, weight: 1}}"
+SYSTEMS = f"""\
+systems:
+  BM25: {{profile: engine}}
+  no loop: {{loop: none}}
+  agent: {{}}
+  FAIR-QR: {FAIR_QR}
+  FAIR-QR again: {FAIR_QR}
+"""
+PRODUCT = "nDCG(discount=log2-max2)@20*AWRF(discount=log2-max2, log=e, unknown=ignore)@20"
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> CheckedExperiment:
+    folder = tmp_path_factory.mktemp("loops")
+    file = folder / "experiment.yaml"
+    shared = f"collection: {write_demo(folder / 'demo', people=300)}\nsettings: {{index: {folder}/index}}\n"
+    file.write_text(f"name: loops\ntopics: 6\n{shared}{SYSTEMS}", encoding="utf-8")
+    return check_experiment(file, environ={})
+
+
+def test_a_loop_that_changes_nothing_says_so(checked: CheckedExperiment, tmp_path: Path) -> None:
+    build_indexes(checked, lambda what, done: None)
+    run = words.run_checked(checked, tmp_path / "run")
+    assert list(checked.plan.without_loops) == ["FAIR-QR, no loop"], "one for both, and none that the file has"
+    assert run.systems == ("BM25", "no loop", "agent", "FAIR-QR", "FAIR-QR again")
+    assert {row.system for row in run.comparisons} == {one.system for one in run.outcomes} == set(run.systems)
+    assert len(list((tmp_path / "run" / "runs").iterdir())) == 5
+    agent, idle = run.loops[0], run.loops[1:]
+    assert (agent.system, agent.other, agent.topics, agent.pairs) == ("agent", "no loop", 6, 12)
+    # At full depth it re-ranks the engine's list by the user's own words.
+    assert idle == tuple(LoopGain(name, "", "nDCG*AWRF", 0, 0, 0, 6, 12) for name in ("FAIR-QR", "FAIR-QR again"))
+    said = "FAIR-QR: the loop adds nothing measurable here (nDCG*AWRF +0.000, 95 % interval"
+    assert any(line.startswith(said) for line in verdict_lines(run))
+
+
+def gain(checked: CheckedExperiment, differences: list[dict[str, float]]) -> LoopGain | None:
+    """What the agent's loop adds where its products differ by so much, a topic each, dimension by dimension."""
+    answers = {
+        (str(topic), name): outcome(
+            str(topic), name, **{key: {PRODUCT: 0.5 + more * (name == "agent")} for key, more in own.items()}
+        )
+        for topic, own in enumerate(differences)
+        for name in checked.plan.all_systems
+    }
+    found = {one.system: one for one in loop_gains(checked.plan, answers, list(map(str, range(len(differences)))))}
+    return found.get("agent")
+
+
+def test_a_loop_that_adds_or_costs(checked: CheckedExperiment) -> None:
+    scripted = [{"gender": 0.125, "region": 0.125}] * 3 + [{"gender": 0.25}] * 2
+    found = gain(checked, scripted)
+    assert found
+    assert found.gain == pytest.approx(0.15625)
+    assert (found.topics, found.pairs) == (5, 8)
+    assert found.low > 0
+    assert str(found).startswith("agent: the loop adds +0.156 (nDCG*AWRF, 95 % interval +0.")
+    assert "; 5 topics, 8 pairs of topic and dimension; against no loop)" in str(found)
+    worse = gain(checked, [{name: -more for name, more in one.items()} for one in scripted])
+    assert str(worse).startswith("agent: the loop costs 0.156 (nDCG*AWRF, 95 % interval -0.")
+
+
+def test_a_topic_in_two_dimensions_is_one_witness(checked: CheckedExperiment) -> None:
+    once = [{"gender": 0.25}, {"gender": -0.125}, {"gender": 0.0625}, {"gender": 0.125}]
+    twice = [{**one, "region": one["gender"]} for one in once]
+    one, two = gain(checked, once), gain(checked, twice)
+    assert one
+    assert two
+    assert (one.low, one.high, one.pairs, two.pairs) == (two.low, two.high, 4, 8)
+    assert gain(checked, once[:1]) is None
