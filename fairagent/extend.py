@@ -132,6 +132,7 @@ HOMES = {
     "search.refine.asking": "AskingConfig AskingRefiner template_variables",
     "search.refine.feedback": "RefineState Refiner",
     "search.refine.llm": "GroundedConfig LlmConfig REFINERS refining_part",
+    "search.rerank.frontier": "Frontier",
     "search.rerank.base": "PairScorer Pool Reranker ordered pair_scorer pair_scores pool_of reranked",
     "search.run": "SearchRun hits_of",
     "evaluate.comparison": "paired_t",

@@ -334,6 +334,7 @@ from fairagent.search.rerank.base import pair_scorer as pair_scorer
 from fairagent.search.rerank.base import pair_scores as pair_scores
 from fairagent.search.rerank.base import pool_of as pool_of
 from fairagent.search.rerank.base import reranked as reranked
+from fairagent.search.rerank.frontier import Frontier as Frontier
 from fairagent.search.run import SearchRun as SearchRun
 from fairagent.search.run import hits_of as hits_of
 from fairagent.settings import BudgetSettings as BudgetSettings

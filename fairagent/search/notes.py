@@ -1,4 +1,4 @@
-"""What a search says beside its list: where it is less fair than the engine's own, what would help, and alarms."""
+"""What a search says beside its list: where it is less fair than the engine's own, what would be fairer, and alarms."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,9 +8,10 @@ import numpy as np
 from fairagent.collection.exposure import ExposureMeter, total_gap, worse_dimensions
 from fairagent.measures.objective import estimated_relevance, objective
 from fairagent.retrieve.base import FusedEngine, Retriever
-from fairagent.search.loop.base import LoopResult, Served, relevance_in, without
+from fairagent.search.loop.base import LoopResult, Served, lacking, relevance_in, without
+from fairagent.search.rerank.frontier import PRICES
 from fairagent.types import Exposure, Query, Ranking
-from fairagent.types.change import SHOWN_CHANGE
+from fairagent.types.change import ABOUT, SHOWN_CHANGE
 from fairagent.types.common import UNLABELED, WORSE, Alarm
 
 UNLABELED_OFF = 0.05
@@ -56,6 +57,29 @@ def moved_by_types(before: ExposureMeter, after: ExposureMeter) -> tuple[str, ..
     )
 
 
+def fairer(served: Served, meter: ExposureMeter) -> tuple[str, ...]:
+    """What the group that lacks most would have at a higher price, the least that gives it about all there is for it.
+
+    Nothing where no group lacks a percentage point, or no fairer list gives it one more.
+    """
+    lists = served.frontier
+    lack = next((one for one in lacking(served.exposures) if one.target - one.share >= ABOUT), None)
+    if lists is None or lack is None:
+        return ()
+    now, most, said = lists.gap[lists.choose(served.dial)], 0.0, ""
+    for price in reversed(PRICES):
+        number = lists.at_price(price)
+        if lists.gap[number] >= now:
+            break
+        shares = np.concatenate([one.shares for one in meter.measure(lists.ranking(number))])
+        share = min(lack.target, float(shares[lack.place]))
+        most = most or share
+        if share < max(lack.share, most - 2 * ABOUT) + ABOUT:
+            break
+        said = f"{lack}; fairness {price:g} reaches {share:.0%}, keeping {lists.kept[number]:.0%} of the relevance"
+    return (said,) if said else ()
+
+
 def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
     """Which of several fused engines failed at `query`."""
     failures = engine.failures(query) if isinstance(engine, FusedEngine) else {}
@@ -63,9 +87,9 @@ def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
 
 
 def notes_of(served: Served, result: LoopResult, first: ExposureMeter, meter: ExposureMeter) -> tuple[str, ...]:
-    """Where the list is less fair than the engine's own, and what types of documents have changed."""
+    """Where the list is less fair than the engine's own, what would be fairer, and what types of documents changed."""
     own = meter.measure(result.steps[0].ranking)
-    return (*less_fair(own, served.exposures), *moved_by_types(first, meter))
+    return (*less_fair(own, served.exposures), *fairer(served, meter), *moved_by_types(first, meter))
 
 
 def alarms_of(served: Served, result: LoopResult, own: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:

@@ -251,7 +251,6 @@ class SearchPage(StudioPage):
         "lists.js",
         "start.js",
         "dial.js",
-        "newest.js",
         "where.js",
     )
 

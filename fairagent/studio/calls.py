@@ -31,7 +31,7 @@ class Choices(RequestModel):
     target: Literal["population", "uniform", "corpus", "estimated", "trec-estimated", "qrels", "trec"] | None = None
     divergence: Literal["kl", "kl-reverse", "js", "tv"] | None = None
     engine: Literal["auto", "bm25", "rm3", "dense", "fused"] | None = None
-    loop: Literal["controller", "fair-qr", "none"] | None = None
+    loop: Literal["widen", "fair-qr", "none"] | None = None
     rerank: Literal["original", "fused", "exposure", "mmr", "graph", "fa-star-ir", "none"] | None = None
     filter: Literal["none", "fair"] | None = None
     generate: Literal["extractive", "llm"] | None = None

@@ -24,7 +24,7 @@ WORDS: dict[str, tuple[str, dict[str, str]]] = {
     "loop": (
         "Search again for what lacks",
         {
-            "controller": "yes, and measure each step",
+            "widen": "yes, for candidates of the groups that lack them",
             "fair-qr": "yes, with keywords for one group at a time",
             "none": "no, only order what was found",
         },

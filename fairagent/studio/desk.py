@@ -61,8 +61,8 @@ from fairagent.studio.calls import (
 )
 from fairagent.studio.contents import contents_record, document_count
 from fairagent.studio.controls import controls
+from fairagent.studio.frontier import frontier_record
 from fairagent.studio.lanes import Listener, ignore_event
-from fairagent.studio.moves import moves_record
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -242,14 +242,14 @@ class Desk:
         run = agent.find(query, agent.pool_size, _steps(listen))
         if set(options.given) <= {"where"} and not agent.draws:
             opened.finished.keep((query, request.settings, options), run)
-        return _search_record(agent.serve(run), agent, opened.collection)
+        return _search_record(agent.serve(run), agent, opened.collection, run)
 
     @on_what_is_open
     def reorder(self, opened: OpenedDesk, request: ListRequest, search: bool = True) -> PlainRecord:
         """What a search has found, in another order: as `search` has it, without the steps.
 
         Nothing is searched and nobody asked where the search was made a while ago from the index as it is; else it is
-        made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a fairness
+        made now, or without `search` NotFinished is raised. UsageError for rankings that are drawn, and for a dial
         that the re-ranker does not have.
         """
         query, agent = self.query_of(request), opened.agent(request.settings)
@@ -264,7 +264,8 @@ class Desk:
         kept_to = SearchOptions(where=request.options.where)
         run = opened.finished.get((query, request.settings, kept_to), make)
         ordered = agent.under(request.options.model_copy(update={"where": None}))
-        record = _search_record(ordered.reorder(run), ordered, opened.collection)
+        done = ordered._ordered(run)
+        record = _search_record(done.result(done.pool), ordered, opened.collection, done)
         return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
     @on_what_is_open
@@ -334,7 +335,9 @@ class Desk:
         return Query(text or topics[request.topic].query, request.topic)
 
 
-def _search_record(result: SearchResult, agent: FairAgent, collection: Collection) -> PlainRecord:
+def _search_record(
+    result: SearchResult, agent: FairAgent, collection: Collection, run: SearchRun | None = None
+) -> PlainRecord:
     """The result's record, with the engine's list and each document's rank in the other list (None: not in it)."""
     deep = result.trace.steps[0].ranking
     own = deep.top(agent.settings.n)
@@ -342,17 +345,13 @@ def _search_record(result: SearchResult, agent: FairAgent, collection: Collectio
     engine_hits = hits_of(own, meter, agent.retriever, result.query)
     before = {id: rank for rank, id in enumerate(deep.ids, start=1)}
     now = {hit.id: hit.rank for hit in result.hits}
-    rerank = agent.settings.rerank
-    # The last re-ranker that has the dial, as `SearchOptions` has it.
-    dials = [part.fairness for part in getattr(rerank, "parts", (rerank,)) if hasattr(part, "fairness")]
-    fairness = dials[-1] if dials and result.trace.relevance_kept is not None else None
     return {
         "collection": collection.name,
         **result_record(result),
         "hits": [ranked_hit(hit, "engine_rank", before) for hit in result.hits],
         "engine_hits": [ranked_hit(hit, "agent_rank", now) for hit in engine_hits],
-        "moves": moves_record(result, engine_hits),
-        "order": {"n": agent.settings.n, "most": MOST_SERVED, "unknown": agent.settings.unknown, "fairness": fairness},
+        "frontier": run and frontier_record(run, result, before),
+        "order": {"n": agent.settings.n, "most": MOST_SERVED, "unknown": agent.settings.unknown},
     }
 
 

@@ -106,7 +106,7 @@ def test_a_fair_context_whose_answer_rests_on_one_group():
     assert (retrieved.labels, retrieved.shares.tolist()) == (("female", "male"), [0.5, 0.5])
     assert (retrieved.unknown, retrieved.divergence) == (pytest.approx(0.2), pytest.approx(0.0, abs=1e-9))
     assert attributed.shares.tolist() == [0.0, 1.0]
-    assert attributed.divergence > 0.6
+    assert attributed.divergence > 0.2
     assert found.kind == "citations"
 
 

@@ -25,7 +25,7 @@ def test_every_layer_is_named_where_it_wins(call: Call, monkeypatch: pytest.Monk
     assert "depth: 200  # FAIRAGENT_DEPTH" in lines
     assert "iterations: 2  # --set" in lines
     assert "  kind: fused  # fairagent.yaml" in lines
-    assert "divergence: kl" in lines
+    assert "divergence: js" in lines
     assert yaml.safe_load(result.stdout)["rerank"]["kind"] == "fused"
 
 

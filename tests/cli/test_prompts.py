@@ -146,7 +146,7 @@ def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, serve
     assert ["qwertz", "0", "dropped:", "not", "in", "the", "index"] in lines
     assert ["lawyer", "refused:", "nothing", "new"] in lines
     assert ["see", "x.org", "refused:", "an", "address"] in lines
-    assert re.search(r"the gap is 0\.\d{4}, was 0\.4814: discarded", result.stdout)
+    assert re.search(r"the gap is 0\.\d{4}, was 0\.1552: discarded", result.stdout)
     assert "1 model call, 11 tokens in, 7 out" in result.stdout
     # What was asked once is known.
     again = asked(call, small, "refine_query", *arguments)

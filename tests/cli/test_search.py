@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, qu
     assert result.stdout == "No hits: no word of the query occurs in the index.\n"
     found = record(call, query, *small.options)
     assert found["hits"] == []
-    assert found["gap"] == {"before": None, "after": None}
+    assert found["gap"] == dict.fromkeys(("before", "after"), pytest.approx(2 * math.log(2)))  # labels, and none
 
 
 def test_settings_come_from_the_file_in_the_folder(call: Call, small: Small) -> None:

@@ -127,7 +127,7 @@ def test_topics_and_documents(studio: Studio) -> None:
     assert all(set(controls[name]["words"]) == set(controls[name].get("enum", [])) for name in WORDS)
     assert (controls["n"]["value"], controls["n"]["minimum"], controls["n"]["maximum"]) == (10, 1, 100)
     assert controls["engine"]["value"] == "bm25"
-    assert controls["loop"]["enum"] == ["controller", "fair-qr", "none"]
+    assert controls["loop"]["enum"] == ["widen", "fair-qr", "none"]
 
 
 @pytest.mark.parametrize("name", ["engine", "target", "loop", "rerank", "filter", "generate"])

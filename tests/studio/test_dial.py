@@ -17,26 +17,11 @@ IDS = "[...document.querySelectorAll('#agent-list li')].map((one) => one.dataset
 SHARE = "document.querySelector('#verdict .group .n b').innerText"
 MOVE = """
 (() => {
-  const slider = document.getElementById('set-fairness');
+  const slider = document.getElementById('set-list');
   slider.value = %d;
   slider.dispatchEvent(new Event('input', { bubbles: true }));
 })()
 """
-SLOW = """
-window.signals = [];
-const quick = window.fetch;
-window.fetch = (path, options) => {
-  if (path !== '/api/reorder') return quick(path, options);
-  signals.push(options.signal);
-  return quick(path, options).then((reply) => new Promise((done, failed) => {
-    const timer = setTimeout(() => done(reply), 250);
-    options.signal.addEventListener('abort', () => { clearTimeout(timer); failed(options.signal.reason); });
-  }));
-};
-0
-"""
-STEPS = [*range(41), *range(39, 30, -1)]
-"""Where the slider is at 50 moments, a fiftieth of a second apart."""
 
 
 @pytest.fixture
@@ -65,68 +50,71 @@ def ids(record: Any) -> list[str]:
     return [hit["id"] for hit in record["hits"]]
 
 
-def test_a_move_orders_anew_what_was_found(page: Browser, studio: Studio) -> None:
+def test_a_move_walks_along_the_frontier_without_a_request(page: Browser, studio: Studio) -> None:
     before = page.run(IDS)
+    with studio.client() as client:
+        frontier = client.post("/api/search", json={"query": "lawyer", "settings": {"loop": "none"}}).json()["frontier"]
+    served, last = frontier["served"], len(frontier["lists"]) - 1
+    assert page.run("document.getElementById('set-list').value") == str(served)
     page.requested.clear()
+    for number, one in enumerate(frontier["lists"]):
+        page.run(MOVE % number)
+        assert page.run(IDS) == one["ids"]
+        assert page.text("#verdict .said") == one["changes"][0]["text"].removeprefix("gender: ")
+        assert page.text("#list-now") == f"keeps {100 * one['kept']:.0f}%"
+        if number != served:
+            assert page.run("location.search") == f"?q=lawyer&loop=none&keep={one['keep']:g}"
+        left = page.run("[...document.querySelectorAll('#engine-list .fell')].length")
+        assert (left == 0) == (one["ids"] == frontier["lists"][0]["ids"])
+    assert "fairest" in page.text("#next")
     page.run(MOVE % 0)
-    expected = ids(reordered(studio, fairness=0))
-    assert expected != before
-    page.wait(f"JSON.stringify({IDS}) === JSON.stringify({expected})")
-    assert page.run(SHARE) == "0%"
-    assert page.text("#cost") == "Keeps 100% of the estimated relevance."
-    assert page.text("#fairness-now") == "0"
-    assert page.run("document.getElementById('set-fairness').getAttribute('aria-valuetext')") == "0, by relevance alone"
-    assert page.run("location.search") == "?q=lawyer&loop=none&fairness=0"
-    assert "nothing" in page.text("#pushed").lower()
+    now, then = frontier["lists"][:2]
+    women = [f"{100 * one['exposure'][0]['groups'][0]['share']:.0f}%" for one in (then, now)]
+    kept = [f"{100 * one['kept']:.0f}%" for one in (then, now)]
+    assert page.text("#next") == (
+        f"One step fairer: female {women[0]} instead of {women[1]}, keeping {kept[0]} instead of {kept[1]} of the "
+        "relevance."
+    )
+    assert page.run("document.querySelectorAll('#curve .list').length") == last + 1
+    assert page.text("#pushed").startswith("Nothing")
     # Once the hand rests, it is told.
     page.wait("document.getElementById('state').textContent.startsWith('gender:')")
-    asked = [url.removeprefix(studio.url) for url in page.requested]
-    assert asked == ["/api/reorder"]
+    page.run(MOVE % served)
+    assert page.run("location.search") == "?q=lawyer&loop=none"
+    assert page.requested == []
+    page.run(MOVE % last)
     page.run("document.getElementById('undo').click()")
     page.wait(f"JSON.stringify({IDS}) === JSON.stringify({before})")
     assert page.run("location.search") == "?q=lawyer&loop=none"
-    assert page.run("document.activeElement.id") == "set-fairness"
+    assert page.run("document.activeElement.id") == "set-list"
 
 
-def test_an_address_opens_the_same_order(page: Browser, studio: Studio) -> None:
-    opened(page, studio, "q=lawyer&loop=none&fairness=6&n=5&unknown=ignore")
-    expected = reordered(studio, fairness=6, n=5, unknown="ignore")
-    page.wait(f"JSON.stringify({IDS}) === JSON.stringify({ids(expected)})")
-    values = "['set-n', 'set-unknown'].map((id) => document.getElementById(id).value)"
-    assert page.run(values) == ["5", "ignore"]
-    assert page.text("#fairness-now") == "6"
-    assert page.run("document.querySelectorAll('#engine-list li').length") == 5
-    assert [page.text("#verdict .said")] == [one["text"].removeprefix("gender: ") for one in expected["changes"]]
-
-
-def test_fifty_moves_a_second_are_answered_by_the_last(page: Browser, studio: Studio) -> None:
-    page.run(SLOW)
-    page.run(
-        f"new Promise((done) => {{ const steps = {STEPS}; const timer = setInterval(() => {{ "
-        "if (!steps.length) { clearInterval(timer); done(); return; } "
-        "const slider = document.getElementById('set-fairness'); slider.value = steps.shift(); "
-        "slider.dispatchEvent(new Event('input', { bubbles: true })); }, 20); })"
-    )
-    last = page.run("Number(document.getElementById('fairness-now').textContent)")
-    assert last == pytest.approx(3.5)
-    expected = ids(reordered(studio, fairness=last))
-    page.wait(f"signals.length && JSON.stringify({IDS}) === JSON.stringify({expected})")
-    page.wait("document.getElementById('state').textContent.startsWith('gender:')")
-    aborted = page.run("signals.map((one) => one.aborted)")
-    assert len(aborted) < len(STEPS) / 2
-    assert any(aborted)
-    assert not aborted[-1]
-    assert page.run("location.search").endswith("fairness=3.5")
-    assert page.run("document.getElementById('error').textContent") == ""
+def test_an_address_opens_the_same_list(page: Browser, studio: Studio) -> None:
+    for order in ({"fairness": 6}, {"keep": 0.8}, {"gap": 0.02}):
+        ((name, value),) = order.items()
+        opened(page, studio, f"q=lawyer&loop=none&{name}={value}&n=5&unknown=ignore")
+        expected = reordered(studio, **order, n=5, unknown="ignore")
+        page.wait(f"JSON.stringify({IDS}) === JSON.stringify({ids(expected)})")
+        assert page.run("document.getElementById('set-list').value") == str(expected["frontier"]["served"])
+        values = "['set-n', 'set-unknown'].map((id) => document.getElementById(id).value)"
+        assert page.run(values) == ["5", "ignore"]
+        assert page.run("document.querySelectorAll('#engine-list li').length") == 5
+        assert [page.text("#verdict .said")] == [one["text"].removeprefix("gender: ") for one in expected["changes"]]
+    # Where one has walked to is asked for with the list's length.
+    page.run(MOVE % 0)
+    page.run("document.getElementById('set-n').value = 4")
+    page.run("document.getElementById('set-n').dispatchEvent(new Event('input'))")
+    page.wait(f"JSON.stringify({IDS}) === JSON.stringify({ids(reordered(studio, keep=1, n=4, unknown='ignore'))})")
+    assert page.run("location.search") == "?q=lawyer&loop=none&n=4&unknown=ignore&keep=1"
 
 
 def test_the_keyboard_moves_it(page: Browser, studio: Studio) -> None:
-    page.run("document.getElementById('set-fairness').focus()")
+    page.run("document.getElementById('set-list').focus()")
     for kind in ("keyDown", "keyUp"):
         page.do("Input.dispatchKeyEvent", type=kind, key="ArrowRight", code="ArrowRight", windowsVirtualKeyCode=39)
-    page.wait("location.search.includes('fairness=1.1')")
+    page.wait("location.search.includes('keep=0.')")
     page.wait("document.getElementById('state').textContent.startsWith('gender:')")
-    assert page.run("document.activeElement.id") == "set-fairness"
+    assert page.run("document.activeElement.id") == "set-list"
 
 
 def test_targets_of_ones_own_are_used_once_they_add_up(page: Browser, studio: Studio) -> None:

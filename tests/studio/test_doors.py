@@ -15,6 +15,7 @@ from studio_server import Studio
 from typer.testing import CliRunner
 
 from fairagent import open_agent
+from fairagent.errors import FairAgentError
 from fairagent.settings.options import OptionValues, SearchOptions
 from fairagent.studio.calls import ListRequest
 from fairagent.studio.lanes import Lanes
@@ -24,6 +25,8 @@ OPTIONS: list[dict[str, Any]] = [
     {},
     {"n": 4, "fairness": 0},
     {"n": 6, "fairness": 8.0, "unknown": "ignore"},
+    {"keep": 0.8},
+    {"n": 8, "gap": 0.02},
     {"shares": {"gender": {"female": 0.9, "male": 0.1}}},
     {"n": 5, "where": {"gender": ["female"]}},
     {"where": {"gender": ["female", "male"]}, "unknown": 0.2},
@@ -48,7 +51,7 @@ def lanes_that_stop() -> Iterator[Lanes]:
         lanes.stop()
 
 
-def command_line(folder: Path, options: dict[str, Any], settings: dict[str, Any]) -> Any:
+def command(folder: Path, options: dict[str, Any], settings: dict[str, Any]) -> Any:
     from fairagent.cli.app import app
 
     given = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--json", "lawyer"]
@@ -61,9 +64,7 @@ def command_line(folder: Path, options: dict[str, Any], settings: dict[str, Any]
             ]
         else:
             given += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
-    ended = CliRunner().invoke(app, ["search", *given])
-    assert ended.exit_code == 0, ended.output
-    return json.loads(ended.stdout)
+    return CliRunner().invoke(app, ["search", *given])
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=[",".join(one) or "none" for one in OPTIONS])
@@ -82,7 +83,9 @@ def test_the_same_list_through_every_door(studio: Studio, folder: Path, options:
     assert [hit["id"] for hit in json.loads(told.content[0].text)["hits"]] == expected
 
     there = {name: getattr(studio.desk.settings, name) for name in ("engine", "n", "target", "depth")}
-    found = command_line(folder, options, {name: value for name, value in there.items() if value is not None})
+    ended = command(folder, options, {name: value for name, value in there.items() if value is not None})
+    assert ended.exit_code == 0, ended.output
+    found = json.loads(ended.stdout)
     assert [hit["id"] for hit in found["hits"]] == expected
 
 
@@ -107,10 +110,19 @@ def test_every_schema_has_the_options_of_the_model(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"fairnes": 1}, {"n": 0}, {"where": {"colour": ["red"]}}, {"shares": {"gender": {"x": 1}}}]
+    ("wrong", "named"),
+    [
+        ({"fairnes": 1}, "fairnes"),
+        ({"n": 0}, "n"),
+        ({"keep": 2}, "keep"),
+        ({"keep": 0.9, "fairness": 1}, "give one of them"),
+        ({"where": {"colour": ["red"]}}, "colour"),
+        ({"shares": {"gender": {"x": 1}}}, "gender"),
+    ],
 )
-def test_what_cannot_be_is_an_error_that_names_it_at_every_door(studio: Studio, wrong: dict[str, Any]) -> None:
-    named = next(iter(wrong)) if wrong.keys() & {"fairnes", "n"} else str(next(iter(next(iter(wrong.values())))))
+def test_what_cannot_be_is_an_error_that_names_it_at_every_door(
+    studio: Studio, folder: Path, wrong: dict[str, Any], named: str
+) -> None:
     with studio.client() as client:
         reply = client.post("/api/search", json={"query": "lawyer", **wrong})
     assert reply.status_code == 400
@@ -118,3 +130,9 @@ def test_what_cannot_be_is_an_error_that_names_it_at_every_door(studio: Studio, 
     told = mcp(studio, "search", {"query": "lawyer", **wrong})
     assert told.is_error
     assert named in told.content[0].text
+    with pytest.raises(FairAgentError, match=named):
+        open_agent(**studio.desk.settings.given).search("lawyer", **wrong)
+    if "fairnes" not in wrong:
+        ended = command(folder, wrong, {"target": "population"})
+        assert ended.exit_code != 0
+        assert named in ended.output

@@ -8,7 +8,7 @@ import pytest
 from browser import Browser, needs_chromium
 from studio_server import Studio
 
-from fairagent.studio.moves import ordinal
+from fairagent.types.change import ordinal
 
 pytestmark = needs_chromium
 
@@ -55,9 +55,12 @@ def test_a_search_shows_the_verdict_both_lists_and_the_steps(page: Browser, stud
     assert label == f"female: 0% by the engine, {round(100 * share)}% by the agent, target 50%"
     width = float(page.run("document.querySelectorAll('#verdict rect')[2].getAttribute('width')"))
     assert width == pytest.approx(100 * share)  # the longest bar is the engine's, of the men: all of it
-    pushed = found["moves"]["pushed_down"]
-    assert page.text("#pushed .why .plain") == (pushed[0]["title"] or pushed[0]["id"])
-    assert page.text("#pushed .why .move") == pushed[0]["text"]
+    left = next(hit for hit in found["engine_hits"] if hit["agent_rank"] is None)
+    assert page.text("#pushed .why .plain") == left["title"]
+    assert page.text("#pushed .why .move") == f"{ordinal(left['rank'])} → out of the first 10"
+    assert page.text("#pushed .why p") == (
+        f"Its group (male) had 100% of the attention and has {round(100 - 100 * share)}%, target 50%."
+    )
     assert page.run("location.search") == "?q=lawyer"
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from studio_server import Studio, desk_of, running, write_collection
 
@@ -15,6 +16,7 @@ from fairagent.search.agent import FairAgent
 from fairagent.settings import SearchOptions
 from fairagent.studio.calls import Choices, ListRequest
 from fairagent.studio.desk import FinishedRuns
+from fairagent.studio.frontier import MOST_LISTS, OF_HITS, shown_of
 from fairagent.types import Query
 from fairagent.types.clean import printable
 
@@ -60,9 +62,36 @@ def test_a_kept_search_is_ordered_anew_without_another(studio: Studio, found: An
     kept = [orders[fairness]["relevance_kept"] for fairness in (0, 1, 10)]
     assert kept[0] == 1
     assert kept == sorted(kept, reverse=True)
-    assert orders[0]["moves"]["cost"] == "keeps 100% of the estimated relevance"
     assert not {"steps", "seconds", "usage"} & set(orders[0])
     assert set(orders[0]) < set(found)
+
+
+def test_the_frontier_has_the_lists_that_its_shares_ask_for(studio: Studio, found: Any, searches: list[str]) -> None:
+    lists = found["frontier"]["lists"]
+    assert 1 < len(lists) <= MOST_LISTS
+    assert lists[found["frontier"]["served"]]["ids"] == [hit["id"] for hit in found["hits"]]
+    gaps, kept = [one["gap"] for one in lists], [one["kept"] for one in lists]
+    assert gaps == sorted(gaps, reverse=True)
+    assert kept == sorted(kept, reverse=True)
+    # The engine's own list is the most relevant one here.
+    assert found["frontier"]["own"] == {"kept": 1.0, "gap": pytest.approx(found["gap"]["before"])}
+    for one in lists:
+        asked = post(studio, "/api/reorder", SEARCH | {"keep": one["keep"]})
+        assert [hit["id"] for hit in asked["hits"]] == one["ids"]
+        assert (asked["exposure"]["after"], asked["changes"]) == (one["exposure"], one["changes"])
+        assert asked["relevance_kept"] == pytest.approx(one["kept"])
+        assert [{**found["frontier"]["hits"][id], "rank": rank} for rank, id in enumerate(one["ids"], 1)] == [
+            {name: hit[name] for name in (*OF_HITS, "engine_rank", "rank")} for hit in asked["hits"]
+        ]
+    assert searches == []
+
+
+def test_lists_of_a_long_frontier_are_left_out_where_the_gap_hardly_falls() -> None:
+    gap = np.concatenate([np.linspace(1.0, 0.9, 100), np.linspace(0.8, 0.0, 20)])
+    shown = shown_of(gap, 50, None)
+    assert len(shown) <= MOST_LISTS
+    assert {0, 50, 119} <= set(shown)
+    assert np.diff(gap[[number for number in shown if number != 50]]).max() <= -1 / 30
 
 
 def test_it_is_the_order_of_the_agent(studio: Studio, found: Any) -> None:
@@ -77,7 +106,7 @@ def test_it_is_the_order_of_the_agent(studio: Studio, found: Any) -> None:
     )
     assert [one["text"] for one in record["changes"]] == list(map(str, expected.trace.changes))
     assert len(record["engine_hits"]) == 6
-    assert record["order"] == {"n": 6, "most": 100, "unknown": "ignore", "fairness": 3.0}
+    assert record["order"] == {"n": 6, "most": 100, "unknown": "ignore"}
     assert record["exposure"]["after"][0]["groups"][0]["target"] == 0.75
     assert record["exposure"]["after"][0]["unknown_target"] is None
 
@@ -89,7 +118,7 @@ def test_a_search_and_an_answer_take_the_same_options(studio: Studio, path: str)
     record = post(studio, f"/api/{path}", SEARCH | values)
     found = record if path == "search" else record["search"]
     assert [hit["id"] for hit in found["hits"]] == list(agent.search("lawyer", **values).ranking.ids)
-    assert found["order"] == {"n": 5, "most": 100, "unknown": "share", "fairness": 6.0}
+    assert found["order"] == {"n": 5, "most": 100, "unknown": "share"}
     if path == "answer":
         assert record["answer"] == printable(agent.answer("lawyer", **values).answer.text)
 
@@ -112,9 +141,7 @@ def test_the_shown_hits_have_their_rank_in_the_engines_list(studio: Studio, foun
     record = post(studio, "/api/reorder", SEARCH | {"n": 3, "fairness": 10})
     ranks = {hit["id"]: hit["rank"] for hit in record["engine_hits"]}
     assert all(hit["engine_rank"] == ranks.get(hit["id"], hit["engine_rank"]) for hit in record["hits"])
-    left = [one for one in record["moves"]["pushed_down"] if one["now"] is None]
-    assert left
-    assert {one["id"] for one in left} == set(ranks) - {hit["id"] for hit in record["hits"]}
+    assert set(ranks) != {hit["id"] for hit in record["hits"]}
 
 
 def test_a_search_that_was_never_made_is_made_now(studio: Studio, searches: list[str]) -> None:
@@ -131,6 +158,9 @@ def test_a_search_that_was_never_made_is_made_now(studio: Studio, searches: list
         ({"fairnes": 1}, "fairnes"),
         ({"fairness": -1}, "fairness"),
         ({"fairness": "much"}, "fairness"),
+        ({"keep": 1.1}, "keep"),
+        ({"gap": -1}, "gap"),
+        ({"keep": 0.9, "gap": 0.1}, "give one of them"),
         ({"n": 0}, "n"),
         ({"n": 101}, "n"),
         ({"unknown": "some"}, "unknown"),
@@ -164,8 +194,7 @@ def test_a_collection_without_groups_has_no_dial(folder: Path, tmp_path: Path) -
     with running(desk_of(plain, target=None, profile="engine")) as studio:
         found = post(studio, "/api/search", {"query": "lawyer"})
         shorter = post(studio, "/api/reorder", {"query": "lawyer", "n": 2})
-    assert found["order"]["fairness"] is None
-    assert (found["moves"], found["exposure"]["after"]) == ({"cost": None, "pushed_down": []}, [])
+    assert (found["frontier"], found["exposure"]["after"]) == (None, [])
     assert [hit["id"] for hit in shorter["hits"]] == [hit["id"] for hit in found["hits"]][:2]
 
 

@@ -1,38 +1,88 @@
-// The dial: fairness, the list's length, and targets, each of which only orders what was found anew.
+// The dial: a slider that walks along the frontier of what was found, and the length and targets of the list.
 
-import { make, percent } from "./draw.js";
+import { make, percent, renew, svg } from "./draw.js";
 
 const at = (id) => document.getElementById(id);
-const MIDDLE = 20; // the step of fairness 1; ten times as much, or as little, is so many steps away
-const NAMES = ["fairness", "n", "unknown", "shares"];
+const DIALS = ["fairness", "keep", "gap"];
+const NAMES = [...DIALS, "n", "unknown", "shares"];
+const [WIDE, HIGH, EDGE] = [400, 120, 10];
 
-// Steps of the slider: 0, then 0.11 to 10, evenly by their logarithm.
-export const fairnessAt = (step) => (step <= 0 ? 0 : Number((10 ** ((step - MIDDLE) / MIDDLE)).toPrecision(2)));
-export const stepAt = (fairness) => (fairness <= 0 ? 0 : Math.min(2 * MIDDLE, Math.max(1, Math.round(MIDDLE + MIDDLE * Math.log10(fairness)))));
-
-// `moved()` is called for every move.
-export function dial(moved) {
-  let own = { n: 20, most: 100, fairness: null, unknown: "share" }; // what the settings say: see `settings`
-  const slider = at("set-fairness");
-  let order = {};
-
-  // What differs from the settings.
-  const changed = (name, value) => {
-    const { [name]: _, ...rest } = order;
-    order = value === null || JSON.stringify(value) === JSON.stringify(own[name]) ? rest : { ...rest, [name]: value };
-    tell();
-    moved();
+// The lines of a found record as they are with another list of its frontier.
+export function listed(found, number) {
+  const { lists, hits } = found.frontier;
+  const { ids, exposure, changes, kept, gap } = lists[number];
+  const ranks = new Map(ids.map((id, place) => [id, place + 1]));
+  return {
+    ...found,
+    hits: ids.map((id, place) => ({ ...hits[id], id, rank: place + 1 })),
+    engine_hits: found.engine_hits.map((hit) => ({ ...hit, agent_rank: ranks.get(hit.id) ?? null })),
+    exposure: { ...found.exposure, after: exposure },
+    gap: { ...found.gap, after: gap },
+    changes,
+    relevance_kept: kept,
   };
+}
 
-  function tell() {
-    const fairness = order.fairness ?? own.fairness ?? "";
-    at("fairness-now").textContent = fairness;
-    slider.setAttribute("aria-valuetext", `${fairness}${fairness === 0 ? ", by relevance alone" : fairness === own.fairness ? ", as the settings say" : ""}`);
-    at("undo").hidden = !Object.keys(order).length;
+// What the next list costs and gives: the group that comes most nearer to its target, of all dimensions.
+export function nextStep(here, next) {
+  if (!next) return "This is the fairest list of these documents.";
+  const off = (group) => Math.abs(group.share - group.target);
+  const groups = here.exposure.flatMap((one, dimension) => one.groups.map((was, place) => [was, next.exposure[dimension].groups[place]]));
+  const [was, will] = groups.reduce((best, one) => (off(one[0]) - off(one[1]) > off(best[0]) - off(best[1]) ? one : best));
+  const instead = (now, before) => (percent(now) === percent(before) ? `still ${percent(now)}` : `${percent(now)} instead of ${percent(before)}`);
+  return `One step fairer: ${was.label} ${instead(will.share, was.share)}, keeping ${instead(next.kept, here.kept)} of the relevance.`;
+}
+
+// Relevance kept, upwards, against the gap: to the right it is smaller.
+function curve({ lists, own }, place) {
+  const points = own ? [...lists, own] : lists;
+  const [most, least] = [Math.max(...points.map((one) => one.gap)), Math.min(...points.map((one) => one.gap))];
+  const low = Math.min(...points.map((one) => one.kept));
+  const across = (one) => EDGE + ((WIDE - 2 * EDGE) * (most - one.gap)) / (most - least || 1);
+  const up = (one) => EDGE + ((HIGH - 2 * EDGE) * (1 - one.kept)) / (1 - low || 1);
+  const dot = (one, name, r, title) => svg("circle", { class: name, cx: across(one), cy: up(one), r }, svg("title", {}, `${title}keeps ${percent(one.kept)}, gap ${one.gap.toFixed(3)}`));
+  return [
+    svg("polyline", { class: "line", points: lists.map((one) => `${across(one).toFixed(1)},${up(one).toFixed(1)}`).join(" ") }),
+    ...lists.map((one) => dot(one, "list", 2.5, "")),
+    own ? dot(own, "own", 4.5, "the engine's own list: ") : null,
+    dot(lists[place], "here", 6, "this list: "),
+  ];
+}
+
+// `asked()` is called where the list has to be asked for, `walked(number)` where another of the frontier is shown.
+export function dial(asked, walked) {
+  let own = { n: 20, most: 100, unknown: "share" }; // what the settings say
+  let frontier = null;
+  let given = {}; // the dial that the frontier's served list was asked for with
+  let place = 0;
+  let order = {};
+  const slider = at("set-list");
+
+  const dialed = () => Object.fromEntries(DIALS.filter((name) => name in order).map((name) => [name, order[name]]));
+  const without = (...names) => Object.fromEntries(Object.entries(order).filter(([name]) => !names.includes(name)));
+
+  function changed(name, value) {
+    order = JSON.stringify(value) === JSON.stringify(own[name]) ? without(name) : { ...order, [name]: value };
+    tell();
+    asked();
   }
 
-  slider.max = 2 * MIDDLE;
-  slider.addEventListener("input", () => changed("fairness", fairnessAt(Number(slider.value))));
+  function tell() {
+    at("undo").hidden = !Object.keys(order).length;
+    if (!frontier) return;
+    const here = frontier.lists[place];
+    at("list-now").textContent = `keeps ${percent(here.kept)}`;
+    slider.setAttribute("aria-valuetext", `keeps ${percent(here.kept)} of the relevance, gap ${here.gap.toFixed(3)}`);
+    at("next").textContent = nextStep(here, frontier.lists[place + 1]);
+    renew(at("curve"), curve(frontier, place));
+  }
+
+  slider.addEventListener("input", () => {
+    place = Number(slider.value);
+    order = { ...without(...DIALS), ...(place === frontier.served ? given : { keep: frontier.lists[place].keep }) };
+    tell();
+    walked(place);
+  });
   at("set-n").addEventListener("input", () => {
     if (at("set-n").value && at("set-n").checkValidity()) changed("n", Number(at("set-n").value));
   });
@@ -43,14 +93,14 @@ export function dial(moved) {
   at("undo").addEventListener("click", () => {
     order = {};
     draw();
-    moved();
+    asked();
     slider.focus();
   });
 
   function draw() {
-    at("priced").hidden = own.fairness === null;
+    at("priced").hidden = !frontier;
+    if (frontier) [slider.max, slider.value] = [frontier.lists.length - 1, place];
     at("set-n").max = own.most;
-    slider.value = stepAt(order.fairness ?? own.fairness ?? 1);
     at("set-n").value = order.n ?? own.n;
     const unknown = String(order.unknown ?? own.unknown);
     const select = at("set-unknown");
@@ -65,23 +115,28 @@ export function dial(moved) {
     // What the settings of a search come to, as its record has it.
     settings(found) {
       own = found;
+    },
+    // What was found, in the order that was asked for last.
+    found(record) {
+      ({ frontier } = record);
+      place = frontier?.served ?? 0;
+      given = dialed();
       draw();
     },
     // Shares of one dimension's groups.
-    share: (dimension, given) => changed("shares", { ...order.shares, [dimension]: given }),
+    share: (dimension, shares) => changed("shares", { ...order.shares, [dimension]: shares }),
     // The order that an address names; what it has of another form is left to the server to refuse.
     read(state) {
       order = {};
       for (const name of NAMES) {
-        const given = state.get(name);
-        if (given === null) continue;
+        const said = state.get(name);
+        if (said === null) continue;
         try {
-          order[name] = JSON.parse(given);
+          order[name] = JSON.parse(said);
         } catch {
-          order[name] = given;
+          order[name] = said;
         }
       }
-      draw();
     },
     write(state) {
       for (const name of NAMES) {

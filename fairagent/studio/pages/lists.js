@@ -1,6 +1,6 @@
 // Both lists with their snippets and moves, and what was pushed down.
 
-import { chips, make } from "./draw.js";
+import { chips, make, percent } from "./draw.js";
 
 const FEW = 4;
 
@@ -39,32 +39,60 @@ function list(hits, move, open, why = new Map()) {
 
 export const agentList = (found, open) => list(found.hits, moved, open);
 export function engineList(found, open) {
-  const why = new Map(found.moves.pushed_down.filter((one) => one.now === null).map((one) => [one.id, one.reason]));
+  const why = new Map(fallen(found).filter((one) => one.now === null).map((one) => [one.id, one.reason]));
   return list(found.engine_hits, (hit) => lands(hit, found.hits.length), open, why);
+}
+
+// The documents of the engine's list that left or fell, those first that left, then those that fell furthest.
+export function fallen(found) {
+  const fell = found.engine_hits.filter((hit) => hit.agent_rank === null || hit.agent_rank > hit.rank);
+  const by = (hit) => (hit.agent_rank === null ? Infinity : hit.agent_rank - hit.rank);
+  return fell
+    .sort((a, b) => (by(a) === by(b) ? a.rank - b.rank : by(b) - by(a)))
+    .map((hit) => ({
+      id: hit.id,
+      title: hit.title,
+      now: hit.agent_rank,
+      text: `${ordinal(hit.rank)} → ${hit.agent_rank === null ? `out of the first ${found.hits.length}` : ordinal(hit.agent_rank)}`,
+      reason: reason(hit, found.exposure),
+    }));
+}
+
+// The group of a document that had most more than its target, or that documents without a label had.
+function reason(hit, { before, after }) {
+  const rows = before.flatMap((was, number) => {
+    const now = after[number];
+    const theirs = hit.groups[was.dimension];
+    if (!theirs) return [[was.unknown, now.unknown, now.unknown_target, `it has no label in ${was.dimension}: such documents`]];
+    return was.groups.flatMap((one, place) => (one.label in theirs ? [[one.share, now.groups[place].share, one.target, `its group (${one.label})`]] : []));
+  });
+  const [had, has, due, whose] = rows.filter((row) => row[2] !== null).sort((a, b) => b[0] - b[2] - (a[0] - a[2]))[0] ?? [0, 0, 0, ""];
+  if (had - due < 0.01) return "others came up that are about as relevant, or of a group that lacks attention";
+  return `${whose} had ${percent(had)} of the attention and has ${percent(has)}, target ${percent(due)}`;
 }
 
 // Documents with the same reason stand together; the first few documents are shown, the others folded.
 export function pushedDown(found, open) {
-  const fallen = found.moves.pushed_down;
-  const left = fallen.filter((one) => one.now === null).length;
-  const counted = [left ? `${left} left the first ${found.hits.length}` : "", fallen.length - left ? `${fallen.length - left} fell` : ""].filter(Boolean);
-  if (!fallen.length) return [make("p", { class: "hint" }, "Nothing: no document of the engine's list fell.")];
-  const rest = fallen.slice(FEW);
+  const all = fallen(found);
+  const left = all.filter((one) => one.now === null).length;
+  const counted = [left ? `${left} left the first ${found.hits.length}` : "", all.length - left ? `${all.length - left} fell` : ""].filter(Boolean);
+  if (!all.length) return [make("p", { class: "hint" }, "Nothing: no document of the engine's list fell.")];
+  const rest = all.slice(FEW);
   return [
     make("p", { class: "hint" }, `Of the engine's first ${found.engine_hits.length} documents ${counted.join(", ")}.`),
-    ...byReason(fallen.slice(0, FEW), open),
+    ...byReason(all.slice(0, FEW), open),
     rest.length ? make("details", { class: "more" }, make("summary", {}, `${rest.length} more`), byReason(rest, open)) : null,
   ].filter(Boolean);
 }
 
-function byReason(fallen, open) {
+function byReason(some, open) {
   const reasons = new Map();
-  for (const one of fallen) reasons.set(one.reason, [...(reasons.get(one.reason) ?? []), one]);
-  return [...reasons].map(([reason, some]) =>
+  for (const one of some) reasons.set(one.reason, [...(reasons.get(one.reason) ?? []), one]);
+  return [...reasons].map(([reason, alike]) =>
     make(
       "div",
       { class: "why" },
-      make("ul", {}, some.map((one) => make("li", { "data-id": one.id }, make("button", { type: "button", class: "plain", onclick: () => open(one.id) }, one.title || one.id), make("span", { class: "move" }, one.text)))),
+      make("ul", {}, alike.map((one) => make("li", { "data-id": one.id }, make("button", { type: "button", class: "plain", onclick: () => open(one.id) }, one.title || one.id), make("span", { class: "move" }, one.text)))),
       make("p", {}, `${reason[0].toUpperCase()}${reason.slice(1)}.`),
     ),
   );

@@ -2,10 +2,9 @@
 // what was found is ordered.
 
 import { events, record } from "./ask.js";
-import { dial, shares } from "./dial.js";
-import { carried, cited, make, renew, setPalette, sources, step } from "./draw.js";
+import { dial, listed, shares } from "./dial.js";
+import { carried, cited, make, percent, renew, setPalette, sources, step } from "./draw.js";
 import { agentList, engineList, pushedDown } from "./lists.js";
-import { newest } from "./newest.js";
 import { settings } from "./settings.js";
 import { start } from "./start.js";
 import { sentences, verdict } from "./verdict.js";
@@ -20,7 +19,9 @@ let kept;
 let turned;
 let announced;
 let shown = {};
+let found; // what the lists are shown of
 let asking = new AbortController();
+let ordering = new AbortController();
 
 // --- the address -----------------------------------------------------------------------------------------------------
 
@@ -51,34 +52,59 @@ function go(state) {
 
 // --- another order of what was found ---------------------------------------------------------------------------------
 
-const orders = newest(
-  (body, signal) => record("/api/reorder", body, signal),
-  (found) => {
+async function asked() {
+  addressed();
+  ordering.abort();
+  ordering = new AbortController();
+  const { signal } = ordering;
+  try {
+    const next = await record("/api/reorder", { ...shown, ...turned.order() }, signal);
     put("error");
-    showOrder(found);
-    clearTimeout(announced);
-    // Once the hand rests: then people who listen hear what came of it.
-    announced = setTimeout(() => {
-      at("state").textContent = `${sentences(found)}. ${at("cost").textContent}`;
-    }, 400);
-  },
-  (error) => put("error", make("p", { class: "notice" }, error.message)),
-);
+    ordered(next);
+    announce();
+  } catch (error) {
+    if (!signal.aborted) put("error", make("p", { class: "notice" }, error.message));
+  }
+}
 
-function reordered() {
+// Another list of the frontier: all of it is here already.
+function walked(number) {
+  ordering.abort();
+  addressed();
+  const here = listed(found, number);
+  showOrder(here);
+  // What was noted is of the list that was served.
+  at("alarms").hidden = number !== found.frontier.served;
+  announce(here);
+}
+
+function addressed() {
   const state = new URLSearchParams(location.search);
   turned.write(state);
-  orders.ask({ ...shown, ...turned.order() });
   history.replaceState(null, "", `?${state}`);
 }
 
-const capital = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+// Once the hand rests: then people who listen hear what came of it.
+function announce(here = found) {
+  clearTimeout(announced);
+  announced = setTimeout(() => {
+    at("state").textContent = `${sentences(here)}. ${at("cost").textContent}`;
+  }, 400);
+}
+
+function ordered(next) {
+  found = next;
+  turned.found(found);
+  at("alarms").hidden = false;
+  showOrder(found);
+}
 
 // --- what is shown ---------------------------------------------------------------------------------------------------
 
 async function show() {
   const state = read();
-  orders.stop();
+  ordering.abort();
+  clearTimeout(announced);
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
@@ -116,13 +142,13 @@ async function show() {
   };
   try {
     // The lists are those of a search in another order; an answer is made from a search that is made so.
-    const found = await events(answers ? "/api/answer" : "/api/search", answers ? { ...body, ...turned.order() } : body, on, signal);
-    if (answers) showAnswer(found);
-    showSearch(answers ? found.search : found);
+    const reply = await events(answers ? "/api/answer" : "/api/search", answers ? { ...body, ...turned.order() } : body, on, signal);
+    if (answers) showAnswer(reply);
+    showSearch(answers ? reply.search : reply);
     at("dial").hidden = answers;
     if (turned.any() && !answers) {
       try {
-        showOrder(await record("/api/reorder", { ...body, ...turned.order() }, signal));
+        ordered(await record("/api/reorder", { ...body, ...turned.order() }, signal));
       } catch (error) {
         if (signal.aborted) return;
         put("error", make("p", { class: "notice" }, error.message));
@@ -152,16 +178,16 @@ async function showStart(signal) {
   }
 }
 
-function showSearch(found) {
-  turned.settings(found.order);
-  showOrder(found);
-  at("profile").textContent = found.profile || "settings of your own";
-  at("engine").textContent = found.engine;
+function showSearch(searched) {
+  turned.settings(searched.order);
+  ordered(searched);
+  at("profile").textContent = searched.profile || "settings of your own";
+  at("engine").textContent = searched.engine;
   at("story").hidden = false;
-  put("steps", found.steps.map((one) => step(one, Math.max(...found.steps.map((each) => each.gap ?? 0)))));
-  const { candidates, served } = found.entered;
-  const entered = candidates ? ` The second search brought ${candidates} documents, of which ${served} are in the list.` : "";
-  at("stopped").textContent = (found.stopped ? `Stopped: ${found.stopped}.` : "There was no loop.") + entered;
+  put("steps", searched.steps.map((one) => step(one, Math.max(...searched.steps.map((each) => each.gap ?? 0)))));
+  const { candidates, served } = searched.entered;
+  const entered = candidates ? ` Further searches brought ${candidates} documents, of which ${served} are in the list.` : "";
+  at("stopped").textContent = (searched.stopped ? `Stopped: ${searched.stopped}.` : "There was no loop.") + entered;
 }
 
 // What another order of the same candidates changes.
@@ -171,7 +197,7 @@ function showOrder(found) {
   at("judged").hidden = !grouped || !found.engine_hits.length;
   at("lists").hidden = false;
   verdict(found, at("verdict"));
-  at("cost").textContent = found.moves.cost ? `${capital(found.moves.cost)}.` : "";
+  at("cost").textContent = found.relevance_kept === null ? "" : `Keeps ${percent(found.relevance_kept)} of the estimated relevance.`;
   shares(at("set-shares"), found, (dimension, given) => turned.share(dimension, given));
   put("alarms", [...found.alarms, ...found.notes].map((text) => make("p", { class: "notice" }, text)), found.oracle ? make("p", { class: "notice" }, "ORACLE: a target or the groups came from the relevance judgments.") : []);
   renew(at("pushed"), pushedDown(found, visit));
@@ -231,7 +257,7 @@ at("topics").append(...about.topics.map((topic) => make("option", { value: topic
 at("topic").append(...about.topics.map((topic) => make("option", { value: topic.id }, `${topic.id}: ${topic.query}`)));
 controls = settings(about, Object.keys(about.dimensions).length ? ["n"] : [], at("controls"), at("more"));
 kept = filter(at("controls"), async () => (await record("/api/contents")).columns);
-turned = dial(reordered);
+turned = dial(asked, walked);
 at("form").addEventListener("submit", (event) => {
   event.preventDefault();
   go(written());

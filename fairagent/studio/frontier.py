@@ -1,0 +1,95 @@
+"""The frontier of a search as a page walks along it: all its lists in one record, so that no move asks for more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from fairagent.extend import (
+    FloatArray,
+    Frontier,
+    PlainRecord,
+    Ranking,
+    SearchResult,
+    SearchRun,
+    exposure_record,
+    hit_record,
+    hits_of,
+    total_gap,
+)
+
+MOST_LISTS = 25
+"""Lists of a record; of more those are left out between which the gap hardly falls."""
+OF_HITS = ("id", "title", "snippet", "groups")
+
+
+def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, int]) -> PlainRecord | None:
+    """The lists from the most relevant to the fairest, and which of them is served; None where there is no dial.
+
+    Each has its ids, the share of the relevance that it `kept`, its gap, the exposures, their changes in words, and the
+    `keep` that asks for it. `own` is the engine's list, a point beside them. `hits` are all documents once, with their
+    `ranks` in the engine's list.
+    """
+    served = run.loop.served
+    if served is None or served.frontier is None or result.trace.draw is not None or not len(run.pool):
+        return None
+    frontier, number = served.frontier, served.frontier.choose(served.dial)
+    numbers = shown_of(frontier.gap, number, frontier.own)
+    lists = [frontier.ranking(one) for one in numbers]
+    every = tuple(dict.fromkeys(id for one in lists for id in one.ids))
+    hits = hits_of(Ranking(every, np.zeros(len(every))), run.meter, run.retriever, run.query)
+    records = []
+    for place, ranking in zip(numbers, lists, strict=True):
+        exposures = run.meter.measure(ranking)
+        trace = replace(result.trace, exposures=exposures)
+        records.append(
+            {
+                "keep": share_of(frontier, place),
+                "kept": float(frontier.kept[place]),
+                "gap": total_gap(exposures),
+                "exposure": [exposure_record(one) for one in exposures],
+                "changes": [{**asdict(one), "text": str(one)} for one in trace.changes],
+                "ids": list(ranking.ids),
+            }
+        )
+    own = frontier.own
+    return {
+        "served": numbers.index(number),
+        "own": None if own is None else {"kept": float(frontier.kept[own]), "gap": float(frontier.gap[own])},
+        "lists": records,
+        "hits": {
+            hit.id: {**{name: record[name] for name in OF_HITS}, "engine_rank": ranks.get(hit.id)}
+            for hit, record in ((hit, hit_record(hit)) for hit in hits)
+        },
+    }
+
+
+def shown_of(gap: FloatArray, served: int, own: int | None) -> list[int]:
+    """The numbers of at most `MOST_LISTS` lists with these gaps (k,), which fall evenly: both ends, and what is served.
+
+    The engine's `own` list is left out where another is at least as good in everything.
+
+    >>> shown_of(np.array([0.5, 0.6, 0.4999, 0.1]), 3, 1)
+    [0, 2, 3]
+    """
+    some = range(len(gap))
+    lists = [one for one in some if one in (0, served) or one != own or gap[one] < gap[:one].min()]
+    if len(lists) <= MOST_LISTS:
+        return lists
+    step = (gap[lists[0]] - gap[lists[-1]]) / (MOST_LISTS - 2)
+    shown, last = [], math.inf
+    for number in lists:
+        if number in (served, lists[-1]) or gap[number] <= last - step:
+            shown.append(number)
+            last = gap[number] if number != served else last
+    return shown
+
+
+def share_of(frontier: Frontier, number: int) -> float:
+    """The share of the relevance to keep that asks for this list, with as few digits as that takes."""
+    kept = float(frontier.kept[number])
+    shares = (math.floor(kept * 10**digits) / 10**digits for digits in range(2, 10))
+    return next((share for share in shares if frontier.keeping(share) == number), kept)
