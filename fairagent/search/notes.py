@@ -66,13 +66,18 @@ def fairer(served: Served, meter: ExposureMeter) -> tuple[str, ...]:
     lack = next((one for one in lacking(served.exposures) if one.target - one.share >= ABOUT), None)
     if lists is None or lack is None:
         return ()
+    dimension = next(place for place, one in enumerate(meter.targets) if one.dimension == lack.group.dimension)
+    known = meter.memberships(lists.ids)[dimension][:, 1:]
+    label = meter.targets[dimension].labels.index(lack.group.label)
+    of_all, of_group = (
+        meter.discount(lists.places.shape[1]) @ one[lists.places.T] for one in (known.sum(1), known[:, label])
+    )
     now, most, said = lists.gap[lists.choose(served.dial)], 0.0, ""
     for price in reversed(PRICES):
         number = lists.at_price(price)
         if lists.gap[number] >= now:
             break
-        shares = np.concatenate([one.shares for one in meter.measure(lists.ranking(number))])
-        share = min(lack.target, float(shares[lack.place]))
+        share = min(lack.target, float(of_group[number] / of_all[number])) if of_all[number] > 0 else 0.0
         most = most or share
         if share < max(lack.share, most - 2 * ABOUT) + ABOUT:
             break
@@ -88,8 +93,11 @@ def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
 
 def notes_of(served: Served, result: LoopResult, first: ExposureMeter, meter: ExposureMeter) -> tuple[str, ...]:
     """Where the list is less fair than the engine's own, what would be fairer, and what types of documents changed."""
-    own = meter.measure(result.steps[0].ranking)
-    return (*less_fair(own, served.exposures), *fairer(served, meter), *moved_by_types(first, meter))
+    return (
+        *less_fair(result.steps[0].exposures, served.exposures),
+        *fairer(served, meter),
+        *moved_by_types(first, meter),
+    )
 
 
 def alarms_of(served: Served, result: LoopResult, own: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:

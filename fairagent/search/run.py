@@ -40,10 +40,12 @@ class SearchRun:
         """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
         settings, meter, steps = self.settings, self.meter, self.loop.steps
         served = ranking.top(settings.n)
-        exposures = meter.measure_served(served)
-        usage = sum((step.usage for step in steps), Usage())
-        weighed = self.loop.served
-        relevance = relevance_in(weighed.weighed, served, meter) if weighed else 0.0
+        usage, weighed = sum((step.usage for step in steps), Usage()), self.loop.served
+        if weighed and weighed.ranking.ids == served.ids and not meter.collection.label_errors:
+            exposures, relevance = weighed.exposures, weighed.relevance
+        else:
+            exposures = meter.measure_served(served)
+            relevance = relevance_in(weighed.weighed, served, meter) if weighed else 0.0
         trace = Trace(
             query=self.query,
             profile=settings.profile,
