@@ -100,7 +100,7 @@ class Texts:
     """The same without its terms: an engine that takes text alone."""
 
     def __init__(self, engine: Words) -> None:
-        self.search, self.score = engine.search, engine.score
+        self.texts, self.search, self.score = engine.texts, engine.search, engine.score
 
 
 def _best(ids: Sequence[str], scores: FloatArray, n: int) -> Ranking:
