@@ -13,7 +13,6 @@ from fairagent.llm.prompts.calls import Case
 from fairagent.search.loop.config import WidenConfig
 from fairagent.settings import Settings
 from fairagent.settings.gone import GONE
-from fairagent.settings.resolve import resolve
 
 ALL = {"actions": ["neighbors", "keywords", "passages", "judge", "filter"], "policy": "model"}
 
@@ -48,13 +47,16 @@ def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [{name: 1} for name in ("drift", "floor", "worse", "on_worse", "tolerance", "rocchio", "prior", "evidence", "steps")]
+    [
+        {name: 1}
+        for name in ("drift", "floor", "worse", "on_worse", "tolerance", "rocchio", "prior", "evidence", "steps")
+    ]
     + [{"kind": "controller"}],
 )
 def test_what_is_gone_is_refused_with_what_took_its_place(values: dict[str, Any]) -> None:
     (name,) = values.values() if "kind" in values else values
-    with pytest.raises(SettingsError) as error:
-        resolve([{"loop": values}])
+    with pytest.raises((SettingsError, ValidationError)) as error:
+        Settings(loop=values)
     assert f"{name} is gone: {GONE[name]}" in " ".join(str(error.value).split())
 
 
