@@ -20,13 +20,13 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from fairagent.search.loop.candidates import Candidates
+from fairagent.search.loop.evidence import learn_from
 
 from fairagent import FairAgent, Ranking, Topic
 from fairagent.collection.exposure import total_gap
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
 from fairagent.search.loop.base import Search
-from fairagent.search.loop.candidates import Candidates
-from fairagent.search.loop.evidence import learn_from
 from fairagent.search.pipeline import build, open_site, with_settings
 from fairagent.settings import load_settings
 

@@ -2,7 +2,7 @@
 
 python evaluations/controller/models.py runs/COLLECTION ... > table.md
 
-Gap closed is 1 - gap / gap without refinement, of the means over topics (of all dimensions together), with the 95 %
+Gap closed is 1 - gap / gap without a loop, of the means over topics (of all dimensions together), with the 95 %
 interval of 10,000 bootstrap resamples of the topics. Seconds are those that the model took for a system's requests,
 each as when it was asked first: a reply from the cache counts what it took then.
 Other folders with `transcript.jsonl` after `--also` are looked at for these.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-BEFORE, BASELINE = "no refinement", "feedback"
+BEFORE, BASELINE = "no loop", "agent"
 FIRST_TIME = 0.1
 """Seconds; a reply that took less is from the cache."""
 
@@ -47,7 +47,7 @@ def rows(folder: Path, took: dict[str, float]) -> list[str]:
     rng = np.random.default_rng(1)
     drawn = rng.integers(0, len(names), (10_000, len(names)))
     lines = [
-        f"| {folder.name}, {len(names)} topics | gap | gap closed | nDCG | to feedback | calls | tokens read |"
+        f"| {folder.name}, {len(names)} topics | gap | gap closed | nDCG | to the agent | calls | tokens read |"
         " written | usable | seconds a topic |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]

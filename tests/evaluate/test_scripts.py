@@ -14,11 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.retrieve.fused import LIGHT_WEIGHT
 from fairagent.search.pipeline import open_site, prepare
-from fairagent.search.rerank.exposure import FAIRNESS
-from fairagent.search.rerank.similarity import GraphConfig
-from fairagent.settings import Settings
 
 EVALUATIONS = Path(__file__).resolve().parents[2] / "evaluations"
 
@@ -74,17 +70,6 @@ def test_a_fold_does_not_see_the_collection_left_out(constants: ModuleType) -> N
         assert "  weight 1.0, " in left_out[fold]
     # The first fold loses .025 to a choice at random, each of the others .0025.
     assert lines[-1].endswith(f"{-(0.025 + 0.0025 * (len(folds) - 1)) / len(folds):+.4f}")
-
-
-def test_the_defaults_are_what_was_chosen(constants: ModuleType) -> None:
-    """As evaluations/controller/README.md prints the choice."""
-    page = (EVALUATIONS / "controller" / "README.md").read_text(encoding="utf-8")
-    loop = Settings().loop
-    chosen = f"weight {LIGHT_WEIGHT}, rocchio {loop.rocchio}, beta {loop.beta}, terms {loop.terms}, again {loop.again}"
-    [choice] = [line for line in page.splitlines() if line.strip().startswith("the choice ")]
-    assert choice.endswith(f": {chosen}")
-    fixed = {name: values[0] for name, values in constants.FIXED.items()}
-    assert (fixed["fairness"], fixed["graph"]) == (FAIRNESS, GraphConfig().weight)
 
 
 def judged_run(folder: Path, products: Mapping[str, list[float]]) -> Path:
