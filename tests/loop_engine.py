@@ -100,7 +100,7 @@ class Texts:
     """The same without its terms: an engine that takes text alone."""
 
     def __init__(self, engine: Words) -> None:
-        self.search, self.score = engine.search, engine.score
+        self.texts, self.search, self.score = engine.texts, engine.search, engine.score
 
 
 def _best(ids: Sequence[str], scores: FloatArray, n: int) -> Ranking:
@@ -109,7 +109,9 @@ def _best(ids: Sequence[str], scores: FloatArray, n: int) -> Ranking:
 
 
 LAWYERS = {f"m{number}": "law law man" for number in range(1, 7)}
-LAWYERS |= {f"f{number}": f"law woman woman{' woman' * (number == 3)}{' court' * (number == 4)}" for number in range(1, 5)}
+LAWYERS |= {
+    f"f{number}": f"law woman woman{' woman' * (number == 3)}{' court' * (number == 4)}" for number in range(1, 5)
+}
 """Six men, whom the query "law" finds first, and four women."""
 FEW = [f"m{number}" for number in range(1, 7)] + ["f1"]
 """Whom a search reaches: one woman, where half of four places are due to women."""

@@ -94,9 +94,7 @@ def test_systems_of_the_controller_are_what_they_are_called() -> None:
     assert not any(chosen[name].sees_groups for name in ("BM25", "RM3", "fused"))
     loops = {name: settings.loop.kind for name, settings in chosen.items() if settings.loops}
     assert {name for name, kind in loops.items() if kind == "fair-qr"} == {"FAIR-QR, depth 20", "FAIR-QR, all"}
-    assert {name for name, kind in loops.items() if kind == "controller"} == {
-        name for name in chosen if name.startswith("agent")
-    }
+    assert {name for name, kind in loops.items() if kind == "widen"} == {"agent"}
     # No row asks a language model.
     assert not any(plan.asks for plan in systems.values())
     _, scored = read_file(CONTROLLER / "adaptive.yaml")
@@ -109,26 +107,17 @@ def test_systems_of_the_controller_are_what_they_are_called() -> None:
 def test_what_a_model_may_do_is_the_models_alone() -> None:
     described, systems = read_file(CONTROLLER / "smollm2_wikilead.yaml")
     chosen = {name: plan.settings for name, plan in systems.items()}
-    assert chosen["feedback"].loop == Settings().loop
-    assert not chosen["no refinement"].loop.steps
+    assert chosen["agent"].loop == Settings().loop
+    assert not chosen["no loop"].loops
     asking = {name: plan.asks for name, plan in systems.items() if plan.asks}
-    assert asking == {
-        **dict.fromkeys(("words", "grounded words"), ("group_keywords",)),
-        **dict.fromkeys(("passage", "three passages", "three weighted"), ("group_passages",)),
-        **dict.fromkeys(("feedback and passage", "feedback and three weighted"), ("group_passages",)),
-        **dict.fromkeys(("sentences", "feedback and sentences"), ("group_sentences",)),
-        "judged feedback": ("judge_relevance",),
-    }
+    assert asking == {"words": ("group_keywords",), "passage": ("group_passages",), "judge": ("judge_relevance",)}
     assert {chosen[name].loop.on_error for name in asking} == {"fail"}
-    assert {name for name in asking if chosen[name].loop.weighting == "relevance"} == {
-        name for name in asking if "weighted" in name
-    }
     assert described.budget.calls
     assert described.topics.sample == 10
 
 
 def test_the_calls_of_a_loop_that_filters_are_known_before(tmp_path: Path) -> None:
-    system = "{profile: offline, engine: words, loop: {actions: [refine, filter]}, filter: fair, model: {name: tiny}}"
+    system = "{profile: offline, engine: words, loop: {actions: [group, filter]}, filter: fair, model: {name: tiny}}"
     file = words.write(tmp_path, f"{words.EXPERIMENT}  filter: {system}\n")
     rows = {row.system: row for row in estimate(check_experiment(file, environ={KEY_VARIABLE: "none"}))}
     # 19 topics, 20 documents of a ranking in three rounds, two questions each.

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from evaluate.made_runs import outcome, run_of
 from judges import judge, says
 
 from fairagent.answer.answering import Answerer, Contexts
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator
-from fairagent.errors import WorseThanEngine
 from fairagent.evaluate.outcome import from_line, to_line
 from fairagent.evaluate.results import alarms_of, results_text
 from fairagent.guests.testing import ScriptedModel
@@ -46,17 +44,13 @@ def whats(alarms: tuple[Alarm, ...]) -> list[str]:
 # --- the engine's own list --------------------------------------------------------------------------------------------
 
 
-def test_78_a_list_less_fair_than_the_engines_is_not_served(search: Search) -> None:
+def test_78_a_list_worse_than_the_engines_is_said_to_be(search: Search) -> None:
+    """Only a re-ranker without a frontier can come to one: with one the engine's own list is among those it has."""
     engine = search("court he", **UNFAIR, loop="none", rerank="none")
-    assert {hit.id[0] for hit in engine.hits} == {"m", "f"} or {hit.id[0] for hit in engine.hits} == {"m"}
-    kept = search("court he", **UNFAIR, **WRONG_WAY, loop={"on_worse": "keep", "worse": 0, "prior": 0, "steps": 0})
-    assert whats(kept.trace.alarms) == [WORSE]
-    assert kept.ranking.ids != engine.ranking.ids
-    served = search("court he", **UNFAIR, **WRONG_WAY, loop={"worse": 0, "prior": 0, "steps": 0})
-    assert served.ranking.ids == engine.ranking.ids
-    assert whats(served.trace.alarms) == [WORSE]
-    with pytest.raises(WorseThanEngine):
-        search("court he", **UNFAIR, **WRONG_WAY, loop={"on_worse": "error", "worse": 0, "prior": 0, "steps": 0})
+    worse = search("court he", **UNFAIR, **WRONG_WAY)
+    assert WORSE in whats(worse.trace.alarms)
+    assert worse.ranking.ids != engine.ranking.ids
+    assert WORSE not in whats(search("court he", **UNFAIR).trace.alarms)
 
 
 # --- filters ----------------------------------------------------------------------------------------------------------

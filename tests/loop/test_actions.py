@@ -1,36 +1,66 @@
-"""Each action, accepted and refused: what it does to the pool, to what is learned, and to what would be served."""
+"""What each action finds, judges or removes, and what becomes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-from loop_engine import LAWYERS, TWO_KINDS, Dense, agent, begun, judging, verdicts
+import pytest
+from loop_engine import FEW, LAWYERS, Dense, Texts, Words, agent, step_of, verdicts
 
+from fairagent import Collection, build_index, open_agent
 from fairagent.answer.filtering import FairFilter
 from fairagent.errors import BudgetExceeded, TransientModelError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.search.loop.actions import Action, FilterAction, JudgeAction, NeighborsAction, RefineAction
-from fairagent.search.loop.candidates import Mixer
-from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.judges import ScorerJudge
-from fairagent.types import Document, FloatArray, SearchResult, Step
+from fairagent.search.loop.actions import AmongGroup, FilterAction, JudgeAction, Neighbors, OfDocuments, Widening
+from fairagent.search.loop.judges import ModelJudge, ScorerJudge
+from fairagent.storage.threads import Memo
+from fairagent.types import Document, FloatArray
+from fairagent.types.common import REMOVED
 
-REFINE = RefineAction(4, 0.5)
-
-
-def searched(engine: Dense, *actions: Action, beta: float = 0.9) -> SearchResult:
-    return agent(engine, Controller(actions, mixer=Mixer(beta), drift=0.9)).search("law")
+# --- group: the user's query among a group's own documents -------------------------------------------------------
 
 
-def step_of(result: SearchResult, name: str) -> Step:
-    (step,) = (step for step in result.trace.steps if step.source == name)
-    return step
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> tuple[Collection, Path]:
+    """Forty men, and three women whom "law" finds last; half of each letter's documents are of a park."""
+    rows = [{"id": f"m{n}", "text": f"law law man number{n}", "gender": "male", "park": n % 2} for n in range(40)]
+    text = "law woman court town street number"
+    rows += [{"id": f"f{n}", "text": f"{text}{n}", "gender": "female", "park": n % 2} for n in range(3)]
+    collection = Collection.from_records(rows, groups="gender", population={"gender": {"female": 0.5, "male": 0.5}})
+    index = tmp_path_factory.mktemp("people") / "index"
+    build_index(collection, index, engine="bm25")
+    return collection, index
 
 
-# --- neighbors --------------------------------------------------------------------------------------------------
+def test_a_group_is_searched_for_among_its_own_documents(people: tuple[Collection, Path]) -> None:
+    fair = {"kind": "exposure", "fairness": 16}
+    chosen: dict[str, Any] = {"engine": "bm25", "depth": 20, "n": 10, "target": "population", "rerank": fair}
+    made = open_agent(*people, loop={"actions": "group"}, **chosen)
+    loop: Any = made.loop
+    memo = loop.actions[0].documents.memo
+    before = len(memo.values())
+    # What a `where` keeps the engine to is made for that search alone, and its documents alone come in.
+    there = made.search("law", where={"park": "1"})
+    assert [id for id in there.ranking.ids if id.startswith("f")] == ["f1"]
+    assert len(memo.values()) == before
+    for _ in range(2):
+        result = made.search("law")
+        step = step_of(result, "group")
+        assert (step.accepted, step.entered) == (True, 3)
+        assert step.notes == ("female (gender): 3 of its documents come in",)
+        assert {"f0", "f1", "f2"} <= set(result.ranking.ids)
+    assert len(memo.values()) == before + 1
+
+
+# --- documents and neighbors: what is like a group's best --------------------------------------------------------
+
+LISTED = LAWYERS | {f"s{number}": "ship sea" for number in range(40)}
+WORDS = Words(LISTED)
 
 
 class Near:
@@ -38,99 +68,47 @@ class Near:
 
     def __init__(self, **near: str) -> None:
         self.near = {id: tuple(ids.split()) for id, ids in near.items()}
-        self.asked: list[str] = []
 
     def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
-        self.asked += ids
         return [self.near.get(id, ()) for id in ids]
 
 
-FEW = Dense(TWO_KINDS, reachable=[f"m{number}" for number in range(1, 7)] + ["f1"])
+NEAR: Any = Near(f1="m1 f2", m1="f3")
+"""Of a woman found, and of a man, who is only asked where no woman is."""
+AROUND: Any = Near(m1="f1 m5", m4="f2")
 
 
-def test_neighbors_of_the_groups_best_come_in_with_the_engines_score() -> None:
-    graph = Near(f1="m1 f2", m1="f3")
-    alone = searched(FEW, REFINE)
-    result = searched(FEW, NeighborsAction(graph), REFINE)  # type: ignore[arg-type]
-    step = step_of(result, "neighbors")
-    assert graph.asked == ["f1"]
-    assert step.accepted
-    assert step.notes == ("female (gender): 1 of its documents come in",)
-    assert step.why.startswith("female (gender) has 0% of the exposure")
-    assert {group.label: weight for group, weight in step.weights} == {"female": 0.5, "male": 0.5}
-    assert result.trace.gap < alone.trace.gap
-    assert sum(id.startswith("f") for id in alone.ranking.ids) == 1
-    assert sum(id.startswith("f") for id in result.ranking.ids) == 2
+@pytest.mark.parametrize(
+    ("engine", "documents", "come"),
+    [
+        pytest.param(Dense(LISTED, FEW), OfDocuments(None), "f2 f3 f4", id="vectors"),
+        pytest.param(WORDS, OfDocuments(WORDS), "f2 f3 f4", id="words"),
+        pytest.param(Texts(WORDS), OfDocuments(WORDS), "f2 f3 f4", id="a host's engine, beside an index of words"),
+        pytest.param(Texts(WORDS), OfDocuments(None), "", id="a host's engine alone"),
+        pytest.param(Dense(LISTED, FEW[:6]), OfDocuments(None), "", id="none of the group is found"),
+        pytest.param(Dense(LISTED, FEW), Neighbors(NEAR), "f2", id="neighbors"),
+        pytest.param(Dense(LISTED, FEW[:4]), Neighbors(AROUND), "f1 f2", id="near what is served"),
+    ],
+)
+def test_documents_like_those_of_a_group_come_in(engine: Any, documents: Any, come: str) -> None:
+    run = agent(engine, Widening("documents", documents), depth=7).find("law", 4)
+    step = run.loop.steps[-1]
+    assert run.loop.entered == set(come.split())
+    assert (step.source, step.accepted, step.entered) == ("documents", bool(come), len(come.split()))
+    assert step.reason == ("" if come else "no other document is found")
+    assert sum(id.startswith("f") for id in run.pool.ids) == (2 if come else len({"f1"} & set(run.loop.own.ids)))  # type: ignore[union-attr]
 
 
-def test_a_group_without_documents_gets_those_near_what_is_served() -> None:
-    engine = Dense(LAWYERS, reachable=["m1", "m2", "m3", "m4"])
-    graph = Near(m1="f1", m4="f2")
-    step = step_of(searched(engine, NeighborsAction(graph), REFINE), "neighbors")  # type: ignore[arg-type]
-    assert graph.asked == ["m1", "m2", "m3", "m4"]
-    assert step.notes == ("female (gender): 2 of its documents come in",)
-
-
-def test_a_group_that_has_documents_enough_needs_no_neighbors() -> None:
-    result = searched(Dense(LAWYERS), NeighborsAction(Near(f1="m1")))  # type: ignore[arg-type]
-    assert len(result.trace.steps) == 1
-    assert result.trace.stopped == "no group lacks documents"
+def test_an_action_that_the_engine_cannot_do_is_not_offered() -> None:
+    action = Widening("group", AmongGroup(None, Memo()), AmongGroup.able)  # type: ignore[arg-type]
+    assert agent(Texts(WORDS), action, depth=7).search("law").trace.stopped == "group: the engine cannot"
 
 
 # --- judge -------------------------------------------------------------------------------------------------------
 
-MIXED = Dense(TWO_KINDS | {"f1": "law woman sea", "f2": "law woman sea", "f3": "law woman", "f4": "law woman"})
+WOMEN = {"f1": "law woman sea", "f2": "law woman sea", "f3": "law woman", "f4": "law woman"}
+MIXED = Dense({f"m{number}": "law law man" for number in range(1, 6)} | WOMEN)
 """Two women at sea, whom a judge does not find relevant, and two who are."""
-
-
-def test_what_is_judged_irrelevant_loses_relevance_and_is_not_learned_from() -> None:
-    model = ScriptedModel(verdicts(lambda text: "sea" not in text))
-    result = searched(MIXED, judging(model), REFINE)
-    step = step_of(result, "judge")
-    assert step.notes == ("female (gender): 2 of 4 documents judged are relevant",)
-    assert step.usage.calls == len(model.requests) == 2
-    assert step.accepted
-    served = [id for id in result.ranking.ids if id.startswith("f")]
-    assert served
-    assert set(served) <= {"f3", "f4"}
-
-
-def test_a_judge_whose_list_is_no_fairer_changes_nothing() -> None:
-    """All women are off the topic: they sink, and the list without the judge is kept."""
-    alone = searched(MIXED, REFINE)
-    result = searched(MIXED, judging(ScriptedModel(verdicts(lambda text: False))), REFINE)
-    step = step_of(result, "judge")
-    assert (step.accepted, step.reason) == (False, f"the gap is not below {result.trace.steps[0].gap:.4f}")
-    assert result.ranking.ids == alone.ranking.ids
-    assert result.ranking.scores.tolist() == alone.ranking.scores.tolist()
-
-
-def test_a_budget_that_ends_in_the_middle_of_a_judge_keeps_what_was_judged() -> None:
-    answer = verdicts(lambda text: True)
-    calls = []
-
-    def ends(request: ModelRequest) -> str:
-        calls.append(request)
-        if len(calls) > 1:
-            raise BudgetExceeded("the budget of 1 calls is used up")
-        return answer(request)
-
-    step = step_of(searched(MIXED, judging(ScriptedModel(ends)), REFINE), "judge")
-    assert step.notes == (
-        "female (gender): 2 of 2 documents judged are relevant",
-        "2 of 4 documents were not judged: the budget of 1 calls is used up",
-    )
-
-
-def test_a_judge_that_never_answers_is_refused_and_the_loop_goes_on() -> None:
-    def fails(request: ModelRequest) -> str:
-        raise TransientModelError("overloaded")
-
-    result = searched(MIXED, judging(ScriptedModel(fails)), REFINE)
-    step = step_of(result, "judge")
-    assert (step.accepted, step.reason) == (False, "no document was judged")
-    assert "4 of 4 documents were not judged: overloaded" in step.notes
-    assert any(step.source == "refine" for step in result.trace.steps)
 
 
 class Ashore:
@@ -142,58 +120,96 @@ class Ashore:
         return np.array([-3.0 if "sea" in text else 5.0 for text in texts])
 
 
+def judge(model: ScriptedModel, on_error: Literal["fallback", "fail"] = "fallback") -> JudgeAction:
+    return JudgeAction(ModelJudge(model, Prompts(), batch=2, workers=1, on_error=on_error))
+
+
+def failing(error: Exception, after: int = 0) -> ScriptedModel:
+    """Says yes so many times, then raises."""
+    calls: list[ModelRequest] = []
+    yes = verdicts(lambda text: True)
+
+    def answer(request: ModelRequest) -> str:
+        calls.append(request)
+        if len(calls) > after:
+            raise error
+        return yes(request)
+
+    return ScriptedModel(answer)
+
+
+@pytest.mark.parametrize("by_model", [True, False])
+def test_what_is_judged_irrelevant_loses_half_of_its_relevance(by_model: bool) -> None:
+    model = ScriptedModel(verdicts(lambda text: "sea" not in text))
+    action = judge(model) if by_model else JudgeAction(ScorerJudge(Ashore()))
+    # At a price of 0 no woman is served, so women lack exposure.
+    run, alone = (agent(MIXED, *some, fairness=0).find("law", 4) for some in ((action,), ()))
+    step = run.loop.steps[-1]
+    assert (step.accepted, step.notes) == (True, ("female (gender): 2 of 4 documents judged are relevant",))
+    assert step.usage.calls == len(model.requests) == (2 if by_model else 0)
+    now, before = run.loop.served, alone.loop.served
+    assert now
+    assert before
+    lost = {id: before.weighed[id] - weight for id, weight in now.weighed.items()}
+    assert lost == pytest.approx({id: 0.5 if "sea" in text else 0.0 for id, text in MIXED.texts.items()})
+
+
+def test_a_judge_that_fails_judges_what_it_can() -> None:
+    used_up = BudgetExceeded("1 call is used up")
+    step = step_of(agent(MIXED, judge(failing(used_up, after=1)), fairness=0).search("law"), "judge")
+    assert step.notes == (
+        "female (gender): 2 of 2 documents judged are relevant",
+        "2 of 4 documents were not judged: 1 call is used up",
+    )
+    overloaded = TransientModelError("overloaded")
+    step = step_of(agent(MIXED, judge(failing(overloaded)), fairness=0).search("law"), "judge")
+    assert (step.accepted, step.reason) == (False, "no document was judged")
+    with pytest.raises(TransientModelError, match="overloaded"):
+        agent(MIXED, judge(failing(overloaded), "fail"), fairness=0, on_error="fail").search("law")
+
+
 def test_a_cross_encoder_judges_by_its_own_scale() -> None:
     judgment = ScorerJudge(Ashore()).judge("law", [Document("a", "sea"), Document("b", "law")])
     assert judgment.chances == (0.0, 1.0)
     assert ScorerJudge(Ashore()).judge("law", [Document("b", "law")]).chances == (1.0,)
-    step = step_of(searched(MIXED, JudgeAction(ScorerJudge(Ashore())), REFINE), "judge")
-    assert step.notes == ("female (gender): 2 of 4 documents judged are relevant",)
-    assert step.usage.calls == 0
 
 
 # --- filter ------------------------------------------------------------------------------------------------------
 
-COURT = Dense({"f1": "law woman", "f2": "law woman", "m1": "law man ship", "m2": "law man", "m3": "law man court"})
+COURT = Dense({"f1": "law woman", "f2": "law woman ship", "f3": "law woman sea", "m1": "law man", "m2": "law man"})
 
 
-def filtering(passes: Callable[[str], bool]) -> tuple[FilterAction, ScriptedModel]:
+def filtering(model: ScriptedModel) -> FilterAction:
+    return FilterAction(FairFilter(model, Prompts(), utility=False, workers=1))
+
+
+@pytest.mark.parametrize(
+    ("passes", "removed", "calls"),
+    [
+        (lambda text: "ship" not in text, {"f2"}, 5),
+        (lambda text: True, set(), 4),
+        (lambda text: False, {"f1", "f2", "f3", "m1", "m2"}, 5),
+    ],
+)
+def test_what_is_removed_is_refilled_and_what_takes_its_place_is_read(
+    passes: Callable[[str], bool], removed: set[str], calls: int
+) -> None:
     model = ScriptedModel(verdicts(passes))
-    return FilterAction(FairFilter(model, Prompts(), utility=False, workers=1)), model
+    run = agent(COURT, filtering(model)).find("law", 4)
+    step = run.loop.steps[-1]
+    assert (run.loop.removed, len(model.requests)) == (removed, calls)
+    assert len(run.pool) == min(4, 5 - len(removed))
+    assert removed.isdisjoint(run.pool.ids)
+    assert sorted(step.notes) == [f"{id} is removed: so it is" for id in sorted(removed)]
+    assert step.reason == ("" if removed else "none of 4 documents is removed")
+    assert [one.what for one in step.alarms] == [REMOVED] * (len(removed) > 1)
 
 
-def test_what_is_removed_leaves_the_pool_and_is_refilled_from_it() -> None:
-    action, model = filtering(lambda text: "ship" not in text)
-    engine = Dense(COURT.texts | {"m1": "law law man", "m2": "law man ship"})
-    result = searched(engine, action)
-    step = step_of(result, "filter")
-    assert step.accepted
-    assert step.notes == ("m2 is removed: so it is",)
-    assert "m2" not in result.ranking.ids
-    assert len(result.ranking) == 4
-    assert result.trace.usage.calls == len(model.requests) == 5
-    # The engine's own list, which the guard may serve instead, goes without it too.
-    again, _ = filtering(lambda text: "ship" not in text)
-    assert Controller((again,), mixer=Mixer(0.9), drift=0.9).run(begun(engine)).removed == {"m2"}
-
-
-def test_a_filter_that_makes_the_list_less_fair_is_refused() -> None:
-    action, _ = filtering(lambda text: "woman" not in text)
-    plain, result = searched(COURT), searched(COURT, action)
-    step = step_of(result, "filter")
-    assert (step.accepted, step.reason) == (False, "the gap is not below 0.0100")
+def test_a_filter_that_fails_leaves_what_was_reached_or_ends_the_search() -> None:
+    error = BudgetExceeded("0 calls are used up")
+    plain, result = (agent(COURT, *some).search("law") for some in ((), (filtering(failing(error)),)))
     assert result.ranking.ids == plain.ranking.ids
-
-
-def test_a_budget_that_ends_in_a_filter_keeps_what_was_reached() -> None:
-    def ends(request: ModelRequest) -> str:
-        raise BudgetExceeded("the budget of 0 calls is used up")
-
-    action = FilterAction(FairFilter(ScriptedModel(ends), Prompts(), workers=1))
-    alone, result = searched(COURT, REFINE), searched(COURT, REFINE, action)
-    assert result.ranking.ids == alone.ranking.ids
-    assert result.trace.stopped == "filter: the budget of 0 calls is used up"
-    step = step_of(result, "filter")
-    assert (step.accepted, step.reason) == (False, "the budget of 0 calls is used up")
-
-
-# --- the trace ---------------------------------------------------------------------------------------------------
+    assert result.trace.stopped == "filter: 0 calls are used up"
+    assert step_of(result, "filter").reason == "0 calls are used up"
+    with pytest.raises(BudgetExceeded):
+        agent(COURT, filtering(failing(error)), on_error="fail").search("law")

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from loop_engine import LAWYERS, Dense, agent
+from loop_engine import FEW, LAWYERS, Dense, agent, finding
 from numpy.typing import NDArray
 
 from fairagent.collection import GroupTable
-from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.document_types import TypeSource
+from fairagent.search.document_types import TypeSource
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker
@@ -35,7 +34,7 @@ class Shown(Dense):
     """An engine that shows many documents at once."""
 
     def __init__(self) -> None:
-        super().__init__(LAWYERS)
+        super().__init__(LAWYERS, FEW)
         self.calls: list[int] = []
 
     def document(self, id: str) -> Document:
@@ -63,12 +62,10 @@ def test_a_search_looks_up_the_groups_of_its_list_once_and_shows_all_hits_at_onc
         [(id, {"gender": {"f": "female", "m": "male"}.get(id[0])}) for id in LAWYERS], ["gender"]
     )
     engine, seen = Shown(), Seen()
-    made = agent(engine, Controller(drift=0.9))
-    collection = replace(made.collection, groups=groups)
-    loop = Controller(drift=0.9, types=TypeSource(collection, {"gender": 0.5}, frozenset({"gender"})))
-    reranker = ChainReranker((seen, ExposureReranker()))
-    result = replace(made, collection=collection, loop=loop, reranker=reranker).search("law")
-    assert len(result.trace.steps) > 2
-    assert groups.asked == 2, "those of the served, for the meter, and those of the list"
+    made = agent(engine, finding("f2"), finding("f3", "documents"), groups=groups)
+    types = TypeSource(made.collection, {"gender": 0.5}, frozenset({"gender"}))
+    result = replace(made, types=types, reranker=ChainReranker((seen, ExposureReranker()))).search("law")
+    assert len(result.trace.steps) > 1
+    assert groups.asked == 4, "those of the served, for the meter, those of the list, and of what each action finds"
     assert engine.calls == [len(result.hits)]
     assert len(seen.pools) == len(set(seen.pools)) > 1

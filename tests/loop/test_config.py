@@ -1,41 +1,43 @@
-"""The controller as settings describe it: what is built of it, what it asks, and what that costs at most."""
+"""The widening loop as settings describe it: what is built of it, what it asks, what that costs, and what is gone."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from fairagent.errors import SettingsError
 from fairagent.llm.prompts import Prompts
 from fairagent.llm.prompts.calls import Case
-from fairagent.search.loop.config import ControllerConfig
+from fairagent.search.loop.config import WidenConfig
 from fairagent.settings import Settings
+from fairagent.settings.gone import GONE
 
-ALL = {"actions": ["neighbors", "judge", "refine", "filter"], "policy": "model", "judge": {"by": "model"}}
-
-
-def read(**values: object) -> ControllerConfig:
-    return ControllerConfig.model_validate({"kind": "controller", **values})
+ALL = {"actions": ["neighbors", "keywords", "passages", "judge", "filter"], "policy": "model"}
 
 
-def test_the_default_is_refinement_by_feedback_and_asks_nobody() -> None:
-    config = read()
-    assert (config.evidence, config.actions, config.policy, config.judge) == (("feedback",), ("refine",), "rules", None)
+def read(**values: object) -> WidenConfig:
+    return WidenConfig.model_validate({"kind": "widen", **values})
+
+
+def test_the_default_widens_without_a_model() -> None:
+    config = Settings().loop
+    assert config == read()
+    assert (config.actions, config.policy, config.judge) == (("group", "documents"), "rules", None)
     assert config.templates == ()
     assert list(config.worst_case(Case(Settings(), Prompts(), ["law"]))) == []
-
-
-@pytest.mark.parametrize("value", ["llm", ["llm"], ("llm",)])
-def test_one_kind_of_evidence_can_be_written_short(value: object) -> None:
-    assert read(evidence=value).evidence == ("llm",)
+    assert read(actions="keywords").actions == ("keywords",)
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        {"evidence": "rumor"},
-        {"judge": {"by": "cross-encoder"}},
-        {"passages": 2, "evidence": "llm"},
-        {"weighting": "relevance"},
+        {"actions": "rumor"},
+        {"actions": []},
+        {"judge": {"by": "model"}},
+        {"actions": "judge", "judge": {"by": "cross-encoder"}},
+        {"actions": "judge", "judge": {"scorer": "x"}},
     ],
 )
 def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
@@ -43,19 +45,30 @@ def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
         read(**values)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {name: 1}
+        for name in ("drift", "floor", "worse", "on_worse", "tolerance", "rocchio", "prior", "evidence", "steps")
+    ]
+    + [{"kind": "controller"}],
+)
+def test_what_is_gone_is_refused_with_what_took_its_place(values: dict[str, Any]) -> None:
+    (name,) = values.values() if "kind" in values else values
+    with pytest.raises((SettingsError, ValidationError)) as error:
+        Settings(loop=values)
+    assert f"{name} is gone: {GONE[name]}" in " ".join(str(error.value).split())
+
+
 def test_it_says_which_templates_it_asks_with() -> None:
-    config = read(evidence=["feedback", "llm", "grounded", "passage"], **ALL)
-    assert config.model_evidence == ("llm", "grounded", "passage")
-    assert config.templates == ("group_keywords", "group_passages", "judge_relevance", "choose_action")
-    assert read(judge={"by": "model"}).templates == ()
+    assert read(**ALL).templates == ("group_keywords", "group_passages", "judge_relevance", "choose_action")
     assert read(actions=["judge"], judge={"by": "cross-encoder", "scorer": "x"}).templates == ()
 
 
 def test_the_worst_case_counts_every_call() -> None:
-    """Each query: two kinds of evidence, 30 documents judged (4 of the longest fit), 60 filtered twice, 6 choices."""
+    """Each query: keywords, a passage, 30 documents judged (4 of the longest fit), 60 filtered twice, 5 choices."""
     settings = Settings(filter="fair", n=20, model={"name": "tiny"})
-    config = read(evidence=["llm", "passage"], **ALL)
-    calls = list(config.worst_case(Case(settings, Prompts(), ["law", "sea"], ("gender", "female"))))
-    assert sum(one.calls for one in calls) == 2 * (2 + 8 + 2 * 60 + 6)
+    calls = list(read(**ALL).worst_case(Case(settings, Prompts(), ["law", "sea"], ("gender", "female"))))
+    assert sum(one.calls for one in calls) == 2 * (1 + 1 + 8 + 2 * 60 + 5)
     assert all(one.input_tokens > 0 and one.output_tokens > 0 for one in calls)
-    assert sum(one.calls for one in read(evidence="llm").worst_case(Case(settings, Prompts(), ["law"]))) == 1
+    assert sum(one.calls for one in read(actions="passages").worst_case(Case(settings, Prompts(), ["law"]))) == 1

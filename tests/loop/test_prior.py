@@ -1,57 +1,100 @@
-"""The kinds of documents: what they add to relevance, and where they add nothing."""
+"""The types of documents: what they add to relevance, and where they add nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loop_engine import LAWYERS, Dense, agent, begun
+from loop_engine import LAWYERS, Dense, Scores, agent, finding
 from scripted import by_letter, collection
 
 from fairagent.collection import GroupTable
-from fairagent.collection.exposure import UnlabeledTarget
+from fairagent.collection.exposure import ExposureMeter, UnlabeledTarget
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.graph import Graph
-from fairagent.search.loop.actions import RefineAction
-from fairagent.search.loop.controller import Controller
-from fairagent.search.loop.document_types import DocumentType, TypeSource, bonus, type_chances
-from fairagent.search.loop.guard import moved_by_types
+from fairagent.search.document_types import DocumentType, TypePrior, TypeSource, type_chances
+from fairagent.search.notes import moved_by_types
 from fairagent.storage.threads import Memo
+from fairagent.types import FloatArray
 
-SCORES = np.array([4.0, 3.0, 2.0, 1.0])
+RELEVANCE = np.array([1.0, 0.6, 0.3, 0.0])
+IDS = ["a", "b", "c", "d"]
+
+
+class Types:
+    """Documents of these probabilities to be of the type that has a gender; `chance` is that of all."""
+
+    ids = None
+    clustered = frozenset[str]()
+
+    def __init__(self, of: Sequence[float] | dict[str, float], chance: float) -> None:
+        self.of = of if isinstance(of, dict) else dict(zip(IDS, of, strict=True))
+        self.chance = chance
+
+    def document_types(self, ids: Sequence[str], topic: str) -> list[DocumentType]:
+        return [DocumentType("gender", np.array([self.of[id] for id in ids]), self.chance)]
+
+
+def prior(of: Sequence[float], chance: float, weight: float = 0.5) -> TypePrior:
+    types: Any = Types(of, chance)
+    return TypePrior.of(types, "t1", IDS, RELEVANCE, weight)
+
+
+def gained(of: Sequence[float], chance: float) -> FloatArray:
+    return prior(of, chance).gain(IDS)
 
 
 def test_the_likelihood_ratio_by_hand() -> None:
-    """Chance .2; 2 of 4 documents are of the kind, shrunk by 5 documents to (2 + 5 * .2) / 9 = 1 / 3."""
-    kind = DocumentType("gender", np.array([1.0, 1.0, 0.0, 0.0]), 0.2)
-    added = bonus(SCORES, [kind], 0.5)
+    """Chance .2; 2 of 4 documents are of the type, shrunk by 5 documents to (2 + 5 * .2) / 9 = 1 / 3."""
+    made = prior([1, 1, 0, 0], 0.2)
     yes, no = 0.5 * np.log((1 / 3) / 0.2), 0.5 * np.log((2 / 3) / 0.8)
-    assert added == pytest.approx([yes, yes, no, no])
+    assert made.gain(["b", "d"]) == pytest.approx([yes, no])
+    assert (made.importance, made.shares) == ({"gender": 1.0}, {"gender": pytest.approx(1 / 3)})
+    assert prior([1, 1, 0, 0], 0.2, weight=0).gain(IDS).tolist() == [0] * 4
 
 
 @given(st.floats(0.05, 0.95), st.floats(0, 1))
-def test_documents_of_one_kind_are_left_as_they_are(chance: float, of: float) -> None:
-    added = bonus(SCORES, [DocumentType("gender", np.full(4, of), chance)], 0.6)
-    assert added.tolist() == [0, 0, 0, 0]
+def test_documents_of_one_type_are_left_as_they_are(chance: float, of: float) -> None:
+    assert gained([of] * 4, chance).tolist() == [0] * 4
 
 
-def test_a_query_that_is_not_about_the_kind_loses_nothing() -> None:
+def test_a_query_that_is_not_about_the_type_loses_nothing_and_counts_it_less() -> None:
     """One of four, where chance alone would bring more than three."""
-    added = bonus(SCORES, [DocumentType("gender", np.array([0.0, 0.0, 0.0, 1.0]), 0.8)], 0.6)
-    assert added.tolist() == [0, 0, 0, 0]
+    made = prior([0, 0, 0, 1], 0.8)
+    assert made.gain(IDS).tolist() == [0] * 4
+    assert made.importance == {"gender": 0.25 / 0.8}
 
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4), st.floats(0.05, 0.9))
-def test_who_is_more_surely_of_the_kind_never_gets_less(of: list[float], chance: float) -> None:
-    added = bonus(SCORES, [DocumentType("gender", np.array(of), chance)], 0.6)
-    assert (np.diff(added[np.argsort(of)]) >= -1e-12).all()
+def test_who_is_more_surely_of_the_type_never_gets_less(of: list[float], chance: float) -> None:
+    assert (np.diff(gained(of, chance)[np.argsort(of)]) >= -1e-12).all()
 
 
-def test_kinds_follow_labels_and_neighbors() -> None:
+@pytest.mark.parametrize(("shift", "scale"), [(-20, 1), (100, 1), (0, 8), (-3, 1 / 16)])
+def test_a_gain_is_in_units_of_relevance_whatever_the_zero_and_unit_of_scores(shift: float, scale: float) -> None:
+    scores = {"m1": 4.0, "u1": 3.5, "m2": 2.0, "u2": 1.0, "m3": 0.0, "f1": 1.5}
+    types = Types({id: float(id[0] != "u") for id in scores}, 0.3)
+
+    def weighed(shift: float, scale: float) -> dict[str, float]:
+        engine = Scores({id: (score + shift) * scale for id, score in scores.items()}, q="m1 u1 m2 u2 m3")
+        served = agent(engine, finding("f1"), groups=by_letter(scores), types=types).find("q", 4).loop.served
+        assert served
+        return dict(served.weighed)
+
+    plain = weighed(0, 1)
+    yes, no = (plain["m1"] - 1, plain["u2"] - 0.25)
+    assert yes > 0 > no
+    assert plain["f1"] == pytest.approx(1.5 / 4 + yes), "as if the engine had found it"
+    assert weighed(shift, scale) == pytest.approx(plain)
+
+
+def test_types_follow_labels_and_neighbors() -> None:
     labeled = np.array([1.0, 0.0, 0.0])
     own, beside, apart = type_chances(labeled, np.array([[0, 0], [0, 0], [2, 2]], dtype=np.int32)).tolist()
     assert own == pytest.approx(1 / (1 + np.exp(-10 * (1.0 - 0.4))))
@@ -72,7 +115,7 @@ def table(typed: bool) -> GroupTable:
 
 
 def graph(apart: bool) -> Graph:
-    """Each document beside the next two of its kind, or beside some of each."""
+    """Each document beside the next two of its type, or beside some of each."""
     places = {id: place for place, (id, _) in enumerate(ROWS)}
     near = [
         [places[f"{letter if apart else 'fr'[step % 2]}{(int(id[1:]) + step) % 60}"] for step in (1, 2)]
@@ -83,19 +126,19 @@ def graph(apart: bool) -> Graph:
 
 
 def test_a_collection_declares_which_documents_can_have_a_label() -> None:
-    kinds = TypeSource.of_collection(collection(table(typed=True)), None, Memo())
-    (kind,) = kinds.document_types(["f0", "f59", "r0"], "t1")
-    assert (kind.dimension, kind.of.tolist(), kind.chance) == ("gender", [1, 1, 0], 0.5)
-    assert (kinds.clustered, list(kinds.notes)) == (frozenset(), [])
+    types = TypeSource.of_collection(collection(table(typed=True)), None, Memo())
+    (one,) = types.document_types(["f0", "f59", "r0"], "t1")
+    assert (one.dimension, one.of.tolist(), one.chance) == ("gender", [1, 1, 0], 0.5)
+    assert (types.clustered, list(types.notes)) == (frozenset(), [])
 
 
-def test_missing_labels_that_cluster_tell_a_kind_and_others_do_not() -> None:
-    kinds = TypeSource.of_collection(collection(table(typed=False)), graph(apart=True), Memo())
-    (kind,) = kinds.document_types(["f0", "f59", "r0"], "t1")
-    named, unnamed, river = kind.of.tolist()
+def test_missing_labels_that_cluster_tell_a_type_and_others_do_not() -> None:
+    types = TypeSource.of_collection(collection(table(typed=False)), graph(apart=True), Memo())
+    (one,) = types.document_types(["f0", "f59", "r0"], "t1")
+    named, unnamed, river = one.of.tolist()
     assert named > 0.9 > unnamed > 0.6 > 0.1 > river
-    assert kinds.clustered == {"gender"}
-    assert "54 % of the documents have no label of 'gender'; near documents lack it together" in next(kinds.notes)
+    assert types.clustered == {"gender"}
+    assert "54 % of the documents have no label of 'gender'; near documents lack it together" in next(types.notes)
     mixed = TypeSource.of_collection(collection(table(typed=False)), graph(apart=False), Memo())
     assert mixed.document_types(["f0", "r0"], "t1") == []
     assert "taken for documents whose label nobody gave" in next(mixed.notes)
@@ -104,41 +147,35 @@ def test_missing_labels_that_cluster_tell_a_kind_and_others_do_not() -> None:
 class Judgments:
     """Groups that come from the relevance judgments."""
 
+    oracle = frozenset({"gender"})
+
     def __init__(self, table: object) -> None:
         self.table = table
-
-    @property
-    def oracle(self) -> frozenset[str]:
-        return frozenset({"gender"})
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.table, name)
 
 
-def test_groups_of_the_judgments_never_tell_a_kind() -> None:
-    groups = Judgments(by_letter([*LAWYERS, "u1", "u2"]))
-    assert TypeSource.of_collection(collection(groups), None, Memo()).document_types(["f1", "u1"], "t1") == []  # type: ignore[arg-type]
+def test_groups_of_the_judgments_never_tell_a_type() -> None:
+    groups: Any = Judgments(by_letter([*LAWYERS, "u1", "u2"]))
+    assert TypeSource.of_collection(collection(groups), None, Memo()).document_types(["f1", "u1"], "t1") == []
 
 
-def test_where_every_document_has_a_label_the_prior_changes_nothing() -> None:
-    engine = Dense(LAWYERS)
-    kinds = TypeSource.of_collection(collection(by_letter(LAWYERS)), None, Memo())
-    with_, without = (
-        agent(engine, Controller((RefineAction(3, 0.5),), drift=0.6, prior=prior, types=kinds)).search("law")
-        for prior in (0.6, 0.0)
-    )
-    assert with_.ranking.ids == without.ranking.ids
-    assert with_.ranking.scores.tolist() == without.ranking.scores.tolist()
+def test_where_every_document_has_a_label_types_change_nothing() -> None:
+    types = TypeSource.of_collection(collection(by_letter(LAWYERS)), None, Memo())
+    with_, without = (agent(Dense(LAWYERS), types=one).search("law").ranking for one in (types, None))
+    assert (with_.ids, with_.scores.tolist()) == (without.ids, without.scores.tolist())
 
 
-def test_a_target_that_kinds_have_moved_is_said() -> None:
-    meter = begun(Dense(LAWYERS)).meter
+def test_a_target_that_types_have_moved_is_said() -> None:
+    made = agent(Dense(LAWYERS))
+    own = made.find("law", 4).own
+    meter = ExposureMeter.make(made.collection, "t1", made.settings, own)
     before = replace(meter, unlabeled=(UnlabeledTarget(np.array([0.4]), np.array([0.4, 0.3, 0.3])),))
-    for share, kind in ((0.1, "have labels"), (0.9, "have none")):
+    for share, type in ((0.1, "have labels"), (0.9, "have none")):
         after = replace(before, unlabeled=(before.unlabeled[0].by_type(np.array([share]), clustered=True),))
         assert moved_by_types(before, after) == (
             f"in gender the target of documents without a label is {share:.0%}, not the 40% of the engine's list: "
-            f"the query asks for the type of documents that {kind}",
+            f"the query asks for the type of documents that {type}",
         )
-    assert moved_by_types(before, before) == ()
-    assert moved_by_types(meter, replace(meter, unlabeled=())) == ()
+    assert moved_by_types(before, before) == moved_by_types(meter, replace(meter, unlabeled=())) == ()

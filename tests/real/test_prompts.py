@@ -131,18 +131,15 @@ def printed(*arguments: str) -> Any:
 
 # --- Searches -----------------------------------------------------------------------------------------------------
 
-EVIDENCE = "loop={kind: controller, steps: 1, evidence: %s}"
+DOING = "loop={kind: widen, actions: %s}"
 SEARCHES = {
     "refine_query": ("loop=fair-qr", "refine=llm", "iterations=1"),
     "refine_query_grounded": ("loop=fair-qr", "refine=grounded", "iterations=1"),
-    "group_keywords": (EVIDENCE % "llm",),
-    "group_passages": (EVIDENCE % "passage",),
-    "group_sentences": (EVIDENCE % "sentences",),
-    "judge_relevance": (
-        "loop={kind: controller, steps: 1, actions: [judge, refine], judge: {by: model, documents: 2, groups: 1}}",
-    ),
-    "choose_action": ("loop={kind: controller, steps: 1, policy: model}",),
-    "fairness_filter": ("loop={kind: controller, steps: 1, actions: [refine, filter]}", "filter=fair"),
+    "group_keywords": (DOING % "keywords", "depth=4"),
+    "group_passages": (DOING % "passages", "depth=4"),
+    "judge_relevance": ("loop={kind: widen, actions: judge, judge: {by: model, documents: 2, groups: 1}}",),
+    "choose_action": ("loop={kind: widen, policy: model}", "depth=4"),
+    "fairness_filter": (DOING % "filter", "filter=fair"),
 }
 """Template -> the settings of a search that asks with it."""
 
@@ -157,13 +154,12 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
     assert found["usage"]["calls"] >= record.replies > 0
 
 
-@pytest.mark.parametrize("evidence", ["grounded"])
 @pytest.mark.usefixtures("booked")
-def test_evidence_that_is_usable(evidence: str, options: list[str], record: Record) -> None:
-    found = printed("search", "lawyer", *options, *_set(EVIDENCE % evidence))
-    refined = next(step for step in found["steps"] if step["source"] == "refine")
+def test_keywords_that_are_usable(options: list[str], record: Record) -> None:
+    found = printed("search", "lawyer", *options, *_set(*SEARCHES["group_keywords"]))
+    asked = next(step for step in found["steps"] if step["source"] == "keywords")
     assert record.faults == []
-    assert refined["proposed"] >= refined["usable"] > 0
+    assert asked["proposed"] >= asked["usable"] > 0
 
 
 # --- Answers ------------------------------------------------------------------------------------------------------

@@ -79,7 +79,8 @@ def of_group(search: Search, state: State, lack: Lack, ids: Sequence[str]) -> li
     new = [id for id in dict.fromkeys(ids) if id not in known]
     if not new:
         return []
-    shares = np.hstack([rows[:, 1:] for rows in search.meter.memberships(new)])[:, lack.place]
+    # Kept for the search, so that all candidates need not be looked up again.
+    shares = np.hstack([rows[:, 1:] for rows in search.meter.with_cached(new).memberships(new)])[:, lack.place]
     return [id for id, share in zip(new, shares.tolist(), strict=True) if share > 0]
 
 
