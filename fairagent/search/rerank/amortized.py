@@ -65,7 +65,8 @@ class AmortizedReranker:
         if not ids or self.tolerance == 0:
             return placed(ids, range(min(pool.n, len(ids))))
         if self.unit == "group":
-            return ExposureReranker(Dial(keep=1 - self.tolerance), discount=self.discount).rerank(self._owing(pool))
+            payer = ExposureReranker(Dial(keep=1 - self.tolerance), discount=self.discount, margin=1.0)
+            return payer.rerank(self._owing(pool))
         relevance, weights = min_max(pool.ranking.scores), self.discount(min(pool.n, len(ids)))
         return placed(ids, pay_documents(self._debts(ids), relevance, weights, self.tolerance))
 

@@ -20,7 +20,6 @@ from fairagent.types import Dial, FloatArray, Ranking
 TOLERANCE = 0.04
 """How far the exposure of documents without a label may move from their share, whatever the dial."""
 
-
 DEFAULT = Dial()
 
 
@@ -30,14 +29,15 @@ class ExposureReranker:
 
     R and G, relevance and gap, are those of `fairagent.measures.objective`, the gap in the `divergence` of that name.
     A document without a label helps no group: in each dimension that it has none in, its relevance is lowered by
-    `unlabeled`. The exposure of all documents without a label stays about at its share, and no known group falls that
-    has less than its own.
+    `unlabeled`. The exposure of all documents without a label stays within `margin` of its share, and no known group
+    falls that has less than its own.
     """
 
     dial: Dial = DEFAULT
     unlabeled: float = 0.0
     discount: Discount = LOG2_MAX2
     divergence: str = "js"
+    margin: float = TOLERANCE
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` candidates; scores fall strictly from 1 at rank 1, since the order is no engine's."""
@@ -56,7 +56,8 @@ class ExposureReranker:
 
     def frontier(self, pool: Pool, others: Sequence[Ranking] = ()) -> Frontier:
         """The lists that there are to choose from; `others` are lists of these candidates that are to be among them."""
-        if (known := pool.frontiers.get((self.unlabeled, self.discount, self.divergence))) and not others:
+        key = self.unlabeled, self.discount, self.divergence, self.margin
+        if (known := pool.frontiers.get(key)) and not others:
             return known
         weights = self.discount(min(pool.n, len(pool.ranking)))
         targets = _targets(pool, weights)
@@ -70,14 +71,14 @@ class ExposureReranker:
             ],
             self.divergence,
         )
-        bounds = [_bounds(target, due) for target, due in zip(pool.targets, targets, strict=True)]
+        bounds = [_bounds(target, due, self.margin) for target, due in zip(pool.targets, targets, strict=True)]
         least, most = (np.concatenate([pair[side] for pair in bounds] or [np.zeros(0)]) for side in (0, 1))
         walk = Walk(columns, rows, relevance_of(pool, self.unlabeled), weights, least, most)
         place = {id: number for number, id in enumerate(pool.ranking.ids)}
         own = [place[id] for id in pool.own.ids if id in place][: len(weights)]
         more = [[place[id] for id in other.ids] for other in others]
         lists = walk.frontier(pool.ranking.ids, own if len(own) == len(weights) else None, more)
-        pool.frontiers[self.unlabeled, self.discount, self.divergence] = lists
+        pool.frontiers[key] = lists
         return lists
 
 
@@ -93,14 +94,14 @@ def _targets(pool: Pool, weights: FloatArray) -> list[UnlabeledColumns]:
     ]
 
 
-def _bounds(target: FloatArray, due: UnlabeledColumns) -> tuple[FloatArray, FloatArray]:
+def _bounds(target: FloatArray, due: UnlabeledColumns, margin: float) -> tuple[FloatArray, FloatArray]:
     """The least and the most of all exposure that the columns of a dimension get, (g + u + 1,) each.
 
     The unlabeled stay near their share, and no known group falls that has less than its own.
     """
     none, labeled = due.shares, 1 - float(due.shares.sum())
     # Of the documents that can have a label, the share without one stays, however many these are.
-    margin = TOLERANCE if len(none) == 1 else TOLERANCE / 2 * (1 - none[0])
+    margin = margin if len(none) == 1 else margin / 2 * (1 - none[0])
     least = np.concatenate([np.minimum(due.own[len(none) :], labeled * target), none - margin, [labeled - margin]])
     most = np.concatenate([np.ones(len(target)), none + margin, [1.0]])
     return np.maximum(least, 0.0), most
