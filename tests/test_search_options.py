@@ -15,8 +15,6 @@ import fairagent
 from fairagent.collection.demo import write_demo
 from fairagent.errors import SettingsError, UsageError
 from fairagent.search.agent import FairAgent
-from fairagent.search.rerank.exposure import ExposureReranker
-from fairagent.search.rerank.relevance import ChainReranker, OriginalReranker
 from fairagent.settings import OptionValues, SearchOptions, Settings
 from fairagent.types import Query, SearchResult
 
@@ -133,11 +131,3 @@ def test_a_search_in_another_order(agent: FairAgent) -> None:
     by_shares = agent.reorder(run, SearchOptions(shares=EQUAL))
     assert by_shares.trace.exposures[0].target.tolist() == list(EQUAL["gender"].values())
     assert by_shares.trace.targets[0] == "given"
-
-
-def test_another_dial_turns_the_last_reranker_alone(agent: FairAgent) -> None:
-    made = dataclasses.replace(agent, reranker=ChainReranker((OriginalReranker(), ExposureReranker())))
-    run = made.find(Query(QUERY), 10)
-    found = [made.reorder(run, SearchOptions(fairness=fairness)) for fairness in (0, 1, 5)]
-    assert ids(found[1]) == ids(run.result(run.pool))
-    assert found[0].trace.gap >= found[1].trace.gap >= found[2].trace.gap
