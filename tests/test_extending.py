@@ -267,7 +267,7 @@ class Once:
         step = replace(first, query=query, ranking=search.retrieve(query), source=refinement.source,
                        added=refinement.terms, usage=refinement.usage)
         search.on_step(step)
-        return LoopResult(step.ranking, (first, step), "once", search.meter)
+        return LoopResult(step.ranking, (first, step), "once")
 
 
 class OnceConfig(Part):
@@ -307,7 +307,7 @@ def test_a_foreign_loop_counts_with_the_refiner_that_it_uses(once: None, tmp_pat
     assert silent.calls == 0
     prompts = {name: made_from.get("prompts") for name, made_from in fingerprint(checked, {})["systems"].items()}
     template = {"refine_query.j2": Prompts()["refine_query"].sha256}
-    assert prompts == {"shipped": template, "foreign": template, "silent": None}
+    assert {name: prompts[name] for name in asks} == {"shipped": template, "foreign": template, "silent": None}
     # Who asks a model needs one, whoever brings the loop.
     words.write(tmp_path / "words", FAIR_QR_ONCE.replace("name: tiny, ", ""))
     with pytest.raises(FairAgentError) as caught:

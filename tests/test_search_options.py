@@ -8,7 +8,6 @@ import math
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import numpy as np
 import pytest
 from scripted import drawing
 
@@ -16,11 +15,8 @@ import fairagent
 from fairagent.collection.demo import write_demo
 from fairagent.errors import SettingsError, UsageError
 from fairagent.search.agent import FairAgent
-from fairagent.search.rerank.base import Pool, relevance_kept
-from fairagent.search.rerank.exposure import ExposureReranker
-from fairagent.search.rerank.relevance import ChainReranker
 from fairagent.settings import OptionValues, SearchOptions, Settings
-from fairagent.types import Query, Ranking, SearchResult
+from fairagent.types import Query, SearchResult
 
 QUERY = "lawyer"
 EQUAL = {"gender": {"woman": 0.5, "man": 0.5}}
@@ -72,29 +68,36 @@ def test_options_are_laid_over_settings() -> None:
         ({"n": 0}, "n"),
         ({"fairness": math.nan}, "fairness"),
         ({"fairness": -1}, "fairness"),
+        ({"keep": 1.5}, "keep"),
+        ({"gap": -0.1}, "gap"),
+        ({"keep": 0.9, "fairness": 1}, "give one of them"),
         ({"unknown": "some"}, "unknown"),
         ({"unknown": 1.5}, "unknown"),
         ({"shares": {"gender": {"woman": 2}}}, "shares"),
         ({"fairnes": 1}, "did you mean 'fairness'"),
     ],
-    ids=["n", "nan", "negative", "word", "above-1", "share", "key"],
+    ids=["n", "nan", "negative", "keep", "gap", "two", "word", "above-1", "share", "key"],
 )
 def test_options_that_cannot_be(agent: FairAgent, values: dict[str, Any], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         agent.search(QUERY, **values)
 
 
-def test_fairness_needs_a_reranker_with_the_dial(agent: FairAgent) -> None:
-    with pytest.raises(SettingsError, match="graph, exposure"):
-        SearchOptions(fairness=1).over(Settings(rerank="original"))
+@pytest.mark.parametrize("dial", ["fairness", "keep", "gap"])
+def test_a_dial_needs_a_reranker_that_has_it(agent: FairAgent, dial: str) -> None:
+    options = SearchOptions.of({dial: 0.5})
+    assert getattr(options.over(Settings(rerank={"kind": "exposure", "keep": 0.9})).rerank, dial) == 0.5
+    with pytest.raises(SettingsError, match=f"{dial}: .*graph, exposure"):
+        options.over(Settings(rerank="original"))
     with pytest.raises(UsageError, match="graph, exposure"):
-        dataclasses.replace(agent, reranker=None).search(QUERY, fairness=1)
+        dataclasses.replace(agent, reranker=None).under(options)
 
 
-def test_options_of_a_call_are_settings_of_an_agent(agent: FairAgent, folder: Path) -> None:
-    options: dict[str, Any] = {"n": 5, "fairness": 3, "unknown": 0.1, "shares": EQUAL}
+@pytest.mark.parametrize("dial", [{"fairness": 3}, {"keep": 0.9}, {"gap": 0.01}], ids=str)
+def test_options_of_a_call_are_settings_of_an_agent(agent: FairAgent, folder: Path, dial: dict[str, float]) -> None:
+    options: dict[str, Any] = {"n": 5, **dial, "unknown": 0.1, "shares": EQUAL}
     found = agent.search(QUERY, **options)
-    chosen = {"n": 5, "rerank": {"fairness": 3}, "unknown": 0.1, "target": EQUAL}
+    chosen = {"n": 5, "rerank": dial, "unknown": 0.1, "target": EQUAL}
     same = fairagent.open_agent(folder / "collection.yaml", folder / "index", **chosen).search(QUERY)
     assert len(found.hits) == 5
     assert ids(found) == ids(same)
@@ -120,7 +123,7 @@ def test_a_search_in_another_order(agent: FairAgent) -> None:
     few = agent.reorder(run, SearchOptions(n=3))
     assert len(few.hits) == 3
     candidates = set(run.loop.candidates.ids) | set(run.own.ids)
-    for values in ({"fairness": 0}, {"fairness": 5}, {"unknown": "ignore", "shares": EQUAL}):
+    for values in ({"fairness": 0}, {"keep": 0.8}, {"gap": 0.0}, {"unknown": "ignore", "shares": EQUAL}):
         other = agent.reorder(run, SearchOptions.of(values))
         assert set(ids(other)) <= candidates
         assert other.trace.relevance_kept is not None
@@ -128,47 +131,3 @@ def test_a_search_in_another_order(agent: FairAgent) -> None:
     by_shares = agent.reorder(run, SearchOptions(shares=EQUAL))
     assert by_shares.trace.exposures[0].target.tolist() == list(EQUAL["gender"].values())
     assert by_shares.trace.targets[0] == "given"
-
-
-class Seen:
-    """A re-ranker that leaves the order and counts its calls."""
-
-    calls = 0
-
-    def rerank(self, pool: Pool) -> Ranking:
-        self.calls += 1
-        return pool.ranking.top(pool.n)
-
-
-def test_another_price_of_fairness_is_paid_by_the_last_reranker_alone(agent: FairAgent) -> None:
-    seen = Seen()
-    made = dataclasses.replace(agent, reranker=ChainReranker((seen, ExposureReranker())))
-    run = made.find(Query(QUERY), 10)
-    asked = seen.calls
-    orders = [ids(made.reorder(run, SearchOptions(fairness=fairness))) for fairness in (0, 1, 5)]
-    assert seen.calls == asked
-    assert orders[1] == ids(run.result(run.pool))
-    asked = seen.calls
-    made.reorder(run, SearchOptions(fairness=5, unknown="ignore"))
-    assert seen.calls > asked
-
-
-def pool(scores: list[float]) -> Pool:
-    rows = np.array([[0.0, float(i % 2 == 0), float(i % 2 == 1)] for i in range(len(scores))])
-    ranking = Ranking(tuple(f"d{i}" for i in range(len(scores))), np.array(scores))
-    return Pool(Query("q"), ranking, (rows,), (np.array([0.5, 0.5]),), 2)
-
-
-def test_relevance_kept_by_hand() -> None:
-    # Relevance above the last: 1, .5, .25, 0; two ranks that weigh 1 and 1/2 (log2-plus1 would be 1 and .63).
-    one = pool([5.0, 3.0, 2.0, 1.0])
-    weights = lambda n: np.array([1.0, 0.5])[:n]  # noqa: E731
-    served = Ranking(("d1", "d0"), np.array([1.0, 0.5]))
-    kept = relevance_kept(ExposureReranker(), one, served, weights)  # type: ignore[arg-type]
-    assert kept == pytest.approx((0.5 + 0.5 * 1) / (1 + 0.5 * 0.5))
-    best = ExposureReranker(fairness=0).rerank(one)
-    assert relevance_kept(ChainReranker((ExposureReranker(),)), one, best, weights) == 1.0  # type: ignore[arg-type]
-    assert relevance_kept(None, one, served, weights) is None  # type: ignore[arg-type]
-    assert relevance_kept(ChainReranker(()), one, served, weights) is None  # type: ignore[arg-type]
-    alike = relevance_kept(ExposureReranker(), pool([1.0, 1.0]), served, weights)  # type: ignore[arg-type]
-    assert alike == 1.0

@@ -26,8 +26,8 @@ class SearchOptions(Section):
     n: int | None = Field(None, ge=1)
     """The ranking's length in documents, and the cut-off at which exposure is measured; 1 or more."""
     fairness: float | None = Field(None, ge=0)
-    """What a divergence of 1 nat from the target costs, in units of mean relevance (0 to 1): 0 orders by relevance
-    alone, larger values are fairer and less relevant. For re-rankers with this dial, as `exposure`, the default."""
+    """What a gap of 1 to the targets costs, in units of mean relevance (0 to 1): 0 orders by relevance alone, larger
+    values are fairer and less relevant. For re-rankers with this dial, as `exposure`, the default."""
     keep: float | None = Field(None, ge=0, le=1)
     """In the place of `fairness`: the share of the relevance to keep (0 to 1), for the fairest list that keeps it."""
     gap: float | None = Field(None, ge=0)
@@ -82,7 +82,7 @@ class SearchOptions(Section):
         """
         layer = {name: value for name, value in self.given.items() if name in ("n", "unknown")}
         if self.dial is not None:
-            expect_dial(settings.rerank)
+            expect_dial(settings.rerank, next(name for name in self.given if name in Dial._fields))
             layer["rerank"] = self.dial._asdict()
         if self.shares is not None:
             below = settings.target
@@ -104,10 +104,10 @@ class OptionValues(TypedDict, total=False):
     where: Mapping[str, Value | Sequence[Value]] | None
 
 
-def expect_dial(rerank: Part) -> None:
-    """Raise SettingsError, saying what to do, where no part of the re-ranker has a `fairness`."""
+def expect_dial(rerank: Part, name: str = "fairness") -> None:
+    """Raise SettingsError, saying what to do, where no part of the re-ranker has the dial `name`."""
     parts = getattr(rerank, "parts", (rerank,))
-    if not any("fairness" in part_keys("rerank", part) for part in parts):
+    if not any(name in part_keys("rerank", part) for part in parts):
         raise SettingsError(
-            f"fairness: the re-ranker `{rerank}` has no such dial; search with `rerank: [graph, exposure]`, the default"
+            f"{name}: the re-ranker `{rerank}` has no such dial; search with `rerank: [graph, exposure]`, the default"
         )

@@ -64,8 +64,7 @@ def test_the_defaults() -> None:
     chosen = Settings()
     assert [chosen.engine.kind, chosen.loop.kind, str(chosen.rerank)] == ["auto", "widen", "graph, exposure"]
     assert chosen.expansion.documents == 0
-    exposure = chosen.rerank.inner[1]
-    assert exposure == ExposureConfig(fairness=1.0, unlabeled=0.0)
+    assert chosen.rerank.inner[1] == ExposureConfig()
 
 
 def test_targets_are_set_dimension_by_dimension_and_each_as_a_whole(file: Any) -> None:

@@ -67,7 +67,7 @@ export function setPalette(dimensions) {
 
 export const color = (dimension, label) => palette.get(`${dimension}\n${label}`) ?? "u";
 export const percent = (share) => (share > 0 && share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
-export const gapText = (gap) => (gap === null ? "infinite" : gap.toFixed(4));
+export const gapText = (gap) => gap.toFixed(4);
 
 export function chips(groups) {
   return Object.entries(groups).flatMap(([dimension, shares]) => {
@@ -108,7 +108,7 @@ const there = (rank) => make("td", { title: rank === null ? "not in the agent's 
 // `full` is the gap of a whole bar.
 export function step(one, full) {
   const title = one.aim ? `${one.source} for ${one.aim.label} (${one.aim.dimension})` : one.source;
-  const share = full && one.gap !== null ? Math.min(1, one.gap / full) : 1;
+  const share = full ? Math.min(1, one.gap / full) : 1;
   const verdict = one.accepted ? null : make("p", { class: "soft" }, `not kept: ${one.reason || "the gap did not fall"}`);
   const worse = one.worse.length ? make("p", { class: "fell" }, `less fair in ${one.worse.join(", ")}`) : null;
   const entered = one.entered ? make("p", { class: "soft" }, `${one.entered} documents from the whole collection`) : null;

@@ -184,7 +184,7 @@ function showSearch(searched) {
   at("profile").textContent = searched.profile || "settings of your own";
   at("engine").textContent = searched.engine;
   at("story").hidden = false;
-  put("steps", searched.steps.map((one) => step(one, Math.max(...searched.steps.map((each) => each.gap ?? 0)))));
+  put("steps", searched.steps.map((one) => step(one, Math.max(...searched.steps.map((each) => each.gap)))));
   const { candidates, served } = searched.entered;
   const entered = candidates ? ` Further searches brought ${candidates} documents, of which ${served} are in the list.` : "";
   at("stopped").textContent = (searched.stopped ? `Stopped: ${searched.stopped}.` : "There was no loop.") + entered;
