@@ -51,16 +51,6 @@ class VectorSearch(VectorEngine, Protocol):
         """The `n` documents with the largest products with `vector` (d,)."""
 
 
-@runtime_checkable
-class VectorSearchAmong(Protocol):
-    """An engine that finds those of some documents that are near a vector."""
-
-    ids: IdTable
-
-    def nearest_among(self, vector: Embeddings, n: int, numbers: NDArray[np.intp]) -> Ranking:
-        """The best `n` of the documents with these `numbers`, which rise."""
-
-
 class DenseRetriever:
     """Every document by the inner product of its embedding and the query's; ties are ordered by document id.
 
@@ -115,12 +105,6 @@ class DenseRetriever:
         restricted = copy(self)
         restricted._among = both(numbers, self._among)
         return restricted
-
-    def nearest_among(self, vector: Embeddings, n: int, numbers: NDArray[np.intp]) -> Ranking:
-        """The best `n` of the documents with these `numbers`, which rise; all of them are looked at."""
-        numbers = both(numbers, self._among)
-        close = self.best(vector, numbers, min(n, len(numbers)))
-        return ranked(self.ids.names(close), self._scores(close, vector), n)
 
     def near(self, vector: Embeddings, n: int) -> NDArray[np.intp]:
         """Numbers of documents, rising, that hold the `n` with the largest products with a query's `vector` (d,)."""

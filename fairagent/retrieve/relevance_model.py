@@ -13,7 +13,6 @@ from pydantic import Field
 
 from fairagent.errors import UsageError
 from fairagent.retrieve.base import TextSource, Vocabulary, lend, scored, searched
-from fairagent.retrieve.catalog import IdTable
 from fairagent.retrieve.site import Site
 from fairagent.settings.parts import Engine as EnginePart
 from fairagent.settings.parts import Part, default
@@ -48,16 +47,6 @@ class TermSource(Protocol):
 
     def analyze(self, text: str) -> list[str]:
         """The index terms of a text, without stop words."""
-
-
-@runtime_checkable
-class SearchAmong(Protocol):
-    """An engine that searches among some documents."""
-
-    ids: IdTable
-
-    def search_among(self, query: Query, n: int, numbers: NDArray[np.intp]) -> Ranking:
-        """The best `n` of the documents with these `numbers`, which rise."""
 
 
 def relevance_model(postings: Postings, weights: FloatArray) -> FloatArray:

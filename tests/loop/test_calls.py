@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from loop_engine import FEW, LAWYERS, Dense, agent, finding
@@ -27,7 +28,7 @@ class Counted(GroupTable):
         return super().memberships(dimension, ids, topic)
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_]:
-        return super().memberships(dimension, ids, topic)[:, 1:].any(axis=1)
+        return np.asarray(super().memberships(dimension, ids, topic)[:, 1:].any(axis=1))
 
 
 class Shown(Dense):
@@ -58,7 +59,7 @@ class Seen:
 
 
 def test_a_search_looks_up_the_groups_of_its_list_once_and_shows_all_hits_at_once() -> None:
-    groups = Counted.from_rows(
+    groups: Any = Counted.from_rows(
         [(id, {"gender": {"f": "female", "m": "male"}.get(id[0])}) for id in LAWYERS], ["gender"]
     )
     engine, seen = Shown(), Seen()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pytest
 from loop_engine import Scores, agent, finding
@@ -10,7 +11,6 @@ from loop_engine import Scores, agent, finding
 from fairagent.errors import BudgetExceeded
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.llm.asking import OnError
 from fairagent.llm.prompts import Prompts
 from fairagent.search.loop.policy import ModelPolicy
 from fairagent.search.loop.widen import by_rules
@@ -23,7 +23,7 @@ def choice(action: str, reason: str = "it may help") -> str:
     return json.dumps({"action": action, "reason": reason})
 
 
-def chosen(model: ScriptedModel, on_error: OnError = "fallback") -> Trace:
+def chosen(model: ScriptedModel, on_error: Literal["fallback", "fail"] = "fallback") -> Trace:
     policy = ModelPolicy(model, Prompts(), on_error)
     actions = finding("f0"), finding("f1", "documents")
     return agent(ENGINE, *actions, choose=policy, on_error=on_error).search("law").trace

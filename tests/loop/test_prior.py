@@ -55,7 +55,8 @@ def test_the_likelihood_ratio_by_hand() -> None:
     made = prior([1, 1, 0, 0], 0.2)
     yes, no = 0.5 * np.log((1 / 3) / 0.2), 0.5 * np.log((2 / 3) / 0.8)
     assert made.gain(["b", "d"]) == pytest.approx([yes, no])
-    assert (made.importance, made.shares) == ({"gender": 1.0}, {"gender": pytest.approx(1 / 3)})
+    assert made.importance == {"gender": 1.0}
+    assert made.shares == pytest.approx({"gender": 1 / 3})
     assert prior([1, 1, 0, 0], 0.2, weight=0).gain(IDS).tolist() == [0] * 4
 
 

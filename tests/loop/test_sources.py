@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Literal
 
 import pytest
 from loop_engine import FEW, LAWYERS, Dense, agent, step_of
@@ -11,7 +12,6 @@ from loop_engine import FEW, LAWYERS, Dense, agent, step_of
 from fairagent.errors import BudgetExceeded, ReplyRefused, TransientModelError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
-from fairagent.llm.asking import OnError
 from fairagent.llm.prompts import Prompts
 from fairagent.search.loop.actions import Asked
 from fairagent.search.loop.base import Lack
@@ -78,7 +78,7 @@ def test_an_echo_of_the_prompt_is_no_passage(echo: str) -> None:
     assert said.proposals == Proposals(2, 1)
 
 
-def searched(says: Says, model: ScriptedModel, on_error: OnError = "fallback") -> SearchResult:
+def searched(says: Says, model: ScriptedModel, on_error: Literal["fallback", "fail"] = "fallback") -> SearchResult:
     action = Asked(says, Sources(says, model, Prompts(), on_error=on_error))
     return agent(Dense(LAWYERS, FEW), action, on_error=on_error).search("law")
 

@@ -91,10 +91,6 @@ class BM25Retriever:
         return self.ids.best(self._scores(query), min(index(n), len(self)), self._among)
 
     @engine_time("matrix")
-    def search_among(self, query: Query, n: int, numbers: NDArray[np.intp]) -> Ranking:
-        """The best `n` of the documents with these `numbers`, which rise."""
-        return self.ids.best(self._scores(query), n, both(numbers, self._among))
-
     def among(self, numbers: NDArray[np.intp]) -> BM25Retriever:
         """The same engine over the documents with these `numbers`, which rise; scores are those of the whole index."""
         restricted = copy(self)
