@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import numpy as np
 import pytest
 from scripted import drawing
 
@@ -16,11 +16,8 @@ import fairagent
 from fairagent.collection.demo import write_demo
 from fairagent.errors import SettingsError, UsageError
 from fairagent.search.agent import FairAgent
-from fairagent.search.rerank.base import Pool, relevance_kept
-from fairagent.search.rerank.exposure import ExposureReranker
-from fairagent.search.rerank.relevance import ChainReranker
 from fairagent.settings import OptionValues, SearchOptions, Settings
-from fairagent.types import Query, Ranking, SearchResult
+from fairagent.types import Query, SearchResult
 
 QUERY = "lawyer"
 EQUAL = {"gender": {"woman": 0.5, "man": 0.5}}
@@ -130,45 +127,23 @@ def test_a_search_in_another_order(agent: FairAgent) -> None:
     assert by_shares.trace.targets[0] == "given"
 
 
-class Seen:
-    """A re-ranker that leaves the order and counts its calls."""
-
-    calls = 0
-
-    def rerank(self, pool: Pool) -> Ranking:
-        self.calls += 1
-        return pool.ranking.top(pool.n)
-
-
-def test_another_price_of_fairness_is_paid_by_the_last_reranker_alone(agent: FairAgent) -> None:
-    seen = Seen()
-    made = dataclasses.replace(agent, reranker=ChainReranker((seen, ExposureReranker())))
-    run = made.find(Query(QUERY), 10)
-    asked = seen.calls
-    orders = [ids(made.reorder(run, SearchOptions(fairness=fairness))) for fairness in (0, 1, 5)]
-    assert seen.calls == asked
-    assert orders[1] == ids(run.result(run.pool))
-    asked = seen.calls
-    made.reorder(run, SearchOptions(fairness=5, unknown="ignore"))
-    assert seen.calls > asked
+def test_a_dial_is_walked_along_the_same_lists(agent: FairAgent) -> None:
+    run = agent.find(Query(QUERY), 10)
+    dials: tuple[dict[str, float], ...] = ({"fairness": 0}, {"fairness": 1}, {"fairness": 5}, {"fairness": 16})
+    walked = [agent.reorder(run, SearchOptions.of(dial)) for dial in dials]
+    assert ids(walked[1]) == ids(run.result(run.pool))
+    for before, after in pairwise(walked):
+        assert after.trace.gap <= before.trace.gap + 1e-9
+        assert (after.trace.relevance_kept or 0) <= (before.trace.relevance_kept or 0) + 1e-9
+    for keep in (1.0, 0.9, 0.5):
+        kept = agent.reorder(run, SearchOptions(keep=keep)).trace.relevance_kept
+        assert kept is not None
+        assert kept >= keep - 1e-9
+    largest = walked[0].trace.gap
+    assert agent.reorder(run, SearchOptions(gap=largest / 2)).trace.gap <= max(largest / 2, walked[-1].trace.gap) + 1e-9
 
 
-def pool(scores: list[float]) -> Pool:
-    rows = np.array([[0.0, float(i % 2 == 0), float(i % 2 == 1)] for i in range(len(scores))])
-    ranking = Ranking(tuple(f"d{i}" for i in range(len(scores))), np.array(scores))
-    return Pool(Query("q"), ranking, (rows,), (np.array([0.5, 0.5]),), 2)
-
-
-def test_relevance_kept_by_hand() -> None:
-    # Relevance above the last: 1, .5, .25, 0; two ranks that weigh 1 and 1/2 (log2-plus1 would be 1 and .63).
-    one = pool([5.0, 3.0, 2.0, 1.0])
-    weights = lambda n: np.array([1.0, 0.5])[:n]  # noqa: E731
-    served = Ranking(("d1", "d0"), np.array([1.0, 0.5]))
-    kept = relevance_kept(ExposureReranker(), one, served, weights)  # type: ignore[arg-type]
-    assert kept == pytest.approx((0.5 + 0.5 * 1) / (1 + 0.5 * 0.5))
-    best = ExposureReranker(fairness=0).rerank(one)
-    assert relevance_kept(ChainReranker((ExposureReranker(),)), one, best, weights) == 1.0  # type: ignore[arg-type]
-    assert relevance_kept(None, one, served, weights) is None  # type: ignore[arg-type]
-    assert relevance_kept(ChainReranker(()), one, served, weights) is None  # type: ignore[arg-type]
-    alike = relevance_kept(ExposureReranker(), pool([1.0, 1.0]), served, weights)  # type: ignore[arg-type]
-    assert alike == 1.0
+def test_one_dial_at_a_time() -> None:
+    for pair in ({"fairness": 1, "keep": 0.9}, {"keep": 0.9, "gap": 0.1}):
+        with pytest.raises(SettingsError):
+            SearchOptions.of(pair)

@@ -128,7 +128,7 @@ def test_a_part_that_holds_another(tmp_path: Path) -> None:
             {"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}},
             "engine.engine.k: unknown key of engine 'bm25'; did you mean 'k1'?",
         ),
-({"loop": {"rerank_depth": 20}}, "loop.rerank_depth: unknown key of loop 'controller'; fair-qr has it"),
+({"loop": {"rerank_depth": 20}}, "loop.rerank_depth: unknown key of loop 'widen'; fair-qr has it"),
 (
             {"rerank": ["mmr", {"kind": "mmr", "fairness": 1}]},
             "rerank.parts[1].fairness: unknown key of re-ranker 'mmr'; exposure has it",
@@ -161,7 +161,7 @@ def test_what_is_wrong_is_said_with_its_place(overrides: dict[str, Any], expecte
         ("rerank", "graph", False),
         ("rerank", "representative", True),
         ("rerank", {"kind": "adaptive", "policy": "none"}, False),
-        ("loop", "controller", True),
+        ("loop", "widen", True),
         ("loop", "fair-qr", True),
         ("rerank", "plackett-luce", False),
         ("rerank", ["original", {"kind": "mmr", "by": "groups"}], True),

@@ -62,10 +62,10 @@ def test_call_over_environment_over_file_over_default(file: Any) -> None:
 
 def test_the_defaults() -> None:
     chosen = Settings()
-    assert [chosen.engine.kind, chosen.loop.kind, str(chosen.rerank)] == ["auto", "controller", "graph, exposure"]
+    assert [chosen.engine.kind, chosen.loop.kind, str(chosen.rerank)] == ["auto", "widen", "graph, exposure"]
     assert chosen.expansion.documents == 0
     exposure = chosen.rerank.inner[1]
-    assert exposure == ExposureConfig(fairness=1.0, unlabeled=0.0)
+    assert (exposure, exposure.dial.price) == (ExposureConfig(unlabeled=0.0), 1.0)
 
 
 def test_targets_are_set_dimension_by_dimension_and_each_as_a_whole(file: Any) -> None:
@@ -168,7 +168,7 @@ def test_every_fault_of_all_layers_at_once_with_the_nearest_name(file: Any) -> N
         ({"threshold": float("nan")}, "threshold: Input should be"),
         ({"refine": {"weight": 0}}, "refine.weight: Input should be greater than 0"),
         ({"rerank": {"kind": "fused", "refined": 1.1}}, "rerank.refined: Input should be less than or equal to 1"),
-        ({"divergence": "KL"}, "divergence: Input should be 'kl', 'kl-reverse', 'js' or 'tv'"),
+        ({"divergence": "KL"}, "divergence: Input should be 'js', 'kl', 'kl-reverse' or 'tv'"),
         ({"dimensions": "gender"}, "dimensions: Input should be a valid tuple (got 'gender')"),
         ({1: 2}, "1: Keys should be strings"),
         ({"model": {"key": "secret"}}, "model.key: unknown key"),
