@@ -54,7 +54,7 @@ NOBODY = refinement("", note="nobody knows")
     ("lists", "proposals", "settings", "stopped", "steps"),
     [
         (SKEWED | {"q she": "f1 m1 f2 m2"}, ["she"], {}, "the gap is not above 0", [True, True]),
-        # KL((1/4, 3/4) || (1/2, 1/2)) is .1308, good enough without a refinement.
+        # JSD((1/4, 3/4), (1/2, 1/2)) is .0338, good enough without a refinement.
         ({"q": "m1 f1 m2 m3"}, [], {"threshold": 0.2}, "the gap is not above 0.2", [True]),
         ({"q": "m1 m2 m3 f1", "q she": "m4 m5 m6 m7"}, ["she"], {}, "the gap did not fall", [True, False]),
         ({"q": "m1 m2 m3 f1", "q she": "m4 m5 m6 f2"}, ["she"], {}, "the gap did not fall", [True, False]),

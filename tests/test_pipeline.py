@@ -21,9 +21,8 @@ from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.encoders import BUNDLED, Embeddings
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
-from fairagent.search.loop.controller import Controller
 from fairagent.search.loop.fair_qr import FairQR
-from fairagent.search.loop.guard import Guard
+from fairagent.search.loop.widen import Widen
 from fairagent.search.pipeline import (
     build,
     build_answerer,
@@ -197,7 +196,7 @@ def test_a_run_without_scores_is_served_as_it_is(opened: Callable[..., Any], tmp
     assert agent.search(agent.collection.topics["T00"]).ranking.ids == ("d03", "d00")
     for others, what in (
         ({"rerank": "mmr"}, "rerank: mmr"),
-        ({"loop": "controller"}, "loop: controller"),
+        ({"loop": "widen"}, "loop: widen"),
         ({"sampling": {"alpha": 2}}, "sampling.alpha"),
     ):
         with pytest.raises(DataError, match=rf"run\.tsv:1: there are no scores, and `{what}` needs them"):
@@ -215,22 +214,22 @@ def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) 
     engine = agent.retriever
     # The default engine in tests: it has no vectors to smooth scores over.
     assert isinstance(engine, BM25Retriever)
-    assert isinstance(agent.loop, Controller)
+    assert isinstance(agent.loop, Widen)
     assert agent.reranker == ChainReranker((GraphReranker(None), ExposureReranker()))
     told: dict[str, Any] = {"documents": 1, "terms": 2, "weight": 3}
     agent = build(
         site(loop="fair-qr", refine=told, rerank={"kind": "exposure", "fairness": 2}, discount="uniform", iterations=2)
     )
-    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever, 1, 2, 3.0), 2, guard=Guard("keep"))  # type: ignore[arg-type]
+    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever, 1, 2, 3.0), 2)  # type: ignore[arg-type]
     assert isinstance(agent.reranker, ExposureReranker)
-    assert (agent.reranker.fairness, str(agent.reranker.discount)) == (2.0, "uniform")
+    assert (agent.reranker.dial.price, str(agent.reranker.discount)) == (2.0, "uniform")
     told = {"kind": "fair-qr", "rerank_depth": 20}
     agent = build(site(loop=told, threshold=0.1, candidates="union"))
-    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever), 5, 0.1, "union", 20, Guard("keep"))  # type: ignore[arg-type]
+    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever), 5, 0.1, "union", 20)  # type: ignore[arg-type]
     assert build(site(loop="none")).loop is None
     assert build(site(loop="fair-qr", refine="none")).loop is None
     assert build(site(loop="fair-qr", iterations=0)).loop is None
-    assert isinstance(build(site(refine="none", iterations=0)).loop, Controller)
+    assert isinstance(build(site(refine="none", iterations=0)).loop, Widen)
     vectors = build(site(engine="dense"))
     assert isinstance(vectors.reranker, ChainReranker)
     assert vectors.reranker.rerankers[0] == GraphReranker(vectors.retriever)  # type: ignore[arg-type]
@@ -290,7 +289,7 @@ def test_the_parts_in_the_order_of_asking() -> None:
     other = Settings(refine="llm")
     assert [part.kind for part in parts_of(other)] == [
         "auto",
-        "controller",
+        "widen",
         "chain",
         "none",
         "none",

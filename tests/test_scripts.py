@@ -18,6 +18,7 @@ RUNS = {
     "benchmarks/analysis.py": ["speed"],
     "benchmarks/dense.py": ["--documents 500 --depth 10"],
     "benchmarks/encoding.py": ["--texts 2 --processes 1"],
+    "benchmarks/frontier.py": ["--pools 2 --timed 1"],
     "benchmarks/graph.py": ["--documents 300"],
     "benchmarks/group_table.py": ["--documents 300 --rows 300"],
     "benchmarks/indexing.py": ["--documents 200 --workers 1 --rounds 1"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -131,3 +132,25 @@ def test_a_search_in_another_order(agent: FairAgent) -> None:
     by_shares = agent.reorder(run, SearchOptions(shares=EQUAL))
     assert by_shares.trace.exposures[0].target.tolist() == list(EQUAL["gender"].values())
     assert by_shares.trace.targets[0] == "given"
+
+
+def test_a_dial_is_walked_along_the_same_lists(agent: FairAgent) -> None:
+    run = agent.find(Query(QUERY), 10)
+    dials: tuple[dict[str, float], ...] = ({"fairness": 0}, {"fairness": 1}, {"fairness": 5}, {"fairness": 16})
+    walked = [agent.reorder(run, SearchOptions.of(dial)) for dial in dials]
+    assert ids(walked[1]) == ids(run.result(run.pool))
+    for before, after in pairwise(walked):
+        assert after.trace.gap <= before.trace.gap + 1e-9
+        assert (after.trace.relevance_kept or 0) <= (before.trace.relevance_kept or 0) + 1e-9
+    for keep in (1.0, 0.9, 0.5):
+        kept = agent.reorder(run, SearchOptions(keep=keep)).trace.relevance_kept
+        assert kept is not None
+        assert kept >= keep - 1e-9
+    largest = walked[0].trace.gap
+    assert agent.reorder(run, SearchOptions(gap=largest / 2)).trace.gap <= max(largest / 2, walked[-1].trace.gap) + 1e-9
+
+
+def test_one_dial_at_a_time() -> None:
+    for pair in ({"fairness": 1, "keep": 0.9}, {"keep": 0.9, "gap": 0.1}):
+        with pytest.raises(SettingsError):
+            SearchOptions.of(pair)

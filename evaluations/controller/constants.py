@@ -36,7 +36,7 @@ Values = Mapping[str, Sequence[FloatArray]]
 """Collection -> for each of its aims the products of its topics (topics,)."""
 CHOSEN: dict[str, tuple[Any, ...]] = {
     "mix": (0.0, 0.3, 0.5, 0.7),
-    "longest": (2, 4, 8),
+    "longest": (2, 4),
     "types": (0.0, 0.3, 0.5, 1.0),
 }
 """Relevance feedback: its share, and the longest query that it is for; the weight of the types of documents."""

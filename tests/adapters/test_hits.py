@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from fairagent import Collection, DataError, GroupTable, UsageError, fair_rerank
-from fairagent.search.rerank.exposure import FAIRNESS
 from fairagent.settings import Unknown
 from fairagent.types import Hit
+from fairagent.types.search import FAIRNESS
 
 GENDERS = ["male"] * 4 + ["female", "male", "", "male", "female", "male", "male", "female"]
 EVEN = {"female": 0.5, "male": 0.5}

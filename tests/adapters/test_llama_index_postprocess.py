@@ -111,7 +111,7 @@ def test_nodes_without_a_label_keep_their_share() -> None:
     for fairness in (0.5, 10.0):
         chosen = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, fairness=fairness).postprocess_nodes(nodes)
         assert sum(id[0] == "u" for id in ids(chosen)) == 2
-    none = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, unknown=0.0).postprocess_nodes(nodes)
+    none = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, unknown=0.0, fairness=2).postprocess_nodes(nodes)
     assert sorted(id[0] for id in ids(none)) == ["f", "f", "m", "m"]
     nobody = found("u1 u2 u3")
     assert ids(ExposurePostprocessor(groups=BY_KEY, target=HALF).postprocess_nodes(nobody)) == ["u1", "u2", "u3"]
