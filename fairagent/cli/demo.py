@@ -48,7 +48,7 @@ def demo(
     topics = list(collection.topics.values())
     # Steps that do not help are discarded; the story of one that did says more.
     results = map(agent.search, topics)
-    helped = (one for one in results if any(step.weights and step.accepted for step in one.trace.steps))
+    helped = (one for one in results if any(step.why and step.accepted for step in one.trace.steps))
     result = next(helped, None) or agent.search(topics[0])
     out = console()
     out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")

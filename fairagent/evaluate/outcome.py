@@ -15,8 +15,6 @@ from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult,
 from fairagent.types.common import Alarm, of_usage
 
 NOTHING = Usage()
-HEAVIEST = 5
-"""Groups of a step whose weights are recorded, the heaviest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,6 @@ class StepRecord:
     exposures: tuple[GroupShares, ...]
     refused: tuple[str, ...] = ()
     why: str = ""
-    weights: tuple[tuple[str, float], ...] = ()
     reason: str = ""
     worse: tuple[str, ...] = ()
     entered: int = 0
@@ -81,7 +78,6 @@ class StepRecord:
     @classmethod
     def of(cls, step: Step) -> StepRecord:
         """A step of the loop as plain values."""
-        heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:HEAVIEST]
         return cls(
             source=step.source,
             query=str(step.query),
@@ -93,7 +89,6 @@ class StepRecord:
             accepted=step.accepted,
             exposures=tuple(map(GroupShares.of, step.exposures)),
             why=step.why,
-            weights=tuple((str(group), round(weight, 4)) for group, weight in heaviest),
             reason=step.reason,
             worse=step.worse,
             entered=step.entered,

@@ -161,7 +161,6 @@ def step_record(step: Step) -> PlainRecord:
     return {
         "source": step.source,
         "aim": {"dimension": step.aim.dimension, "label": step.aim.label} if step.aim else None,
-        "weights": [{"dimension": g.dimension, "label": g.label, "weight": w} for g, w in step.weights],
         "why": step.why or None,
         "reason": step.reason or None,
         "notes": list(step.notes),

@@ -18,8 +18,6 @@ StoryLine = tuple[str, Text]
 TOPIC_WORDS_SHOWN = 8
 """How many of the (usually a hundred) topic words the story names."""
 
-WEIGHTS_SHOWN = 4
-"""Groups whose weights are named, the heaviest first."""
 _CANDIDATES = {"best": "the last list accepted", "last": "the last list retrieved", "union": "all lists accepted"}
 
 
@@ -72,9 +70,7 @@ def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:
 
 def _decided(step: Step, before: Step) -> Iterator[StoryLine]:
     """An action of the loop: what it did, and what would be served by it."""
-    heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:WEIGHTS_SHOWN]
-    shown = ", ".join(f"{group.label} {weight:.2f}" for group, weight in heaviest)
-    yield step.source, Text(f"{step.why}; weights: {shown}" if shown else step.why)
+    yield step.source, Text(step.why)
     yield from (("note", Text(note, "dim")) for note in step.notes)
     yield from _proposed(step)
     if step.exposures:

@@ -5,7 +5,6 @@ console here prints, nothing in it steers the terminal.
 """
 
 import io
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,8 +92,8 @@ def plain(renderable: RenderableType, width: int = 100) -> str:
 
 
 def gap_text(gap: float) -> str:
-    """A gap or divergence (nats); it is infinite where a dimension shows no labeled document."""
-    return f"{gap:.4f}" if math.isfinite(gap) else "infinite"
+    """A gap or divergence (nats)."""
+    return f"{gap:.4f}"
 
 
 def groups_text(shares: Mapping[str, float]) -> str:

@@ -266,7 +266,6 @@ class TopicTables:
                     "refused": list(step.refused),
                     "proposed": f"{step.usable} of {step.proposed}" if step.proposed else None,
                     "why": self.text(step.why),
-                    "weights": [[self.text(group), f"{weight:.2f}"] for group, weight in step.weights],
                     "reason": self.text(step.reason),
                     "gap": gap_text(step.gap),
                     "discarded": not step.accepted,

@@ -302,8 +302,8 @@ class Step(Summarized):
     `source` is who wrote the query ("query" is the user, "topic words", a refiner's name), or the loop's action; `why`
     is the reason for that choice, `notes` what it did. `ranking` is the deep list, `gap` the sum of the dimensions'
     divergences at the cut-off. `aim` is the group that a refiner wrote for, `added` are its new keywords, `dropped`
-    those that do not occur in the index, `refused` and `proposals` as in `Refinement`. A controller's step has the
-    groups' `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted.
+    those that do not occur in the index, `refused` and `proposals` as in `Refinement`. A step of `loop: widen` has the
+    `ranking` that would have been served instead, and the `reason` why it was not accepted.
     `entered` is the number of documents that it retrieved from the whole collection and no list before it had, `worse`
     the dimensions in which an accepted step is less fair than the last one accepted before it.
     """
@@ -319,7 +319,6 @@ class Step(Summarized):
     accepted: bool = True
     usage: Usage = Usage()
     refused: tuple[str, ...] = ()
-    weights: tuple[tuple[Group, float], ...] = ()
     reason: str = ""
     why: str = ""
     notes: tuple[str, ...] = ()

@@ -65,7 +65,6 @@ const Topics = (() => {
     if (kind === "query") what.append(el("p", {}, "The user's query: ", el("b", {}, bdi(query || "(empty)"))));
     else if (kind === "decision") {
       what.append(el("p", {}, el("b", {}, source), `: ${why}`));
-      if (one.weights) what.append(soft(`Weights: ${one.weights.map(([group, weight]) => `${textAt(group)} ${weight}`).join(", ")}`));
     } else if (kind === "expansion") what.append(el("p", {}, `${source}, whatever the group:`));
     else {
       const was = one.was ? `, which had ${percent(one.was[0])} (target ${percent(one.was[2])})` : "";

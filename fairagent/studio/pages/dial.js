@@ -23,12 +23,15 @@ export function listed(found, number) {
   };
 }
 
-// What the next list costs and gives: the group that comes most nearer to its target, of all dimensions.
+// What the next list costs and gives: of the groups that lack attention the one that comes most nearer to its target, or
+// of all where none of them does.
 export function nextStep(here, next) {
   if (!next) return "This is the fairest list of these documents.";
   const off = (group) => Math.abs(group.share - group.target);
   const groups = here.exposure.flatMap((one, dimension) => one.groups.map((was, place) => [was, next.exposure[dimension].groups[place]]));
-  const [was, will] = groups.reduce((best, one) => (off(one[0]) - off(one[1]) > off(best[0]) - off(best[1]) ? one : best));
+  const nearer = ([was, will]) => off(was) - off(will);
+  const lacking = groups.filter((one) => one[0].share < one[0].target && nearer(one) >= 0.005);
+  const [was, will] = (lacking.length ? lacking : groups).reduce((best, one) => (nearer(one) > nearer(best) ? one : best));
   const instead = (now, before) => (percent(now) === percent(before) ? `still ${percent(now)}` : `${percent(now)} instead of ${percent(before)}`);
   return `One step fairer: ${was.label} ${instead(will.share, was.share)}, keeping ${instead(next.kept, here.kept)} of the relevance.`;
 }

@@ -1,8 +1,6 @@
 // Drawing what comes of templates. Every text becomes a text node: nothing that a model replies is ever markup.
 
-import { make, ranking } from "./draw.js";
-
-const gapText = (gap) => (gap === null ? "infinite" : gap.toFixed(4));
+import { gapText, make, ranking } from "./draw.js";
 
 export const message = (one) => make("div", { class: "message" }, make("h3", {}, one.role), make("pre", { tabindex: 0, "aria-label": `${one.role} message` }, one.text));
 

@@ -115,8 +115,6 @@ export function step(one, full) {
   const added = one.added.map((term) => make("span", { class: "term" }, term.text, make("small", {}, term.weight.toFixed(2))));
   const dropped = one.dropped.map((word) => make("del", { title: "not in the index" }, word));
   const refused = one.refused.map((word) => make("del", { title: "no keyword" }, word));
-  const weights = [...one.weights].sort((a, b) => b.weight - a.weight).slice(0, 5);
-  const weighed = weights.map((group) => make("span", { class: `g g${color(group.dimension, group.label)}` }, `${group.label} ${group.weight.toFixed(2)}`));
   return make(
     "li",
     { class: one.accepted ? "" : "refused" },
@@ -129,7 +127,6 @@ export function step(one, full) {
       entered,
       added.length ? make("p", { class: "terms" }, "added: ", added) : null,
       dropped.length || refused.length ? make("p", {}, "dropped: ", dropped, refused) : null,
-      weighed.length ? make("p", {}, "weights: ", weighed) : null,
       one.notes.map((note) => make("p", { class: "soft" }, note)),
     ),
     make(
