@@ -100,9 +100,8 @@ def distances(pools: list[Pool], best: list[FloatArray]) -> None:
     far = np.array(best) - np.array(found)
     for price, of_price in zip(PRICES, far.T, strict=True):
         exact = (of_price <= 2 * CLOSE).mean()
-        print(
-            f"  price {price:g}: J is {of_price.mean():.4f} below the best, at worst {of_price.max():.4f}; {exact:.0%} best"
-        )
+        below = f"J is {of_price.mean():.4f} below the best, at worst {of_price.max():.4f}"
+        print(f"  price {price:g}: {below}; {exact:.0%} best")
 
 
 def main() -> None:
