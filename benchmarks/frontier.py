@@ -99,10 +99,8 @@ def distances(pools: list[Pool], best: list[FloatArray]) -> None:
         found.append([float((lists.relevance - price * lists.gap).max()) for price in PRICES])
     far = np.array(best) - np.array(found)
     for price, of_price in zip(PRICES, far.T, strict=True):
-        exact = (of_price <= 2 * CLOSE).mean()
-        print(
-            f"  price {price:g}: J is {of_price.mean():.4f} below the best, at worst {of_price.max():.4f}; {exact:.0%} best"
-        )
+        mean, worst, exact = of_price.mean(), of_price.max(), (of_price <= 2 * CLOSE).mean()
+        print(f"  price {price:g}: J is {mean:.4f} below the best, {worst:.4f} at worst; in {exact:.0%} it is the best")
 
 
 def main() -> None:
