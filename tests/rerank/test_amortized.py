@@ -104,6 +104,20 @@ def test_a_search_counts_what_it_serves_and_pays_it_back(account: Account) -> No
     assert np.abs(received - deserved).max() < 0.005
 
 
+@pytest.mark.parametrize("due", ["relevance", "target"])
+def test_debts_of_all_groups_shrink_over_requests(account: Account, due: Any) -> None:
+    """Three women, 27 men and ten without a label, behind each other in every request another way."""
+    rng, reranker = np.random.default_rng(1), amortized(account, due=due, tolerance=0.05)
+    largest = []
+    for request in range(1, 61):
+        letters = "".join(rng.permutation(list("f" * 3 + "m" * 27 + "u" * 10)))
+        candidates = pool(letters, 10, (0.15, 0.85), scores=np.sort(rng.exponential(size=40))[::-1].tolist())
+        found = reranker.rerank(candidates)
+        reranker.keep(candidates, replace(candidates.of(found), n=10))
+        largest.append(np.abs(account.groups(COLUMNS)).max() / request)
+    assert largest[-1] < min(0.02, largest[4])
+
+
 def test_single_documents_are_paid(account: Account) -> None:
     payer = paying(account, unit="individual", tolerance=0.3)
     shown = {id for _ in range(30) for id in payer.search("q").ranking.ids}
