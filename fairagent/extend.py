@@ -17,7 +17,6 @@ HOMES = {
         Refinement SearchResult Step Term Topic Usage Verdict exposure_rows
     """,
     "types.clean": "LONGEST_QUERY logger printable query_shown visible",
-    "types.change": "ABOUT ordinal percent",
     "types.common": "Check counted",
     "types.search": "as_query",
     "errors": """

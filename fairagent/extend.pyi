@@ -423,9 +423,6 @@ from fairagent.types import Topic as Topic
 from fairagent.types import Usage as Usage
 from fairagent.types import Verdict as Verdict
 from fairagent.types import exposure_rows as exposure_rows
-from fairagent.types.change import ABOUT as ABOUT
-from fairagent.types.change import ordinal as ordinal
-from fairagent.types.change import percent as percent
 from fairagent.types.clean import LONGEST_QUERY as LONGEST_QUERY
 from fairagent.types.clean import logger as logger
 from fairagent.types.clean import printable as printable

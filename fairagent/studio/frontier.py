@@ -41,28 +41,25 @@ def frontier_record(run: SearchRun, result: SearchResult, ranks: Mapping[str, in
     lists = [frontier.ranking(one) for one in numbers]
     every = tuple(dict.fromkeys(id for one in lists for id in one.ids))
     hits = hits_of(Ranking(every, np.zeros(len(every))), run.meter, run.retriever, run.query)
-    records = []
-    for place, ranking in zip(numbers, lists, strict=True):
-        exposures = run.meter.measure(ranking)
-        trace = replace(result.trace, exposures=exposures)
-        records.append(
-            {
-                "keep": share_of(frontier, place),
-                "kept": float(frontier.kept[place]),
-                "gap": total_gap(exposures),
-                "exposure": [exposure_record(one) for one in exposures],
-                "changes": [{**asdict(one), "text": str(one)} for one in trace.changes],
-                "ids": list(ranking.ids),
-            }
-        )
+    traces = [replace(result.trace, exposures=run.meter.measure(one)) for one in lists]
     own = frontier.own
     return {
         "served": numbers.index(number),
         "own": None if own is None else {"kept": float(frontier.kept[own]), "gap": float(frontier.gap[own])},
-        "lists": records,
+        "lists": [
+            {
+                "keep": share_of(frontier, place),
+                "kept": float(frontier.kept[place]),
+                "gap": total_gap(trace.exposures),
+                "exposure": [exposure_record(one) for one in trace.exposures],
+                "changes": [{**asdict(one), "text": str(one)} for one in trace.changes],
+                "ids": list(ranking.ids),
+            }
+            for place, ranking, trace in zip(numbers, lists, traces, strict=True)
+        ],
         "hits": {
-            hit.id: {**{name: record[name] for name in OF_HITS}, "engine_rank": ranks.get(hit.id)}
-            for hit, record in ((hit, hit_record(hit)) for hit in hits)
+            one["id"]: {**{name: one[name] for name in OF_HITS}, "engine_rank": ranks.get(one["id"])}
+            for one in map(hit_record, hits)
         },
     }
 

@@ -23,16 +23,6 @@ def percent(share: float) -> str:
     return "<1%" if rounded == "0%" and share > 0 else rounded
 
 
-def ordinal(rank: int) -> str:
-    """A rank in words.
-
-    >>> [ordinal(rank) for rank in (1, 2, 3, 4, 11, 12, 22, 113)]
-    ['1st', '2nd', '3rd', '4th', '11th', '12th', '22nd', '113th']
-    """
-    ending = "th" if rank % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
-    return f"{rank}{ending}"
-
-
 @dataclass(frozen=True, slots=True)
 class ExposureChange:
     """One group's share of the attention `before` (None: nothing to compare with) and `after`, and its `target`.

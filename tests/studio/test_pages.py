@@ -8,14 +8,16 @@ import pytest
 from browser import Browser, needs_chromium
 from studio_server import Studio
 
-from fairagent.types.change import ordinal
-
 pytestmark = needs_chromium
 
 DONE = "document.getElementById('state').textContent.startsWith('Done')"
 SAID = "document.querySelector('#error .notice') !== null"
 IDS = "[...document.querySelectorAll('#agent-list .plain')].map((one) => one.innerText)"
 MOVES = "[...document.querySelectorAll('#agent-list .move')].map((one) => one.innerText)"
+
+
+def ordinal(rank: int) -> str:
+    return {1: "1st", 2: "2nd", 3: "3rd"}.get(rank, f"{rank}th")
 
 
 @pytest.fixture
