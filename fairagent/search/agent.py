@@ -242,20 +242,23 @@ class FairAgent(Summarized):
         """
         if options and options.where:
             raise UsageError("where: what a search that is done has found is not filtered; search with it")
-        done = self.under(options or SearchOptions())._ordered(run)
+        done = self.under(options or SearchOptions()).reordered(run)
         return done.result(done.pool)
 
-    def _ordered(self, run: SearchRun) -> SearchRun:
+    def reordered(self, run: SearchRun) -> SearchRun:
+        """The candidates of a search that is done in the order of the agent's own settings, before it is served."""
         clocks = perf_counter(), engine_seconds()
         with one_blas_thread():
             first, meter, loop = run.first_meter, run.meter, replace(run.loop, served=None)
-            # Where nothing but the dial is another, all that was measured stays.
+            pool = run.loop.served.pool if run.loop.served else None
+            # Where nothing but the dial is another, all that was measured and made stays.
             if self.settings.model_copy(update={"rerank": run.settings.rerank}) != run.settings:
                 first = ExposureMeter.make(self.collection, run.query.id, self.settings, run.own)
                 first = replace(first, cache=run.meter.cache)
                 meter = first.as_adjusted(run.first_meter, run.meter)
                 loop = replace(loop, steps=tuple(measured(meter, step) for step in run.loop.steps))
-            return self._served(run.query, self.settings.n, run.own, first, meter, loop, clocks)
+                pool = None
+            return self._served(run.query, self.settings.n, run.own, first, meter, loop, clocks, pool)
 
     def find(self, query: str | Query | Topic, length: int, on_step: OnStep = ignore_step) -> SearchRun:
         """The algorithm: the first `length` re-ranked candidates (never fewer than `settings.n`), and their trace.
@@ -306,12 +309,17 @@ class FairAgent(Summarized):
         meter: ExposureMeter,
         result: LoopResult,
         clocks: tuple[float, float],
+        pool: Pool | None = None,
     ) -> SearchRun:
-        """The rest of `find`; `own` is the engine's list, `first` what measured before the documents were weighed."""
+        """The rest of `find`; `own` is the engine's list, `first` what measured before the documents were weighed.
+
+        `pool` has the candidates where they were re-ranked before.
+        """
         # 5. Re-rank the candidates, of the lists on their frontier that which the dial says; the loop may have done so.
         served = result.served
         if served is None or length > self.settings.n:
-            pool = pool_of(query, result.candidates, meter, length, result.own)
+            if pool is None or pool.n != length:
+                pool = pool_of(query, result.candidates, meter, length, result.own)
             served = Served.of(pool, meter, self.reranker, self.settings.rerank)
 
         # 6. Say what else is to be known.

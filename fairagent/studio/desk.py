@@ -264,7 +264,7 @@ class Desk:
         kept_to = SearchOptions(where=request.options.where)
         run = opened.finished.get((query, request.settings, kept_to), make)
         ordered = agent.under(request.options.model_copy(update={"where": None}))
-        done = ordered._ordered(run)
+        done = ordered.reordered(run)
         record = _search_record(done.result(done.pool), ordered, opened.collection, done)
         return {name: value for name, value in record.items() if name not in OF_THE_SEARCH}
 
