@@ -14,6 +14,8 @@ from fairagent.types import Exposure, Query, Ranking
 from fairagent.types.change import ABOUT, SHOWN_CHANGE
 from fairagent.types.common import UNLABELED, WORSE, Alarm
 
+LACKS = 0.05
+"""By how much a group's exposure has to miss its target before a note says what would give it more."""
 UNLABELED_OFF = 0.05
 """By how much the exposure of documents without a label may differ from their target before an alarm says so."""
 
@@ -60,10 +62,10 @@ def moved_by_types(before: ExposureMeter, after: ExposureMeter) -> tuple[str, ..
 def fairer(served: Served, meter: ExposureMeter) -> tuple[str, ...]:
     """What the group that lacks most would have at a higher price, the least that gives it about all there is for it.
 
-    Nothing where no group lacks a percentage point, or no fairer list gives it one more.
+    Nothing where no group lacks five percentage points, or no fairer list gives it one more.
     """
     lists = served.frontier
-    lack = next((one for one in lacking(served.exposures) if one.target - one.share >= ABOUT), None)
+    lack = next((one for one in lacking(served.exposures) if one.target - one.share >= LACKS), None)
     if lists is None or lack is None:
         return ()
     dimension = next(place for place, one in enumerate(meter.targets) if one.dimension == lack.group.dimension)

@@ -178,7 +178,8 @@ def with_dial(reranker: Reranker | None, dial: Dial) -> Reranker:
     """The re-ranker at another point of its frontier; UsageError where it has no dial."""
     if (own := dialed(reranker)) is None:
         what = "no re-ranker" if reranker is None else f"re-ranker {type(reranker).__name__}"
-        raise UsageError(f"fairness: this agent has {what} with such a dial; search with `rerank: [graph, exposure]`")
+        named = next((name for name, one in dial._asdict().items() if one is not None), "fairness")
+        raise UsageError(f"{named}: this agent has {what} with such a dial; search with `rerank: [graph, exposure]`")
     return own.with_dial(dial)
 
 

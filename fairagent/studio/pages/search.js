@@ -74,7 +74,7 @@ function walked(number) {
   const here = listed(found, number);
   showOrder(here);
   // What was noted is of the list that was served.
-  at("alarms").hidden = number !== found.frontier.served;
+  at("notes").hidden = number !== found.frontier.served;
   announce(here);
 }
 
@@ -95,7 +95,7 @@ function announce(here = found) {
 function ordered(next) {
   found = next;
   turned.found(found);
-  at("alarms").hidden = false;
+  at("notes").hidden = false;
   showOrder(found);
 }
 
@@ -199,7 +199,8 @@ function showOrder(found) {
   verdict(found, at("verdict"));
   at("cost").textContent = found.relevance_kept === null ? "" : `Keeps ${percent(found.relevance_kept)} of the estimated relevance.`;
   shares(at("set-shares"), found, (dimension, given) => turned.share(dimension, given));
-  put("alarms", [...found.alarms, ...found.notes].map((text) => make("p", { class: "notice" }, text)), found.oracle ? make("p", { class: "notice" }, "ORACLE: a target or the groups came from the relevance judgments.") : []);
+  put("notes", found.notes.map((text) => make("p", { class: "hint" }, text)));
+  put("alarms", found.alarms.map((text) => make("p", { class: "notice" }, text)), found.oracle ? make("p", { class: "notice" }, "ORACLE: a target or the groups came from the relevance judgments.") : []);
   renew(at("pushed"), pushedDown(found, visit));
   renew(at("engine-list"), found.engine_hits.length ? engineList(found, visit) : nothing);
   renew(at("agent-list"), found.hits.length ? agentList(found, visit) : []);
