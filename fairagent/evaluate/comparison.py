@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from types import MappingProxyType
 
 import numpy as np
 
 from fairagent.errors import DataError
 from fairagent.evaluate.outcome import Outcome
 from fairagent.measures.base import seeded
-from fairagent.settings import Settings
 from fairagent.types import FloatArray
-from fairagent.types.common import counted
 
 SAME = 1e-9
 """Two values of a topic that differ by no more are a tie."""
@@ -100,64 +97,24 @@ def _rows(
 
 SIGN = "="
 """Marks systems whose rankings equal those of another."""
-ORIGINAL = "re-ranking by the user's own query gives the engine's list back"
-SAME_SETTINGS = "both come to the same settings"
 
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """`system` ranks as `other` does, a system before it, on all topics; `why` is empty where it is not known.
-
-    `undone` is on how many topics its loop accepted refinements, nothing of which is left.
-    """
+    """`system` ranks as `other` does, a system before it, on all topics."""
 
     system: str
     other: str
-    why: str = ""
-    undone: int = 0
 
     def __str__(self) -> str:
-        since = f", since {self.why}" if self.why else ""
-        return f"{SIGN} {self.system}: the rankings of {self.other} on all topics{since}"
-
-    @property
-    def warning(self) -> str:
-        """That refinements were accepted and change nothing; "" where none was."""
-        if not self.undone:
-            return ""
-        return f"refinements accepted on {counted(self.undone, 'topic')} change nothing against {self.other}"
+        return f"{SIGN} {self.system}: the rankings of {self.other} on all topics"
 
 
-def equal_systems(
-    rankings: Mapping[str, Sequence[Sequence[str]]],
-    settings: Mapping[str, Settings],
-    refined: Mapping[str, int] = MappingProxyType({}),
-) -> tuple[Equal, ...]:
-    """The systems whose rankings are those of one before them: system -> the ids of each topic, best first.
-
-    `refined` is on how many topics a system's loop accepted a refinement.
-    """
+def equal_systems(rankings: Mapping[str, Sequence[Sequence[str]]]) -> tuple[Equal, ...]:
+    """The systems whose rankings are those of one before them: system -> the ids of each topic, best first."""
     first: dict[tuple[tuple[str, ...], ...], str] = {}
-    equal = []
-    for system, of_topics in rankings.items():
-        other = first.setdefault(tuple(map(tuple, of_topics)), system)
-        if other != system and len(of_topics):
-            both = system in settings and other in settings
-            why = _why(settings[system], settings[other]) if both else ""
-            # A system that refines as the other one does has changed nothing against that, but something.
-            undone = 0 if refined.get(other) else refined.get(system, 0)
-            equal.append(Equal(system, other, why, undone))
-    return tuple(equal)
-
-
-def _why(own: Settings, other: Settings) -> str:
-    """Why two systems rank alike, where their settings show it."""
-    if own.given == other.given:
-        return SAME_SETTINGS
-    # The union of all lists holds the first one, so at full depth nothing that a loop did remains.
-    original = own.rerank.undoes_loops and not getattr(own.loop, "rerank_depth", 0)
-    plain = not other.loops and (other.rerank.idle(other) or other.rerank.undoes_loops)
-    return ORIGINAL if original and plain and own.engine == other.engine else ""
+    others = {system: first.setdefault(tuple(map(tuple, of)), system) for system, of in rankings.items() if len(of)}
+    return tuple(Equal(system, other) for system, other in others.items() if other != system)
 
 
 # --- statistics over topics -----------------------------------------------------------------------------------------

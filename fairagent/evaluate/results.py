@@ -80,8 +80,7 @@ def costs(run: Run) -> dict[str, Cost]:
 def alarms_of(run: Run) -> list[str]:
     """The alarms of all systems, those that several have in one line, which begins with their names.
 
-    What a filter took from the groups is judged over all topics together. Among them is that a loop's refinements
-    change nothing of another system's rankings.
+    What a filter took from the groups is judged over all topics together.
     """
     systems_of: dict[str, list[str]] = {}
     for system in run.systems:
@@ -93,7 +92,6 @@ def alarms_of(run: Run) -> list[str]:
             before = lost.get(one.group, Removal(one.group, 0.0, 0.0))
             lost[one.group] = Removal(one.group, before.seen + one.seen, before.removed + one.removed)
         alarms += removal_warnings(tuple(lost.values()))
-        alarms += [one.warning for one in run.equal if one.system == system and one.warning]
         for alarm in alarms:
             systems_of.setdefault(alarm, []).append(system)
     lines: dict[tuple[str, ...], list[str]] = {}

@@ -16,7 +16,7 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.evaluate.layout import LATEX_WIDTH
-from fairagent.evaluate.outcome import from_line, to_line
+from fairagent.evaluate.outcome import from_value, to_line
 from fairagent.evaluate.results import (
     falling,
     means_table,
@@ -171,7 +171,7 @@ def test_latex(run: Run) -> None:
 
 def test_the_journal_survives_json(run: Run) -> None:
     for outcome in run.outcomes:
-        assert from_line(to_line(outcome)) == outcome
+        assert from_value(json.loads(to_line(outcome))) == outcome
     assert any(outcome.steps for outcome in run.outcomes)
 
 
