@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm, permutation_test
 
-from fairagent import write_demo
-from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.comparison import (
     Equal,
     bootstrap_intervals,
@@ -20,12 +18,8 @@ from fairagent.evaluate.comparison import (
     paired_t,
     smallest_p,
 )
-from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.run import Run
 from fairagent.measures.base import seeded
-
-from . import words
 
 
 def test_holm_by_hand() -> None:
@@ -149,34 +143,6 @@ def test_rounding_is_no_win() -> None:
     }
     _, b = compare(answers, ["1", "2"], ("A", "B"), [("gender", "m")], seed=0)
     assert (b.difference, b.wins, b.ties, b.losses, b.t_p, b.randomization_p) == (0.0, 0, 2, 0, 1.0, 1.0)
-
-
-SYSTEMS = """\
-systems:
-  exposure: {profile: engine, rerank: exposure}
-  BM25: {profile: engine, engine: bm25}
-  FAIR-QR: {profile: fair-qr-deep, refine: {kind: feedback, weight: 1}}
-  FAIR-QR, not re-ranked: {profile: fair-qr-deep, refine: {kind: feedback, weight: 1}, rerank: none}
-  BM25 again: {profile: engine}
-"""
-MEASURES = "measures: ['nDCG@10', 'AWRF(unknown=ignore)@10']\n"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("equal")
-    file = folder / "experiment.yaml"
-    shared = f"collection: {write_demo(folder / 'demo', people=300)}\nsettings: {{index: {folder}/index}}\n"
-    file.write_text(f"name: equal\ntopics: 8\n{shared}{SYSTEMS}{MEASURES}", encoding="utf-8")
-    checked = check_experiment(file, environ={})
-    build_indexes(checked, lambda what, done: None)
-    return words.run_checked(checked, folder / "run")
-
-
-def test_fair_qr_at_full_depth_is_its_engine(run: Run) -> None:
-    """DESIGN's trap: the list that is re-ranked by the user's query holds the engine's own first documents."""
-    assert any(step.accepted and step.aim for one in run.outcomes if one.system == "FAIR-QR" for step in one.steps)
-    assert run.equal == (Equal("FAIR-QR", "BM25"), Equal("BM25 again", "BM25"))
 
 
 def test_the_first_that_ranks_so_is_named_and_one_other_topic_is_enough_to_differ() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from fairagent import write_demo
 from fairagent.evaluate.check import CheckedExperiment, check_experiment
+from fairagent.evaluate.comparison import Equal
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.findings import verdict_lines
 from fairagent.evaluate.loop import LoopGain, loop_gains
@@ -44,8 +45,10 @@ def test_a_loop_that_changes_nothing_says_so(checked: CheckedExperiment, tmp_pat
     assert {row.system for row in run.comparisons} == {one.system for one in run.outcomes} == set(run.systems)
     assert len(list((tmp_path / "run" / "runs").iterdir())) == 5
     agent, idle = run.loops[0], run.loops[1:]
+    # DESIGN's trap: the list that is re-ranked by the user's query holds the engine's own first documents.
+    assert any(step.accepted and step.aim for one in run.outcomes if one.system == "FAIR-QR" for step in one.steps)
+    assert run.equal == (Equal("FAIR-QR", "BM25"), Equal("FAIR-QR again", "BM25"))
     assert (agent.system, agent.other, agent.topics, agent.pairs) == ("agent", "no loop", 6, 12)
-    # At full depth it re-ranks the engine's list by the user's own words.
     assert idle == tuple(LoopGain(name, "", "nDCG*AWRF", 0, 0, 0, 6, 12) for name in ("FAIR-QR", "FAIR-QR again"))
     said = "FAIR-QR: the loop adds nothing measurable here (nDCG*AWRF +0.000, 95 % interval"
     assert any(line.startswith(said) for line in verdict_lines(run))
