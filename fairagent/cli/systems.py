@@ -9,15 +9,7 @@ import numpy as np
 from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
-from fairagent.evaluate.judging import (
-    FUSED,
-    SYSTEMS,
-    TARGET,
-    Judge,
-    judged_topics,
-    mean_over_topics,
-    standard_measures,
-)
+from fairagent.evaluate.judging import FUSED, SYSTEMS, TARGET, Judge, judged_topics, mean_over_topics, standard_measures
 from fairagent.evaluate.tables import Cell, Column, Table
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent

@@ -125,51 +125,36 @@ BATCH = 500
 ROUNDING = 1e-12
 
 
-def bootstrap_intervals(values: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def bootstrap_intervals(
+    values: FloatArray, rng: np.random.Generator, counts: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Low and high ends (s,) of the 95 % percentile bootstrap intervals of the means of `values` (s, n), n >= 1.
 
+    With `counts` (n,) they are sums of so many values each, which are resampled together (those of a query, or of a
+    cluster of requests), and a mean is the ratio of both sums; what counts 0 says nothing.
     Source: Efron & Tibshirani 1993, chapter 13; 10,000 resamples of the topics, the same for all s systems.
     """
-    from scipy.stats import bootstrap
-
-    if values.shape[1] < 2:
-        return values[:, 0], values[:, 0]
-    resampled = bootstrap(
-        (values,), np.mean, axis=1, n_resamples=RESAMPLES, batch=BATCH, method="percentile", rng=rng
-    ).confidence_interval
-    return np.asarray(resampled.low), np.asarray(resampled.high)
+    sizes = np.ones(values.shape[1]) if counts is None else counts
+    sums, sizes = values[:, sizes > 0], sizes[sizes > 0]
+    means = []
+    for _ in range(RESAMPLES // BATCH):
+        drawn = rng.integers(len(sizes), size=(BATCH, len(sizes)))
+        means.append(sums[:, drawn].sum(axis=2) / sizes[drawn].sum(axis=1))
+    low, high = np.quantile(np.hstack(means), [0.025, 0.975], axis=1)
+    return low, high
 
 
 def by_query(values: FloatArray, queries: Sequence[Hashable]) -> tuple[FloatArray, FloatArray]:
-    """Sums (q, s) of the values (s, n) of each query, and how many (q,) these are; `queries` (n,) says whose each is.
+    """Sums (s, q) of the values (s, n) of each query, and how many (q,) these are; `queries` (n,) says whose each is.
 
     Signs tossed for these sums (`paired_randomization`) are tossed for all values of a query together.
 
     >>> by_query(np.array([[0.5, 0.25, 1.0]]), ["a", "b", "a"])
-    (array([[1.5 ],
-           [0.25]]), array([2., 1.]))
+    (array([[1.5 , 0.25]]), array([2., 1.]))
     """
     numbers = {query: number for number, query in enumerate(dict.fromkeys(queries))}
     own = np.eye(len(numbers))[[numbers[query] for query in queries]]
-    return own.T @ values.T, own.sum(axis=0)
-
-
-def clustered_intervals(
-    sums: FloatArray, counts: FloatArray, rng: np.random.Generator, resamples: int = RESAMPLES
-) -> tuple[FloatArray, FloatArray]:
-    """Low and high ends (s,) of the 95 % intervals of means of values that come in clusters, such as those of a query.
-
-    `sums` (c, s) are those of each cluster's values, `counts` (c,) how many these are. Clusters are resampled as a
-    whole (percentile bootstrap), and a mean is the ratio of both sums.
-    """
-    there = counts > 0
-    sums, counts, clusters = sums[there], counts[there], int(there.sum())
-    means = []
-    for start in range(0, resamples, BATCH):
-        drawn = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=min(BATCH, resamples - start))
-        means.append(drawn @ sums / (drawn @ counts)[:, None])
-    low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
-    return low, high
+    return values @ own, own.sum(axis=0)
 
 
 def paired_t(differences: FloatArray) -> float | None:

@@ -169,9 +169,6 @@ def _of_system(
                 yield from (Threshold(system, dimension, definition, of_group, bound, baseline) for system in systems)
 
 
-NOT_JUDGED = "not judged: the run is not finished"
-
-
 @dataclass(frozen=True, slots=True)
 class ThresholdVerdict:
     """A threshold's `value` and the `limit` that it was compared with; None, and missed, where no topic has it."""
@@ -216,7 +213,7 @@ def summary(run: Run) -> str:
         return ""
     all = counted(len(run.thresholds), "threshold")
     if run.partial:
-        return f"{all} {NOT_JUDGED}"
+        return f"{all} not judged: the run is not finished"
     return f"{sum(one.met for one in verdicts(run))} of {all} {'is' if len(run.thresholds) == 1 else 'are'} met"
 
 

@@ -17,7 +17,6 @@ from fairagent.evaluate.findings import RELEVANCE, comparisons_of
 from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import LinePlot
 from fairagent.measures.parse import is_measure
-from fairagent.report.text import shortened
 from fairagent.types import ExposureRow, exposure_rows
 from fairagent.types.clean import printable
 
@@ -169,7 +168,9 @@ def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str]) -> Mark
     chart.grid_x([value for value in ticks((0, full)) if value < full], ".0%")
     for place, of_group in enumerate(rows):
         top = -height * place
-        chart.write(*chart.at(0, top - 14), shortened(of_group[0].label, 50), more=' font-weight="bold"')
+        label = of_group[0].label
+        shown = label if len(label) <= 50 else f"{label[:49]}…"
+        chart.write(*chart.at(0, top - 14), shown, more=' font-weight="bold"')
         for row, (mean, (group, share, target)) in enumerate(zip(means, of_group, strict=True)):
             y = top - 27 - pitch * row
             hint = f"{systems[mean.system]}\n{group}: {share:.1%}"

@@ -10,7 +10,6 @@ from fairagent.evaluate.comparison import (
     Equal,
     bootstrap_intervals,
     by_query,
-    clustered_intervals,
     compare,
     equal_systems,
     holm,
@@ -70,16 +69,16 @@ def test_a_system_is_resampled_alike_whatever_others_there_are() -> None:
 
 def test_intervals_resample_queries_and_not_the_values_of_one() -> None:
     values = np.random.default_rng(3).random((2, 400))
-    low, high = clustered_intervals(values.T, np.ones(400), seeded(1))
+    low, high = bootstrap_intervals(values, seeded(1))
     assert (low < values.mean(axis=1)).all()
     assert (values.mean(axis=1) < high).all()
     # Two standard errors on each side, .289 / 20.
     assert high - low == pytest.approx(np.full(2, 2 * 1.96 * 0.2887 / 20), rel=0.15)
     # Each query in nine dimensions says no more than in one, and is tossed as one; clusters that are empty say nothing.
     sums, counts = by_query(np.tile(values, 9), list(range(400)) * 9)
-    again = clustered_intervals(np.vstack([sums, [[0.0, 0.0]]]), np.append(counts, 0.0), seeded(1))
+    again = bootstrap_intervals(np.hstack([sums, np.zeros((2, 1))]), seeded(1), np.append(counts, 0.0))
     assert np.array(again) == pytest.approx(np.array([low, high]))
-    assert paired_randomization(sums.T - 9 * 0.48, seeded(2)) == paired_randomization(values - 0.48, seeded(2))
+    assert paired_randomization(sums - 9 * 0.48, seeded(2)) == paired_randomization(values - 0.48, seeded(2))
 
 
 def test_the_smallest_p_is_what_nothing_but_wins_gives() -> None:
