@@ -222,7 +222,8 @@ def _differences(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             usual[slot] = _of_kind(slot, str(kind))
     defaults = dict(leaves(usual))
     yield from ((key, value) for key, value in leaves(settings) if defaults.get(key, UNSET) != value)
-    yield from leaves({key: value for key, value in record.items() if key != "settings"})
+    for key in (one for one in record if one != "settings"):
+        yield from leaves(record[key], key)
 
 
 def _of_kind(slot: str, kind: str) -> dict[str, Any]:
