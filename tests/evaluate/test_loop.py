@@ -12,8 +12,10 @@ from fairagent.evaluate.comparison import Equal
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.findings import verdict_lines
 from fairagent.evaluate.loop import LoopGain, loop_gains
+from fairagent.evaluate.results import measure_tables
 
 from . import words
+from .made_runs import run_of
 from .test_comparison import outcome
 
 FAIR_QR = "{profile: fair-qr-deep, refine: {kind: feedback, weight: 1}}"
@@ -88,3 +90,14 @@ def test_a_topic_in_two_dimensions_is_one_witness(checked: CheckedExperiment) ->
     assert two
     assert (one.low, one.high, one.pairs, two.pairs) == (two.low, two.high, 4, 8)
     assert gain(checked, once[:1]) is None
+
+
+def test_a_p_value_that_a_test_cannot_undercut_is_a_bound() -> None:
+    made = [
+        outcome(f"T{topic}", name, gender={PRODUCT: value + topic / 100})
+        for topic in range(40)
+        for name, value in {"plain": 0.25, "better": 0.5, "same": 0.25}.items()
+    ]
+    run = run_of(made)
+    assert "better (p <= .0004 after Holm)" in " ".join(verdict_lines(run))
+    assert measure_tables(run)[0].rows[1][5:7] == ("<=.0002", "<=.0004")
