@@ -15,7 +15,6 @@ from fairagent.evaluate.comparison import (
     holm,
     paired_randomization,
     paired_t,
-    smallest_p,
 )
 from fairagent.evaluate.outcome import Outcome
 from fairagent.measures.base import seeded
@@ -79,20 +78,6 @@ def test_intervals_resample_queries_and_not_the_values_of_one() -> None:
     again = bootstrap_intervals(np.hstack([sums, np.zeros((2, 1))]), seeded(1), np.append(counts, 0.0))
     assert np.array(again) == pytest.approx(np.array([low, high]))
     assert paired_randomization(sums - 9 * 0.48, seeded(2)) == paired_randomization(values - 0.48, seeded(2))
-
-
-def test_the_smallest_p_is_what_nothing_but_wins_gives() -> None:
-    for topics in (13, 14, 60):
-        found = paired_randomization(np.ones((1, topics)), seeded(0))[0]
-        assert found == (smallest_p(topics) or 2 / 2**topics)
-
-
-def test_the_bootstrap_interval_is_about_that_of_the_normal() -> None:
-    values = np.random.default_rng(4).normal(size=(1, 400))
-    low, high = bootstrap_intervals(values, seeded(0))
-    half = 1.96 * values.std() / 20
-    assert low[0] == pytest.approx(values.mean() - half, abs=0.01)
-    assert high[0] == pytest.approx(values.mean() + half, abs=0.01)
 
 
 @pytest.mark.parametrize(

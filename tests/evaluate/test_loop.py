@@ -49,7 +49,7 @@ def test_a_loop_that_changes_nothing_says_so(checked: CheckedExperiment, tmp_pat
     agent, idle = run.loops[0], run.loops[1:]
     # DESIGN's trap: the list that is re-ranked by the user's query holds the engine's own first documents.
     assert any(step.accepted and step.aim for one in run.outcomes if one.system == "FAIR-QR" for step in one.steps)
-    assert run.equal == (Equal("FAIR-QR", "BM25"), Equal("FAIR-QR again", "BM25"))
+    assert {Equal("FAIR-QR", "BM25"), Equal("FAIR-QR again", "BM25")} <= set(run.equal)
     assert (agent.system, agent.other, agent.topics, agent.pairs) == ("agent", "no loop", 6, 12)
     assert idle == tuple(LoopGain(name, "", "nDCG*AWRF", 0, 0, 0, 6, 12) for name in ("FAIR-QR", "FAIR-QR again"))
     said = "FAIR-QR: the loop adds nothing measurable here (nDCG*AWRF +0.000, 95 % interval"
