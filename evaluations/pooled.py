@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.evaluate.comparison import (
+    bootstrap_intervals,
     by_query,
-    clustered_intervals,
     holm,
     paired_randomization,
     seeded,
@@ -88,8 +88,8 @@ def less(system: str, others: Sequence[str], aims: Sequence[Aim], what: str, *na
     of_aims = [aim.values[what] for aim in aims]
     table = np.array([np.concatenate([one[system] - one[other] for one in of_aims]) for other in others])
     sums, counts = by_query(table, queries_of(aims))
-    corrected, least = holm(paired_randomization(sums.T, seeded(1, *names))), smallest_p(len(counts)) * len(others)
-    ends = clustered_intervals(sums, counts, seeded(1, *names))
+    corrected, least = holm(paired_randomization(sums, seeded(1, *names))), smallest_p(len(counts)) * len(others)
+    ends = bootstrap_intervals(sums, seeded(1, *names), counts)
     return [
         Difference(
             float(row.mean()), float(low), float(high), p_value(p, least), "/".join(map(str, wins_ties_losses(row)))

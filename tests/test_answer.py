@@ -21,8 +21,9 @@ from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.budget import ledger
 from fairagent.llm.prompts import Prompts
-from fairagent.report.answer import answer_text
+from fairagent.report.answer import answer_story
 from fairagent.report.record import answer_record, to_json
+from fairagent.report.text import plain
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build_answerer
@@ -121,7 +122,7 @@ def test_what_each_group_lost_to_the_filter_is_reported() -> None:
     female, male = Group("gender", "female"), Group("gender", "male")
     assert Removal(female, 1, 0) in result.removed
     assert Removal(male, 3, 2) in result.removed
-    assert "male (gender) 67% of 3" in answer_text(result)
+    assert "male (gender) 67% of 3" in plain(answer_story(result))
 
 
 def test_a_filter_that_takes_one_group_is_warned_of() -> None:
@@ -129,7 +130,7 @@ def test_a_filter_that_takes_one_group_is_warned_of() -> None:
     engine = Library({"q": " ".join([*men, *women])})
     result = answering(Writer(), engine, filter=Without(*women), n=20, documents=20).answer("q")
     assert any("removed 100% of the documents of female (gender)" in str(alarm) for alarm in result.alarms)
-    assert "removed 100%" in " ".join(answer_text(result).split())
+    assert "removed 100%" in " ".join(plain(answer_story(result)).split())
 
 
 def test_the_generator_hears_the_words_of_the_topic_but_not_those_for_a_group() -> None:
@@ -177,7 +178,7 @@ def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() ->
     assert (retrieved.unknown, retrieved.shares.round(3).tolist()) == (0.5, [1, 0])
     assert result.notes == ("[1]: synthesized for fairness, not from the collection; a source of nothing",)
     assert answering(Writer(2), debiasing=Debias()).answer("q").notes == ()
-    told = " ".join(answer_text(result).split())
+    told = " ".join(plain(answer_story(result)).split())
     assert "1 passage of class gender to avoid; 1 counterfactual made of them, 1 survived the filter" in told
     assert "1 won a place; 3 candidates dropped" in told
     assert "theta moved by 0.0000, from (0.5000, 0.5000) to (0.5000, 0.5000)" in told
@@ -354,7 +355,7 @@ def test_the_story_and_the_record_have_the_citations_and_a_second_pass() -> None
             return Answer("This is m1 [1].", (1,), revision=revision)
 
     result = aiming(Reviser(), documents=4).answer("q")
-    told = " ".join(answer_text(result).split())
+    told = " ".join(plain(answer_story(result)).split())
     assert "not revised: its sources hold it up less" in told
     assert "in the ranking, 0.0000 in the context, 0.6931 in the citations" in told
     record = answer_record(result)["citations"]

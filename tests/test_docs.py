@@ -25,11 +25,11 @@ from pydantic import TypeAdapter, ValidationError
 from typer.main import get_command
 
 from fairagent.cli import app
-from fairagent.cli.evaluate import models
 from fairagent.cli.options import overrides
 from fairagent.collection import load_collection
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.demo import write_demo
+from fairagent.evaluate.plan import shipped_kinds
 from fairagent.guests.testing import LoopbackServer
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.retrieve.bm25.build import build_index
@@ -173,7 +173,7 @@ def test_python_runs(folder: Path, no_variables: None, monkeypatch: pytest.Monke
 
 # --- YAML ---------------------------------------------------------------------------------------------------------
 
-FILES = {"settings": Settings, "collection": CollectionFile, "fairft": FairFTFile, **models()}
+FILES = {"settings": Settings, "collection": CollectionFile, "fairft": FairFTFile, **shipped_kinds()}
 
 
 def faults_of(values: Mapping[str, Any], model: Any) -> list[str]:
@@ -197,8 +197,8 @@ def part_of_a_file(block: Block) -> None:
 def test_yaml_is_part_of_a_file() -> None:
     assert faults(part_of_a_file, unmarked("yaml")) == []
     assert faults_of({"rerank": "mrr"}, Settings)
-    assert faults_of({"systems": {"a": {}}, "measure": []}, models()["ranking"])
-    assert not faults_of({"systems": {"a": {}}}, models()["ranking"])
+    assert faults_of({"systems": {"a": {}}, "measure": []}, shipped_kinds()["ranking"])
+    assert not faults_of({"systems": {"a": {}}}, shipped_kinds()["ranking"])
 
 
 # --- commands -----------------------------------------------------------------------------------------------------

@@ -17,8 +17,9 @@ from pydantic import Field
 from typer.testing import CliRunner
 
 from fairagent.cli import app
-from fairagent.cli.evaluate import kinds, models
+from fairagent.cli.evaluate import kinds
 from fairagent.collection.config import CollectionFile
+from fairagent.evaluate.plan import shipped_kinds
 from fairagent.llm.prompts.template import Head
 from fairagent.papers.fairft.settings import FairFTFile
 from fairagent.settings import Section, Settings, validate
@@ -80,7 +81,7 @@ MODELS = {
     "collection": CollectionFile,
     "fairft": FairFTFile,
     "prompt": Head,
-    **{f"experiment: {kind}": model for kind, model in models().items()},
+    **{f"experiment: {kind}": model for kind, model in shipped_kinds().items()},
     **{f"{slot}: {kind}": part_class(slot, kind) for slot, kind in SHIPPED},
 }
 
@@ -177,7 +178,7 @@ def can_be_read_as_it_is_and_with_every_key(kind: str, keys: tuple[Any, ...]) ->
     done = CliRunner().invoke(app, ["evaluate", "--template", kind])
     assert done.exit_code == 0
     given = yaml.safe_load(done.output)
-    model = models()[kind]
+    model = shipped_kinds()[kind]
     shortest = validate(model, given, kind)
     assert set(given) == {key.name for key in keys if key.required}
     everything = yaml.safe_load(activated(done.output))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from fairagent.evaluate.findings import comparisons_of
 from fairagent.evaluate.layout import aligned
 from fairagent.evaluate.run import Run, load_run
 from fairagent.report.page import STYLES, TEMPLATES
-from fairagent.report.plots import MARKERS, Mean, Point, color_number, marker_number, points, trade_off_plot
+from fairagent.report.plots import MARKERS, Point, color_number, marker_number, points, trade_off_plot
 from fairagent.storage.files import write_whole
 
 AXES = ("accuracy", "1 - agreement")
@@ -29,7 +30,7 @@ AXES = ("accuracy", "1 - agreement")
 def pareto(accuracy: Run, agreement: Run) -> tuple[Point, ...]:
     """The systems that both runs have; upwards is 1 - agreement, so that more is better."""
     useful, fair = (_of_all(run, measure) for run, measure in ((accuracy, "accuracy"), (agreement, "agreement")))
-    both = {system: (Mean.of(row), _upside_down(fair[system])) for system, row in useful.items() if system in fair}
+    both = {system: (row, _upside_down(fair[system])) for system, row in useful.items() if system in fair}
     return points(accuracy, both)
 
 
@@ -67,8 +68,8 @@ def _of_all(run: Run, measure: str) -> dict[str, Comparison]:
     return found
 
 
-def _upside_down(row: Comparison) -> Mean:
-    return Mean(1 - row.mean, 1 - row.high, 1 - row.low)
+def _upside_down(row: Comparison) -> Comparison:
+    return replace(row, mean=1 - row.mean, low=1 - row.high, high=1 - row.low)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -95,8 +95,8 @@ def answer(
 
 def print_answer(result: AnswerResult, out: Console, written: bool = False) -> None:
     """Print an answer and all that belongs to it; the text itself only where it was not `written` before."""
-    from fairagent.report.answer import CUT_OFF, answer_body, answer_story, resting_table, sources_table
-    from fairagent.report.text import verdict_text
+    from fairagent.report.answer import CUT_OFF, answer_body, answer_story, sources_table
+    from fairagent.report.text import compared_table, verdict_text
 
     if written:
         out.print(CUT_OFF if result.answer.truncated else "")
@@ -107,7 +107,8 @@ def print_answer(result: AnswerResult, out: Console, written: bool = False) -> N
         out.print(verdict_text(result.search.trace.changes))
     if result.context:
         out.print(sources_table(result))
-        if result.attribution and result.attribution.exposures:
-            out.print(resting_table(result.attribution, result))
+        if (rests := result.attribution) and rests.exposures:
+            both = rests.retrieved, rests.exposures
+            out.print(compared_table(("retrieved", rests.called), *both, result.search.trace))
             out.print()
     out.print(answer_story(result))

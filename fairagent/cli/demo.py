@@ -61,8 +61,6 @@ def demo(
     for row in rows:
         if row.equal:
             out.print(str(row.equal), style="dim")
-            if row.equal.warning:
-                out.print(f"! {row.system}: {row.equal.warning}", style="bold red")
     out.print(LEGEND, style="dim")
     out.print(
         "Means over the topics, judged against half the relevant documents' shares and half the world's; documents "

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairagent.evaluate.check import CheckedExperiment
-    from fairagent.evaluate.kind import ExperimentKind
     from fairagent.evaluate.plan import Plan
     from fairagent.evaluate.run import Run
     from fairagent.evaluate.workers import Workers
@@ -49,20 +48,13 @@ MISSED = 8
 """The exit code of a run that misses a threshold of its experiment, whether topics failed or not."""
 
 
-def models() -> dict[str, type[ExperimentKind]]:
-    """Kind of experiment -> the model of its file."""
-    from fairagent.evaluate.plan import GROUP, SHIPPED, kind_class
-    from fairagent.settings.plugins import ours
-
-    return {kind: kind_class(kind) for kind in ours(SHIPPED, GROUP)}
-
-
 def kinds() -> dict[str, DescribedSection]:
     """Kind of experiment -> the keys of its file."""
+    from fairagent.evaluate.plan import shipped_kinds
     from fairagent.settings.described import describe
 
     required = {True: ("kind", "collection"), False: ("kind",)}
-    return {kind: describe(model, *required[model.searches])[""] for kind, model in models().items()}
+    return {kind: describe(model, *required[model.searches])[""] for kind, model in shipped_kinds().items()}
 
 
 def template_text(kind: str) -> str:

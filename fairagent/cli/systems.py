@@ -9,20 +9,11 @@ import numpy as np
 from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
-from fairagent.evaluate.judging import (
-    FUSED,
-    SYSTEMS,
-    TARGET,
-    Judge,
-    judged_topics,
-    mean_over_topics,
-    standard_measures,
-)
+from fairagent.evaluate.judging import FUSED, SYSTEMS, TARGET, Judge, judged_topics, mean_over_topics, standard_measures
 from fairagent.evaluate.tables import Cell, Column, Table
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, resolve, with_settings
-from fairagent.settings import Settings
 from fairagent.types import ExposureRow, Ranking, exposure_rows
 from fairagent.types.change import SHOWN_CHANGE, ExposureChange, exposure_change
 
@@ -64,16 +55,13 @@ def compare(site: Site) -> Iterator[SystemMeans]:
     """
     agent = build(site)
     _run("warming up", agent)
-    refined: dict[str, int] = {}
     ranked: dict[str, list[tuple[str, ...]]] = {}
-    settings: dict[str, Settings] = {}
     for name, overrides in SYSTEMS.items():
         if name == FUSED and not agent.settings.engine.inner:
             continue
-        tried = build(with_settings(site, resolve(site.settings, overrides)))
-        means, rankings, refined[name] = _run(name, tried)
-        ranked[name], settings[name] = [one.ids for one in rankings.values()], tried.settings
-        equal = {one.system: one for one in equal_systems(ranked, settings, refined)}
+        means, rankings = _run(name, build(with_settings(site, resolve(site.settings, overrides))))
+        ranked[name] = [one.ids for one in rankings.values()]
+        equal = {one.system: one for one in equal_systems(ranked)}
         yield replace(means, equal=equal.get(name))
 
 
@@ -108,18 +96,17 @@ def systems_table(rows: Sequence[SystemMeans], n: int) -> Table:
     return Table.of(columns, lines, notes=[f"{BEST} the best of its column; at the first {n} documents"])
 
 
-def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking], int]:
-    """The system's row, its rankings by topic, and on how many topics its loop accepted a refinement."""
+def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]]:
+    """The system's row, and its rankings by topic."""
     collection, n = agent.collection, agent.settings.n
     rankings: dict[str, Ranking] = {}
-    calls = refined = 0
+    calls = 0
     started = perf_counter()
     with progress_bar() as bar:
         for topic in bar.track(list(collection.topics.values()), description=system):
             result = agent.search(topic)
             rankings[topic.id] = result.ranking
             calls += result.trace.usage.calls
-            refined += any(step.accepted and step.aim for step in result.trace.steps)
     seconds = perf_counter() - started
     relevance, fairness, product = standard_measures(n)
     (ndcg,) = mean_over_topics(collection, None, rankings, [relevance])
@@ -128,7 +115,7 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
         for dimension in collection.groups.dimensions
         for awrf, both in [mean_over_topics(collection, dimension, rankings, [fairness, product])]
     }
-    return SystemMeans(system, ndcg, by_dimension, calls, seconds), rankings, refined
+    return SystemMeans(system, ndcg, by_dimension, calls, seconds), rankings
 
 
 def _groups(collection: Collection, dimension: str, rankings: Mapping[str, Ranking], n: int) -> tuple[ExposureRow, ...]:

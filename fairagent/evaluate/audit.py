@@ -34,7 +34,7 @@ from fairagent.collection.records import Faults, checked_id, csv_records, json_r
 from fairagent.collection.target_choice import target_choice
 from fairagent.collection.targets import make_target
 from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.comparison import clustered_intervals
+from fairagent.evaluate.comparison import bootstrap_intervals
 from fairagent.measures import exposure_bounds, group_exposure, parse_discount
 from fairagent.measures.amortized import attention
 from fairagent.measures.base import seeded
@@ -44,7 +44,6 @@ from fairagent.storage.regular import open_to_read
 from fairagent.types import UNKNOWN, FloatArray
 from fairagent.types.common import counted
 
-RESAMPLES = 1_000
 CLUSTERS = 1_024
 """Into so many the queries are dealt, each whole; what is resampled."""
 FEW = 30
@@ -188,7 +187,7 @@ def _dimension(
     name: str, labels: Sequence[str], sums: FloatArray, counts: FloatArray, target: tuple[FloatArray, str], seed: int
 ) -> AuditedDimension:
     mean = sums.sum(axis=0) / counts.sum()
-    low, high = clustered_intervals(sums, counts, seeded(seed, "audit", name), RESAMPLES)
+    low, high = bootstrap_intervals(sums.T, seeded(seed, "audit", name), counts)
     due = (1 - mean[0]) * target[0]
     ends = exposure_bounds(mean / mean.sum())
     columns = (one.tolist() for one in (mean[1:], low[1:], high[1:], due, *ends))

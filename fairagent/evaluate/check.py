@@ -18,14 +18,7 @@ from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.fields import Problems, place_in, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
 from fairagent.evaluate.loop import without_loops
-from fairagent.evaluate.plan import (
-    Plan,
-    check_machine,
-    check_systems,
-    overridden,
-    read_systems,
-    read_values,
-)
+from fairagent.evaluate.plan import Plan, check_machine, check_systems, overridden, read_systems, read_values
 from fairagent.evaluate.thresholds import Threshold, ThresholdNames, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from types import MappingProxyType
 
 import numpy as np
 
 from fairagent.errors import DataError
 from fairagent.evaluate.outcome import Outcome
 from fairagent.measures.base import seeded
-from fairagent.settings import Settings
 from fairagent.types import FloatArray
-from fairagent.types.common import counted
 
 SAME = 1e-9
 """Two values of a topic that differ by no more are a tie."""
@@ -100,64 +97,24 @@ def _rows(
 
 SIGN = "="
 """Marks systems whose rankings equal those of another."""
-ORIGINAL = "re-ranking by the user's own query gives the engine's list back"
-SAME_SETTINGS = "both come to the same settings"
 
 
 @dataclass(frozen=True, slots=True)
 class Equal:
-    """`system` ranks as `other` does, a system before it, on all topics; `why` is empty where it is not known.
-
-    `undone` is on how many topics its loop accepted refinements, nothing of which is left.
-    """
+    """`system` ranks as `other` does, a system before it, on all topics."""
 
     system: str
     other: str
-    why: str = ""
-    undone: int = 0
 
     def __str__(self) -> str:
-        since = f", since {self.why}" if self.why else ""
-        return f"{SIGN} {self.system}: the rankings of {self.other} on all topics{since}"
-
-    @property
-    def warning(self) -> str:
-        """That refinements were accepted and change nothing; "" where none was."""
-        if not self.undone:
-            return ""
-        return f"refinements accepted on {counted(self.undone, 'topic')} change nothing against {self.other}"
+        return f"{SIGN} {self.system}: the rankings of {self.other} on all topics"
 
 
-def equal_systems(
-    rankings: Mapping[str, Sequence[Sequence[str]]],
-    settings: Mapping[str, Settings],
-    refined: Mapping[str, int] = MappingProxyType({}),
-) -> tuple[Equal, ...]:
-    """The systems whose rankings are those of one before them: system -> the ids of each topic, best first.
-
-    `refined` is on how many topics a system's loop accepted a refinement.
-    """
+def equal_systems(rankings: Mapping[str, Sequence[Sequence[str]]]) -> tuple[Equal, ...]:
+    """The systems whose rankings are those of one before them: system -> the ids of each topic, best first."""
     first: dict[tuple[tuple[str, ...], ...], str] = {}
-    equal = []
-    for system, of_topics in rankings.items():
-        other = first.setdefault(tuple(map(tuple, of_topics)), system)
-        if other != system and len(of_topics):
-            both = system in settings and other in settings
-            why = _why(settings[system], settings[other]) if both else ""
-            # A system that refines as the other one does has changed nothing against that, but something.
-            undone = 0 if refined.get(other) else refined.get(system, 0)
-            equal.append(Equal(system, other, why, undone))
-    return tuple(equal)
-
-
-def _why(own: Settings, other: Settings) -> str:
-    """Why two systems rank alike, where their settings show it."""
-    if own.given == other.given:
-        return SAME_SETTINGS
-    # The union of all lists holds the first one, so at full depth nothing that a loop did remains.
-    original = own.rerank.undoes_loops and not getattr(own.loop, "rerank_depth", 0)
-    plain = not other.loops and (other.rerank.idle(other) or other.rerank.undoes_loops)
-    return ORIGINAL if original and plain and own.engine == other.engine else ""
+    others = {system: first.setdefault(tuple(map(tuple, of)), system) for system, of in rankings.items() if len(of)}
+    return tuple(Equal(system, other) for system, other in others.items() if other != system)
 
 
 # --- statistics over topics -----------------------------------------------------------------------------------------
@@ -168,51 +125,36 @@ BATCH = 500
 ROUNDING = 1e-12
 
 
-def bootstrap_intervals(values: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def bootstrap_intervals(
+    values: FloatArray, rng: np.random.Generator, counts: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Low and high ends (s,) of the 95 % percentile bootstrap intervals of the means of `values` (s, n), n >= 1.
 
+    With `counts` (n,) they are sums of so many values each, which are resampled together (those of a query, or of a
+    cluster of requests), and a mean is the ratio of both sums; what counts 0 says nothing.
     Source: Efron & Tibshirani 1993, chapter 13; 10,000 resamples of the topics, the same for all s systems.
     """
-    from scipy.stats import bootstrap
-
-    if values.shape[1] < 2:
-        return values[:, 0], values[:, 0]
-    resampled = bootstrap(
-        (values,), np.mean, axis=1, n_resamples=RESAMPLES, batch=BATCH, method="percentile", rng=rng
-    ).confidence_interval
-    return np.asarray(resampled.low), np.asarray(resampled.high)
+    sizes = np.ones(values.shape[1]) if counts is None else counts
+    sums, sizes = values[:, sizes > 0], sizes[sizes > 0]
+    means = []
+    for _ in range(RESAMPLES // BATCH):
+        drawn = rng.integers(len(sizes), size=(BATCH, len(sizes)))
+        means.append(sums[:, drawn].sum(axis=2) / sizes[drawn].sum(axis=1))
+    low, high = np.quantile(np.hstack(means), [0.025, 0.975], axis=1)
+    return low, high
 
 
 def by_query(values: FloatArray, queries: Sequence[Hashable]) -> tuple[FloatArray, FloatArray]:
-    """Sums (q, s) of the values (s, n) of each query, and how many (q,) these are; `queries` (n,) says whose each is.
+    """Sums (s, q) of the values (s, n) of each query, and how many (q,) these are; `queries` (n,) says whose each is.
 
     Signs tossed for these sums (`paired_randomization`) are tossed for all values of a query together.
 
     >>> by_query(np.array([[0.5, 0.25, 1.0]]), ["a", "b", "a"])
-    (array([[1.5 ],
-           [0.25]]), array([2., 1.]))
+    (array([[1.5 , 0.25]]), array([2., 1.]))
     """
     numbers = {query: number for number, query in enumerate(dict.fromkeys(queries))}
     own = np.eye(len(numbers))[[numbers[query] for query in queries]]
-    return own.T @ values.T, own.sum(axis=0)
-
-
-def clustered_intervals(
-    sums: FloatArray, counts: FloatArray, rng: np.random.Generator, resamples: int = RESAMPLES
-) -> tuple[FloatArray, FloatArray]:
-    """Low and high ends (s,) of the 95 % intervals of means of values that come in clusters, such as those of a query.
-
-    `sums` (c, s) are those of each cluster's values, `counts` (c,) how many these are. Clusters are resampled as a
-    whole (percentile bootstrap), and a mean is the ratio of both sums.
-    """
-    there = counts > 0
-    sums, counts, clusters = sums[there], counts[there], int(there.sum())
-    means = []
-    for start in range(0, resamples, BATCH):
-        drawn = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=min(BATCH, resamples - start))
-        means.append(drawn @ sums / (drawn @ counts)[:, None])
-    low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
-    return low, high
+    return values @ own, own.sum(axis=0)
 
 
 def paired_t(differences: FloatArray) -> float | None:

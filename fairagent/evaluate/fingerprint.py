@@ -86,10 +86,10 @@ def changes(before: JsonObject, now: JsonObject) -> list[str]:
     """
     both = before["systems"].keys() & now["systems"].keys()
     old, new = (
-        dict(_leaves({**side, "systems": {name: side["systems"][name] for name in both}})) for side in (before, now)
+        dict(leaves({**side, "systems": {name: side["systems"][name] for name in both}})) for side in (before, now)
     )
     return [
-        f"{place}: was {old.get(place, 'not there')}, is {new.get(place, 'not there')}"
+        f"{place}: was {_shown(old, place)}, is {_shown(new, place)}"
         for place in sorted(old.keys() | new.keys())
         if old.get(place) != new.get(place)
     ]
@@ -121,10 +121,6 @@ NOT_DECIDING: Any = {
     "model": dict.fromkeys(("timeout", "deadline", "attempts", "log_prompts", "context"), True),
 }
 """Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
-
-
-LATER = ("intersections", "group", "applies_to", "predicted", "errors", "target")
-"""Keys of a collection's file that are left out where they are not set: runs from before there were any stay good."""
 
 
 def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> JsonObject:
@@ -170,18 +166,11 @@ def _judgments(file: CollectionFile, folder: Path) -> JsonObject:
             keywords = root / file.track.keywords if file.track.keywords else track.keywords
             files = {path.name: path for path in (track.topics, track.metadata, keywords) if path}
     settings = file.model_dump(mode="json", exclude={"root", "documents", "share"})
-    described = json.dumps(_set_keys(settings), sort_keys=True)
+    described = json.dumps(settings, sort_keys=True)
     return {
         "settings": hashlib.sha256(described.encode()).hexdigest(),
         **{name: file_hash(path) for name, path in files.items()},
     }
-
-
-def _set_keys(settings: Any) -> Any:
-    """A collection's settings without the keys in `LATER` that are not set."""
-    if isinstance(settings, dict):
-        return {key: _set_keys(part) for key, part in settings.items() if part or key not in LATER}
-    return [_set_keys(part) for part in settings] if isinstance(settings, list) else settings
 
 
 def file_hash(path: Path) -> str:
@@ -194,14 +183,19 @@ def file_hash(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and value:
+def leaves(value: Any, place: str = "") -> Iterator[tuple[str, object]]:
+    """Every value under its place, such as `loop.kind`; lists, and what is empty, stay whole."""
+    if isinstance(value, Mapping) and value:
         for key, part in value.items():
-            yield from _leaves(part, f"{place}.{key}" if place else str(key))
+            yield from leaves(part, f"{place}.{key}" if place else str(key))
     else:
-        text = json.dumps(value, ensure_ascii=False)
-        # Of two hashes it is enough to see that they differ.
-        yield place, f"{text[1:13]}..." if re.fullmatch(r'"[0-9a-f]{64}"', text) else text
+        yield place, value
+
+
+def _shown(values: Mapping[str, object], place: str) -> str:
+    text = json.dumps(values[place], ensure_ascii=False) if place in values else "not there"
+    # Of two hashes it is enough to see that they differ.
+    return f"{text[1:13]}..." if re.fullmatch(r'"[0-9a-f]{64}"', text) else text
 
 
 def _version(package: str) -> str | None:

@@ -310,7 +310,7 @@ class ExperimentKind(Section, ABC):
         return ()
 
     def tables(self, run: Run) -> Sequence[Table]:
-        """Tables of its own: for the text, LaTeX and the page."""
+        """Tables of its own: for the text and the page."""
         return ()
 
     def files(self, run: Run) -> Mapping[str, Table]:

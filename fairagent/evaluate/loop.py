@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairagent.evaluate.comparison import by_query, clustered_intervals
+from fairagent.evaluate.comparison import bootstrap_intervals, by_query
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.measures.base import seeded
@@ -79,7 +79,7 @@ def loop_gains(plan: Plan, outcomes: Mapping[tuple[str, str], Outcome], topics: 
                     differences.append(values[measure] - without.values[dimension][measure])
         sums, counts = by_query(np.array([differences]) * (-1 if lower else 1), of_topics)
         if len(counts) > 1:
-            low, high = clustered_intervals(sums, counts, seeded(plan.experiment.seed, "loop", measure))
+            low, high = bootstrap_intervals(sums, seeded(plan.experiment.seed, "loop", measure), counts)
             found = float(sums.sum() / counts.sum()), float(low[0]), float(high[0]), len(counts), len(of_topics)
             yield LoopGain(name, other if other in plan.systems else "", label, *found)
 

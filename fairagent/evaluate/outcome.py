@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, TypeAdapter
 
-from fairagent.storage.readers import parse_json
 from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult, Step, Topic, Usage
 from fairagent.types.common import Alarm, of_usage
 
@@ -207,11 +206,6 @@ class Outcome:
         """Every document of the ranking, best first, with its score."""
         return (*((hit.id, hit.score) for hit in self.hits), *self.tail)
 
-    @property
-    def refined(self) -> bool:
-        """Whether the loop has accepted a query, or scores, that it refined for a group."""
-        return any(step.accepted and step.aim for step in self.steps)
-
     @classmethod
     def of(
         cls,
@@ -295,11 +289,6 @@ def _plain(value: Any) -> dict[str, Any]:
     if isinstance(value, StepRecord) and not math.isfinite(value.gap):
         record["gap"] = None
     return record
-
-
-def from_line(line: str | bytes) -> Outcome:
-    """What `to_line` wrote; ValueError where the line is none of its."""
-    return from_value(parse_json(line if isinstance(line, str) else line.decode()))
 
 
 def from_value(value: Any) -> Outcome:

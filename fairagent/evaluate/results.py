@@ -15,13 +15,7 @@ import numpy as np
 from fairagent.answer.removals import removal_warnings
 from fairagent.collection.records import listed
 from fairagent.evaluate.comparison import RESAMPLES, SIGN, Comparison, smallest_p
-from fairagent.evaluate.findings import (
-    best_mean,
-    label_error_text,
-    mark,
-    under_label_error,
-    verdict_lines,
-)
+from fairagent.evaluate.findings import best_mean, label_error_text, mark, under_label_error, verdict_lines
 from fairagent.evaluate.layout import LATEX_WIDTH, WIDTH, short_names
 from fairagent.evaluate.run import JOURNAL, TRANSCRIPT, Run
 from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, p_value, tex
@@ -80,8 +74,7 @@ def costs(run: Run) -> dict[str, Cost]:
 def alarms_of(run: Run) -> list[str]:
     """The alarms of all systems, those that several have in one line, which begins with their names.
 
-    What a filter took from the groups is judged over all topics together. Among them is that a loop's refinements
-    change nothing of another system's rankings.
+    What a filter took from the groups is judged over all topics together.
     """
     systems_of: dict[str, list[str]] = {}
     for system in run.systems:
@@ -93,7 +86,6 @@ def alarms_of(run: Run) -> list[str]:
             before = lost.get(one.group, Removal(one.group, 0.0, 0.0))
             lost[one.group] = Removal(one.group, before.seen + one.seen, before.removed + one.removed)
         alarms += removal_warnings(tuple(lost.values()))
-        alarms += [one.warning for one in run.equal if one.system == system and one.warning]
         for alarm in alarms:
             systems_of.setdefault(alarm, []).append(system)
     lines: dict[tuple[str, ...], list[str]] = {}
@@ -152,13 +144,12 @@ def write_results(run: Run, folder: Path) -> None:
     for name, table in tables.items():
         write_whole(folder / name, table.csv())
     write_whole(folder / "results.tex", results_latex(run))
-    write_whole(folder / "details.tex", details_latex(run))
     write_whole(folder / "results.txt", results_text(run))
 
 
 def made_files(folder: Path) -> list[Path]:
     """The journal, the transcript and all that is made from the journal, where it is there."""
-    made = [path for pattern in ("*.csv", "results.t*", "details.tex") for path in folder.glob(pattern)]
+    made = [path for pattern in ("*.csv", "results.t*") for path in folder.glob(pattern)]
     if not (runs := folder / RUNS).is_symlink():
         made += [*runs.glob("*.txt"), *runs.glob("*.tsv")]
     files = (folder / JOURNAL, folder / TRANSCRIPT, folder / PAGE, *made)
@@ -206,15 +197,6 @@ def results_latex(run: Run) -> str:
     ]
     below = [r"\par\smallskip\noindent{\footnotesize", *legend, r"\par}"]
     return "\n".join([*comments, means_table(run, latex=True).latex(names) + "\n".join(below), ""])
-
-
-def details_latex(run: Run) -> str:
-    """A `tabular` for each measure with intervals, tests, wins, ties and losses; then the kind's own, and costs."""
-    tables, names = (
-        (*measure_tables(run), *run.kind.tables(run), cost_table(run)),
-        short_names(run.systems, LATEX_WIDTH // 3),
-    )
-    return "\n".join(table.latex(names) for table in tables if table)
 
 
 def trec_run(run: Run, system: str) -> str:

@@ -338,8 +338,6 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     outcomes = tuple(latest[key] for topic in topics for system in systems if (key := (topic, system)) in latest)
     columns = [(dimension, measure) for dimension in ("", *plan.dimensions) for measure in plan.measures]
     rankings = {name: [[id for id, _ in latest[topic, name].scored] for topic in done] for name in systems}
-    settings = {name: system.settings for name, system in plan.systems.items()}
-    refined = {name: sum(latest[topic, name].refined for topic in done) for name in systems}
     return Run(
         name=kind.name,
         collection=head["provenance"]["collection"]["name"],
@@ -362,6 +360,6 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         kind=kind,
         rows={name: system.row for name, system in plan.systems.items()},
         thresholds=plan.thresholds,
-        equal=equal_systems(rankings, settings, refined) if kind.ranks else (),
+        equal=equal_systems(rankings) if kind.ranks else (),
         loops=tuple(loop_gains(plan, latest, done)) if kind.ranks else (),
     )

@@ -268,7 +268,7 @@ _MINUS = re.compile(r"^-(?=\d)")
 
 def tex(text: str) -> str:
     """A text as LaTeX sets it."""
-    return _MINUS.sub("$-$", in_line(text).replace("<=", "≤").translate(_TEX))
+    return _MINUS.sub("$-$", in_line(text).translate(_TEX))
 
 
 def _tex_cell(cell: object, shown: str) -> str:

@@ -18,7 +18,7 @@ from fairagent.evaluate.comparison import SAME
 from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import ExperimentKind, MeasureInfo
 from fairagent.evaluate.tables import Column, Table
-from fairagent.measures.parse import labels_of, parse_measure
+from fairagent.measures.parse import OPTIONS, labels_of, parse_measure
 from fairagent.settings.section import nearest
 from fairagent.types.common import counted
 
@@ -82,9 +82,6 @@ class Bound:
         return baseline + self.number if self.relative else self.number
 
 
-_OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
-
-
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """A `bound` for a system's measure (its full definition), or the mean share of exposure of a group (its label)."""
@@ -118,8 +115,8 @@ class ThresholdNames:
         there = [one for one in shown if one in (name, definition)]
         there = there or [one for one, label in shown.items() if label == name]
         if not there:
-            bare = _OPTIONS.sub("", name)
-            if variants := [label for one, label in shown.items() if _OPTIONS.sub("", one) == bare]:
+            bare = OPTIONS.sub("", name)
+            if variants := [label for one, label in shown.items() if OPTIONS.sub("", one) == bare]:
                 raise UsageError(f"{name!r} is not computed, but: {', '.join(variants)}")
             known = [*self.labels.get(dimension, ()), *shown.values()]
             raise UsageError(f"no measure {'or group ' * bool(dimension)}{name!r}; {nearest(name, known)}")
@@ -172,9 +169,6 @@ def _of_system(
                 yield from (Threshold(system, dimension, definition, of_group, bound, baseline) for system in systems)
 
 
-NOT_JUDGED = "not judged: the run is not finished"
-
-
 @dataclass(frozen=True, slots=True)
 class ThresholdVerdict:
     """A threshold's `value` and the `limit` that it was compared with; None, and missed, where no topic has it."""
@@ -219,7 +213,7 @@ def summary(run: Run) -> str:
         return ""
     all = counted(len(run.thresholds), "threshold")
     if run.partial:
-        return f"{all} {NOT_JUDGED}"
+        return f"{all} not judged: the run is not finished"
     return f"{sum(one.met for one in verdicts(run))} of {all} {'is' if len(run.thresholds) == 1 else 'are'} met"
 
 

@@ -6,22 +6,17 @@ Two answers to one query side by side: what was read, what was written, and what
 from collections.abc import Iterator, Sequence
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from fairagent.report.story import StoryLine, story, usage_text
-from fairagent.report.text import compared_table, gap_text, groups_text, one_line, plain
+from fairagent.report.text import gap_text, groups_text, one_line
 from fairagent.types import UNKNOWN, AnswerResult, Attribution, Debiased, Exposure, Removal, exposure_rows
 from fairagent.types.change import percent
 from fairagent.types.common import counted
 
 _WRITERS = {"extractive": "sentences of the documents as they stand", "llm": "by the language model"}
-
-
-def answer_text(result: AnswerResult, width: int = 100) -> str:
-    """The answer and its story as plain text in lines of at most `width` characters."""
-    return plain(Group(answer_body(result), Text(), sources_table(result), answer_story(result)), width)
 
 
 CUT_OFF = " [cut off here]"
@@ -53,12 +48,6 @@ def sources_table(result: AnswerResult) -> Table:
         mark = "yes" if weight == 1 else f"{weight:.2f}" if weight else ""
         table.add_row(f"[{number}]", one_line(hit.title or hit.id), *groups, mark, style=style)
     return table
-
-
-def resting_table(attribution: Attribution, result: AnswerResult) -> Table:
-    """Exposure of the retrieved context, and of what the answer rests on, beside the target."""
-    names = "retrieved", attribution.called
-    return compared_table(names, attribution.retrieved, attribution.exposures, result.search.trace)
 
 
 def removed_text(removed: Sequence[Removal]) -> str:

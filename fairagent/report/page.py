@@ -24,6 +24,7 @@ from markupsafe import Markup
 from pydantic_core import to_jsonable_python
 
 from fairagent.evaluate.findings import change_of, findings
+from fairagent.evaluate.fingerprint import leaves
 from fairagent.evaluate.outcome import GroupShares
 from fairagent.evaluate.results import (
     alarms_of,
@@ -219,9 +220,10 @@ def _differences(record: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         kind, own = ((part or {}).get("kind") for part in (settings.get(slot), usual[slot]))
         if kind != own:
             usual[slot] = _of_kind(slot, str(kind))
-    defaults = dict(_flat(usual))
-    yield from ((key, value) for key, value in _flat(settings) if defaults.get(key, UNSET) != value)
-    yield from _flat({key: value for key, value in record.items() if key != "settings"})
+    defaults = dict(leaves(usual))
+    yield from ((key, value) for key, value in leaves(settings) if defaults.get(key, UNSET) != value)
+    for key in (one for one in record if one != "settings"):
+        yield from leaves(record[key], key)
 
 
 def _of_kind(slot: str, kind: str) -> dict[str, Any]:
@@ -232,12 +234,3 @@ def _of_kind(slot: str, kind: str) -> dict[str, Any]:
         return {}
     usual = {name: one for name, one in fields.items() if name != "kind" and not one.is_required()}
     return {name: to_jsonable_python(one.get_default(call_default_factory=True)) for name, one in usual.items()}
-
-
-def _flat(value: Any, place: str = "") -> Iterator[tuple[str, object]]:
-    """Every value under its place, `loop.kind`; lists stay whole."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _flat(inner, f"{place}.{key}" if place else str(key))
-    else:
-        yield place, value

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
@@ -18,7 +17,6 @@ from fairagent.evaluate.findings import RELEVANCE, comparisons_of
 from fairagent.evaluate.run import MeanExposure, Run
 from fairagent.evaluate.tables import LinePlot
 from fairagent.measures.parse import is_measure
-from fairagent.report.text import shortened
 from fairagent.types import ExposureRow, exposure_rows
 from fairagent.types.clean import printable
 
@@ -170,7 +168,9 @@ def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str]) -> Mark
     chart.grid_x([value for value in ticks((0, full)) if value < full], ".0%")
     for place, of_group in enumerate(rows):
         top = -height * place
-        chart.write(*chart.at(0, top - 14), shortened(of_group[0].label, 50), more=' font-weight="bold"')
+        label = of_group[0].label
+        shown = label if len(label) <= 50 else f"{label[:49]}…"
+        chart.write(*chart.at(0, top - 14), shown, more=' font-weight="bold"')
         for row, (mean, (group, share, target)) in enumerate(zip(means, of_group, strict=True)):
             y = top - 27 - pitch * row
             hint = f"{systems[mean.system]}\n{group}: {share:.1%}"
@@ -226,26 +226,13 @@ def number(value: float) -> str:
     return f"{value:,.{3 if abs(value) <= 1 else 1}f}"
 
 
-class Mean(NamedTuple):
-    """A mean and the ends of its 95 % interval, which are the mean itself where it has none."""
-
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, row: Comparison) -> Mean:
-        """That of one system in one measure."""
-        return cls(row.mean, row.low, row.high)
-
-
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One system in a scatter plot; `front` marks the Pareto front."""
+    """One system in a scatter plot, by its two means with their intervals; `front` marks the Pareto front."""
 
     system: int
-    x: Mean
-    y: Mean
+    x: Comparison
+    y: Comparison
     oracle: bool
     front: bool
 
@@ -263,18 +250,18 @@ def trade_off(run: Run, dimension: str) -> tuple[tuple[str, str], tuple[Point, .
         return None
     of_relevance = compared if (run.baseline, relevance) in compared else alone
     pairs = {
-        system: (Mean.of(of_relevance[system, relevance]), Mean.of(compared[system, fairness]))
+        system: (of_relevance[system, relevance], compared[system, fairness])
         for system in run.systems
         if (system, relevance) in of_relevance and (system, fairness) in compared
     }
     return (relevance, fairness), points(run, pairs)
 
 
-def points(run: Run, pairs: Mapping[str, tuple[Mean, Mean]]) -> tuple[Point, ...]:
+def points(run: Run, pairs: Mapping[str, tuple[Comparison, Comparison]]) -> tuple[Point, ...]:
     """The systems with two means each, of which more is better; oracles on no front."""
     honest = [(x.mean, y.mean) for system, (x, y) in pairs.items() if system not in run.oracle_systems]
 
-    def point(system: str, x: Mean, y: Mean) -> Point:
+    def point(system: str, x: Comparison, y: Comparison) -> Point:
         own, oracle = (x.mean, y.mean), system in run.oracle_systems
         beaten = any(one[0] >= own[0] and one[1] >= own[1] and one != own for one in honest)
         return Point(run.systems.index(system), x, y, oracle, not oracle and not beaten)
@@ -326,5 +313,5 @@ def _limits(intervals: Iterable[tuple[float, float]]) -> tuple[float, float]:
     return bottom, min(1.01, high + room) if high <= 1 else high + room
 
 
-def _interval(of: Mean) -> str:
+def _interval(of: Comparison) -> str:
     return number(of.mean) + (f" [{number(of.low)}, {number(of.high)}]" if of.low < of.high else "")

@@ -203,16 +203,13 @@ def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
     )
 
 
-def signed(value: float, digits: int = 3) -> str:
-    """A difference with its sign.
+def signed(value: float) -> str:
+    """A difference with its sign, to three decimals.
 
     >>> signed(0.1742), signed(-0.0004), signed(-0.25)
     ('+0.174', '0.000', '−0.250')
     """
-    text = f"{abs(value):.{digits}f}"
-    if not float(text):
-        return text
-    return f"{'+' if value > 0 else MINUS}{text}"
+    return f"{value:+.3f}".replace("-", MINUS) if round(value, 3) else "0.000"
 
 
 def money(cost: float | None) -> str:
@@ -233,12 +230,3 @@ def listed(names: Sequence[str]) -> str:
     ('gender, region and age', 'gender')
     """
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
-
-
-def shortened(text: str, longest: int) -> str:
-    """`text` in at most `longest` letters.
-
-    >>> shortened("Oceania", 7), shortened("Northern America", 10)
-    ('Oceania', 'Northern …')
-    """
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -123,8 +123,6 @@ class Part(Section):
     """Of an engine, whether it searches a collection's documents."""
     on_server: ClassVar[bool] = False
     """Of an engine, whether its index is on a server, where it is loaded only if somebody says so."""
-    undoes_loops: ClassVar[bool] = False
-    """Of a re-ranker, whether it orders by the user's query alone, so that nothing of what a loop did remains."""
     at_random: ClassVar[bool] = False
     """Of a re-ranker, whether what it gives is one draw, so that nothing else can be drawn from it."""
     of_groups: ClassVar[bool] = False

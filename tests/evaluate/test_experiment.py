@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, TransientModelError, UsageError
-from fairagent.evaluate import fingerprint
 from fairagent.evaluate.run import load_run, read_outcomes
 
 from . import words
@@ -99,15 +98,6 @@ def test_what_has_changed_is_refused_and_named(tmp_path: Path) -> None:
     file.write_text(once.replace("seed: 7", "seed: 8"), encoding="utf-8")
     words.run(file, tmp_path / "run", new=True, limit=2)
     words.run(file, tmp_path / "run", limit=2)
-
-
-def test_the_hash_of_a_collection_is_that_of_before_there_were_more_keys(tmp_path: Path) -> None:
-    """Of the commit before `intersections`, `group`, `of`, `predicted`, `target`: runs from then can be continued."""
-    words.write(tmp_path)
-    file = tmp_path / "collection.yaml"
-    file.write_text(file.read_text(encoding="utf-8").replace("target: trec-estimated\n", ""), encoding="utf-8")
-    hashed = fingerprint._judgments(fingerprint._collection_file(str(file)), tmp_path)["settings"]
-    assert hashed == "e4a7f34c6fbd364fc2e8cb34b3f19ed00d15d07471ab688ce8d9e379110717bc"
 
 
 def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ import pytest
 
 from fairagent import write_demo
 from fairagent.evaluate.check import CheckedExperiment, check_experiment
+from fairagent.evaluate.comparison import Equal
 from fairagent.evaluate.experiment import build_indexes
 from fairagent.evaluate.findings import verdict_lines
 from fairagent.evaluate.loop import LoopGain, loop_gains
+from fairagent.evaluate.results import measure_tables
 
 from . import words
+from .made_runs import run_of
 from .test_comparison import outcome
 
 FAIR_QR = "{profile: fair-qr-deep, refine: {kind: feedback, weight: 1}}"
@@ -44,8 +47,10 @@ def test_a_loop_that_changes_nothing_says_so(checked: CheckedExperiment, tmp_pat
     assert {row.system for row in run.comparisons} == {one.system for one in run.outcomes} == set(run.systems)
     assert len(list((tmp_path / "run" / "runs").iterdir())) == 5
     agent, idle = run.loops[0], run.loops[1:]
+    # DESIGN's trap: the list that is re-ranked by the user's query holds the engine's own first documents.
+    assert any(step.accepted and step.aim for one in run.outcomes if one.system == "FAIR-QR" for step in one.steps)
+    assert {Equal("FAIR-QR", "BM25"), Equal("FAIR-QR again", "BM25")} <= set(run.equal)
     assert (agent.system, agent.other, agent.topics, agent.pairs) == ("agent", "no loop", 6, 12)
-    # At full depth it re-ranks the engine's list by the user's own words.
     assert idle == tuple(LoopGain(name, "", "nDCG*AWRF", 0, 0, 0, 6, 12) for name in ("FAIR-QR", "FAIR-QR again"))
     said = "FAIR-QR: the loop adds nothing measurable here (nDCG*AWRF +0.000, 95 % interval"
     assert any(line.startswith(said) for line in verdict_lines(run))
@@ -85,3 +90,14 @@ def test_a_topic_in_two_dimensions_is_one_witness(checked: CheckedExperiment) ->
     assert two
     assert (one.low, one.high, one.pairs, two.pairs) == (two.low, two.high, 4, 8)
     assert gain(checked, once[:1]) is None
+
+
+def test_a_p_value_that_a_test_cannot_undercut_is_a_bound() -> None:
+    made = [
+        outcome(f"T{topic}", name, gender={PRODUCT: value + topic / 100})
+        for topic in range(40)
+        for name, value in {"plain": 0.25, "better": 0.5, "same": 0.25}.items()
+    ]
+    run = run_of(made)
+    assert "better (p <= .0004 after Holm)" in " ".join(verdict_lines(run))
+    assert measure_tables(run)[0].rows[1][5:7] == ("<=.0002", "<=.0004")

@@ -16,15 +16,8 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.evaluate.layout import LATEX_WIDTH
-from fairagent.evaluate.outcome import from_line, to_line
-from fairagent.evaluate.results import (
-    falling,
-    means_table,
-    measure_tables,
-    results_latex,
-    results_text,
-    write_results,
-)
+from fairagent.evaluate.outcome import from_value, to_line
+from fairagent.evaluate.results import falling, means_table, measure_tables, results_latex, results_text, write_results
 from fairagent.evaluate.run import Run, load_run
 from fairagent.evaluate.tables import Cell, Column, Table
 
@@ -171,7 +164,7 @@ def test_latex(run: Run) -> None:
 
 def test_the_journal_survives_json(run: Run) -> None:
     for outcome in run.outcomes:
-        assert from_line(to_line(outcome)) == outcome
+        assert from_value(json.loads(to_line(outcome))) == outcome
     assert any(outcome.steps for outcome in run.outcomes)
 
 
@@ -190,7 +183,7 @@ def test_outcomes_hold_what_pages_show(run: Run) -> None:
 
 def test_results_are_made_from_the_journal_alone(folder: Path, run: Run, tmp_path: Path) -> None:
     write_results(run, tmp_path)
-    for name in ("results.csv", "results.txt", "results.tex", "details.tex", "topics.csv", "timings.csv"):
+    for name in ("results.csv", "results.txt", "results.tex", "topics.csv", "timings.csv"):
         assert (tmp_path / name).read_bytes() == (folder / "run" / name).read_bytes()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from judges import judge, says
 from fairagent.answer.answering import Answerer, Contexts
 from fairagent.answer.filtering import FairFilter
 from fairagent.answer.generators import ExtractiveGenerator
-from fairagent.evaluate.outcome import from_line, to_line
+from fairagent.evaluate.outcome import from_value, to_line
 from fairagent.evaluate.results import alarms_of, results_text
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm.prompts import Prompts
@@ -100,7 +101,7 @@ def test_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None
         for n, alarms in enumerate([(worse,), (worse, useless), (), (worse, worse)])
     ]
     # Through the journal and back.
-    run = run_of([from_line(to_line(one)) for one in outcomes])
+    run = run_of([from_value(json.loads(to_line(one))) for one in outcomes])
     said = "agent: no usable reply on 1 of 4; worse than the engine on 3 of 4"
     assert alarms_of(run) == [said]
     assert f"\n! {said}\n" in results_text(run)

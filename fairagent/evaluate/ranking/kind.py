@@ -232,10 +232,8 @@ class RankingKind(JudgedKind):
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
         """Which topics count, what exposure is judged against, and how deep runs are."""
-        drawing = any(system.settings.sampling.alpha is not None for system in plan.systems.values())
-        # Where nothing is drawn, runs from before there were draws stay good.
-        draws = {"draws": self.draws} if drawing else {}
-        return {"per_group": self.per_group, "target": self.target, "run_depth": self.run_depth, **draws}
+        names = "per_group", "target", "run_depth", "draws"
+        return {name: getattr(self, name) for name in names}
 
     def trial(self, opened: Opened) -> RankingTrial:
         """Every system as an agent."""

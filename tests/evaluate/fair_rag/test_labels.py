@@ -12,13 +12,7 @@ from typing import Any
 import lamp_files
 import pytest
 
-from fairagent.errors import (
-    BudgetExceeded,
-    DataError,
-    ModelError,
-    ReplyRefused,
-    TransientModelError,
-)
+from fairagent.errors import BudgetExceeded, DataError, ModelError, ReplyRefused, TransientModelError
 from fairagent.evaluate.fingerprint import of_model
 from fairagent.evaluate.workers import Workers, threads
 from fairagent.guests.testing import LoopbackServer, ScriptedModel, ServerReply, completion
