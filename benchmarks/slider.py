@@ -2,9 +2,9 @@
 
     python benchmarks/slider.py evaluations/collections/wikilead.yaml INDEX "women in science" ...
 
-INDEX is what `fairagent index` made of it; the default queries are those of the first topics. Each move is made after the
-one before is seen, and asks the server nothing. Printed are milliseconds, median and 95th percentile, from the slider's
-event to the end of the frame that shows the new list; and how long the reply is that has all lists.
+INDEX is what `fairagent index` made of it; the default queries are those of the first topics. Each move is made after
+the one before is seen, and asks the server nothing. Printed are milliseconds, median and 95th percentile, from the
+slider's event to the end of the frame that shows the new list; and how long the reply is that has all lists.
 Asked: 50 at 20,000 documents.
 """
 

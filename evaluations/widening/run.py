@@ -25,7 +25,7 @@ DEPTHS = (20, 40, 100, 500)
 SYSTEMS: dict[str, dict[str, Any]] = {
     "no loop": {"loop": "none"},
     "widen": {},
-    "by documents": {"loop": {"actions": ["documents"]}},
+    "widen by group": {"loop": {"actions": ["group"]}},
     "FAIR-QR": {"profile": "fair-qr", "engine": "auto", "refine": {"kind": "feedback", "weight": 1}},
 }
 MODEL: dict[str, Any] = {"loop": {"actions": ["keywords"]}, "cache": ".fairagent/replies"}
