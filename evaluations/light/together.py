@@ -25,8 +25,8 @@ from pooled import WHATS, Aim, less, read, sizes
 
 AGENT = "agent"
 BASELINE = "fused"
-DULL = ("fused", "labeled first", "exposure", "exposure, labels before", "no loop")
-"""What explains a gain without kinds of documents and without refined queries."""
+DULL = ("fused", "labeled first", "exposure", "exposure, labels before", "graph, exposure")
+"""What explains a gain without types of documents, feedback and refined queries."""
 
 
 def main() -> None:
