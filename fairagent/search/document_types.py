@@ -21,7 +21,7 @@ from fairagent.storage.threads import Memo
 from fairagent.types import FloatArray
 
 STEEPNESS, MIDDLE = 10.0, 0.4
-"""Of the curve from evidence to probability: tuned on public topics (docs/loop.md)."""
+"""Of the curve from evidence to probability: tuned on public topics."""
 HEAD, SHRINK, ROUNDS = 50, 5.0, 3
 """Of the share of a type: the first candidates, the documents that stand for its chance, and how often it is taken."""
 LEAST_RATIO = 0.02

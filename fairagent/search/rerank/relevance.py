@@ -55,7 +55,6 @@ class FusedReranker:
 class OriginalConfig(Part):
     """By the engine's score for the user's own query (FAIR-QR)."""
 
-    undoes_loops: ClassVar[bool] = True
     kind: Literal["original"] = "original"
 
     def build(self, site: Site) -> OriginalReranker:
