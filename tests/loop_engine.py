@@ -18,6 +18,7 @@ from fairagent.retrieve.relevance_model import Postings
 from fairagent.search.agent import FairAgent
 from fairagent.search.loop.actions import Widening
 from fairagent.search.loop.widen import Action, Widen
+from fairagent.search.relevance import Weighing
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.settings import Settings
 from fairagent.types import Dial, Document, FloatArray, Query, Ranking, SearchResult, Step
@@ -146,7 +147,9 @@ def agent(
     looped = {name: more.pop(name) for name in ("choose", "on_error") if name in more}
     loop, reranker = Widen(actions, **looped), ExposureReranker(Dial(fairness=fairness))
     made = collection(groups or by_letter(engine.texts))
-    return FairAgent(made, engine, loop if actions else None, reranker, Settings(**(chosen | more)), types=types)
+    settings = Settings(**(chosen | more))
+    weighing = Weighing(None, types, settings.types) if types else None
+    return FairAgent(made, engine, loop if actions else None, reranker, settings, weighing=weighing)
 
 
 def step_of(result: SearchResult, name: str) -> Step:

@@ -37,7 +37,7 @@ FILES = sorted(
     and str(file.relative_to(FOLDER).with_suffix("")) not in OTHERS
 )
 CONTROLLER = FOLDER / "controller"
-AIMS = sorted(file for file in CONTROLLER.glob("*.yaml") if not file.stem.startswith(("smollm2", "adaptive")))
+AIMS = sorted(file for file in CONTROLLER.glob("*.yaml") if file.stem != "adaptive")
 NOWHERE = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 
 
@@ -76,14 +76,10 @@ def test_files_that_belong_together_ask_the_same() -> None:
         )
     )
     aims = [read_yaml(file) for file in AIMS]
-    models = [read_yaml(CONTROLLER / f"smollm2_{name}.yaml") for name in ("allsides", "wikilead", "trec22_biographies")]
-    for group in (answers, stereotypes, aims, models):
+    for group in (answers, stereotypes, aims):
         assert all(one["systems"] == group[0]["systems"] for one in group)
         assert all(one.get("settings") == group[0].get("settings") for one in group[:2])
     assert len({(one["collection"], *one.get("dimensions", ())) for one in aims}) == len(aims) == 8
-    filtered, beside = read_yaml(CONTROLLER / "smollm2_filter.yaml"), models[-1]
-    for key in ("collection", "topics", "seed", "measures", "baseline"):
-        assert filtered.get(key) == beside.get(key)
 
 
 def test_systems_of_the_controller_are_what_they_are_called() -> None:
@@ -102,18 +98,6 @@ def test_systems_of_the_controller_are_what_they_are_called() -> None:
     scorers = {name: getattr(plan.settings.rerank, "scorer", None) for name, plan in scored.items()}
     assert scorers.pop("BM25") is None
     assert set(scorers.values()) == {"similarity:minilm"}
-
-
-def test_what_a_model_may_do_is_the_models_alone() -> None:
-    described, systems = read_file(CONTROLLER / "smollm2_wikilead.yaml")
-    chosen = {name: plan.settings for name, plan in systems.items()}
-    assert chosen["agent"].loop == Settings().loop
-    assert not chosen["no loop"].loops
-    asking = {name: plan.asks for name, plan in systems.items() if plan.asks}
-    assert asking == {"words": ("group_keywords",), "passage": ("group_passages",), "judge": ("judge_relevance",)}
-    assert {chosen[name].loop.on_error for name in asking} == {"fail"}
-    assert described.budget.calls
-    assert described.topics.sample == 10
 
 
 def test_the_calls_of_a_loop_that_filters_are_known_before(tmp_path: Path) -> None:

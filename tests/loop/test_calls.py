@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fairagent.collection import GroupTable
 from fairagent.search.document_types import TypeSource
+from fairagent.search.relevance import Weighing
 from fairagent.search.rerank.base import Pool
 from fairagent.search.rerank.exposure import ExposureReranker
 from fairagent.search.rerank.relevance import ChainReranker
@@ -65,7 +66,8 @@ def test_a_search_looks_up_the_groups_of_its_list_once_and_shows_all_hits_at_onc
     engine, seen = Shown(), Seen()
     made = agent(engine, finding("f2"), finding("f3", "documents"), groups=groups)
     types = TypeSource(made.collection, {"gender": 0.5}, frozenset({"gender"}))
-    result = replace(made, types=types, reranker=ChainReranker((seen, ExposureReranker()))).search("law")
+    weighing = Weighing(None, types, made.settings.types)
+    result = replace(made, weighing=weighing, reranker=ChainReranker((seen, ExposureReranker()))).search("law")
     assert len(result.trace.steps) > 1
     assert groups.asked == 4, "those of the served, for the meter, those of the list, and of what each action finds"
     assert engine.calls == [len(result.hits)]
