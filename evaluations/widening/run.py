@@ -25,7 +25,7 @@ DEPTHS = (20, 40, 100, 500)
 SYSTEMS: dict[str, dict[str, Any]] = {
     "no loop": {"loop": "none"},
     "widen": {},
-    "widen by group": {"loop": {"actions": ["group"]}},
+    "by documents": {"loop": {"actions": ["documents"]}},
     "FAIR-QR": {"profile": "fair-qr", "engine": "auto", "refine": {"kind": "feedback", "weight": 1}},
 }
 MODEL: dict[str, Any] = {"loop": {"actions": ["keywords"]}, "cache": ".fairagent/replies"}

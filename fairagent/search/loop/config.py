@@ -120,10 +120,10 @@ class WidenConfig(Part):
 
     of_groups: ClassVar[bool] = True
     kind: Literal["widen"] = "widen"
-    actions: Annotated[tuple[ActionName, ...], SEVERAL] = Field(("documents",), min_length=1)
-    """What the loop may do, each once, in this order, as long as a group lacks candidates. documents: a query by what
-    the group's best documents have in common; group: the user's query among the group's own documents, where the engine
-    can be kept to some; neighbors: documents near them (needs a corpus graph); keywords, passages: by what the
+    actions: Annotated[tuple[ActionName, ...], SEVERAL] = Field(("group", "documents"), min_length=1)
+    """What the loop may do, each once, in this order, as long as a group lacks candidates. group: the user's query
+    among the group's own documents, where the engine can be kept to some; documents: a query by what the group's best
+    documents have in common; neighbors: documents near them (needs a corpus graph); keywords, passages: by what the
     language model says of the groups, in one call; judge: judges candidates of groups that lack exposure (needs
     `judge`); filter: applies the part `filter` to what would be served."""
     policy: Literal["rules", "model"] = "rules"
