@@ -98,11 +98,11 @@ def test_time_runs_from_the_beginning_of_the_search(monkeypatch: pytest.MonkeyPa
         ({"loop": "none", "refine": "llm"}, ()),
         (
             {"refine": "llm"},
-            ("refine: llm is not used, since loop: controller uses none; set loop=fair-qr, or loop.evidence=llm",),
+            ("refine: llm is not used, since loop: widen uses none; set loop=fair-qr, or loop.actions=[keywords]",),
         ),
         (
             {"refine": {"terms": 3}},
-            ("refine: feedback is not used, since loop: controller uses none; set loop=fair-qr",),
+            ("refine: feedback is not used, since loop: widen uses none; set loop=fair-qr",),
         ),
     ],
 )

@@ -21,7 +21,7 @@ from fairagent.types import FloatArray, Query, Ranking
 
 
 @dataclass(frozen=True, slots=True)
-class Feedback:
+class VectorFeedback:
     """Rocchio's: the mean vector of the first `documents` has the share `mix` in the query's vector.
 
     Queries of more than `longest` words, as `words` analyzes them, are left as they are.
@@ -33,7 +33,7 @@ class Feedback:
     longest: int
 
     @classmethod
-    def of_site(cls, site: Site) -> Feedback | None:
+    def of_site(cls, site: Site) -> VectorFeedback | None:
         """As the settings say; None where they want none, or the engine has no vectors."""
         chosen = site.settings.feedback
         if not chosen.mix or not isinstance(site.engine, VectorEngine):

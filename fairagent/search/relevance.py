@@ -16,7 +16,7 @@ from fairagent.retrieve.base import Retriever, scored
 from fairagent.retrieve.graph import graph_of
 from fairagent.retrieve.site import Site
 from fairagent.search.document_types import TypePrior, TypeSource
-from fairagent.search.feedback import Feedback
+from fairagent.search.feedback import VectorFeedback
 from fairagent.search.rerank.base import ordered
 from fairagent.types import FloatArray, Query, Ranking
 
@@ -60,7 +60,7 @@ class Weighed:
 class Weighing:
     """How the documents of an engine's list are weighed: by `feedback`, and by their `types` with this `weight`."""
 
-    feedback: Feedback | None
+    feedback: VectorFeedback | None
     types: TypeSource | None
     weight: float
 
@@ -71,7 +71,7 @@ class Weighing:
         if not (settings.sees_groups and site.collection.groups.dimensions):
             return None
         types = TypeSource.of_collection(site.collection, graph_of(site), site.memo) if settings.types else None
-        return cls(Feedback.of_site(site), types, settings.types)
+        return cls(VectorFeedback.of_site(site), types, settings.types)
 
     def of(self, engine: Retriever, query: Query, own: Ranking, meter: ExposureMeter) -> Weighed:
         """The candidates by estimated relevance, and the meter as their types say.

@@ -84,7 +84,7 @@ def unused_refiner(settings: Settings) -> tuple[str, ...]:
     used = any(part is settings.refine for part in settings.loop.uses(settings))
     if "refine" not in settings.model_fields_set or used or not settings.loops:
         return ()
-    also = f", or loop.evidence={settings.refine}" if settings.refine.templates else ""
+    also = ", or loop.actions=[keywords]" if settings.refine.templates else ""
     return (f"refine: {settings.refine} is not used, since loop: {settings.loop} uses none; set loop=fair-qr{also}",)
 
 

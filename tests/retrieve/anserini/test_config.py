@@ -48,11 +48,12 @@ def test_the_whole_agent(built, collection):
     assert any(hit.groups["gender"] for hit in result.hits)
 
 
-def test_the_loop_without_terms_says_what_to_do(built, collection):
+def test_a_refiner_without_terms_says_what_to_do(built, collection):
     engine = {"kind": "lucene", "index": str(built / "bare")}
     with pytest.raises(SettingsError, match=r"neither document vectors nor texts\. Build it with -storeDocvectors"):
-        open_agent(collection, engine=engine, profile="offline")
-    assert len(open_agent(collection, engine=engine, profile="engine", n=3).search("judges").hits) == 3
+        open_agent(collection, engine=engine, profile="offline", loop="fair-qr", refine="feedback")
+    # The loop that widens needs none.
+    assert len(open_agent(collection, engine=engine, profile="offline", n=3).search("judges").hits) == 3
 
 
 def test_impacts_with_the_terms_of_another_index(built, collection):

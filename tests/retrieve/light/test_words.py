@@ -23,11 +23,11 @@ from fairagent.retrieve.light.encoder import word_table
 )
 def test_words_are_cut_as_bert_cuts_them(word: str, pieces: list[str]) -> None:
     table = word_table()
-    assert table._pieces(word) == [table._places[piece] for piece in pieces]
+    assert table._pieces(word) == [table.places[piece] for piece in pieces]
 
 
 def test_a_word_of_several_pieces_is_their_mean() -> None:
     table = word_table()
     (found,) = table.vectors(["embeddings"])
-    rows = [table._places[piece] for piece in ("em", "##bed", "##ding", "##s")]
+    rows = [table.places[piece] for piece in ("em", "##bed", "##ding", "##s")]
     np.testing.assert_allclose(found, table._vectors[rows].mean(axis=0))
