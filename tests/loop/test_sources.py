@@ -13,7 +13,7 @@ from fairagent.errors import BudgetExceeded, ReplyRefused, TransientModelError
 from fairagent.guests.testing import ScriptedModel
 from fairagent.llm import ModelRequest
 from fairagent.llm.prompts import Prompts
-from fairagent.search.loop.actions import Asked
+from fairagent.search.loop.actions import AskModel
 from fairagent.search.loop.base import Lack
 from fairagent.search.loop.sources import PASSAGE, Said, Says, Sources
 from fairagent.types import Group, Proposals, Query, SearchResult
@@ -79,7 +79,7 @@ def test_an_echo_of_the_prompt_is_no_passage(echo: str) -> None:
 
 
 def searched(says: Says, model: ScriptedModel, on_error: Literal["fallback", "fail"] = "fallback") -> SearchResult:
-    action = Asked(says, Sources(says, model, Prompts(), on_error=on_error))
+    action = AskModel(says, Sources(says, model, Prompts(), on_error=on_error))
     return agent(Dense(LAWYERS, FEW), action, on_error=on_error).search("law")
 
 

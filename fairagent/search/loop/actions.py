@@ -167,7 +167,7 @@ class Neighbors:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class AskModel:
     """An action by what a language model says of all groups that lack candidates, in one call: words or a passage."""
 
     name: str

@@ -15,7 +15,7 @@ from fairagent.retrieve.site import Site
 from fairagent.search.loop.actions import (
     ROUNDS,
     AmongGroup,
-    Asked,
+    AskModel,
     FilterAction,
     JudgeAction,
     Neighbors,
@@ -201,4 +201,4 @@ class WidenConfig(Part):
             return self._judge.build(site, self.on_error) if self._judge else None
         if name == "filter":
             return FilterAction(filter) if (filter := site.settings.filter.build(site)) else None
-        return Asked(name, Sources(name, site.model, site.prompts, self.on_error))
+        return AskModel(name, Sources(name, site.model, site.prompts, self.on_error))
