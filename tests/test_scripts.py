@@ -65,6 +65,8 @@ BY_HAND = {
     "evaluations/debias/theta.py": "asks a language model's likelihoods for an hour",
     "benchmarks/install.py": "makes virtual environments: minutes, and packages from the network",
     "benchmarks/slider.py": "drives a browser for a minute; tests/studio opens the same page",
+    "evaluations/retrieval/weights.py": "searches the real collections by both engines",
+    "evaluations/widening/run.py": "searches the real collections at seven depths for minutes",
     "benchmarks/word_table.py": "makes the shipped table from a model that is not here",
     "evaluations/fairft/small.py": "trains models for minutes; tests/fairft trains smaller ones",
     "evaluations/labels/ask.py": "embeds a whole collection",

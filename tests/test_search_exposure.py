@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,7 +31,9 @@ def test_means_and_the_worst_query_by_hand() -> None:
     women = [1 / (2 + THIRD), 0, 1]
     assert shown.shares["gender"] == pytest.approx({"women": np.mean(women), "men": 1 - np.mean(women)})
     assert [exposures[0].unknown for exposures in shown.measured.values()] == pytest.approx([0, 0, 0.5])
-    assert shown.gap_of("one") == pytest.approx(jensen_shannon(np.array([women[0], 1 - women[0]]), np.array([0.5, 0.5])), abs=1e-4)
+    assert shown.gap_of("one") == pytest.approx(
+        jensen_shannon(np.array([women[0], 1 - women[0]]), np.array([0.5, 0.5])), abs=1e-4
+    )
     assert shown.gap == pytest.approx(np.mean([shown.gap_of(query) for query in ("one", "two", "three")]))
     assert shown.worst in ("two", "three")
     assert exposure_of(search, "one", {"gender": GENDER}, HALF, at=2).shares["gender"]["women"] == 0.5

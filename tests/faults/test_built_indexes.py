@@ -43,11 +43,11 @@ def opened(tmp_path: Path) -> Opened:
     """Searches the index in a folder, for a collection that names no documents."""
     write(tmp_path / "files", HERE)
 
-    def opened(folder: Path, kind: str = "lucene", profile: str = "engine", **settings: Any) -> Any:
+    def opened(folder: Path, kind: str = "lucene", profile: str = "engine", loop: str = "", **settings: Any) -> Any:
         engine = {"kind": kind, "index": str(folder), **settings}
-        return open_agent(
-            tmp_path / "files" / "collection.yaml", engine=engine, profile=profile, n=3, target="trec-estimated"
-        )
+        looped = {"loop": loop} if loop else {}
+        file = tmp_path / "files" / "collection.yaml"
+        return open_agent(file, engine=engine, profile=profile, n=3, target="trec-estimated", **looped)
 
     return opened
 
@@ -134,9 +134,9 @@ def test_132_an_index_that_tells_no_terms(indexes: Path, opened: Opened) -> None
         SettingsError,
         match=r"stores neither .* -storeDocvectors or -storeRaw, .*`profile: engine`",
     ):
-        opened(indexes / "bare", profile="offline", loop="fair-qr", refine="feedback")
+        opened(indexes / "bare", profile="offline", loop="fair-qr")
     with pytest.raises(SettingsError, match="`texts:` of lucene-impact and lucene-hnsw"):
-        opened(indexes / "impact", "lucene-impact", profile="offline", loop="fair-qr", refine="feedback")
+        opened(indexes / "impact", "lucene-impact", profile="offline", loop="fair-qr")
     # The loop that widens needs none.
     assert len(opened(indexes / "bare", profile="offline").search("court").hits) == 3
 

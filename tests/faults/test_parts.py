@@ -238,7 +238,9 @@ DOCUMENTS = (Document("d1", "one"), Document("d2", "two"))
 RANKING = Ranking(("d1", "d2"), np.array([2.0, 1.0]))
 KEPT = (Verdict("d1", True, True, True), Verdict("d2", False, False, True))
 STATE = RefineState(QUERY, QUERY, RANKING, {"gender": np.eye(2)}, (), Group("gender", "female"), frozenset())
-SEARCH: Any = Search(QUERY, (Step("query", QUERY, RANKING, (), 0.0),), None, None, 2, RANKING, lambda query: RANKING, None, None)  # type: ignore[arg-type]
+SEARCH: Any = Search(
+    QUERY, (Step("query", QUERY, RANKING, (), 0.0),), None, None, 2, RANKING, lambda query: RANKING, None, None
+)  # type: ignore[arg-type]
 CALLS: dict[str, Callable[[Any], object]] = {
     "engine": lambda made: searched_by(made, QUERY, 2),
     "scores": lambda made: scored(made, QUERY, ["d1", "d2"]),

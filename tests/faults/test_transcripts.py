@@ -190,7 +190,8 @@ def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: Lo
     kept[1] = kept[1].replace(b'"calls":1', b'"calls":2')
     path.write_bytes(b"".join(kept) + b'{"exchange":1,"at":"20')
     journal = tmp_path / "run" / "journal.jsonl"
-    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    # The last lines are of the systems and, beside each, of what it is without its loop.
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-4]))
     life.run(file, tmp_path / "run", limit=4)
     found = list(read_transcript(path))
     assert [place for place, one in enumerate(found) if one is None] == [1]

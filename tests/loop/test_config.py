@@ -24,7 +24,7 @@ def read(**values: object) -> WidenConfig:
 def test_the_default_widens_without_a_model() -> None:
     config = Settings().loop
     assert config == read()
-    assert (config.actions, config.policy, config.judge) == (("documents",), "rules", None)
+    assert (config.actions, config.policy, config.judge) == (("group", "documents"), "rules", None)
     assert config.templates == ()
     assert list(config.worst_case(Case(Settings(), Prompts(), ["law"]))) == []
     assert read(actions="keywords").actions == ("keywords",)

@@ -91,7 +91,7 @@ def test_a_gain_is_in_units_of_relevance_whatever_the_zero_and_unit_of_scores(sh
     plain = weighed(0, 1)
     yes, no = (plain["m1"] - 1, plain["u2"] - 0.25)
     assert yes > 0 > no
-    assert plain["f1"] == pytest.approx(1.5 / 4 + yes), "as if the engine had found it"
+    assert plain["f1"] == pytest.approx(yes), "no more than the last of the engine's list, and of the type"
     assert weighed(shift, scale) == pytest.approx(plain)
 
 
