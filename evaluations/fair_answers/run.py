@@ -25,7 +25,7 @@ from fairagent import write_demo
 from fairagent.answer.aim import Aim
 from fairagent.answer.answering import Answerer
 from fairagent.answer.generators import ExtractiveGenerator
-from fairagent.collection.exposure import finite_gap
+from fairagent.collection.exposure import total_gap
 from fairagent.errors import ModelError
 from fairagent.evaluate.judging import judged_topics
 from fairagent.evaluate.layout import aligned
@@ -150,7 +150,7 @@ def measured(results: Sequence[AnswerResult], agent: FairAgent) -> Measured:
     qrels = agent.collection.qrels
     useful = [[qrels[one.query.id].get(hit.id, 0) > 0 for hit in one.cited] for one in results]
     return Measured(
-        gap=np.array([finite_gap(one.exposures.cited) for one in results]),
+        gap=np.array([total_gap(one.exposures.cited) for one in results]),
         support=np.array([one.support for one in results]),
         useful=np.array([np.mean(one) if one else 0.0 for one in useful]),
         cited=np.array([len(one.cited) for one in results]),

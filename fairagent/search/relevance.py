@@ -71,18 +71,20 @@ class Weighing:
         if not (settings.sees_groups and site.collection.groups.dimensions):
             return None
         types = TypeSource.of_collection(site.collection, graph_of(site), site.memo) if settings.types else None
-        return cls(VectorFeedback.of_site(site), types, settings.types)
+        feedback = VectorFeedback.of_site(site)
+        return cls(feedback, types, settings.types) if feedback or types else None
 
     def of(self, engine: Retriever, query: Query, own: Ranking, meter: ExposureMeter) -> Weighed:
         """The candidates by estimated relevance, and the meter as their types say.
 
-        A dimension counts by how much it applies to the first documents, where their types say so; documents that
-        cannot have a label should get what they have of the best by estimated relevance.
+        A dimension counts by how much it applies to the first documents, where their types say so, and several share
+        the price of one; documents that cannot have a label should get what they have of the best by estimated
+        relevance.
         """
         if not len(own):
             return Weighed(engine, query, own, own, meter)
         gains: list[Gain] = []
-        scores = own.scores
+        scores, applies = own.scores, dict[str, float]()
         if self.feedback and (fed := self.feedback.of(engine, query, own)):
             gains.append(fed.gain)
             scores = scores + fed.gain(own.ids)
@@ -93,8 +95,9 @@ class Weighing:
             prior = TypePrior.of(self.types, query.id, own.ids, estimated_relevance(scores, first, last), self.weight)
             gains.append(lambda ids: unit * prior.gain(ids))
             scores = scores + unit * prior.gain(own.ids)
-            counts = tuple(prior.importance.get(target.dimension, 1.0) for target in meter.targets)
-            meter = replace(meter, importance=counts)
+            applies = dict(prior.importance)
+        counts = [applies.get(target.dimension, 1.0) for target in meter.targets]
+        meter = replace(meter, importance=tuple(count / max(1.0, sum(counts)) for count in counts))
         order = np.argsort(-scores, kind="stable")
         candidates = Ranking(tuple(own.ids[place] for place in order.tolist()), scores[order])
         if self.types:

@@ -156,7 +156,7 @@ def test_215_wherever_it_stands(install: Callable[..., None], collection: Collec
     for settings in (
         {"rerank": ["original", "odd"]},
         {"rerank": ["odd", "original"]},
-        {"rerank": "odd", "loop": "controller"},
+        {"rerank": "odd", "loop": "widen"},
         {"rerank": "odd", "loop": "fair-qr", "refine": "feedback"},
     ):
         with pytest.raises(PartError, match=f"{NAMED} gave {FOR} a score that is no finite number"):

@@ -114,7 +114,7 @@ def exposure_of(
     m                  76.0%   50.0%
     no label (of all)   0.0%
     <BLANKLINE>
-    the query is 'jazz' (gap 0.1423): sex: f 24%, m 76%
+    the query is 'jazz' (gap 0.0369): sex: f 24%, m 76%
     """
     texts = [queries] if isinstance(queries, str) else list(queries)
     if not texts or not all(isinstance(query, str) for query in texts):
@@ -158,7 +158,7 @@ def assert_exposure_of(
     m                  76.0%   50.0%
     no label (of all)   0.0%
     <BLANKLINE>
-    the query is 'jazz' (gap 0.1423): sex: f 24%, m 76%
+    the query is 'jazz' (gap 0.0369): sex: f 24%, m 76%
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     if gap is None and not min_share:
