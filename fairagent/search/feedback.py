@@ -75,15 +75,15 @@ class QueryFeedback:
 
 
 def _unit(engine: VectorEngine, query: Query, own: Ranking, products: FloatArray) -> float:
-    """What a product of 1 is worth in the engine's scores: of a fusion, as its vectors' part is spread."""
-    if not isinstance(engine, FusedEngine):
-        return 1.0
-    number = next((place for place, one in enumerate(engine.engines) if isinstance(one, VectorEngine)), None)
-    if number is None:
-        return 0.0
-    parts = engine.parts(query)
-    given = dict(zip(parts.ids, parts.scores[:, number].tolist(), strict=True))
-    of_vectors = np.array([given.get(id, 0.0) for id in own.ids])
-    listed = of_vectors > 0
+    """What a product of 1 is worth in the engine's scores, as these are spread; of a fusion in its vectors' part."""
+    of_vectors, listed = own.scores, np.ones(len(own), dtype=bool)
+    if isinstance(engine, FusedEngine):
+        number = next((place for place, one in enumerate(engine.engines) if isinstance(one, VectorEngine)), None)
+        if number is None:
+            return 0.0
+        parts = engine.parts(query)
+        given = dict(zip(parts.ids, parts.scores[:, number].tolist(), strict=True))
+        of_vectors = np.array([given.get(id, 0.0) for id in own.ids])
+        listed = of_vectors > 0
     spread = float(products[listed].std()) if listed.any() else 0.0
     return float(of_vectors[listed].std()) / spread if spread > 0 else 0.0

@@ -20,6 +20,8 @@ from fairagent.search.feedback import VectorFeedback
 from fairagent.search.rerank.base import ordered
 from fairagent.types import FloatArray, Query, Ranking
 
+SAME = 1e-6
+"""Scores that differ by less of what the list's scores span are the same."""
 Gain = Callable[[Sequence[str]], FloatArray]
 """What documents gain beside the engine's scores, on their scale."""
 
@@ -46,7 +48,7 @@ class Weighed:
         own = self.own.scores
         every_score = scored(self.engine, self.query, (*self.own.ids, *ids))
         known, scores = every_score[: len(own)], every_score[len(own) :]
-        if not np.allclose(known, own):
+        if np.abs(known - own).max() > SAME * np.ptp(own):
             spread = float(known.var())
             slope = float(((known - known.mean()) * (own - own.mean())).mean()) / spread if spread > 0 else 0.0
             scores = own.mean() + slope * (scores - known.mean())
