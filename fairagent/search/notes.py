@@ -50,7 +50,7 @@ def unlabeled_off(served: Sequence[Exposure]) -> tuple[Alarm, ...]:
 def moved_by_types(before: ExposureMeter, after: ExposureMeter) -> tuple[str, ...]:
     """Where types of documents have changed what those without a label should get, a note a dimension."""
     pairs = zip(after.targets, before.unlabeled, after.unlabeled, strict=False)
-    dues = [(one.dimension, was.shares.sum(), now.shares.sum()) for one, was, now in pairs if was and now]
+    dues = [(one.dimension, was.shares.sum(), now.shares.sum()) for one, was, now in pairs]
     return tuple(
         f"in {dimension} the target of documents without a label is {now:.0%}, not the {was:.0%} of the engine's list: "
         f"the query asks for the type of documents that {'have labels' if now < was else 'have none'}"

@@ -56,32 +56,36 @@ class Widening:
 
     def act(self, search: Search, state: State) -> Tried:
         """Search for all of these groups."""
-        entering: list[str] = []
-        notes = []
-        for lack, due in state.short(search):
-            found = self.documents(search, state, lack, PLACES * due)
-            own = of_group(search, state, lack, found)[: PLACES * due]
-            notes.append(f"{lack.group}: {len(own)} of its documents come in")
-            entering += own
-        return joined(search, state, entering, tuple(notes))
+        found = [(lack, due, self.documents(search, state, lack, PLACES * due)) for lack, due in state.short(search)]
+        return joined(search, state, *of_groups(search, state, found))
 
 
 def lacks_candidates(search: Search, state: State) -> tuple[bool, str]:
-    """Whether a group lacks exposure because it has too few candidates, or less relevant ones."""
+    """Whether a group lacks exposure because it has fewer candidates than places that it should have."""
     if not (short := state.short(search)):
         return False, "no group lacks candidates"
     return True, f"{short[0][0]}, and it lacks candidates"
 
 
-def of_group(search: Search, state: State, lack: Lack, ids: Sequence[str]) -> list[str]:
-    """Those of these documents that belong to the group and are no candidates yet, each once."""
+def of_groups(
+    search: Search, state: State, found: Sequence[tuple[Lack, int, Sequence[str]]]
+) -> tuple[list[str], tuple[str, ...]]:
+    """Of the documents `found` for groups, with the places that each should have, those that come in; a note a group.
+
+    They belong to the group and are no candidates yet.
+    """
     known = frozenset(state.candidates.ids) | state.removed
-    new = [id for id in dict.fromkeys(ids) if id not in known]
-    if not new:
-        return []
-    # Kept for the search, so that all candidates need not be looked up again.
-    shares = np.hstack([rows[:, 1:] for rows in search.meter.with_cached(new).memberships(new)])[:, lack.place]
-    return [id for id, share in zip(new, shares.tolist(), strict=True) if share > 0]
+    entering: list[str] = []
+    notes = []
+    for lack, due, ids in found:
+        own: list[str] = []
+        if new := [id for id in dict.fromkeys(ids) if id not in known]:
+            # Kept for the search, so that all candidates need not be looked up again.
+            shares = np.hstack([rows[:, 1:] for rows in search.meter.with_cached(new).memberships(new)])[:, lack.place]
+            own = [id for id, share in zip(new, shares.tolist(), strict=True) if share > 0][: PLACES * due]
+        notes.append(f"{lack.group}: {len(own)} of its documents come in")
+        entering += own
+    return entering, tuple(notes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,16 +185,12 @@ class AskModel:
         """Ask, and search by what is said of each group."""
         short = state.short(search)
         said = self.sources.ask(search.query, [lack for lack, _ in short])
-        entering: list[str] = []
-        notes = list(said.notes)
-        for (lack, due), query in zip(short, said.queries, strict=True):
-            if query is not None:
-                own = of_group(search, state, lack, search.retrieve(query).ids)[: PLACES * due]
-                notes.append(f"{lack.group}: {len(own)} of its documents come in")
-                entering += own
         if not any(said.queries):
-            return Tried(state.candidates, "the model says nothing usable", tuple(notes), refused=said.refused)
-        return joined(search, state, entering, tuple(notes), refused=said.refused, proposals=said.proposals)
+            return Tried(state.candidates, "the model says nothing usable", said.notes, refused=said.refused)
+        asked = [(*one, query) for one, query in zip(short, said.queries, strict=True) if query is not None]
+        found = [(lack, due, search.retrieve(query).ids) for lack, due, query in asked]
+        entering, notes = of_groups(search, state, found)
+        return joined(search, state, entering, said.notes + notes, refused=said.refused, proposals=said.proposals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

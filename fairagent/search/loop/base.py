@@ -76,10 +76,7 @@ class Served:
 
     def kept(self, relevance: float) -> float | None:
         """This relevance as a share (0 to 1) of the most relevant list's; None where there is no frontier."""
-        if self.frontier is None:
-            return None
-        most = float(self.frontier.relevance.max())
-        return relevance / most if most > 0 else 1.0
+        return None if self.frontier is None else float(self.frontier.share(np.array([relevance]))[0])
 
 
 def relevance_in(weighed: Mapping[str, float], ranking: Ranking, meter: ExposureMeter) -> float:

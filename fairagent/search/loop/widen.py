@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from fairagent.collection.exposure import total_gap, worse_dimensions
+from fairagent.collection.exposure import worse_dimensions
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, ModelError
 from fairagent.llm.asking import unless_failing
 from fairagent.llm.budget import ledger
@@ -193,7 +193,7 @@ class Widen:
             search.query,
             served.ranking,
             served.exposures,
-            total_gap(served.exposures),
+            served.gap,
             accepted=not reason,
             usage=usage,
             refused=tried.refused,

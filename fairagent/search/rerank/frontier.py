@@ -90,8 +90,12 @@ class Frontier:
     @property
     def kept(self) -> FloatArray:
         """The share of the most relevant list's relevance that each keeps, (k,); 1 where nothing is relevant."""
+        return self.share(self.relevance)
+
+    def share(self, relevance: FloatArray) -> FloatArray:
+        """Each relevance as a share of the most relevant list's; 1 where nothing is relevant."""
         most = float(self.relevance.max(initial=0.0))
-        return self.relevance / most if most > 0 else np.ones(len(self.relevance))
+        return relevance / most if most > 0 else np.ones(len(relevance))
 
 
 def worth(dial: Dial, relevance: float, gap: float) -> tuple[float, ...]:
