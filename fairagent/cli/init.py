@@ -34,7 +34,8 @@ def init(
         "collection.yaml"
     ),
     id: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help='The column with the ids; "@row": the row\'s number.')
+        str | None,
+        typer.Option("--id", metavar="COLUMN", help='The column with the ids; "@content": a digest of the row.'),
     ] = None,
     text: Annotated[
         list[str] | None, typer.Option("--text", metavar="COLUMN", help="The column with the text; may be repeated.")
@@ -66,22 +67,21 @@ def init(
     """Look at a file with documents, and propose a collection file that says which of its columns is what.
 
     Shows what was seen, asks, and writes; a file that is there already is never overwritten. What is named by an option
-    is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed. What
-    fairagent cannot read as it is gets a copy beside the collection file, and the file itself stays as it is: another
-    encoding (guessed, and said), ids that a few rows lack or share (each named), TREC's topics, a data set by its name.
+    is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed. The file
+    stays the only source: another encoding, or ids that a few rows lack or share, are mended whenever it is read. TREC's
+    topics, and a data set by its name, are copied beside the collection file.
     """
     from fairagent.collection.look import look_at
-    from fairagent.collection.prepared import mended, prepare
+    from fairagent.collection.prepared import prepare
 
     _check_free(output)
     with TemporaryDirectory() as passing, _named_without(passing):
         ready = prepare(file, format, encoding, topics, qrels, Path(passing), output)
-        look = look_at(ready.documents, format, id, text or (), title, group or ())
-        look = mended(ready, look)
+        look = look_at(ready.documents, format, id, text or (), title, group or (), ready.encoding)
         if copy := next((name for name, path in ready.copies.items() if path == ready.documents), None):
             look = replace(look, path=output.parent / copy)
         _print(look)
-        for note in ready.notes:
+        for note in (*ready.notes, *look.notes()):
             console().print(f"note: {in_line(note)}", soft_wrap=True)
         ready.check_free(output.parent)
         proposed = look.file(output, _target(look, target, not yes and sys.stdin.isatty()), ready.more)
@@ -130,14 +130,15 @@ def _print(look: Look) -> None:
             holds = "lists" if column.lists else "other values" if column.filled else "nothing"
         table.add_row(in_line(name), kind, f"{column.filled:,}", in_line(holds))
     out.print(table)
-    if look.id == "@row":
-        out.print("No column has ids: documents are numbered by their rows.")
+    if look.id == "@content":
+        out.print(
+            "No column tells the rows apart: a document's id is a digest of its row (@content), so that it is another "
+            "document once a cell of the row changes; name a column with ids by --id."
+        )
     if not look.groups:
         out.print(
             "No column looks like groups; name one with --group. Without, BM25 searches, and nothing is measured."
         )
-    for note in look.notes():
-        out.print(f"note: {in_line(note)}", soft_wrap=True)
 
 
 def _target(look: Look, given: str | None, asks: bool) -> Any:

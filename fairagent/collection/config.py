@@ -30,6 +30,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fairagent.collection.records import template_fields
+from fairagent.collection.row_ids import CONTENT, ROW
 from fairagent.settings import Section, Target
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.readers import plain_name
@@ -128,6 +129,15 @@ def _field(value: str) -> str:
     return value
 
 
+def _encodings(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        try:
+            "".encode(name)
+        except (LookupError, ValueError):
+            raise ValueError(f"{name!r} is no encoding that Python knows; e.g. utf-8, utf-16, cp1252") from None
+    return names
+
+
 FieldName = Annotated[str, Field(min_length=1), AfterValidator(_field)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1)]
 
@@ -141,9 +151,32 @@ class RecordsFile(Section):
     columns: tuple[str, ...] = ()
     """Names of the columns of a tsv or csv file without a header line, such as MS MARCO's `collection.tsv`: [id, text].
     """
+    encoding: Annotated[tuple[str, ...], BeforeValidator(_as_list), AfterValidator(_encodings)] = ()
+    """Of a text file that is not in UTF-8; of several, each line is in the first that it fits, e.g. [utf-8, cp1252]."""
     id: FieldName = "id"
-    """The field with the id, or a template such as "{q_id}-{d_id}"; "@row": the number of the row in its file, from
-    1."""
+    """The field with the id, or a template such as "{q_id}-{d_id}". "@content": a digest of all that the row holds,
+    which lasts as long as no cell of the row changes; "@row": the number of the row in its file, from 1, which another
+    document has as soon as a row before it is deleted."""
+    ids: Literal["mend"] | None = None
+    """`mend`: rows whose id is missing, that of a row before, or has white space, get one made of the row's content, and
+    are named when the collection is indexed; not set: they are errors."""
+
+    @model_validator(mode="after")
+    def _one_column(self) -> RecordsFile:
+        if self.ids and (self.id in (ROW, CONTENT) or template_fields(self.id)):
+            raise ValueError(f"`ids: mend` mends the ids of one column, and `id` is {self.id!r}")
+        return self
+
+
+class Seen(Section):
+    """What `fairagent init` saw of a file, for errors that say what has become of it."""
+
+    rows: int
+    """How many there were; of a long file the first that were looked at."""
+    columns: tuple[str, ...] = ()
+    """Their names."""
+    sha256: str = ""
+    """Of the file's bytes."""
 
 
 class DocumentsFile(RecordsFile):
@@ -155,6 +188,8 @@ class DocumentsFile(RecordsFile):
     """The field with the title; a document may lack it, but not all of them."""
     text: Names = ("text",)
     """The field with the text, or several, joined by a space; every document has them."""
+    seen: Seen | None = None
+    """What the file was when `fairagent init` proposed this; documents may come and go."""
 
 
 class TopicsFile(RecordsFile):
@@ -203,6 +238,8 @@ class DimensionColumn(Section):
     """What stands between several labels in one text value; not set: there is only one."""
     labels: Annotated[tuple[str, ...] | None, AfterValidator(_labels)] = None
     """All labels in their order, any other value being a fault; not set: those that occur, sorted."""
+    rest: str | None = Field(default=None, min_length=1)
+    """The label of whatever is none of the `labels`, e.g. other."""
     map: dict[str, Annotated[tuple[str, ...], BeforeValidator(_as_list)]] = Field(default={})
     """Values to replace, by one label or by a list (an empty list: unknown)."""
     normalize: bool = True
@@ -221,7 +258,14 @@ class DimensionColumn(Section):
             raise ValueError("`predicted` weights are probabilities, which add up to 1: leave out `normalize`")
         if self.errors is not None and not self.predicted:
             raise ValueError("`errors` are of labels that are `predicted: true`")
+        if self.rest is not None and (not self.labels or self.rest == UNKNOWN):
+            raise ValueError("`rest` is a label of its own, for what is none of the `labels`, which it needs")
         return self
+
+    @property
+    def all_labels(self) -> tuple[str, ...] | None:
+        """The labels with that of the rest."""
+        return self.labels and tuple(dict.fromkeys((*self.labels, *([self.rest] if self.rest else []))))
 
 
 Dimensions = dict[Annotated[str, Field(min_length=1)], DimensionColumn]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from fairagent.collection.bounds import STORED
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.forms import count_records, files_of, records
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, read_text, shown, template_fields
+from fairagent.collection.row_ids import ROW, ROW_WARNING, mended_note
 from fairagent.errors import DataError, UsageError
 from fairagent.storage.digests import file_digest
 from fairagent.types import Document
@@ -35,9 +36,11 @@ class Documents:
     name: str
     paths: tuple[Path, ...]
     fields: DocumentsFile
+    _mended: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[Document]:
         faults = Faults()
+        self._mended.clear()
         hashes = array("q")
         titled = self.fields.title is None
         read_id = field_reader(self.fields.id)
@@ -52,6 +55,9 @@ class Documents:
                 hashes.append(hash(document.id))
                 if not faults:
                     yield document
+            if faults.mended:
+                self._mended[path.name] = mended_note(faults.mended, path.name)
+                faults.mended.clear()
         if not hashes and not faults:
             faults.add(self.paths[0], None, "there are no documents")
         elif not titled:
@@ -61,8 +67,8 @@ class Documents:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """None: whatever is odd in these files is an error."""
-        return ()
+        """What deleting a row will do where the ids are numbers of rows; which ids were mended in the last pass."""
+        return (*([ROW_WARNING] if self.fields.id == ROW else []), *self._mended.values())
 
     def count(self) -> int:
         """How many documents the files seem to hold; errors show up when the documents are read."""
@@ -71,8 +77,9 @@ class Documents:
     def fingerprint(self) -> str:
         """SHA-256 (hex) over the bytes of the files, in order, and the fields; not over their names."""
         # Unset they are left out, so that indexes from before there were any stay good.
-        unset = {"path"} if self.fields.format or self.fields.columns else {"path", "format", "columns"}
-        fields = self.fields.model_dump(exclude=unset)
+        unset = set() if self.fields.format or self.fields.columns else {"format", "columns"}
+        unset |= {name for name in ("encoding", "ids") if not getattr(self.fields, name)}
+        fields = self.fields.model_dump(exclude={"path", "seen"} | unset)
         digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
         for path in (file for place in self.paths for file in files_of(place)):
             try:
@@ -97,7 +104,8 @@ class Documents:
                     continue
                 here = f"{path.name}:{number}"
                 if hash(id) in suspects and first.setdefault(id, here) != here:
-                    faults.add(path, number, f"the document id {shown(id)} is that of {first[id]} already")
+                    message = f"the document id {shown(id)} is that of {first[id]} already"
+                    faults.add(path, number, f"{message}; `ids: mend` gives it another")
 
 
 def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:

@@ -36,6 +36,13 @@ class Decoded:
     how: str
     mended: tuple[int, ...] = ()
 
+    @property
+    def encodings(self) -> tuple[str, ...]:
+        """As `encoding` of a collection file has it; empty for UTF-8."""
+        if self.mended:
+            return "utf-8", self.encoding, REST
+        return () if self.encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig") else (self.encoding,)
+
     def __str__(self) -> str:
         """One sentence.
 

@@ -13,13 +13,21 @@ from typing import Any
 from fairagent.collection.bounds import Bounds, bounded, error_text, plain_record
 from fairagent.collection.columns import BATCH, check_dataset, dataset_rows, parquet_rows, table_rows
 from fairagent.collection.config import RecordsFile
-from fairagent.collection.records import Faults, Record, csv_records, json_records, lines, shown, tsv_records
+from fairagent.collection.records import (
+    UTF8,
+    Faults,
+    Record,
+    csv_records,
+    json_records,
+    lines,
+    shown,
+    tsv_records,
+)
+from fairagent.collection.row_ids import mended, own_ids, with_ids
 from fairagent.errors import DataError, FairAgentError, UsageError
 from fairagent.storage.packages import expect_installed
 from fairagent.storage.readers import MOST_COLUMNS, Malformed, file_text, parse_json, too_many_columns
 
-ROW = "@row"
-"""The `id` of records that have none of their own: the number of their row."""
 DATASET, SPLITS, ABOUT = "state.json", "dataset_dict.json", "dataset_info.json"
 """Files of a folder that `save_to_disk` wrote: of a dataset, of several splits, and of what its columns are."""
 READING_FAILS = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, MemoryError)
@@ -31,24 +39,24 @@ LARGEST_STATE = 1 << 24
 def records(path: Path, fields: RecordsFile, faults: Faults) -> Iterator[tuple[int, Record]]:
     """The records of a file, each with the number of its line or row; what is wrong is added to `faults`.
 
-    Where `fields.id` is `@row`, each record has that field.
+    Each has an id in the field `fields.id` where that is `@row` or `@content`, or its `ids` are to be mended, which
+    takes a second reading.
     """
-    form = form_of(path, fields.format)
+    if fields.ids:
+        own = own_ids(_records(path, fields, Faults()), fields.id)
+        return mended(_records(path, fields, faults), fields.id, faults, own)
+    return with_ids(_records(path, fields, faults), fields.id)
+
+
+def _records(path: Path, fields: RecordsFile, faults: Faults) -> Iterator[tuple[int, Record]]:
+    """The records as they are in the file."""
+    form, encodings = form_of(path, fields.format), fields.encoding or UTF8
     if form == "jsonl":
-        rows = json_records(path, faults)
-    elif form in ("tsv", "csv"):
-        rows = (tsv_records if form == "tsv" else csv_records)(path, faults, fields.columns)
-    else:
-        check_form(path, form)
-        rows = _column_records(path, form, faults)
-    return numbered(rows, fields.id)
-
-
-def numbered(rows: Iterator[tuple[int, Record]], id: str) -> Iterator[tuple[int, Record]]:
-    """The rows, with their numbers in the field `@row` where that is their id."""
-    if id != ROW:
-        return rows
-    return ((number, {**record, ROW: place}) for place, (number, record) in enumerate(rows, start=1))
+        return json_records(path, faults, encodings)
+    if form in ("tsv", "csv"):
+        return (tsv_records if form == "tsv" else csv_records)(path, faults, fields.columns, encodings)
+    check_form(path, form)
+    return _column_records(path, form, faults)
 
 
 def form_of(path: Path, format: str | None = None) -> str:
@@ -160,7 +168,9 @@ def count_records(path: Path, fields: RecordsFile) -> int:
             return int(read_metadata(path).num_rows)
         except (OSError, ArrowException):
             return 0
-    return sum(1 for _ in (_column_records(path, form, Faults()) if form == "dataset" else lines(path, Faults())))
+    if form == "dataset":
+        return sum(1 for _ in _column_records(path, form, Faults()))
+    return sum(1 for _ in lines(path, Faults(), encodings=fields.encoding or UTF8))
 
 
 def is_dataset(path: Path) -> bool:

@@ -46,7 +46,7 @@ class LabelReader:
     def buffer(self) -> TableBuffer:
         """An empty buffer for these dimensions."""
         return TableBuffer(
-            {name: column.labels for name, column in self.dimensions.items()},
+            {name: column.all_labels for name, column in self.dimensions.items()},
             [name for name, column in self.dimensions.items() if not column.normalize],
             [name for name, column in self.dimensions.items() if column.predicted],
             [*self.types, *self.of_all],
@@ -143,6 +143,20 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
 
 def labels_of(value: object, column: DimensionColumn) -> Labels:
     """The labels in one cell; ValueError where it holds no text, whole number, list or mapping."""
+    labels = _labels_of(value, column)
+    if column.rest is None or not labels:
+        return labels
+    known, rest = column.labels or (), column.rest
+    if isinstance(labels, Mapping):
+        others = {label: (rest,) for label in labels if label not in (*known, UNKNOWN)}
+        return _mapped_weights(labels, column.model_copy(update={"map": others}))
+    if isinstance(labels, str):
+        return labels if labels in known else rest
+    return list(dict.fromkeys(label if label in known else rest for label in labels if label))
+
+
+def _labels_of(value: object, column: DimensionColumn) -> Labels:
+    """As they are in the cell, or as its `map` says."""
     if value is None or (isinstance(value, str) and not value):
         return None
     if isinstance(value, Mapping):

@@ -11,15 +11,24 @@ from typing import Any
 
 from fairagent.collection.bounds import Bounds, weight
 from fairagent.collection.collection import Collection, Source
-from fairagent.collection.config import CollectionFile, DimensionColumn, DocumentsFile, GroupsFile, check_splitter
+from fairagent.collection.config import (
+    CollectionFile,
+    DimensionColumn,
+    DocumentsFile,
+    GroupsFile,
+    Seen,
+    check_splitter,
+)
 from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of, drawn
-from fairagent.collection.forms import ROW, check_form, form_of, is_dataset, numbered, records, rows_of, splits_of
+from fairagent.collection.forms import check_form, form_of, is_dataset, records, rows_of, splits_of
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
 from fairagent.collection.label_errors import LabelErrors, read_label_errors
 from fairagent.collection.labels import Labeling, LabelReader, label_notes, labeled, read_groups
 from fairagent.collection.origin import AsIndexed, Origin, State, made_of, states_of
 from fairagent.collection.qrels import Qrels, read_qrels, read_topics
 from fairagent.collection.records import Faults, Record, checked_id, field_reader, listed, shown
+from fairagent.collection.row_ids import CONTENT, ROW, ROW_WARNING, with_ids
+from fairagent.collection.seen import if_copy, if_gone, if_other_header
 from fairagent.collection.table import GroupTable, Made, cached_table
 from fairagent.collection.targets import GivenTarget, TargetKind, checked_population, read_population
 from fairagent.errors import DataError, FairAgentError
@@ -86,7 +95,8 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         faults.check(what)
         return _finished(track, [track.groups], wanted, path)
     named = settings.documents.path if settings.documents else ()
-    paths = tuple(file for name in named for file in _matching(root, name, path, faults))
+    seen = settings.documents.seen if settings.documents else None
+    paths = tuple(file for name in named for file in _matching(root, name, path, seen, faults))
     for file in paths:
         check_form(file, form_of(file, settings.documents.format if settings.documents else None))
     # Before any of them is read: what changes meanwhile is noticed.
@@ -98,6 +108,10 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     state = None
     if as_indexed and settings.documents and not faults:
         state = as_indexed(settings.name, source, settings.chunks, states_of(paths))
+    for file in paths if state is None or state.tables is None else ():
+        if message := if_other_header(file, settings):
+            faults.add(file, 1, message)
+            faults.check(what)
     if isinstance(settings.population, str):
         population = read_population(root / settings.population, faults)
     else:
@@ -122,6 +136,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     parts = [aligned(table, population, notes) for table in [*tables, *([qrels.groups] if qrels.groups else [])]]
     groups = parts[0] if len(parts) == 1 else JoinedGroups(parts)
     documents = settings.documents
+    notes += if_copy(documents) if documents else []
     # Without documents the groups may come with the engine.
     if documents and (idle := sorted(population.keys() - {*groups.dimensions, *wanted})):
         notes.append(f"the population has shares for {listed(idle)}, which is no dimension of the groups")
@@ -142,7 +157,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     return _finished(collection, parts, wanted, path)
 
 
-def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator[Path]:
+def _matching(root: Path, name: str, settings: Path, seen: Seen | None, faults: Faults) -> Iterator[Path]:
     """The files that `name` stands for: itself, or in order those that match it as a pattern."""
     plain = root / name
     if plain.is_file() or is_dataset(plain):
@@ -155,7 +170,7 @@ def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator
     elif matches := sorted(glob.glob(str(plain), recursive=True)):
         yield from map(Path, matches)
     else:
-        faults.add(plain, None, "no such file (documents)")
+        faults.add(plain, None, f"no such file (documents){if_gone(plain, seen)}")
 
 
 def _told_errors(root: Path, settings: CollectionFile) -> dict[str, Path]:
@@ -186,6 +201,8 @@ def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Fau
     tables: list[GroupTable] = []
     for block in settings.groups:
         path, table = root / block.path, None
+        if settings.documents and block.path in settings.documents.path and not path.exists():
+            continue  # which is said of the documents
         if path.is_dir() and not is_dataset(path):
             try:
                 table = GroupTable.load(path)
@@ -341,7 +358,7 @@ def collection_of(
             column = reader.columns[dimension]
             faults.add(place, None, f"the column {column!r} of dimension {dimension!r} is empty in every row")
     faults.check(f"collection {name!r}")
-    warnings = [*doubts, *label_notes(table, 'labels="join" joins them')]
+    warnings = [*([ROW_WARNING] if id == ROW else []), *doubts, *label_notes(table, 'labels="join" joins them')]
     for warning in warnings:
         log.warning("collection %r: %s", name, warning)
     # Whoever gives shares in a call means them: they are not mixed with what an engine shows.
@@ -353,7 +370,7 @@ def collection_of(
 def _rows(
     source: Any, place: Path, id: str | None, faults: Faults, bounds: Bounds
 ) -> tuple[Iterator[tuple[int, Record]], str]:
-    """The numbered rows of a file or a table, and the field of their ids: by default `id`, or else their number."""
+    """The numbered rows of a file or a table, and the field of their ids: by default `id`, else their content."""
     if isinstance(source, str | Path):
         fields = DocumentsFile(path=(str(place),))
         first = next(records(place, fields, Faults()), None) if id is None else None
@@ -363,5 +380,5 @@ def _rows(
         first = next(rows, None)
         rows = chain([first] if first else [], rows)
     if id is None:
-        id = "id" if first and "id" in first[1] else ROW
-    return numbered(rows, id), id
+        id = "id" if first and "id" in first[1] else CONTENT
+    return with_ids(rows, id), id

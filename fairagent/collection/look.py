@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,27 +16,49 @@ from typing import Any
 import yaml
 
 from fairagent.collection.config import RecordsFile
-from fairagent.collection.forms import ROW, records
+from fairagent.collection.forms import records
 from fairagent.collection.labels import group_notes, joins
-from fairagent.collection.records import Faults, checked_id, listed
+from fairagent.collection.records import Faults, listed
+from fairagent.collection.row_ids import CONTENT, ROW, ROW_WARNING, MendedId, mended_note, plain_id
 from fairagent.collection.spellings import Spellings, join_spellings
 from fairagent.errors import UsageError
 from fairagent.settings import validate
+from fairagent.storage.digests import file_digest
 from fairagent.types.clean import in_line
 
 MOST_ROWS = 200_000
 """So many are looked at."""
-MOST_LABELS = 30
+MOST_LABELS = 200
 """A column with more different values is no group, unless it is named as one."""
+MOST_GROUPS, LEAST_GROUP = 12, 0.01
+"""Of a column with more labels than these, those that fewer of the labeled rows have are joined to the rest, as are all
+after the commonest. A column with fewer labels keeps them all: small groups may be what it is about."""
+LEAST_KEPT = 0.5
+"""Of the labeled rows those that have a label that is kept, or it is no column of groups."""
+REST = "other"
+MOST_SEEN = 100
+"""Names of columns that the file says were seen."""
 MOST_VALUES = 5_000
 """Different values of a column that are counted."""
 LONGEST_LABEL = 60
 """Characters."""
-FEW_BAD, MOST_BAD = 20, 0.1
-"""So many cells of a column of ids may be none, or that share of its rows: then these are mended."""
+FEW_BAD, MOST_BAD, MOST_BAD_OTHERS = 20, 0.1, 0.02
+"""Rows that may lack an id of their own in a column that is called `id` (or docno ...), and in one that looks like one
+otherwise: nobody lacks a number in one row of fifty by mistake, but what is of somebody else (user_id) is repeated."""
+CODE = re.compile(r"(?=\S*\d)(?=\S*[a-zA-Z.:/-])[\w.:/-]{3,40}")
+"""What looks like an id anywhere: letters and digits, without blanks."""
 SEPARATORS = ("|", ";", ",")
 
-ID = re.compile(r"(?i)(.*[_-])?(id|docid|docno|pid|uuid|key|doi|isbn|url)")
+ID = re.compile(r"(?i)(.*[\W_]|(?-i:.*[a-z](?=I[dD]$)))?(id|docid|docno|pid|uuid|key|doi|isbn|url|identifier)")
+CODE_NAME = re.compile(r"(?i)(.*[\W_])?(no|nr|num|number|code|ref|reference|accession|inventory|barcode|handle)\W*")
+"""Names of columns that may have ids, where nearly all of their cells are different."""
+NUMBER = re.compile(r"[-+]?[\d.,'\s]*\d\s?(%|[cmk]?m|k?g|in|ft|°C?)?")
+"""Numbers and measurements, as 1,200 or 12.5 cm."""
+DATE = re.compile(
+    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ].*)?|\d{1,2}:\d{2}.*|(c(a|irca)?\.? ?)?\d{4}s?( ?[-\u2013] ?\d{2,4})?|"
+    r"(?i:\d{1,2}\.? [a-z]{3,9}\.? \d{4}|[a-z]{3,9}\.? (\d{1,2}, )?\d{4})"
+)
+"""As 2024-01-31, 31.1.2024, c. 1890, 1890s, 1890-95, 31 January 2024."""
 TEXTS = ("text", "body", "content", "contents", "abstract", "description", "passage")
 WORD = re.compile(r"[^\W\d_]+")
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -47,9 +69,10 @@ TITLES = ("title", "headline", "heading", "name", "subject")
 class ColumnLook:
     """What the rows have in one column: how many have something there, and which values, each how often.
 
-    `texts` is how many are text (or whole numbers), `characters` their lengths together. `values` are None where there
-    are too many different ones. `bad_ids` counts the cells that are no id, or one that occurs before; `ids` are None
-    where these are too many.
+    `texts` is how many are text (or whole numbers), `numbers` how many of them are numbers, measurements or dates,
+    `characters` their lengths together. `values` are None where there are too many different ones. `lacking` counts the
+    cells that have no id, or one that occurs before, `odd` those whose id has to be written otherwise; `ids` are None
+    where too many lack one. `codes` is how many look like ids, whatever the column is called.
     """
 
     name: str
@@ -61,12 +84,14 @@ class ColumnLook:
     example: str = ""
     values: Counter[str] | None = field(default_factory=Counter)
     ids: set[int] | None = field(default_factory=set)
-    bad_ids: int = 0
+    lacking: int = 0
+    odd: int = 0
+    codes: int = 0
 
     def add(self, value: Any) -> None:
         """Take one cell."""
         if value is None or value == [] or (isinstance(value, str) and not value.strip()):
-            self._add_id("")
+            self._add_id(None)
             return
         self.filled += 1
         parts = value if isinstance(value, list) else [value]
@@ -77,33 +102,40 @@ class ColumnLook:
             self.texts += 1
             self.example = self.example or next((word for word in WORD.findall(labels[0]) if len(word) > 4), "")
             self.characters += len(labels[0])
-            self.numbers += labels[0].lstrip("-").isdecimal()
-        self._add_id(str(value) if whole and not isinstance(value, list) else "")
+            is_number = bool(NUMBER.fullmatch(labels[0]) or DATE.fullmatch(labels[0]))
+            self.numbers += is_number
+            self.codes += not is_number and bool(CODE.fullmatch(labels[0]))
+        self._add_id(value)
         if self.values is not None:
             self.values.update(labels if whole and all(len(one) <= 4 * LONGEST_LABEL for one in labels) else ())
             if not whole or len(self.values) > MOST_VALUES or self.characters > 4 * LONGEST_LABEL * self.filled:
                 self.values = None
 
-    def _add_id(self, id: str) -> None:
+    def _add_id(self, value: Any) -> None:
         if self.ids is None:
             return
-        try:
-            mark = hash(checked_id(id, "document"))
-        except ValueError:
-            mark = None
-        if mark is None or mark in self.ids:
-            self.bad_ids += 1
-            if self.bad_ids > max(FEW_BAD, MOST_BAD * len(self.ids)):
+        id = plain_id(value)
+        self.odd += bool(id) and id != str(value)
+        if not id or hash(id) in self.ids:
+            self.lacking += 1
+            if self.lacking > max(FEW_BAD, MOST_BAD * len(self.ids)):
                 self.ids = None
         else:
-            self.ids.add(mark)
+            self.ids.add(hash(id))
 
     def lacking_ids(self, rows: int) -> int | None:
-        """How many of so many rows have no id of their own in this column; None: too many for a column of ids."""
+        """How many of so many rows have no id of their own in this column; None where it is no column of ids."""
         if not self.ids:
             return None
-        lacking = rows - len(self.ids)
-        return lacking if lacking <= MOST_BAD * rows else None
+        lacking, match = rows - len(self.ids), ID.fullmatch(self.name)
+        most = MOST_BAD if match and not match[1] else MOST_BAD_OTHERS
+        # Without a name that says so, each cell has to look like an id: numbers that all differ may be anything.
+        named = match or CODE_NAME.fullmatch(self.name) or self.codes == self.filled
+        return lacking if named and lacking <= most * rows else None
+
+    def is_mended(self, rows: int) -> bool:
+        """Whether some of the ids have to be mended where the column is that of the ids of so many rows."""
+        return bool(self.odd) or self.ids is None or len(self.ids) < rows
 
     @property
     def is_text(self) -> bool:
@@ -128,9 +160,24 @@ class ColumnLook:
         """Which labels are spellings of others, and which say that there is none."""
         return join_spellings(self.labels()[0])
 
+    def kept(self) -> tuple[list[str], str | None]:
+        """The labels that are groups of their own, the commonest first, and that of the others where there are any."""
+        groups = _joined(self.labels()[0])
+        del groups[""]
+        if len(groups) <= MOST_GROUPS:
+            return [label for label, _ in groups.most_common()], None
+        rest = next((label for label in groups if label.casefold() == REST), REST)
+        least = LEAST_GROUP * sum(groups.values())
+        common = [label for label, count in groups.most_common() if count >= least and label != rest]
+        return common[: MOST_GROUPS - 1], rest
+
     def groups(self) -> Counter[str]:
-        """The labels, their spellings joined, the commonest first; "" counts what says that there is none."""
-        return _joined(self.labels()[0])
+        """The groups, spellings and rare ones joined; "" counts what says that there is none."""
+        kept, rest = self.kept()
+        groups = Counter[str]()
+        for label, count in _joined(self.labels()[0]).items():
+            groups[label if rest is None or label in ("", *kept) else rest] += count
+        return groups
 
     def unlabeled(self) -> int:
         """How many cells say nothing but that there is no label; of lists 0, as that is not known."""
@@ -141,18 +188,22 @@ class ColumnLook:
 
     def could_be_group(self) -> bool:
         """Whether the values look like labels: few, short, each more than once, and no measurements."""
-        labels = [label for label in self.groups() if label]
+        labels = _joined(self.labels()[0])
+        del labels[""]
         few = 2 <= len(labels) <= MOST_LABELS and 2 * len(labels) <= self.filled
         short = all(len(label) <= LONGEST_LABEL for label in labels)
-        return few and short and (self.numbers < self.filled or len(labels) == 2)
+        kept, _ = self.kept()
+        common = sum(labels[label] for label in kept) >= LEAST_KEPT * sum(labels.values())
+        return few and short and common and (2 * self.numbers < self.filled or len(labels) == 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What a file seems to hold: `rows` that were looked at (`whole`: all there are), and which column is what.
 
-    `id` is `@row` where no column has ids; `bad_ids` is how many of the rows have none of their own in it. `groups` are
-    the columns, each a dimension. `words` is a query for which there is something to be found.
+    `id` is `@content` where no column has ids; `mended` are the rows that need a better one than they have in
+    it. `encoding` is empty for UTF-8. `groups` are the columns, each a dimension. `words` is a query for which there is something to
+    be found.
     """
 
     path: Path
@@ -164,7 +215,8 @@ class Look:
     text: tuple[str, ...]
     title: str | None
     groups: tuple[str, ...]
-    bad_ids: int = 0
+    encoding: tuple[str, ...] = ()
+    mended: tuple[MendedId, ...] = ()
     words: str = ""
 
     def file(self, output: Path, target: Any = None, more: Mapping[str, Any] = NOTHING) -> str:
@@ -172,30 +224,40 @@ class Look:
 
         `more` are further keys of it: topics and judgments.
         """
-        path = os.path.relpath(self.path, output.parent)
-        form = {"format": self.format} if self.format else {}
+        path, form = os.path.relpath(self.path, output.parent), dict[str, Any]()
+        if self.format:
+            form["format"] = self.format
+        if self.encoding:
+            form["encoding"] = self.encoding[0] if len(self.encoding) == 1 else _Line(self.encoding)
+        ids = {"id": self.id} | ({"ids": "mend"} if self.mended else {})
+        seen = {"rows": self.rows, "columns": _Line(list(self.columns)[:MOST_SEEN])}
+        if self.path.is_file():
+            seen["sha256"] = file_digest(self.path)
         text = self.text[0] if len(self.text) == 1 else list(self.text)
         title = {"title": self.title} if self.title else {}
         content: dict[str, Any] = {
             "name": re.sub(r"[^\w.-]+", "-", self.path.name.split(".")[0]).strip("-.")[:60] or "collection",
-            "documents": {"path": path, **form, "id": self.id, **title, "text": text},
+            "documents": {"path": path, **form, **ids, **title, "text": text, "seen": seen},
             **more,
         }
         if self.groups:
-            dimensions: dict[str, dict[str, str]] = {name: {} for name in self.groups}
+            dimensions: dict[str, dict[str, Any]] = {name: {} for name in self.groups}
             for number, name in enumerate(self.groups):
+                kept, rest = self.columns[name].kept()
+                if rest:
+                    dimensions[name] |= {"labels": _Line(kept), "rest": rest}
                 if separator := self.columns[name].labels()[1]:
                     dimensions[name]["separator"] = separator
                 if self.columns[name].spellings().map:
                     # The placeholder stands there until the map is written, with comments, by `_map`.
                     dimensions[name]["map"] = f"map-{number}"
-            content["groups"] = {"path": path, **form, "id": self.id, "dimensions": dimensions}
+            content["groups"] = {"path": path, **form, **ids, "dimensions": dimensions}
         rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
         head = [
             f"# Proposed by `fairagent init` from {rows} of {in_line(self.path.name)}; see docs/your_data.md.",
             *(f"# {in_line(name)}: {in_line(self.labels_of(name))}" for name in self.groups),
         ]
-        written = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+        written = yaml.dump(content, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=110)
         for number, name in enumerate(self.groups):
             written = written.replace(f"      map: map-{number}\n", self._map(name))
         return "\n".join(head) + "\n" + written + self._choices(target)
@@ -232,8 +294,17 @@ class Look:
 
     def notes(self) -> list[str]:
         """What to know of the groups before exposure is measured by them, and which spellings were joined."""
-        notes = []
+        notes = [ROW_WARNING] if self.id == ROW else []
+        notes += [mended_note(self.mended, self.path.name)] if self.mended else []
         for name in self.groups:
+            kept, rest = self.columns[name].kept()
+            if rest and (labels := self.columns[name].labels()[0]):
+                joined = f"{name!r} has {len(labels):,} values: the {len(kept)} commonest are groups, and whatever else"
+                notes.append(
+                    f"{joined} (less than {LEAST_GROUP:.0%} of the labeled rows, or after the {MOST_GROUPS - 1} "
+                    f"commonest) is {rest!r}, so that uniform gives each {1 / (len(kept) + 1):.1%} instead of "
+                    f"{1 / len(labels):.1%}; `labels` and `rest` in the file say which"
+                )
             spellings, groups = self.columns[name].spellings(), self.columns[name].groups()
             if spellings.map:
                 alike = f"spellings of {name!r} that look like the same label are joined by `map`, to be confirmed"
@@ -248,11 +319,27 @@ class Look:
         counts, spellings = self.columns[column].labels()[0], self.columns[column].spellings()
         lines = ["map:  # to be confirmed: value -> its label ([]: none), with the number of rows"]
         lines += [f"# {in_line(doubt)}" for doubt in spellings.doubts]
+        kept, rest = self.columns[column].kept()
         for value, labels in spellings.map.items():
+            if rest and labels and labels[0] not in kept:
+                continue  # of the rest whatever its spelling
             entry = {value: labels[0] if labels else []}
             pair = yaml.safe_dump(entry, default_flow_style=False, allow_unicode=True, width=10**6).rstrip("\n")
             lines.append(indent(f"{pair}  # {counts[value]:,}", "  "))
         return indent("\n".join(lines), "      ") + "\n"
+
+
+class _Line(tuple[str, ...]):
+    """Names that are written in one line."""
+
+
+class _Writer(yaml.SafeDumper):
+    """YAML's own, with `_Line`."""
+
+
+_Writer.add_representer(
+    _Line, lambda writer, names: writer.represent_sequence("tag:yaml.org,2002:seq", names, flow_style=True)
+)
 
 
 def _joined(labels: Counter[str]) -> Counter[str]:
@@ -270,6 +357,7 @@ def look_at(
     text: Sequence[str] = (),
     title: str | None = None,
     groups: Sequence[str] = (),
+    encoding: Sequence[str] = (),
 ) -> Look:
     """Look at the rows of a file; what is named is taken, the rest is inferred from names and values.
 
@@ -277,7 +365,8 @@ def look_at(
     text.
     """
     faults, columns, rows = Faults(), dict[str, ColumnLook](), 0
-    read = records(path, validate(RecordsFile, {"format": format}, "init"), faults)
+    fields = validate(RecordsFile, {"format": format, "encoding": encoding}, "init")
+    read = records(path, fields, faults)
     for _, record in islice(read, MOST_ROWS):
         rows += 1
         for name, value in record.items():
@@ -286,14 +375,17 @@ def look_at(
     if not rows and not faults:
         faults.add(path, None, "there are no rows")
     faults.check(f"{path}")
-    named = [name for name in (id, *text, title, *groups) if name and name != ROW]
+    named = [name for name in (id, *text, title, *groups) if name and name not in (ROW, CONTENT)]
     if missing := [name for name in named if name not in columns]:
         raise UsageError(f"{path}: no column {missing[0]!r}; there are: {listed(list(columns))}")
-    lacking = {name: one.lacking_ids(rows) for name, one in columns.items()}
-    named_so = {name: match for name in columns if (match := ID.fullmatch(name)) and lacking[name] is not None}
-    # `user_id` may well be of somebody else: where some lack, it is no column of ids.
-    likely = [name for name, match in named_so.items() if not (match[1] and lacking[name])]
-    chosen = id or min(likely, key=lambda name: lacking[name] or 0, default=ROW)
+    lacking = {name: one.lacking_ids(rows) for name, one in columns.items() if name not in (*text, title, *groups)}
+    likely = {
+        # `user_id` may well be of somebody else, most of all where some rows lack it.
+        name: (not (match := ID.fullmatch(name)), bool(match and match[1] and few), not CODE_NAME.fullmatch(name), few)
+        for name, few in lacking.items()
+        if few is not None
+    }
+    chosen = id or min(likely, key=likely.__getitem__, default=CONTENT)
     for name in groups:
         if columns[name].values and not any(columns[name].groups()):
             there = listed([f"{value!r} ({count:,})" for value, count in columns[name].labels()[0].most_common()])
@@ -311,7 +403,14 @@ def look_at(
     if title is None:
         plain = {one.name.lower(): one.name for one in free if one.is_text and one.name not in groups}
         title = next((plain[name] for name in TITLES if name in plain), None)
-    proposed = tuple(groups) or tuple(one.name for one in free if one.name != title and one.could_be_group())
-    bad = lacking.get(chosen) or 0
+    proposed = tuple(groups) or tuple(
+        one.name for one in free if one.name != title and not ID.fullmatch(one.name) and one.could_be_group()
+    )
+    if chosen in columns and columns[chosen].is_mended(rows):
+        fields = fields.model_copy(update={"id": chosen, "ids": "mend"})
+        deque(records(path, fields, faults), maxlen=0)
+        faults.check(f"{path}")
     words = columns[title or texts[0]].example or columns[texts[0]].example
-    return Look(path, format, rows, whole, columns, chosen, texts, title, proposed, bad, words)
+    return Look(
+        path, format, rows, whole, columns, chosen, texts, title, proposed, tuple(encoding), tuple(faults.mended), words
+    )

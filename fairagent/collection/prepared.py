@@ -1,6 +1,7 @@
-"""What `init` looks at: a file as it is, or a copy that fairagent can read; topics and judgments beside it.
+"""What `init` looks at: the documents' file as it is, and topics and judgments beside it.
 
-Copies are made in a folder that passes, and kept where the user agrees.
+Of documents there is one file, the user's own, but of a data set of ir-datasets. Topics may get a copy that fairagent can
+read, made in a folder that passes, and kept where the user agrees.
 """
 
 from __future__ import annotations
@@ -9,27 +10,24 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from fairagent.collection.config import RecordsFile
 from fairagent.collection.encodings import decoded, is_utf8
 from fairagent.collection.forms import form_of, records
-from fairagent.collection.look import ID, Look
+from fairagent.collection.look import ID
 from fairagent.collection.named_datasets import PREFIX, write_dataset
-from fairagent.collection.records import Faults, lines, listed
-from fairagent.collection.repair import mend_ids
+from fairagent.collection.records import UTF8, Faults, lines, listed
 from fairagent.collection.topic_texts import are_topics, read_topics, topics_text
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 from fairagent.storage.files import file_name, whole_file
-from fairagent.types.common import counted
 
 QUERIES = ("query", "title", "question", "text", "topic")
 """What the field that is searched is called in files of topics, the likeliest first."""
-SHOWN = 20
-"""Ids that are named; the list beside the copy has all."""
 
 
 @dataclass(slots=True)
@@ -41,7 +39,7 @@ class Prepared:
 
     passing: Path
     documents: Path
-    format: str | None
+    encoding: tuple[str, ...] = ()
     copies: dict[str, Path] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     more: dict[str, Any] = field(default_factory=dict)
@@ -72,7 +70,7 @@ class Prepared:
 def prepare(
     source: str, format: str | None, encoding: str, topics: Path | None, qrels: Path | None, passing: Path, output: Path
 ) -> Prepared:
-    """Documents from a file or a name of ir-datasets, as UTF-8, with topics and judgments.
+    """Documents from a file, with its encoding, or a name of ir-datasets, with topics and judgments.
 
     Raises what reading these raises.
     """
@@ -81,16 +79,14 @@ def prepare(
             raise UsageError(f"{source} brings its own topics and judgments: leave out --topics and --qrels")
         return _dataset(source.removeprefix(PREFIX), passing)
     path = Path(source)
-    ready = Prepared(passing, path, format)
+    ready = Prepared(passing, path)
     if path.is_file() and form_of(path, format) in ("jsonl", "tsv", "csv"):
-        if (encoding and not _is_utf8_name(encoding)) or not is_utf8(path):
+        if encoding or not is_utf8(path):
             read = decoded(path, encoding)
-            plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-            name = f"{plain.stem}.utf8{plain.suffix}"
-            ready.copy(name).write_text(read.text, encoding="utf-8", newline="")
-            ready.documents = ready.copies[name]
-            ready.notes.append(f"{path.name}: {read}; {name} is a copy in UTF-8")
-        if are_topics("\n".join(_first(ready.documents))):
+            ready.encoding = read.encodings
+            if ready.encoding:
+                ready.notes.append(f"{path.name}: {read}; it is read so each time (`encoding`)")
+        if are_topics("\n".join(_first(path, ready.encoding))):
             raise UsageError(f"{path} holds topics, no documents: fairagent init DOCUMENTS --topics {path}")
     if topics:
         ready.more["topics"] = _topics(ready, topics, encoding, qrels, output)
@@ -103,31 +99,9 @@ def prepare(
     return ready
 
 
-def _is_utf8_name(encoding: str) -> bool:
-    return encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
-
-
-def mended(ready: Prepared, look: Look) -> Look:
-    """The look with the ids of its rows mended in a copy, where some rows have none of their own."""
-    if not look.bad_ids:
-        return look
-    stem = look.path.name.split(".")[0]
-    name, list_name = f"{stem}.mended.jsonl", f"{stem}.mended-ids.txt"
-    # Of a copy in UTF-8 another copy is made, and the first one is not kept.
-    ready.copies = {name: path for name, path in ready.copies.items() if path != ready.documents}
-    made = mend_ids(ready.documents, ready.format, look.id, ready.copy(name))
-    ready.copy(list_name).write_text("".join(f"{one}\n" for one in made), encoding="utf-8")
-    ready.documents, ready.format = ready.copies[name], None
-    ready.notes.append(
-        f"{counted(len(made), 'row')} without an id of their own in {look.id!r}; {name} is a copy in which they are "
-        f"mended ({list_name} has the list): {listed(list(map(str, made)), SHOWN)}"
-    )
-    return replace(look, format=None)
-
-
 def _dataset(name: str, passing: Path) -> Prepared:
     files = write_dataset(name, passing)
-    ready, stem = Prepared(passing, files.documents, None), file_name(name)
+    ready, stem = Prepared(passing, files.documents), file_name(name)
     for path in (files.documents, files.topics, files.qrels):
         if path:
             ready.copies[f"{stem}.{path.name}"] = path
@@ -136,7 +110,10 @@ def _dataset(name: str, passing: Path) -> Prepared:
         ready.example = next((str(record["query"]) for record in _records(files.topics, {})), "")
     if files.topics and files.qrels:
         ready.more["qrels"] = {"path": f"{stem}.{files.qrels.name}"}
-    ready.notes.append(f"{PREFIX}{name}: documents, topics and judgments are copied from ir-datasets")
+    ready.notes.append(
+        f"{PREFIX}{name}: documents, topics and judgments are copied from ir-datasets; from now on "
+        f"{stem}.{files.documents.name} is the source: what is deleted there, `fairagent index` takes out of the index"
+    )
     return ready
 
 
@@ -187,9 +164,9 @@ def _records(path: Path, keys: dict[str, Any]) -> Iterator[Any]:
     faults.check(str(path))
 
 
-def _first(path: Path) -> list[str]:
+def _first(path: Path, encodings: tuple[str, ...] = ()) -> list[str]:
     """The first lines of a text, whatever is wrong with them."""
-    return [text for (_, text), _ in zip(lines(path, Faults()), range(50), strict=False)]
+    return [text for _, text in islice(lines(path, Faults(), encodings=encodings or UTF8), 50)]
 
 
 def _judged(path: Path) -> set[str]:

@@ -4,6 +4,7 @@ A byte order mark, CRLF ends and blank lines are accepted. Whatever cannot be re
 `Faults`, and the reading goes on where it can, so that all are reported at once.
 """
 
+import codecs
 import csv
 import gzip
 import io
@@ -12,14 +13,18 @@ import re
 import string
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairagent.errors import DataError, Fault
 from fairagent.storage.readers import GZIP_MAGIC, MOST_COLUMNS, Malformed, Unpacked, parse_json, too_many_columns
 from fairagent.storage.regular import open_to_read
 from fairagent.types.common import counted
+
+if TYPE_CHECKING:
+    from fairagent.collection.row_ids import MendedId
 
 MOST_FAULTS = 1000
 """So many errors are reported word for word; further ones are counted."""
@@ -27,16 +32,21 @@ LONGEST_LINE = 1 << 24
 """Bytes of a line; of a longer one, such as a few kilobytes of gzip can hold, no more is read."""
 LONGEST_ID = 255
 """Bytes of UTF-8 that an id may have."""
+UTF8 = ("utf-8",)
 Record = Mapping[str, Any]
 
 _NOT_IN_IDS = re.compile(r"[\s\x00]")
 
 
 class Faults:
-    """A growing list of errors; readers add to it and go on, `check` raises them together."""
+    """A growing list of errors; readers add to it and go on, `check` raises them together.
+
+    `mended` are the ids that were no error, as they could be mended.
+    """
 
     def __init__(self) -> None:
         self.entries: list[Fault] = []
+        self.mended: list[MendedId] = []
         self.count = 0
 
     def __bool__(self) -> bool:
@@ -79,26 +89,39 @@ def listed(names: Collection[str], most: int = 20) -> str:
     return first if len(names) <= most else f"{first} and {len(names) - most} more"
 
 
-def lines(path: Path, faults: Faults, blank: bool = False) -> Iterator[tuple[int, str]]:
-    """Every line that is not blank (with `blank`: every line), without its end, with its number (from 1)."""
+def lines(
+    path: Path, faults: Faults, blank: bool = False, encodings: Sequence[str] = UTF8
+) -> Iterator[tuple[int, str]]:
+    """Every line that is not blank (with `blank`: every line), without its end, with its number (from 1).
+
+    Each is in the first of the `encodings` that it fits.
+    """
     number = 0
     try:
         with open_to_read(path, pipes=True) as file:
             zipped = file.peek(2)[:2] == GZIP_MAGIC
             stream = io.BufferedReader(gzip.GzipFile(fileobj=file)) if zipped else file
             unpacked = Unpacked(path.stat().st_size)
-            for number, raw in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), start=1):
+            if is_wide(encodings[0]):
+                # Their line ends are no single bytes.
+                read, encodings = _as_utf8(stream, encodings[0]), UTF8
+            else:
+                read = iter(partial(stream.readline, LONGEST_LINE), b"")
+            for number, raw in enumerate(read, start=1):
                 if len(raw) == LONGEST_LINE:
                     faults.add(path, number, f"longer than {LONGEST_LINE:,} bytes; from here on nothing is read")
                     return
                 if zipped:
                     unpacked.add(len(raw))
                 try:
-                    text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                    text = _decoded(raw, encodings).rstrip("\r\n")
                 except UnicodeDecodeError as error:
                     byte = f"byte 0x{raw[error.start]:02x} at column {error.start + 1}"
-                    faults.add(path, number, f"not UTF-8 ({byte}); convert the file, e.g. with iconv")
+                    name = " or ".join(encodings).replace("utf-8", "UTF-8")
+                    faults.add(path, number, f"not {name} ({byte}); convert the file, e.g. with iconv")
                     continue
+                if number == 1:
+                    text = text.removeprefix("\ufeff")
                 if blank or text.strip(" "):
                     yield number, text
     except FileNotFoundError:
@@ -109,14 +132,37 @@ def lines(path: Path, faults: Faults, blank: bool = False) -> Iterator[tuple[int
         faults.add(path, number + 1, f"the gzip data break off or are damaged here ({error}); fetch it again")
     except OSError as error:
         faults.add(path, None, f"cannot be read ({error.strerror or error})")
+    except UnicodeError as error:
+        faults.add(path, number + 1, f"not {encodings[0]} ({error}); from here on nothing is read")
     except ValueError as error:
         faults.add(path, None, f"no path of a file ({error})")
 
 
-def json_records(path: Path, faults: Faults) -> Iterator[tuple[int, Record]]:
+def is_wide(encoding: str) -> bool:
+    """Whether each of its characters takes two bytes or more.
+
+    >>> is_wide("UTF_16"), is_wide("cp1252")
+    (True, False)
+    """
+    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+
+
+def _as_utf8(stream: io.BufferedIOBase, encoding: str) -> Iterator[bytes]:
+    text = io.TextIOWrapper(stream, encoding, newline="\n")
+    return (line.encode("utf-8", "surrogatepass") for line in iter(partial(text.readline, LONGEST_LINE), ""))
+
+
+def _decoded(raw: bytes, encodings: Sequence[str]) -> str:
+    for encoding in encodings[:-1]:
+        with suppress(UnicodeDecodeError):
+            return raw.decode(encoding)
+    return raw.decode(encodings[-1])
+
+
+def json_records(path: Path, faults: Faults, encodings: Sequence[str] = UTF8) -> Iterator[tuple[int, Record]]:
     """Every JSON object of a file with one object a line, with its line number."""
     first = True
-    for number, line in lines(path, faults):
+    for number, line in lines(path, faults, encodings=encodings):
         try:
             record = parse_json(line)
         except Malformed as error:
@@ -139,12 +185,14 @@ def json_records(path: Path, faults: Faults) -> Iterator[tuple[int, Record]]:
             yield number, record
 
 
-def tsv_records(path: Path, faults: Faults, columns: Sequence[str] = ()) -> Iterator[tuple[int, Record]]:
+def tsv_records(
+    path: Path, faults: Faults, columns: Sequence[str] = (), encodings: Sequence[str] = UTF8
+) -> Iterator[tuple[int, Record]]:
     """Every line of a tab-separated file as column name -> cell; quotes are ordinary characters.
 
     The first line names the columns, unless `columns` does.
     """
-    rows = ((number, line.split("\t")) for number, line in lines(path, faults))
+    rows = ((number, line.split("\t")) for number, line in lines(path, faults, encodings=encodings))
     return _named_cells(rows, path, faults, columns)
 
 
@@ -169,24 +217,26 @@ def _named_cells(
             yield number, dict(zip(names, cells, strict=True))
 
 
-def csv_records(path: Path, faults: Faults, columns: Sequence[str] = ()) -> Iterator[tuple[int, Record]]:
+def csv_records(
+    path: Path, faults: Faults, columns: Sequence[str] = (), encodings: Sequence[str] = UTF8
+) -> Iterator[tuple[int, Record]]:
     """Every row of a CSV file as column name -> cell, with the number of the line that it begins on.
 
     As RFC 4180 and spreadsheets have it: cells may be quoted, and then hold line ends. The separator is whichever of
     comma, semicolon and tab the first line has most of. The first row names the columns, unless `columns` does.
     """
-    rows = _csv_rows(path, faults)
+    rows = _csv_rows(path, faults, encodings)
     return _named_cells(rows, path, faults, columns, "; a cell that holds a separator is quoted")
 
 
-def _csv_rows(path: Path, faults: Faults) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: Path, faults: Faults, encodings: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     # The limit is the process's own; as it is, a text of more than 128 kB is an error.
     csv.field_size_limit(LONGEST_LINE)
     read, size = list[int](), 0
 
     def texts() -> Iterator[str]:
         nonlocal size
-        for number, text in lines(path, faults, blank=True):
+        for number, text in lines(path, faults, blank=True, encodings=encodings):
             read.append(number)
             size += len(text)
             if size > LONGEST_LINE:
@@ -195,7 +245,7 @@ def _csv_rows(path: Path, faults: Faults) -> Iterator[tuple[int, list[str]]]:
                 return
             yield f"{text}\n"
 
-    head = next((text for _, text in lines(path, Faults())), "")
+    head = next((text for _, text in lines(path, Faults(), encodings=encodings)), "")
     reader = csv.reader(texts(), delimiter=max(",;\t", key=head.count), strict=True)
     while True:
         read.clear()

@@ -22,8 +22,19 @@ NO_LABEL = frozenset(
     )
 )
 """What says that there is no label, in lower case and without blanks. "other" is a group."""
-INITIALS = {"f": "female", "m": "male", "y": "yes", "n": "no", "t": "true"}
+INITIALS = {"f": "female", "w": "female", "m": "male", "y": "yes", "n": "no", "t": "true"}
 """Letters that are short for these words, where no other value of the column begins with them."""
+GENDERS = {
+    word: gender
+    for gender, words in {
+        "female": "female females fem woman women weiblich frau femme femmes féminin feminin mujer mujeres femenino "
+        "femenina donna femmina femminile mulher feminino feminina vrouw vrouwelijk kvinna kvinde kobieta",
+        "male": "male males masc man men männlich maennlich mann homme hommes masculin hombre hombres masculino "
+        "uomo maschio maschile homem mannelijk mand mężczyzna",
+    }.items()
+    for word in words.split()
+}
+"""Words for the same gender, which are spellings of one label in a column that is mostly of them."""
 
 _NOTHING = re.compile(r"[-\u2010-\u2015\u2212]+|\?+|\.+|/|_+")
 _AROUND_NOTHING = re.compile(r"[\s_/.'’<>()\[\]{}#@-]+")
@@ -50,8 +61,8 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
     label; other signs (C, C++, C#) and digits do. The label is the one that is `known`, e.g. from a population, else
     the commonest spelling; of equals the one in lower case, then one that is not all capitals. A letter joins the only
     value that begins with it where `INITIALS` says so, or where each of the longer values has its own letter (w, m, d:
-    weiblich, männlich, divers).
-    Words are never joined by their meaning: female and woman are two labels. What is in `NO_LABEL`, or a dash or
+    weiblich, männlich, divers). Words are joined by their meaning in a column of genders alone, at least half of whose
+    labels are among `GENDERS` or short for them: Woman, female and weiblich are one label there. What is in `NO_LABEL`, or a dash or
     question mark alone, is no label, but NA among codes of two letters (Namibia), and - beside + (a test's results).
     Only values that change are in the map: joined labels are joined no further, and what is `known` stays.
 
@@ -60,22 +71,29 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
     {'female': ('Female',), 'FEMALE.': ('Female',), 'F': ('Female',), 'N/A': ()}
     >>> join_spellings({"C": 5, "C++": 3, "c#": 1, "Korea, North": 2, "Korea, South": 1, "18-25": 1, "1825": 1}).map
     {}
+    >>> join_spellings({"M": 30, "Male": 25, "Man": 3, "männlich": 1, "Woman": 9, "F": 2}).map
+    {'Man': ('Male',), 'männlich': ('Male',), 'M': ('Male',), 'F': ('Woman',)}
     >>> join_spellings({"Female": 5, "F": 2, "us": 3, "Us": 1}, known=["f", "US"]).map
     {'Female': ('f',), 'F': ('f',), 'us': ('US',), 'Us': ('US',)}
     """
     empty, doubts = _without_label(values, known)
-    spelled: dict[str, list[str]] = {}
+    spelled: dict[str, dict[str, list[str]]] = {}
     order = {value: (-values[value], value != value.lower(), value == value.upper(), value) for value in values}
-    for value in sorted(values.keys() - set(empty), key=order.__getitem__):
-        spelled.setdefault(_key(value), []).append(value)
+    labels = sorted(values.keys() - set(empty), key=order.__getitem__)
+    meanings = _meanings({value: values[value] for value in labels})
+    for value in labels:
+        key = _key(value)
+        spelled.setdefault(meanings.get(key, key), {}).setdefault(key, []).append(value)
     short, unsure = _abbreviations(spelled)
     names: dict[str, set[str]] = {}
     for label in known:
-        names.setdefault(_key(label), set()).add(label)
+        key = _key(label)
+        names.setdefault(meanings.get(key, key), set()).add(label)
     joined: dict[str, tuple[str, ...]] = {}
     for key in [key for key in spelled if key not in short]:
         letters = [letter for letter, word in short.items() if word == key]
-        spellings = [value for one in (key, *letters) for value in spelled[one]]
+        words = sorted((value for values in spelled[key].values() for value in values), key=order.__getitem__)
+        spellings = [*words, *(value for letter in letters for value in spelled[letter][letter])]
         given = {label for one in (key, *letters) for label in names.get(one, ())}
         if len(given) > 1:
             alike = listed(sorted(map(repr, given)))
@@ -132,20 +150,31 @@ def _means_nothing(value: str) -> bool:
     return text not in ("Nan", "Na") and _AROUND_NOTHING.sub("", text.casefold()) in NO_LABEL
 
 
-def _abbreviations(spelled: Collection[str]) -> tuple[dict[str, str], list[str]]:
-    """Letter -> the word that it is short for, both as keys of spellings, and what could be so and is not sure."""
+def _meanings(values: Mapping[str, float]) -> Mapping[str, str]:
+    """The words for genders, where most of the values are some, or letters that are short for some; else none."""
+    keys = {value: _key(value) for value in values}
+    of_gender = sum(values[value] for value, key in keys.items() if key in GENDERS or key in ("f", "m", "w"))
+    return GENDERS if 2 * of_gender >= sum(values.values()) else {}
+
+
+def _abbreviations(spelled: Mapping[str, Collection[str]]) -> tuple[dict[str, str], list[str]]:
+    """Letter -> the label that it is short for, and what could be so and is not sure; of label -> its words."""
     letters = [key for key in spelled if len(key) == 1 and _is_letter(key)]
     longer = [key for key in spelled if len(key) > 1 and _is_letter(key[0])]
-    words = {letter: [key for key in longer if key.startswith(letter)] for letter in letters}
+    words = {
+        letter: [key for key in longer if any(word.startswith(letter) for word in spelled[key])] for letter in letters
+    }
     one_each = len(letters) == len(longer) > 1 and all(len(several) == 1 for several in words.values())
     sure = {
         letter: several[0]
         for letter, several in words.items()
         if len(several) == 1 and all(map(_is_letter, several[0])) and (one_each or INITIALS.get(letter) == several[0])
     }
-    unsure = [
-        f"{letter.upper()!r} could be short for {' or '.join(map(repr, several))} and stays a label"
-        for letter, several in words.items()
-        if letter not in sure and 0 < len(several) <= 3
-    ]
+    # F beside Woman, which does not begin with it.
+    sure |= {letter: word for letter in letters if not words[letter] and (word := INITIALS.get(letter, "")) in spelled}
+    unsure = []
+    for letter, several in words.items():
+        if letter not in sure and 0 < len(several) <= 3:
+            longer = [word for key in several for word in spelled[key] if word.startswith(letter)]
+            unsure.append(f"{letter.upper()!r} could be short for {' or '.join(map(repr, longer))} and stays a label")
     return sure, unsure

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairagent.collection.spellings import join_spellings
 
 WORDS = ["female", "male", "m", "f", "w", "d", "weiblich", "divers", "NA", "N/A", "na", "none", "unknown", "-", "+"]
-WORDS += ["?", "US", "U.S.", "us", "non-binary", "non binary", "Nonbinary", "DE", "A B", "AB", "C++", "c", "18-25", "ß"]
+WORDS += ["woman", "Man", "Mujer", "h", "?", "US", "U.S.", "us", "non-binary", "non binary", "Nonbinary", "DE", "A B", "AB", "C++", "c", "18-25", "ß"]
 VALUES = st.one_of(
     st.sampled_from(WORDS),
     st.sampled_from(WORDS).map(lambda word: f" {word.upper()}."),
@@ -53,9 +53,24 @@ def test_a_dirty_column() -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "groups"),
+    [
+        ({"M": 9, "Male": 4, "Man": 2, "männlich": 1, "F": 7, "Woman": 3, "divers": 1}, ("Male", "Woman", "divers")),
+        ({"w": 3, "weiblich": 2, "m": 4, "Mann": 1, "d": 1, "divers": 1}, ("weiblich", "Mann", "divers")),
+        ({"H": 3, "M": 2, "Hombre": 4, "Mujer": 5}, ("Hombre", "Mujer")),
+        ({"M": 3, "F": 2}, ("M", "F")),
+        ({"M": 3, "Mujer": 2, "Hombre": 1}, ("M", "Mujer", "Hombre")),  # M may be masculino
+        ({"female": 3, "woman": 2, "trans woman": 1}, ("female", "trans woman")),
+    ],
+)
+def test_words_for_one_gender_are_one_label(values: dict[str, int], groups: tuple[str, ...]) -> None:
+    assert set(joined(values, join_spellings(values).map)) == set(groups)
+
+
+@pytest.mark.parametrize(
     "values",
     [
-        {"female": 3, "woman": 2},  # one meaning, two words
+        {"Jersey": 9, "Man": 3, "Wales": 4, "woman": 1},  # no column of genders
         {"C": 3, "C++": 2, "C#": 1},
         {"AB": 3, "A B": 1},
         {"NA": 3, "DE": 2, "US": 4},  # Namibia

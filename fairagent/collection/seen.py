@@ -1,0 +1,80 @@
+"""What has become of a file of documents since `fairagent init` saw it: gone, renamed, or with another header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from fairagent.collection.config import CollectionFile, DocumentsFile, GroupsFile, RecordsFile, Seen, TypeColumn
+from fairagent.collection.forms import form_of, records
+from fairagent.collection.records import Faults, listed, template_fields
+from fairagent.collection.row_ids import CONTENT, ROW
+from fairagent.storage.digests import file_digest
+
+MOST_FILES, FIRST = 100, 100
+"""Files of a folder that are compared with one that is gone, and rows in which the columns of a file are looked for."""
+_COPY = re.compile(r"\.(mended\.jsonl|utf8\.\w+)(\.gz)?$")
+
+
+def if_copy(fields: DocumentsFile) -> list[str]:
+    """A note where the documents are a copy that an earlier version made of a user's file."""
+    copies = [name for name in fields.path if _COPY.search(name)]
+    rest = (
+        "which an earlier `fairagent init` made: what is deleted in your own file stays in it and is found; start anew"
+    )
+    return [f"the documents are read from a copy ({listed(copies)}), {rest} by `fairagent init`"] if copies else []
+
+
+def if_gone(path: Path, seen: Seen | None) -> str:
+    """What to add to an error about a file that is not there: what was seen, and what it may be called now."""
+    if seen is None:
+        return ""
+    said = f"; `fairagent init` saw {seen.rows:,} rows in it, with the columns {listed(seen.columns)}"
+    beside = list[Path]()
+    with suppress(OSError):
+        files = (file for file in sorted(path.parent.iterdir()) if file.suffix == path.suffix and file.is_file())
+        beside = list(islice(files, MOST_FILES))
+    for file in beside if seen.sha256 else ():
+        with suppress(OSError):
+            if file_digest(file) == seen.sha256:
+                return f"{said}; {file.name} has the same content: if it was renamed, name it as the `path`"
+    return f"{said}; name as `path` where it is now" + (
+        f"; beside it are {listed([f.name for f in beside])}" if beside else ""
+    )
+
+
+def if_other_header(path: Path, settings: CollectionFile) -> str:
+    """What is wrong with the header of a file of documents, as it lacks a column that is used; "" where nothing is."""
+    fields = settings.documents
+    if fields is None or fields.seen is None:
+        return ""
+    plain = RecordsFile(format=fields.format, columns=fields.columns, encoding=fields.encoding)
+    first = islice(records(path, plain, Faults()), FIRST)
+    there = list(dict.fromkeys(name for _, record in first for name in record))
+    blocks = [block for block in settings.groups if block.path in fields.path]
+    # An object in JSON may lack what the others have, but for its id and its text.
+    used = dict(_used(fields, [] if form_of(path, fields.format) == "jsonl" else blocks))
+    missing = [f"{name!r} ({role})" for name, role in used.items() if name not in there]
+    if not there or not missing:
+        return ""
+    was = f"there are: {listed(there)}; `fairagent init` saw {listed(fields.seen.columns)}"
+    return (
+        f"the file has another header now: no column {listed(missing)}; {was}; name the columns anew, or run it again"
+    )
+
+
+def _used(fields: DocumentsFile, blocks: list[GroupsFile]) -> Iterator[tuple[str, str]]:
+    """The columns that are read, each with what for."""
+    for block in (fields, *blocks):
+        yield from ((name, "id") for name in template_fields(block.id) or (block.id,) if name not in (ROW, CONTENT))
+    yield from ((name, "text") for name in fields.text)
+    for block in blocks:
+        for name, column in block.dimensions.items():
+            yield column.column or name, "groups"
+            if isinstance(column.applies_to, TypeColumn):
+                yield column.applies_to.column, "type"
+    if blocks and fields.title:
+        yield fields.title, "title"
