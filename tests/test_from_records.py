@@ -65,7 +65,10 @@ def test_the_index_is_removed_with_the_agent(temporary: Path) -> None:
 
 def test_rows_without_groups_are_searched_by_the_engine(temporary: Path) -> None:
     result = FairAgent.from_records([{"body": "law and order"}, {"body": "order"}], text="body").search("law")
-    assert [hit.id for hit in result.hits] == ["1"]
+    assert [hit.title or hit.text for hit in result.hits] == ["law and order"]
+    numbered = FairAgent.from_records([{"body": "law and order"}, {"body": "order"}], text="body", id="@row")
+    assert [hit.id for hit in numbered.search("law").hits] == ["1"]
+    assert any("numbers of rows" in note for note in numbered.collection.notes)
     assert result.trace.profile == "engine"
     assert result.trace.exposures == ()
 

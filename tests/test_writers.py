@@ -29,7 +29,6 @@ EXCEPTIONS = {
     # Copies in a folder that passes, which `init` has just made; those that are kept are written whole.
     "collection/named_datasets.py": {"open"},
     "collection/prepared.py": {"write_text"},
-    "collection/repair.py": {"open"},
     # Links to the files of an index, or copies, in a workshop, which is refused where a link is in it.
     "retrieve/earlier.py": {"os.link", "shutil.copy2", "shutil.copytree"},
     # A file without a name.

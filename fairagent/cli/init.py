@@ -67,9 +67,9 @@ def init(
     """Look at a file with documents, and propose a collection file that says which of its columns is what.
 
     Shows what was seen, asks, and writes; a file that is there already is never overwritten. What is named by an option
-    is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed. The file
-    stays the only source: another encoding, or ids that a few rows lack or share, are mended whenever it is read. TREC's
-    topics, and a data set by its name, are copied beside the collection file.
+    is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed, and rare
+    labels to `other` where there are many. The file stays the only source: another encoding, or ids that a few rows
+    lack or share, are mended whenever it is read. TREC's topics and a data set by its name are copied.
     """
     from fairagent.collection.look import look_at
     from fairagent.collection.prepared import prepare

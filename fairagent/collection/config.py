@@ -158,8 +158,8 @@ class RecordsFile(Section):
     which lasts as long as no cell of the row changes; "@row": the number of the row in its file, from 1, which another
     document has as soon as a row before it is deleted."""
     ids: Literal["mend"] | None = None
-    """`mend`: rows whose id is missing, that of a row before, or has white space, get one made of the row's content, and
-    are named when the collection is indexed; not set: they are errors."""
+    """`mend`: rows whose id is missing, that of a row before, or has white space, get one made of the row's content,
+    and are named when the collection is indexed; not set: they are errors."""
 
     @model_validator(mode="after")
     def _one_column(self) -> RecordsFile:

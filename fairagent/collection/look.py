@@ -201,9 +201,9 @@ class ColumnLook:
 class Look:
     """What a file seems to hold: `rows` that were looked at (`whole`: all there are), and which column is what.
 
-    `id` is `@content` where no column has ids; `mended` are the rows that need a better one than they have in
-    it. `encoding` is empty for UTF-8. `groups` are the columns, each a dimension. `words` is a query for which there is something to
-    be found.
+    `id` is `@content` where no column has ids; `mended` are the rows that need a better one than they have in it.
+    `encoding` is empty for UTF-8. `groups` are the columns, each a dimension. `words` is a query for which there is
+    something to be found.
     """
 
     path: Path
@@ -334,7 +334,10 @@ class _Line(tuple[str, ...]):
 
 
 class _Writer(yaml.SafeDumper):
-    """YAML's own, with `_Line`."""
+    """YAML's own, with `_Line`, and without references to what was written before."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 _Writer.add_representer(

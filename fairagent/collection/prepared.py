@@ -1,7 +1,7 @@
 """What `init` looks at: the documents' file as it is, and topics and judgments beside it.
 
-Of documents there is one file, the user's own, but of a data set of ir-datasets. Topics may get a copy that fairagent can
-read, made in a folder that passes, and kept where the user agrees.
+Of documents there is one file, the user's own, but of a data set of ir-datasets. Topics may get a copy that fairagent
+can read, made in a folder that passes, and kept where the user agrees.
 """
 
 from __future__ import annotations

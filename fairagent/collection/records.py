@@ -148,8 +148,15 @@ def is_wide(encoding: str) -> bool:
 
 
 def _as_utf8(stream: io.BufferedIOBase, encoding: str) -> Iterator[bytes]:
-    text = io.TextIOWrapper(stream, encoding, newline="\n")
-    return (line.encode("utf-8", "surrogatepass") for line in iter(partial(text.readline, LONGEST_LINE), ""))
+    decoder, rest = codecs.getincrementaldecoder(encoding)(), ""
+    while len(rest) < LONGEST_LINE:
+        piece = stream.read(1 << 16)
+        *whole, rest = (rest + decoder.decode(piece, final=not piece)).split("\n")
+        yield from (f"{line}\n".encode() for line in whole)
+        if not piece:
+            break
+    if rest:
+        yield rest.encode()[:LONGEST_LINE]
 
 
 def _decoded(raw: bytes, encodings: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ ROW_WARNING = (
     f"`id: '{CONTENT}'` lets the others keep theirs"
 )
 DIGITS = 12
-"""Of a digest in an id, 48 bits: of a million rows two have the same by chance once in 500 times, and are told apart."""
+"""Of a digest in an id, 48 bits: two of a million rows share one by chance once in 500 times, and are told apart."""
 SHOWN = 20
 """Mended ids that are named in one note."""
 _SPACE = re.compile(r"[\s\x00]+")

@@ -22,10 +22,8 @@ _COPY = re.compile(r"\.(mended\.jsonl|utf8\.\w+)(\.gz)?$")
 def if_copy(fields: DocumentsFile) -> list[str]:
     """A note where the documents are a copy that an earlier version made of a user's file."""
     copies = [name for name in fields.path if _COPY.search(name)]
-    rest = (
-        "which an earlier `fairagent init` made: what is deleted in your own file stays in it and is found; start anew"
-    )
-    return [f"the documents are read from a copy ({listed(copies)}), {rest} by `fairagent init`"] if copies else []
+    made = f"{listed(copies)} is a copy that an earlier `fairagent init` made of your file"
+    return [f"{made}: what you delete there stays here and is found; run `fairagent init` anew"] if copies else []
 
 
 def if_gone(path: Path, seen: Seen | None) -> str:
@@ -41,9 +39,8 @@ def if_gone(path: Path, seen: Seen | None) -> str:
         with suppress(OSError):
             if file_digest(file) == seen.sha256:
                 return f"{said}; {file.name} has the same content: if it was renamed, name it as the `path`"
-    return f"{said}; name as `path` where it is now" + (
-        f"; beside it are {listed([f.name for f in beside])}" if beside else ""
-    )
+    names = listed([file.name for file in beside]) or "no others of its kind"
+    return f"{said}; beside it are {names}: name as `path` where it is now"
 
 
 def if_other_header(path: Path, settings: CollectionFile) -> str:
@@ -60,10 +57,8 @@ def if_other_header(path: Path, settings: CollectionFile) -> str:
     missing = [f"{name!r} ({role})" for name, role in used.items() if name not in there]
     if not there or not missing:
         return ""
-    was = f"there are: {listed(there)}; `fairagent init` saw {listed(fields.seen.columns)}"
-    return (
-        f"the file has another header now: no column {listed(missing)}; {was}; name the columns anew, or run it again"
-    )
+    columns = f"there are: {listed(there)}; `fairagent init` saw {listed(fields.seen.columns)}"
+    return f"another header than before: no column {listed(missing)}; {columns}; name them anew, or run it again"
 
 
 def _used(fields: DocumentsFile, blocks: list[GroupsFile]) -> Iterator[tuple[str, str]]:

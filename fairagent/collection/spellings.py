@@ -62,9 +62,9 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
     the commonest spelling; of equals the one in lower case, then one that is not all capitals. A letter joins the only
     value that begins with it where `INITIALS` says so, or where each of the longer values has its own letter (w, m, d:
     weiblich, männlich, divers). Words are joined by their meaning in a column of genders alone, at least half of whose
-    labels are among `GENDERS` or short for them: Woman, female and weiblich are one label there. What is in `NO_LABEL`, or a dash or
-    question mark alone, is no label, but NA among codes of two letters (Namibia), and - beside + (a test's results).
-    Only values that change are in the map: joined labels are joined no further, and what is `known` stays.
+    labels are among `GENDERS` or short for them: Woman, female and weiblich are one label there. What is in `NO_LABEL`,
+    or a dash or question mark alone, is no label, but NA among codes of two letters (Namibia), and - beside + (a test's
+    results). Only values that change are in the map: joined labels are joined no further, and what is `known` stays.
 
     >>> from collections import Counter
     >>> join_spellings(Counter({"Female": 5, "female": 2, "F": 2, "FEMALE.": 1, "male": 6, "N/A": 3})).map

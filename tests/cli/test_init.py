@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,34 +62,148 @@ def test_without_a_target_the_first_search_asks(call: Call, file: Path) -> None:
     assert call("search", "law", "-c", "collection.yaml").exit_code == 0
 
 
-# --- what fairagent cannot read as it is ----------------------------------------------------------------------------
+# --- one way from a source to an index --------------------------------------------------------------------------------
+
+Rows = list[dict[str, str]]
+SECRET = "zyzzyva7"
+PEOPLE: Rows = [
+    {"id": f"p{n}", "title": f"Jurist {n} in Köln", "text": f"A judge, zyzzyva{n}.", "sex": ("F", "M", "Man")[n % 3]}
+    for n in range(60)
+]
 
 
-def searched(call: Call, stdout: str, words: str = "judge") -> str:
-    """What the commands that `init` names last come to."""
-    index, search = re.findall(r"^  fairagent (.+)$", stdout, re.MULTILINE)
-    assert call(*index.split()).exit_code == 0
-    found = call(*re.sub("(\"[^\"]*\"|'[^']*')", words, search).split(), "--target", "uniform")
-    assert found.exit_code == 0, found.stderr
-    return found.stdout
+def text_file(name: str, separator: str = ",", encoding: str = "utf-8") -> Callable[[Rows], Path]:
+    def write(rows: Rows) -> Path:
+        lines = [separator.join(f'"{cell}"' if separator == "," else cell for cell in row.values()) for row in rows]
+        content = "".join(f"{line}\n" for line in [separator.join(rows[0]), *lines]).encode(encoding)
+        Path(name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return Path(name)
+
+    return write
 
 
-@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le"])
-def test_another_encoding_is_said_and_copied(call: Call, file: Path, encoding: str) -> None:
-    text = file.read_text(encoding="utf-8").replace("A judge", "Ein Richter in Köln")
-    file.write_bytes(text.encode(encoding))
-    result = call("init", "mine.csv", "--yes")
-    assert result.exit_code == 0, result.stderr
-    assert f"note: mine.csv: it is in {encoding} (" in result.stdout
-    assert Path("mine.utf8.csv").read_text(encoding="utf-8") == text
-    assert "path: mine.utf8.csv" in Path("collection.yaml").read_text(encoding="utf-8")
-    assert file.read_bytes() == text.encode(encoding)
-    assert "Köln" in searched(call, result.stdout)
-    # A copy is never overwritten either.
-    again = call("init", "mine.csv", "--yes", "-o", "other.yaml")
-    assert again.exit_code == 2
-    assert "mine.utf8.csv is there already" in again.stderr
-    assert not Path("other.yaml").exists()
+def json_file(rows: Rows) -> Path:
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return Path("rows.jsonl")
+
+
+def parquet_file(rows: Rows) -> Path:
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    write_table(pyarrow.Table.from_pylist(rows), "rows.parquet")
+    return Path("rows.parquet")
+
+
+def dataset_folder(rows: Rows) -> Path:
+    from datasets import Dataset, disable_progress_bars
+
+    disable_progress_bars()
+    shutil.rmtree("rows", ignore_errors=True)
+    Dataset.from_list(rows).save_to_disk("rows")
+    return Path("rows")
+
+
+def mixed_encodings(rows: Rows) -> Path:
+    path = text_file("mixed.csv")(rows)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[3] = lines[3].decode().encode("cp1252")
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def bad_ids(rows: Rows) -> Path:
+    odd = {"p3": "", "p5": "p4", "p11": " p11 ", "p12": "p 12", "p13": "p14 "}
+    return text_file("bad.csv")([row | {"id": odd.get(row["id"], row["id"])} for row in rows])
+
+
+def no_ids(rows: Rows) -> Path:
+    return json_file([{name: row[name] for name in ("title", "text", "sex")} for row in rows])
+
+
+SOURCES = [
+    pytest.param(text_file("rows.csv"), "id: id\n  title", id="csv"),
+    pytest.param(text_file("rows.csv.gz", encoding="utf-16"), "encoding: utf-16\n  id: id\n  title", id="gzip, utf-16"),
+    pytest.param(text_file("rows.csv", encoding="utf-16-le"), "encoding: utf-16-le\n", id="utf-16-le"),
+    pytest.param(text_file("rows.tsv", "\t", "cp1252"), "encoding: cp1252\n", id="tsv, cp1252"),
+    pytest.param(mixed_encodings, "encoding: [utf-8, cp1252, latin-1]\n", id="mixed encodings"),
+    pytest.param(json_file, "id: id\n  title", id="jsonl"),
+    pytest.param(parquet_file, "id: id\n  title", id="parquet"),
+    pytest.param(dataset_folder, "id: id\n  title", id="dataset"),
+    pytest.param(bad_ids, "id: id\n  ids: mend\n", id="bad ids"),
+    pytest.param(no_ids, "id: '@content'\n", id="no ids"),
+]
+
+
+@pytest.mark.parametrize(("write", "said"), SOURCES)
+def test_what_is_deleted_in_the_source_is_in_no_index(
+    call: Call, tmp_path: Path, write: Callable[[Rows], Path], said: str
+) -> None:
+    """Whatever had to be mended, the user's file is the source, and a row that goes takes nothing else with it."""
+
+    def holds() -> bool:
+        return any(SECRET.encode() in file.read_bytes() for file in Path("indexes").rglob("*") if file.is_file())
+
+    def found(word: str) -> str:
+        return call("search", word, "-c", "collection.yaml").stdout
+
+    source = write(PEOPLE)
+    first = call("init", str(source), "--yes", "--target", "uniform")
+    assert first.exit_code == 0, first.stderr
+    collection = Path("collection.yaml").read_text(encoding="utf-8")
+    assert collection.count(f"path: {source}\n") == 2
+    assert said in collection
+    assert call("index", "-c", "collection.yaml").exit_code == 0
+    assert holds()
+    assert "Jurist 7 in Köln" in found(SECRET)
+    write([row for row in PEOPLE if SECRET not in row["text"]])
+    again = call("index", "-c", "collection.yaml")
+    assert "0 documents added, 0 changed, 1 removed; 59 kept" in again.stdout
+    assert not holds()
+    assert "Jurist 7 in Köln" not in found(SECRET)
+    assert "Jurist 8 in Köln" in found("zyzzyva8")
+    assert {path.name.split(".")[0] for path in tmp_path.iterdir()} == {
+        source.name.split(".")[0],
+        "collection",
+        "indexes",
+    }
+
+
+def test_mended_ids_are_told_by_init_and_index(call: Call, tmp_path: Path) -> None:
+    bad_ids(PEOPLE)
+    for told in (call("init", "bad.csv", "--yes").stdout, call("index", "-c", "collection.yaml").stdout):
+        assert re.search(
+            r"5 ids .*line 5: no id, now row-\w{12}, line 7: p4, now p4-\w{12}, line 13: p11, now p11", told
+        )
+        assert re.search(r"line 14: p 12, now p_12, line 15: p14, now p14-\w{12}", told)
+
+
+def test_numbers_of_rows_are_ids_only_with_a_warning(call: Call, file: Path) -> None:
+    for told in (call("init", "mine.csv", "--yes", "--id", "@row"), call("index", "-c", "collection.yaml")):
+        assert "the ids are numbers of rows" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda file: file.unlink(), "saw 30 rows in it, with the columns id, title, text, gender"),
+        (lambda file: file.rename("yours.csv"), "yours.csv has the same content"),
+        (
+            lambda file: file.write_text(file.read_text().replace("text,gender", "body,sex")),
+            "no column 'text' (text), 'gender' (groups); there are: id, title, body, sex; `fairagent init` saw id,",
+        ),
+    ],
+    ids=["gone", "renamed", "another header"],
+)
+def test_a_source_that_is_not_as_it_was_is_one_error(
+    call: Call, file: Path, change: Callable[[Path], object], message: str
+) -> None:
+    assert call("init", "mine.csv", "--yes", "--target", "uniform").exit_code == 0
+    change(file)
+    result = call("index", "-c", "collection.yaml")
+    assert result.exit_code == 4
+    assert "1 error" in result.stderr
+    assert message in result.stderr
 
 
 TOPICS = "<top>\n<num> Number: 007\n<title> judge of court 3\n<desc> Description:\nx\n</top>\n"

@@ -14,7 +14,6 @@ import pytest
 
 from fairagent.collection.encodings import decoded, is_utf8
 from fairagent.collection.named_datasets import write_dataset
-from fairagent.collection.repair import mend_ids
 from fairagent.collection.topic_texts import are_topics, read_topics
 from fairagent.errors import BackendUnavailable, UsageError
 
@@ -58,25 +57,6 @@ def test_encodings_are_guessed(tmp_path: Path, encoding: str, found: str, how: s
     read = decoded(path)
     assert (read.text, read.encoding, read.how, read.mended) == (WORDS, found, how, ())
     assert str(read) == f"it is in {found} ({how}), not in UTF-8"
-
-
-def test_ids_are_mended_by_name(tmp_path: Path) -> None:
-    """The first with an id keeps it; no new name is that of a later record."""
-    rows = ["a", "", "a", "a-2", "b c", None, "x" * 300, 7, True, "row-2", "b_c"]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps({"id": id, "n": n}) + "\n" for n, id in enumerate(rows)), encoding="utf-8")
-    made = mend_ids(path, None, "id", tmp_path / "mended.jsonl")
-    written = [json.loads(line) for line in (tmp_path / "mended.jsonl").read_text(encoding="utf-8").splitlines()]
-    ids = [row["id"] for row in written]
-    long = "x" * 215
-    assert ids == ["a", "row-2-2", "a-3", "a-2", "b_c-2", "row-6", long, "7", "row-9", "row-2", "b_c"]
-    assert [row["n"] for row in written] == list(range(11))
-    assert [str(one) for one in made][:3] == [
-        "row 2 (line 2): no id, now row-2-2",
-        "row 3 (line 3): a, now a-3",
-        "row 5 (line 5): b c, now b_c-2",
-    ]
-    assert len(made) == 6
 
 
 def test_topics_in_several_forms() -> None:
