@@ -33,6 +33,8 @@ MOST_LABELS = 200
 MOST_GROUPS, LEAST_GROUP = 12, 0.01
 """Of a column with more labels than these, those that fewer of the labeled rows have are joined to the rest, as are all
 after the commonest. A column with fewer labels keeps them all: small groups may be what it is about."""
+ROWS_EACH = 10
+"""Rows for each of so many labels, on average, or they are texts rather than labels."""
 LEAST_KEPT = 0.5
 """Of the labeled rows those that have a label that is kept, or it is no column of groups."""
 REST = "other"
@@ -49,8 +51,9 @@ CODE = re.compile(r"(?=\S*\d)(?=\S*[a-zA-Z.:/-])[\w.:/-]{3,40}")
 """What looks like an id anywhere: letters and digits, without blanks."""
 SEPARATORS = ("|", ";", ",")
 
-ID = re.compile(r"(?i)(.*[\W_]|(?-i:.*[a-z](?=I[dD]$)))?(id|docid|docno|pid|uuid|key|doi|isbn|url|identifier)")
-CODE_NAME = re.compile(r"(?i)(.*[\W_])?(no|nr|num|number|code|ref|reference|accession|inventory|barcode|handle)\W*")
+_BEFORE = r"(?i)(.*[\W_]|(?-i:.*[a-z](?=[A-Z])))?"
+ID = re.compile(_BEFORE + "(id|docid|docno|pid|uuid|key|doi|isbn|url|identifier)")
+CODE_NAME = re.compile(_BEFORE + r"(no|nr|num|number|code|ref|reference|accession|inventory|barcode|handle)\W*")
 """Names of columns that may have ids, where nearly all of their cells are different."""
 NUMBER = re.compile(r"[-+]?[\d.,'\s]*\d\s?(%|[cmk]?m|k?g|in|ft|°C?)?")
 """Numbers and measurements, as 1,200 or 12.5 cm."""
@@ -187,14 +190,20 @@ class ColumnLook:
         return sum(cells[cell] for cell, parts in split.items() if not any(map.get(part, part) for part in parts))
 
     def could_be_group(self) -> bool:
-        """Whether the values look like labels: few, short, each more than once, and no measurements."""
+        """Whether the values look like labels: few, short, each of several rows; no numbers, dates or many codes."""
         labels = _joined(self.labels()[0])
         del labels[""]
-        few = 2 <= len(labels) <= MOST_LABELS and 2 * len(labels) <= self.filled
-        short = all(len(label) <= LONGEST_LABEL for label in labels)
-        kept, _ = self.kept()
-        common = sum(labels[label] for label in kept) >= LEAST_KEPT * sum(labels.values())
-        return few and short and common and (2 * self.numbers < self.filled or len(labels) == 2)
+        if len(labels) == 2:
+            return self.filled >= 4 and all(len(label) <= LONGEST_LABEL for label in labels)
+        many, (kept, _) = len(labels) > MOST_GROUPS, self.kept()
+        return (
+            2 < len(labels) <= MOST_LABELS
+            and (ROWS_EACH if many else 2) * len(labels) <= self.filled
+            and all(len(label) <= LONGEST_LABEL for label in labels)
+            and 2 * self.numbers < self.filled
+            and not (many and self.codes == self.filled)
+            and sum(labels[label] for label in kept) >= LEAST_KEPT * sum(labels.values())
+        )
 
 
 @dataclass(frozen=True, slots=True)

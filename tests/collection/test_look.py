@@ -49,6 +49,64 @@ def test_columns_are_told_by_names_and_values(tmp_path: Path) -> None:
     assert found.labels_of("woman") == "true 20, false 20"
 
 
+@pytest.mark.parametrize(
+    ("ids", "chosen", "bad"),
+    [
+        ({"Object Number": lambda n: f"1990.{n}" if n else ""}, "Object Number", 1),
+        ({"objectID": lambda n: n if n > 1 else 5}, "objectID", 2),
+        ({"user_id": lambda n: n // 2, "id": lambda n: f"a {n}" if n % 20 else None}, "id", 200),
+        ({"user_id": lambda n: n // 2}, "@content", 0),
+        ({"signature": lambda n: f"KS-{n}/b"}, "signature", 0),
+        (
+            {"views": lambda n: 17 * n, "seen": lambda n: f"2024-01-{n:02}T10:00", "width": lambda n: f"{n}.5 cm"},
+            "@content",
+            0,
+        ),
+        ({"id": lambda n: f" {n // 2}" if n == 3 else str(n)}, "id", 1),
+    ],
+)
+def test_the_column_that_identifies_nearly_all_rows_has_the_ids(
+    tmp_path: Path, ids: dict[str, Any], chosen: str, bad: int
+) -> None:
+    made = [{name: value(n) for name, value in ids.items()} | {"text": f"A text about {n}."} for n in range(200)]
+    found = look(tmp_path, made)
+    assert (found.id, len(found.mended)) == (chosen, bad)
+
+
+def test_a_column_of_many_labels_joins_the_rare_ones(tmp_path: Path) -> None:
+    """And none of the others that have as many values."""
+    counts = {f"Country {n}": max(1, 900 // (n + 1) ** 2) for n in range(58)} | {"Other": 3}
+    labels = [label for label, count in counts.items() for _ in range(count)]
+    made = [
+        {
+            "id": n,
+            "text": f"A text about {n}.",
+            "born in": label,
+            "date": f"{n % 28 + 1}.{n % 12 + 1}.1990",
+            "decade": f"c. {1800 + n % 150}",
+            "height": f"{n % 90},5 cm",
+            "rating": f"{n % 9 / 2}",
+            "artist_id": n % 150,
+            "shelf": f"A{n % 90}",
+            "even": f"word {n % 100}",
+        }
+        for n, label in enumerate(labels)
+    ]
+    found, output = look(tmp_path, made), tmp_path / "collection.yaml"
+    assert found.groups == ("born in",)
+    kept, rest = found.columns["born in"].kept()
+    assert kept == [f"Country {n}" for n in range(7)]  # 900 / 49 = 18 of 1,483 rows; the next has less than 1 %
+    assert rest == "Other"
+    (note,) = found.notes()[:1]
+    assert "59 values" in note
+    assert "12.5% instead of 1.7%" in note
+    output.write_text(found.file(output), encoding="utf-8")
+    collection = load_collection(output)
+    assert collection.groups.labels("born in") == (*kept, "Other")
+    others = sum(count for label, count in counts.items() if label not in kept)
+    assert collection.groups.shares("born in")[-1] == pytest.approx(others / len(labels))
+
+
 DIRTY = (
     ["M"] * 3 + ["male"] * 9 + ["Male "] * 2 + ["Female"] * 7 + ["F"] * 2 + ["N/A"] * 4 + ["  ", "prefer not to say"]
 )
