@@ -6,8 +6,7 @@ numbers in nested lists. So what a batch will decode to is known before it is de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,6 @@ BATCH = 1_000
 """Rows that are read at once, at most."""
 DECODED = 1 << 26
 """Bytes that one batch may decode to; where it would be more, it has fewer rows."""
-SHARED = 1 << 20
-"""Bytes of texts in a batch from which on equal ones are looked for."""
 LARGEST_FOOTER = 1 << 24
 """Bytes of what a Parquet file says about itself."""
 MOST_CELLS = 100
@@ -43,76 +40,28 @@ def parquet_rows(path: Path) -> Iterator[Row]:
         raise Malformed(f"a footer of {footer:,} bytes, more than {LARGEST_FOOTER:,} (bound on columns)")
     with ParquetFile(path) as plainly:
         about = plainly.metadata
-        if about.num_columns > MOST_COLUMNS:
-            raise Malformed(too_many_columns(about.num_columns))
-        if about.num_rows * about.num_columns > MOST_CELLS * max(size, 10**6):
-            cells = f"{about.num_rows:,} rows of {about.num_columns:,} columns in {size:,} bytes"
-            raise Malformed(f"{cells}, more than {MOST_CELLS} cells a byte (bound on rows)")
-        places = range(about.num_columns)
-        texts = [place for place in places if about.schema.column(place).physical_type == "BYTE_ARRAY"]
-        names = [about.schema.column(place).path for place in texts]
-        unpacked = Unpacked(size)
-        with ParquetFile(path, metadata=about, read_dictionary=names) as dictionaries:
-            for group in range(about.num_row_groups):
-                rows, large = _plan(about, group, _longest_texts(dictionaries, group))
-                # What is large and nested cannot be read by fewer rows: one of them may have all the values.
-                file = dictionaries if large else plainly
-                for batch in file.iter_batches(rows, row_groups=[group]):
-                    yield from table_rows(batch, unpacked)
-
-
-def _longest_texts(dictionaries: Any, group: int) -> dict[str, int]:
-    """The bytes of the longest text in each column's dictionary, which a single row brings with it."""
-    about = dictionaries.metadata.row_group(group)
-    columns = [about.column(place) for place in range(about.num_columns)]
-    names = [one.path_in_schema for one in columns if one.has_dictionary_page and one.physical_type == "BYTE_ARRAY"]
-    longest = dict[str, int]()
-    for column in columns:
-        _expect_within(column, column.total_uncompressed_size)
-    for name in names:
-        for batch in dictionaries.iter_batches(1, row_groups=[group], columns=[name]):
-            longest[name] = max((_longest(column) for column in batch.columns), default=0)
-            break
-    return longest
-
-
-def _expect_within(column: Any, size: int) -> None:
-    """Malformed where a group's column has so many bytes, and that is too much for what they are packed into."""
-    packed = column.total_compressed_size
-    if size > (most := max(UNPACKED, HIGHEST_RATIO * packed)):
-        name, bound = column.path_in_schema, f"more than {most:,} (bound on decoded bytes)"
-        raise Malformed(f"column {name!r}: {column.num_values:,} values of {size:,} bytes in {packed:,}, {bound}")
-
-
-def _longest(array: Any) -> int:
-    from pyarrow import compute, types
-
-    if types.is_dictionary(array.type):
-        return compute.max(compute.binary_length(array.dictionary)).as_py() or 0
-    if types.is_struct(array.type):
-        return max(map(_longest, array.flatten()), default=0)
-    if types.is_map(array.type):
-        return max(_longest(array.keys), _longest(array.items))
-    return _longest(array.values) if _is_list(array.type) else 0
-
-
-def _plan(about: Any, group: int, longest: Mapping[str, int]) -> tuple[int, bool]:
-    """How many rows of a group are read at once, so that a batch stays in bounds whichever texts it has.
-
-    And whether a column of nested texts is too large to be read but as a dictionary. Malformed for numbers that are.
-    """
-    of_group, a_row, large = about.row_group(group), 0.0, False
-    for place in range(about.num_columns):
-        column, schema = of_group.column(place), about.schema.column(place)
-        name, values, packed = column.path_in_schema, column.num_values, column.total_compressed_size
-        texts, nested = schema.physical_type == "BYTE_ARRAY", schema.max_repetition_level > 0
-        width = longest.get(name, 0) if texts else max(schema.length, WIDTH)
-        if nested and not texts:
-            _expect_within(column, values * width)
-        if nested and values * width > max(UNPACKED, HIGHEST_RATIO * packed):
-            large, width = True, 0
-        a_row += width * values / max(1, of_group.num_rows)
-    return max(1, min(BATCH, int(DECODED / max(a_row, 1.0)))), large
+    if about.num_columns > MOST_COLUMNS:
+        raise Malformed(too_many_columns(about.num_columns))
+    if about.num_rows * about.num_columns > MOST_CELLS * max(size, 10**6):
+        cells = f"{about.num_rows:,} rows of {about.num_columns:,} columns in {size:,} bytes"
+        raise Malformed(f"{cells}, more than {MOST_CELLS} cells a byte (bound on rows)")
+    schemas = [about.schema.column(place) for place in range(about.num_columns)]
+    texts, unpacked = [schema.path for schema in schemas if schema.physical_type == "BYTE_ARRAY"], Unpacked(size)
+    # Texts as dictionaries: a batch of them is small, whatever it stands for.
+    with ParquetFile(path, metadata=about, read_dictionary=texts) as file:
+        for group in range(about.num_row_groups):
+            of_group, a_row = about.row_group(group), 1.0
+            for place, schema in enumerate(schemas):
+                column = of_group.column(place)
+                numbers = 0 if schema.path in texts else column.num_values * max(schema.length, WIDTH)
+                a_row += numbers / max(1, of_group.num_rows)
+                packed, nested = column.total_compressed_size, schema.max_repetition_level > 0
+                most = max(UNPACKED, HIGHEST_RATIO * packed)
+                if (bytes := max(column.total_uncompressed_size, numbers if nested else 0)) > most:
+                    values = f"{column.num_values:,} values of {bytes:,} bytes in {packed:,}"
+                    raise Malformed(f"column {schema.path!r}: {values}, more than {most:,} (bound on decoded bytes)")
+            for batch in file.iter_batches(max(1, min(BATCH, int(DECODED / a_row))), row_groups=[group]):
+                yield from table_rows(batch, unpacked)
 
 
 def table_rows(table: Any, unpacked: Unpacked | None = None) -> Iterator[Row]:
@@ -143,40 +92,18 @@ def _within(batch: Any, unpacked: Unpacked | None) -> Iterator[Row]:
             unpacked.add(sum(sizes))
     except Malformed as error:
         raise Malformed(f"column {names[sizes.index(largest)]!r}: {error}") from None
-    for cells in zip(*map(_cells, batch.columns), strict=True):
-        yield plain_record(dict(zip(names, cells, strict=True)))
+    plain = (column.dictionary_decode() if _is_texts(column.type) else column for column in batch.columns)
+    columns, same = [column.to_pylist() for column in plain], dict[str, str]()
+    for cells in zip(*columns, strict=True):
+        # Of equal texts one is kept.
+        shared = (same.setdefault(cell, cell) if isinstance(cell, str) else cell for cell in cells)
+        yield plain_record(dict(zip(names, shared, strict=True)))
 
 
-def _cells(column: Any) -> list[Any]:
-    """The values of a column, equal long texts being one object."""
-    import pyarrow
-    from pyarrow import compute
+def _is_texts(kind: Any) -> bool:
+    from pyarrow import types
 
-    kind = column.type
-    types = pyarrow.types
-    if types.is_run_end_encoded(kind):
-        first, count = column.find_physical_offset(), column.find_physical_length()
-        values, ends = column.values.slice(first, count), column.run_ends.slice(first, count).to_pylist()
-        cells: list[Any] = []
-        for value, end in zip(_cells(values), ends, strict=True):
-            cells += [value] * (min(end - column.offset, len(column)) - len(cells))
-        return cells
-    if (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)) and decoded(
-        column
-    ) > SHARED:
-        encoded = column.dictionary_encode()
-        values = encoded.dictionary.to_pylist()
-        return [None if index is None else values[index] for index in encoded.indices.to_pylist()]
-    if _is_list(kind) and _texts_within(kind) and decoded(column) > SHARED:
-        inner = iter(_cells(column.flatten()))
-        lengths = compute.list_value_length(column).to_pylist()
-        return [None if length is None else list(islice(inner, length)) for length in lengths]
-    if not types.is_dictionary(kind):
-        return column.to_pylist()  # type: ignore[no-any-return]
-    # A dictionary may be far larger than what a thousand rows use of it.
-    used = column.indices.unique()
-    of_index = dict(zip(used.to_pylist(), column.dictionary.take(used).to_pylist(), strict=True))
-    return [of_index[index] for index in column.indices.to_pylist()]
+    return types.is_dictionary(kind) and _is_text(kind.value_type)
 
 
 def decoded(array: Any) -> int:

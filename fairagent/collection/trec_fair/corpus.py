@@ -110,11 +110,14 @@ class PageSet:
         return new
 
 
-class Articles:
-    """Articles that may repeat an id, of which the first counts."""
+class Corpus:
+    """The articles of a corpus file; iterating reads them, and of an id that is repeated the first counts.
 
-    def __init__(self, name: str, place: str) -> None:
-        self.name, self._place = name, place
+    A pass that meets an error yields nothing from there on, reads to the end and raises one DataError with all of them.
+    """
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name, self.paths = name, (path,)
         self._repeated: list[str] = []
 
     @property
@@ -123,18 +126,7 @@ class Articles:
         if not self._repeated:
             return ()
         repeated = f"{len(self._repeated)} ({listed(self._repeated)})"
-        return (f"articles of {self._place} that repeat an id, of which the first counts: {repeated}",)
-
-
-class Corpus(Articles):
-    """The articles of a corpus file; iterating reads them.
-
-    A pass that meets an error yields nothing from there on, reads to the end and raises one DataError with all of them.
-    """
-
-    def __init__(self, name: str, path: Path) -> None:
-        super().__init__(name, path.name)
-        self.paths = (path,)
+        return (f"articles of {self.paths[0].name} that repeat an id, of which the first counts: {repeated}",)
 
     def __iter__(self) -> Iterator[Document]:
         faults, pages, repeated, count = Faults(), PageSet(), list[str](), 0
