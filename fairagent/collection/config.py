@@ -276,16 +276,16 @@ class QrelsFile(Section):
 
     path: str
     """The file."""
-    format: Literal["trec", "jsonl", "reldocs"] = "trec"
-    """`trec`: topic, iteration, document, grade; `jsonl`: one judgment a line; `reldocs`: a list a topic."""
+    format: Literal["trec", "jsonl"] = "trec"
+    """`trec`: topic, iteration, document, grade; `jsonl`: one judgment a line."""
     header: bool = False
     """`trec` only: the first line names the columns (separated by tabs); there may be more than four."""
     relevant: int = Field(default=1, ge=1)
     """The smallest grade that counts as relevant; smaller ones count as 0."""
-    topic: FieldName | None = None
-    """Field of `jsonl` (default `topic`) and `reldocs` (default `id`)."""
-    document: FieldName | None = None
-    """Field of `jsonl` (default `document`) and `reldocs` (default `rel_docs`, a list of ids)."""
+    topic: FieldName = "topic"
+    """Field of `jsonl` with the topic."""
+    document: FieldName = "document"
+    """Field of `jsonl` with the document."""
     relevance: str = "relevance"
     """Field of `jsonl` with the grade."""
     dimensions: Dimensions = Field(default={})
@@ -337,8 +337,6 @@ class CollectionFile(Section):
     `lucene`)."""
     chunks: Chunks | None = None
     """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""
-    share: float = Field(1.0, gt=0, le=1)
-    """The share of the documents that is used, by a hash of their ids: .05 is a twentieth, always the same."""
     track: TrackSection | None = None
     """The real track; it stands instead of all that follows but `target` and `intersections`."""
     topics: TopicsFile | None = None
@@ -358,9 +356,7 @@ class CollectionFile(Section):
     @model_validator(mode="after")
     def _consistent(self) -> CollectionFile:
         if self.track and (
-            too := sorted(
-                self.model_fields_set - {"name", "root", "chunks", "share", "track", "target", "intersections"}
-            )
+            too := sorted(self.model_fields_set - {"name", "root", "chunks", "track", "target", "intersections"})
         ):
             raise ValueError(f"`track` brings everything: leave out {', '.join(too)}")
         if self.chunks and not self.documents and not self.track:

@@ -22,7 +22,7 @@ from fairagent.storage.digests import file_digest
 from fairagent.types import Document
 
 if TYPE_CHECKING:
-    from fairagent.collection.collection import Source
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,39 +164,3 @@ class NoDocuments:
     def fingerprint(self) -> str:
         """The same for all."""
         return ""
-
-
-def drawn(source: Source, share: float) -> Source:
-    """A `share` (0 to 1) of the documents of a source, by a hash of their ids; all of them are the source itself."""
-    return source if share == 1 else Drawn(source, share)
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A `share` of the documents of a source: those whose id has a hash below it, whatever else there is."""
-
-    source: Source
-    share: float
-
-    def __iter__(self) -> Iterator[Document]:
-        empty = True
-        for document in self.source:
-            digest = hashlib.sha256(document.id.encode("utf-8", "surrogatepass")).digest()
-            if int.from_bytes(digest[:8]) < self.share * 2**64:
-                empty = False
-                yield document
-        if empty:
-            raise UsageError(f"`share: {self.share}` of the documents leaves none; use more of them")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Those of the source."""
-        return self.source.notes
-
-    def count(self) -> int:
-        """About how many there are."""
-        return round(self.share * self.source.count())
-
-    def fingerprint(self) -> str:
-        """SHA-256 (hex) over that of the source and the share."""
-        return hashlib.sha256(f"{self.source.fingerprint()} {self.share}".encode()).hexdigest()

@@ -19,7 +19,7 @@ from fairagent.collection.config import (
     Seen,
     check_splitter,
 )
-from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of, drawn
+from fairagent.collection.documents import Documents, DocumentsInMemory, NoDocuments, document_of
 from fairagent.collection.forms import check_form, form_of, is_dataset, records, rows_of, splits_of
 from fairagent.collection.groups import Groups, Intersection, JoinedGroups, check_intersections, small_groups
 from fairagent.collection.label_errors import LabelErrors, read_label_errors
@@ -84,8 +84,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         from fairagent.collection.trec_fair.load import load_track_section
 
         track = load_track_section(settings.name, settings.track, root)
-        track = replace(track, chunks=settings.chunks, source=drawn(track.source, settings.share))
-        track = replace(track, origin=Origin(path, states))
+        track = replace(track, chunks=settings.chunks, origin=Origin(path, states))
         if as_indexed and (state := as_indexed(settings.name, track.source, settings.chunks, {})):
             track = replace(track, source=state.source, behind=state.behind)
             track = replace(track, groups=state.tables[0] if state.tables else track.groups)
@@ -104,7 +103,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     states.update(states_of([*paths, *(root / block.path for block in settings.groups), *error_files.values()]))
     source: Source = NoDocuments(settings.name)
     if settings.documents:
-        source = drawn(Documents(settings.name, paths, settings.documents), settings.share)
+        source = Documents(settings.name, paths, settings.documents)
     state = None
     if as_indexed and settings.documents and not faults:
         state = as_indexed(settings.name, source, settings.chunks, states_of(paths))

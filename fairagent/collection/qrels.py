@@ -113,22 +113,12 @@ def _rows(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[_Row]:
 
 
 def _json_rows(path: Path, settings: QrelsFile, faults: Faults) -> Iterator[_Row]:
-    lists = settings.format == "reldocs"
-    read_topic = field_reader(settings.topic or ("id" if lists else "topic"))
-    name, read_document = settings.document or "rel_docs", field_reader(settings.document or "document")
+    read_topic, read_document = field_reader(settings.topic), field_reader(settings.document)
     for number, record in json_records(path, faults):
         try:
-            topic = checked_id(read_topic(record), "topic")
-            if lists:
-                documents = record.get(name)
-                if not isinstance(documents, list):
-                    raise ValueError(f"field {name!r} is {shown(documents)}, expected a list of document ids")
-                for document in documents:
-                    yield number, (topic, read_text({name: document}, name), str(settings.relevant)), {}
-            else:
-                value = record.get(settings.relevance)
-                grade = str(int(value)) if isinstance(value, bool) else read_text(record, settings.relevance)
-                yield number, (topic, read_document(record), grade), record
+            topic, value = checked_id(read_topic(record), "topic"), record.get(settings.relevance)
+            grade = str(int(value)) if isinstance(value, bool) else read_text(record, settings.relevance)
+            yield number, (topic, read_document(record), grade), record
         except ValueError as error:
             faults.add(path, number, str(error))
 

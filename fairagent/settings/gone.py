@@ -21,6 +21,8 @@ GONE: dict[str, str] = {
     "model demo": "run fairagent model serve, and search and answer with the settings that it prints",
     "transformers": "let any OpenAI-compatible server serve the model, and name its address as base_url",
     "ir_datasets": "name as `folder` of the track the one with its official files; they have all years and topics",
+    "reldocs": "write a judgment a line, as format: trec or format: jsonl",
+    "share": "write the documents that are to be searched to a file of their own",
     "lift": "fairagent search --json shows each hit's score and groups, --fairness what another weight serves",
     "prompts optimize": "see examples/optimize_prompt.py, which calls gepa with the exposure of groups",
     "avoid search": "run evaluations/debias/search_prompts.py",

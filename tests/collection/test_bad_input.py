@@ -48,21 +48,15 @@ def json_groups(gender: str) -> dict[str, str]:
     return {"groups.jsonl": f'{{"id": "d1", "gender": {gender}, "regions": null}}\n'}
 
 
-def other_qrels(form: str) -> tuple[str, str]:
-    return "qrels: {path: qrels.tsv, format: trec", f"qrels: {{path: rel.jsonl, format: {form}"
-
-
 # what the settings say instead, a file, line and message
 LABELS = ("{column: gender}", "{column: gender, labels: [female, m]}")
 OF_LABELS = {"groups.tsv": "id\tgender\tregions\nd1\tm\tAsia\nd2\tmale\tAsia\n"}
-LISTS, JUDGED = '{"id": "T1", "rel_docs": "d1"}\n', '{"topic": "T1", "document": "d1"}\n'
 TWICE = {"qrels.tsv": "t\t0\td\tr\tstance\nT1\t0\td1\t1\tpro\nT1\t0\td1\t1\tcon\n"}
 SETTING_FAULTS = [
     (("path: docs.jsonl", "path: 'docs/*.jsonl'"), {}, "*.jsonl", None, "no such file (documents)"),
     (LABELS, OF_LABELS, "groups.tsv", 3, "gender: 'male' is none of its labels (female, m)"),
     (JSON_GROUPS, json_groups('{"female": -1}'), "groups.jsonl", 1, "weight of 'female' is -1, expected a number >= 0"),
     (("path: groups.tsv\n", "path: folder\n"), {"folder/ids.npy": b""}, "folder", None, "not a complete group table"),
-    (other_qrels("reldocs"), {"rel.jsonl": LISTS}, "rel.jsonl", 1, "field 'rel_docs' is 'd1', expected a list"),
     (STANCE, TWICE, "qrels.tsv", 3, "judged differently"),
     (KIND, {}, "topics.jsonl", None, "no topic has a group in the field 'kind'; there are: n, title, keywords"),
     (("world.json", "{gender: {male: .4}}"), {}, "collection.yaml", None, "add up to 0.4, expected 1"),

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from fairagent.collection.config import DocumentsFile
-from fairagent.collection.documents import Documents, drawn
-from fairagent.errors import DataError, UsageError
+from fairagent.collection.documents import Documents
+from fairagent.errors import DataError
 
 
 def documents(tmp_path, *contents: str, **fields: object) -> Documents:
@@ -61,20 +61,3 @@ def test_indexes_from_before_there_were_tab_separated_texts_stay_good(tmp_path):
     digest = hashlib.sha256(fields.encode() + hashlib.sha256(line.encode()).digest())
     assert documents(tmp_path, line).fingerprint() == digest.hexdigest()
     assert documents(tmp_path, line, format="jsonl").fingerprint() != digest.hexdigest()
-
-
-def test_a_share_of_the_documents_is_always_the_same(tmp_path):
-    lines = "".join(f'{{"id": "d{number}", "text": "t"}}\n' for number in range(400))
-    source = documents(tmp_path, lines)
-    assert drawn(source, 1.0) is source
-    tenth, half = drawn(source, 0.1), drawn(source, 0.5)
-    ids = [one.id for one in tenth]
-    # By hand: the documents whose SHA-256 begins with less than a tenth of the largest number.
-    hashes = {f"d{n}": int(hashlib.sha256(f"d{n}".encode()).hexdigest()[:16], 16) for n in range(400)}
-    assert ids == [id for id, number in hashes.items() if number < 0.1 * 2**64]
-    assert set(ids) < {one.id for one in half}
-    assert 20 < len(ids) < 60
-    assert tenth.count() == 40
-    assert len({one.fingerprint() for one in (source, tenth, half)}) == 3
-    with pytest.raises(UsageError, match="leaves none"):
-        list(drawn(documents(tmp_path, '{"id": "d1", "text": "t"}\n'), 0.001))

@@ -18,14 +18,6 @@ def test_what_is_left_out_is_counted_and_named(write):
     )
 
 
-def test_lists_of_relevant_documents(write, settings):
-    text = settings((TREC, "qrels: {path: rel, format: reldocs}"))
-    content = '{"id": "T1", "rel_docs": [12, "d2", 12]}\n{"id": "T2", "rel_docs": []}\n'
-    collection = load_collection(write({"collection.yaml": text, "rel": content}))
-    assert collection.qrels == {"T1": {"12": 1, "d2": 1}, "T2": {}}
-    assert "1 judgments are repeated (with the same grade)" in collection.notes
-
-
 def test_groups_that_depend_on_the_topic(write, settings):
     text = settings(
         (TREC, "qrels: {path: qrels.tsv, header: true, dimensions: {stance: {column: side}}}"),
