@@ -104,9 +104,3 @@ def test_a_small_collection_is_the_first_of_the_whole_with_topics_that_have_rele
     for dimension in ("gender", "region"):
         theirs = whole.groups.memberships(dimension, ids).tolist()
         assert collection.groups.memberships(dimension, ids).tolist() == theirs
-
-
-# What is in it
-
-
-# The skew, and what can be learned about it

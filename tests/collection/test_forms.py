@@ -118,6 +118,7 @@ def faults_of(path: Path, **fields: Any) -> list[str]:
     [
         ("id,text\na,b,c\n", "2: expected 2 columns (id, text), got 3: ['a', 'b', 'c']; a cell that holds a separa"),
         ("id,id\na,b\n", "1: a column name occurs twice: id, id"),
+        ('id,text\na,b\nc,"d\ne,f\n', "3: no row of a CSV file (unexpected end of data)"),
         ('id,text\na,"b" c\n', "2: no row of a CSV file (',' expected after '\"'); a quote within a quoted cell is"),
     ],
 )

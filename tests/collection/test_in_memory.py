@@ -118,7 +118,10 @@ WRONG = [
     ([{"id": "a", "body": "x"}] * 3, {}, "records:1: no field 'text'; there are: id, body (and so in 2 more)"),
     (ROWS, {"groups": "gendr"}, "records:1: no column 'gendr' for dimension 'gendr'; there are: id, text, gender, ye"),
     ([*ROWS, FOURTH | {"id": 1}], {}, "records:4: the document id '1' is that of 1 already"),
-    ([*ROWS, FOURTH | {"text": b"\xff"}], {}, "records:4: field 'text' is b'\\xff', expected text"),
+    *(
+        ([*ROWS, FOURTH | {"text": cell}], {}, "records:4: field 'text' is ")
+        for cell in (2.5, None, b"\xff", ["law"], {"law": 1}, object())
+    ),
     ([*ROWS, FOURTH | {"gender": 0.5}], {"groups": "gender"}, "records:4: gender: 0.5 is no label; expected"),
     ([], {}, "there are no rows"),
     (ROWS, {"groups": "gender", "population": {"gender": {"female": 0.5}}}, "add up to 0.5"),

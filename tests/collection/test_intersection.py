@@ -137,9 +137,6 @@ def test_labels_of_the_judgments_make_it_an_oracle(write, settings):
     assert make_target("corpus", name, collection, "T1").oracle
 
 
-# --- world shares, targets, topics
-
-
 # --- documents of its type, predicted parts
 
 
@@ -156,12 +153,6 @@ def test_it_is_of_the_type_of_every_part_that_says(write, settings):
     assert groups.of_type("region", ["d1", "d2", "d3", "d9"]).tolist() == [True, False, True, False]
     assert groups.of_type(BOTH, ["d1", "d2", "d3", "d9"]).tolist() == [True, False, False, False]
     assert groups.missing(BOTH) == 0
-
-
-# --- the track
-
-
-# --- real data
 
 
 # --- what is refused

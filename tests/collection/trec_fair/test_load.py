@@ -1,4 +1,4 @@
-"""The real track as a collection, from its files and through (a stand-in for) ir-datasets."""
+"""The real track as a collection, from its files."""
 
 from __future__ import annotations
 
@@ -136,11 +136,3 @@ def test_damaged_groups_are_read_anew(folder: Path, name: str) -> None:
     cached.write_text("[]")
     assert labels_of(load_track(folder), "gender", "70000001") == {"NB": 1.0}
     assert cached.read_text() == before
-
-
-# --- the settings file
-
-
-def settings(path: Path, text: str) -> Path:
-    path.write_text(f"name: mine\n{text}", encoding="utf-8")
-    return path
