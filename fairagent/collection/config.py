@@ -1,25 +1,7 @@
 """The settings file of a collection: where its documents, topics, judgments and groups are, in which form.
 
-    name: wikilead
-    root: ../data/wikilead
-    documents: {path: docs.jsonl.gz, id: id, title: title, text: text}
-    topics: {path: topics.jsonl, id: n, query: title}
-    qrels: {path: qrels.tsv}
-    groups: {path: groups.tsv.gz, id: id, dimensions: {gender: {column: gender}}}
-    population: {gender: {female: .5, male: .5}}
-    target: {gender: population}
-    intersections: {gender x region: [gender, region]}
-    chunks: {tokens: 512, overlap: 128}
-
-or, for the TREC Fair Ranking track,
-
-    name: trec-fair-2022
-    track: {year: 2022, split: eval, folder: ../data/trec-fair, dimensions: [sub-geo, gender]}
-
-An `id` may be a template such as "{q_id}-{d_id}". Paths are relative to `root`, which is relative to the
-settings file.
-
-Long documents can be cut into passages that fit a model's or an encoder's input.
+docs/your_data.md shows one. Paths are relative to `root`, which is relative to the settings file. Long documents can be
+cut into passages that fit a model's or an encoder's input.
 """
 
 from __future__ import annotations

@@ -230,38 +230,27 @@ def population(year: Year, dimensions: Sequence[str]) -> dict[str, dict[str, flo
     }
 
 
-def groups_of(
-    records: Iterable[tuple[int, Record]], path: Path, rules: Sequence[Rule], id_field: str, faults: Faults
-) -> Made:
-    """The table of (line, record) pairs, of which the first of a page counts; DataError with all errors."""
-    aligner = RecordAligner[Labels](rules, lambda place, alignment: alignment.weights)
-    labels = {rule.dimension.name: [one for one in rule.dimension.labels if one != UNKNOWN] for rule in rules}
-    rows = (
-        (str(page), dict(zip(labels, weights, strict=True)))
-        for _, page, _, weights in aligner.pages(records, id_field, path, faults)
-    )
-    try:
-        table = GroupTable.from_rows(rows, labels, unnormalized=labels)
-    except DataError:
-        # The rows are well formed: that there are none is all that can be wrong with them.
-        if not faults:
-            faults.add(path, None, "there are no pages")
-        faults.check("TREC Fair metadata")
-        raise
-    faults.check("TREC Fair metadata")
-    return table, oddities(aligner.repeated, aligner.missing, aligner.unrecognized)
-
-
 def track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> Made:
     """The table of a metadata file, and notes on what is odd in it; cached in the folder `fairagent-groups` beside it.
 
-    Raises one DataError with every error by file and line: no JSON, no `page_id`, fields of another form.
+    Of the lines of a page the first counts. Raises one DataError with every error by file and line: no JSON, no
+    `page_id`, fields of another form.
     """
     read_by = rules(year, dimensions)
+    labels = {rule.dimension.name: [one for one in rule.dimension.labels if one != UNKNOWN] for rule in read_by}
 
     def read() -> Made:
-        faults = Faults()
-        return groups_of(json_records(path, faults), path, read_by, "page_id", faults)
+        faults, aligner = Faults(), RecordAligner[Labels](read_by, lambda place, alignment: alignment.weights)
+        pages = aligner.pages(json_records(path, faults), "page_id", path, faults)
+        rows = ((str(page), dict(zip(labels, weights, strict=True))) for _, page, _, weights in pages)
+        try:
+            table = GroupTable.from_rows(rows, labels, unnormalized=labels)
+        except DataError:
+            # The rows are well formed: that there are none is all that can be wrong with them.
+            if not faults:
+                faults.add(path, None, "there are no pages")
+        faults.check("TREC Fair metadata")
+        return table, oddities(aligner.repeated, aligner.missing, aligner.unrecognized)
 
     if not path.is_file():
         return read()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairagent.collection.records import Faults, Record, json_records, listed, read_text, shown
+from fairagent.collection.records import Faults, json_records, listed, read_text, shown
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import IntArray, Year
 from fairagent.types import Topic
@@ -54,34 +54,15 @@ def read_track_topics(path: Path, query: QueryField, keywords: Path | None = Non
     fields = {id: {**more.get(id, {}), **own} for id, own in _fields(path, faults)}
     if not fields and not faults:
         faults.add(path, None, "there are no topics")
-    topics = topics_of(fields, query, path, faults)
-    faults.check("TREC Fair topics")
-    return topics
-
-
-def topics_of(
-    fields: Mapping[str, Mapping[str, Any]], query: QueryField, path: Path, faults: Faults
-) -> dict[str, Topic]:
-    """The topics with these fields; what is wrong is added to `faults`."""
-    without = [id for id, own in fields.items() if not own.get(query)]
-    if without:
+    if without := [id for id, own in fields.items() if not own.get(query)]:
         where = "; name a file that has them: `keywords: FILE`" if query == "keywords" else ""
         faults.add(path, None, f"{len(without)} of {len(fields)} topics have no {query} ({listed(without)}){where}")
-        return {}
-    topics = {}
-    for id, own in fields.items():
-        text = own["title"] if query == "title" else " ".join(own["keywords"])
-        topics[id] = Topic(id, text, {name: value for name, value in own.items() if query != name})
-    return topics
-
-
-def checked_fields(record: Record) -> dict[str, Any]:
-    """Title and other fields of a topic; ValueError where one has another form."""
-    fields: dict[str, Any] = {name: record[name] for name in EXTRA if record.get(name) is not None}
-    listed_words = fields.get("keywords", [])
-    if not isinstance(listed_words, list | tuple) or not all(isinstance(word, str) for word in listed_words):
-        raise ValueError(f"field 'keywords' is {shown(listed_words)}, expected a list of words")
-    return {"title": read_text(record, "title").strip(), **fields}
+    faults.check("TREC Fair topics")
+    texts = {id: own["title"] if query == "title" else " ".join(own["keywords"]) for id, own in fields.items()}
+    return {
+        id: Topic(id, texts[id], {name: value for name, value in own.items() if query != name})
+        for id, own in fields.items()
+    }
 
 
 def _fields(path: Path, faults: Faults) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -93,7 +74,11 @@ def _fields(path: Path, faults: Faults) -> Iterator[tuple[str, dict[str, Any]]]:
             if id in lines:
                 raise ValueError(f"topic {id} is that of line {lines[id]} already")
             lines[id] = number
-            yield id, checked_fields(record)
+            fields: dict[str, Any] = {name: record[name] for name in EXTRA if record.get(name) is not None}
+            words = fields.get("keywords", [])
+            if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+                raise ValueError(f"field 'keywords' is {shown(words)}, expected a list of words")
+            yield id, {"title": read_text(record, "title").strip(), **fields}
         except ValueError as error:
             faults.add(path, number, str(error))
 

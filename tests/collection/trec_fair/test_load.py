@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from track_files import FILES_2021, FILES_2022, PAGES, write_track
 
-from fairagent.collection import Collection, make_target
-from fairagent.collection.trec_fair import metadata as groups_module
+from fairagent.collection import Collection, GroupTable, make_target
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.load import load_track
 from fairagent.collection.trec_fair.metadata import track_groups
@@ -110,13 +109,13 @@ def test_groups_are_the_official_alignments(golden: Path, tmp_path: Path) -> Non
 
 def test_groups_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load_track(folder)
-    read, reads = groups_module.groups_of, list[Path]()
+    made, reads = GroupTable.from_rows, list[Any]()
 
-    def reading(rows: Any, path: Path, *rest: Any) -> Any:
-        reads.append(path)
-        return read(rows, path, *rest)
+    def reading(*given: Any, **more: Any) -> GroupTable:
+        reads.append(given)
+        return made(*given, **more)
 
-    monkeypatch.setattr(groups_module, "groups_of", reading)
+    monkeypatch.setattr(GroupTable, "from_rows", reading)
     second = load_track(folder)
     assert (reads, second.notes) == ([], first.notes)
     ids = ["12", "7", "70000001", "99"]
