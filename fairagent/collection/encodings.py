@@ -6,10 +6,11 @@ import codecs
 import gzip
 import re
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairagent.collection.records import listed
+from fairagent.collection.records import decode, listed
 from fairagent.errors import DataError, UsageError
 from fairagent.storage.readers import GZIP_MAGIC, Malformed, file_bytes
 from fairagent.storage.regular import PIPES, open_to_read
@@ -19,6 +20,8 @@ LARGEST = 1 << 30
 PIECE = 1 << 20
 WESTERN, REST = "cp1252", "latin-1"
 """What a file that is no UTF-8 is taken for, and where it has bytes that Windows-1252 lacks."""
+MIXED = ("utf-8", WESTERN, REST)
+"""What each line of a file is in that is mostly UTF-8."""
 MOST_FOREIGN = 0.2
 """More of the letters beyond ASCII are hardly a Western European text."""
 _BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32"} | {
@@ -40,7 +43,7 @@ class Decoded:
     def encodings(self) -> tuple[str, ...]:
         """As `encoding` of a collection file has it; empty for UTF-8."""
         if self.mended:
-            return "utf-8", self.encoding, REST
+            return MIXED
         return () if self.encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig") else (self.encoding,)
 
     def __str__(self) -> str:
@@ -109,34 +112,26 @@ def _zeros(content: bytes) -> str:
 
 
 def _bytes_of_a_letter(path: Path, content: bytes) -> Decoded:
-    lines, bad, good = content.split(b"\n"), [], 0
-    for number, line in enumerate(lines, start=1):
-        if not line.isascii():
-            try:
-                line.decode("utf-8")
-                good += 1
-            except UnicodeDecodeError:
-                bad.append(number)
-    if len(bad) <= good:
-        for number in bad:
-            lines[number - 1] = _western(lines[number - 1])[0].encode()
-        text = b"\n".join(lines).decode("utf-8-sig")
-        return Decoded(text, WESTERN, "guessed", tuple(bad))
+    lines = content.split(b"\n")
+    bad = tuple(number for number, line in enumerate(lines, start=1) if not _fits(line, "utf-8"))
+    if 2 * len(bad) <= sum(not line.isascii() for line in lines):
+        text = "\n".join(decode(line, MIXED) for line in lines)
+        return Decoded(text.removeprefix("\ufeff"), WESTERN, "guessed", bad)
     letters = len(re.findall(rb"[A-Za-z\x80-\xff]", content))
     if sum(byte >= 0x80 for byte in content) > MOST_FOREIGN * letters:
         raise UsageError(
             f"{path}: not UTF-8, and its encoding cannot be guessed: it has many letters beyond ASCII; name it with "
             "--encoding, e.g. cp1251, koi8-r, shift_jis, gb18030"
         )
-    text, name = _western(content)
-    return Decoded(text, name, "guessed")
+    name = WESTERN if _fits(content, WESTERN) else REST
+    return Decoded(content.decode(name), name, "guessed")
 
 
-def _western(content: bytes) -> tuple[str, str]:
-    try:
-        return content.decode(WESTERN), WESTERN
-    except UnicodeDecodeError:
-        return content.decode(REST), REST
+def _fits(content: bytes, encoding: str) -> bool:
+    with suppress(UnicodeDecodeError):
+        content.decode(encoding)
+        return True
+    return False
 
 
 def _read(path: Path, content: bytes, encoding: str) -> str:

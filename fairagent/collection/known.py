@@ -17,7 +17,6 @@ from fairagent.collection.documents import Documents, DocumentsInMemory
 from fairagent.collection.forms import files_of
 from fairagent.collection.groups import Groups, tables_of
 from fairagent.collection.records import shown
-from fairagent.collection.table import GroupTable
 from fairagent.errors import DataError, FairAgentError
 from fairagent.types.clean import logger
 
@@ -136,7 +135,7 @@ def known_documents(collection: Collection) -> KnownIds | None:
                 return KnownIds.of(where, (document.id for document in source))
         except (OSError, FairAgentError) as error:
             log.debug("the documents of %s cannot be read for their ids (%s)", where, error)
-    tables = _tables(collection.groups)
+    tables = [table for table in tables_of(collection.groups) if len(table)]
     judged = dict.fromkeys(id for grades in collection.qrels.values() for id in grades)
     if not tables and not judged:
         return None
@@ -151,11 +150,6 @@ def known_documents(collection: Collection) -> KnownIds | None:
     return KnownIds("the labels and judgments" + (f" of {where}" if collection.name else ""), has, some, whole=False)
 
 
-def _tables(groups: Groups) -> list[GroupTable]:
-    """Those of the groups' tables that have documents."""
-    return [table for table in tables_of(groups) if len(table)]
-
-
 def notes_of_collection(collection: Collection, known: KnownIds | None) -> list[str]:
     """What to know of the ids of its judgments and groups; DataError where none of one of them is a document's."""
     if known is None or not known.whole:
@@ -168,7 +162,7 @@ def notes_of_collection(collection: Collection, known: KnownIds | None) -> list[
 def notes_of_groups(groups: Groups, known: KnownIds) -> list[str]:
     """The same for tables of groups, of each of which some are looked at."""
     notes = []
-    for table in _tables(groups):
+    for table in filter(len, tables_of(groups)):
         what = f"documents with groups of {', '.join(table.dimensions)}"
         notes.append(compare_ids(what, table.some(LOOKED_AT), known, len(table)))
     return [note for note in notes if note]

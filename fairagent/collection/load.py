@@ -34,6 +34,7 @@ from fairagent.collection.targets import GivenTarget, TargetKind, checked_popula
 from fairagent.errors import DataError, FairAgentError
 from fairagent.settings import read_yaml, validate
 from fairagent.storage.digests import file_digest
+from fairagent.storage.files import file_name
 from fairagent.types.clean import logger
 
 WORTH_CACHING = 1 << 18
@@ -224,6 +225,8 @@ def _read_groups(path: Path, block: GroupsFile, cache: Path | None, faults: Faul
     if cache is None or not path.is_file() or path.stat().st_size < WORTH_CACHING:
         return read_groups(path, block, faults)
     about = {"name": path.name, "block": block.model_dump(mode="json", exclude={"path"})}
+    # One of each file: an older one has the labels of documents that were deleted since.
+    place = cache.with_name(f"{cache.name}-{file_name(path.name)}")
 
     def read() -> Made:
         table = read_groups(path, block, faults)
@@ -232,7 +235,7 @@ def _read_groups(path: Path, block: GroupsFile, cache: Path | None, faults: Faul
         return table, ()
 
     try:
-        return cached_table(cache, lambda: {"sha256": file_digest(path), **about}, read)[0]
+        return cached_table(place, lambda: {"sha256": file_digest(path), **about}, read, latest=1)[0]
     except DataError:
         # All that is wrong is reported together.
         return None

@@ -114,7 +114,7 @@ def lines(
                 if zipped:
                     unpacked.add(len(raw))
                 try:
-                    text = _decoded(raw, encodings).rstrip("\r\n")
+                    text = decode(raw, encodings).rstrip("\r\n")
                 except UnicodeDecodeError as error:
                     byte = f"byte 0x{raw[error.start]:02x} at column {error.start + 1}"
                     name = " or ".join(encodings).replace("utf-8", "UTF-8")
@@ -159,7 +159,8 @@ def _as_utf8(stream: io.BufferedIOBase, encoding: str) -> Iterator[bytes]:
         yield rest.encode()[:LONGEST_LINE]
 
 
-def _decoded(raw: bytes, encodings: Sequence[str]) -> str:
+def decode(raw: bytes, encodings: Sequence[str]) -> str:
+    """The text of these bytes, in the first of the encodings that they fit; UnicodeDecodeError for none."""
     for encoding in encodings[:-1]:
         with suppress(UnicodeDecodeError):
             return raw.decode(encoding)

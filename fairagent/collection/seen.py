@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from fairagent.collection.config import CollectionFile, DocumentsFile, GroupsFile, RecordsFile, Seen, TypeColumn
+from fairagent.collection.config import CollectionFile, DocumentsFile, RecordsFile, Seen
 from fairagent.collection.forms import form_of, records
 from fairagent.collection.records import Faults, listed, template_fields
 from fairagent.collection.row_ids import CONTENT, ROW
@@ -51,25 +50,16 @@ def if_other_header(path: Path, settings: CollectionFile) -> str:
     plain = RecordsFile(format=fields.format, columns=fields.columns, encoding=fields.encoding)
     first = islice(records(path, plain, Faults()), FIRST)
     there = list(dict.fromkeys(name for _, record in first for name in record))
-    blocks = [block for block in settings.groups if block.path in fields.path]
-    # An object in JSON may lack what the others have, but for its id and its text.
-    used = dict(_used(fields, [] if form_of(path, fields.format) == "jsonl" else blocks))
+    used = {name: "id" for name in template_fields(fields.id) or (fields.id,) if name not in (ROW, CONTENT)}
+    used |= dict.fromkeys(fields.text, "text")
+    # An object in JSON may lack what others have, but for its id and its text.
+    if form_of(path, fields.format) != "jsonl":
+        used |= {fields.title: "title"} if fields.title else {}
+        for block in settings.groups:
+            columns = block.dimensions.items() if block.path in fields.path else ()
+            used |= {column.column or name: "groups" for name, column in columns}
     missing = [f"{name!r} ({role})" for name, role in used.items() if name not in there]
     if not there or not missing:
         return ""
-    columns = f"there are: {listed(there)}; `fairagent init` saw {listed(fields.seen.columns)}"
-    return f"another header than before: no column {listed(missing)}; {columns}; name them anew, or run it again"
-
-
-def _used(fields: DocumentsFile, blocks: list[GroupsFile]) -> Iterator[tuple[str, str]]:
-    """The columns that are read, each with what for."""
-    for block in (fields, *blocks):
-        yield from ((name, "id") for name in template_fields(block.id) or (block.id,) if name not in (ROW, CONTENT))
-    yield from ((name, "text") for name in fields.text)
-    for block in blocks:
-        for name, column in block.dimensions.items():
-            yield column.column or name, "groups"
-            if isinstance(column.applies_to, TypeColumn):
-                yield column.applies_to.column, "type"
-    if blocks and fields.title:
-        yield fields.title, "title"
+    columns_now = f"there are: {listed(there)}; `fairagent init` saw {listed(fields.seen.columns)}"
+    return f"another header than before: no column {listed(missing)}; {columns_now}; name them anew, or run it again"

@@ -43,7 +43,7 @@ LARGEST_HEAD = 1 << 26
 BATCH = 3_000
 """So many ids are looked up at once: their rows fit into the processor's cache."""
 LATEST = 8
-"""So many tables of one place are retained: several collections may share an index."""
+"""So many tables of one place are retained where nothing else is said: several collections may share an index."""
 OF_TABLES = Bounds(rows=100_000_000, seconds=6 * 3600.0)
 """Of the rows of a table: many of them are its purpose."""
 WAIT = 600.0
@@ -245,11 +245,13 @@ Made = tuple[GroupTable, tuple[str, ...]]
 """A table, and notes on what is odd in it."""
 
 
-def cached_table(place: Path, origin: Callable[[], Mapping[str, object]], make: Callable[[], Made]) -> Made:
+def cached_table(
+    place: Path, origin: Callable[[], Mapping[str, object]], make: Callable[[], Made], latest: int = LATEST
+) -> Made:
     """The table and notes that `make` reads, from the cache; else read now, and cached where that works.
 
     `origin` says, in terms of JSON, what they depend on. What changes while it is read is not cached. A damaged table
-    is noticed, by all of its bytes (`fairagent.storage.digests`), and made anew.
+    is noticed, by all of its bytes (`fairagent.storage.digests`), and made anew. The `latest` at a place are retained.
     """
     depends = origin()
     key = hashlib.sha256(json.dumps({"format": FORMAT, **depends}, sort_keys=True).encode()).hexdigest()[:16]
@@ -264,7 +266,7 @@ def cached_table(place: Path, origin: Callable[[], Mapping[str, object]], make: 
             _save(made, folder)
             # Whoever has an older table mapped can go on reading it.
             tables = [path.parent for path in place.parent.glob(f"{escape(place.name)}-*/{HEAD}")]
-            for old in sorted(tables, key=lambda path: path.stat().st_mtime)[:-LATEST]:
+            for old in sorted(tables, key=lambda path: path.stat().st_mtime)[:-latest]:
                 remove_folder(old)
     return made
 
