@@ -286,8 +286,8 @@ class GroupsFile(RecordsFile):
     """Which groups the documents belong to."""
 
     path: str
-    """A file, or the folder of a saved GroupTable (which needs no further keys)."""
-    dimensions: Dimensions = Field(default={})
+    """A file, which may be that of the documents."""
+    dimensions: Dimensions = Field(min_length=1)
 
 
 class TrackSection(Section):

@@ -73,10 +73,8 @@ def is_utf8(path: Path) -> bool:
                 # In UTF-16 Western text is ASCII and bytes of zero, and so is valid UTF-8.
                 if not piece or _zeros(piece):
                     return not piece
-    except UnicodeDecodeError:
-        return False
-    except (OSError, EOFError, zlib.error, ValueError):
-        pass
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        return not isinstance(error, UnicodeDecodeError)
     return True
 
 

@@ -143,10 +143,9 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
 
 def labels_of(value: object, column: DimensionColumn) -> Labels:
     """The labels in one cell; ValueError where it holds no text, whole number, list or mapping."""
-    labels = _labels_of(value, column)
-    if column.rest is None or not labels:
+    labels, known, rest = _labels_of(value, column), column.labels or (), column.rest
+    if rest is None or not labels:
         return labels
-    known, rest = column.labels or (), column.rest
     if isinstance(labels, Mapping):
         others = {label: (rest,) for label in labels if label not in (*known, UNKNOWN)}
         return _mapped_weights(labels, column.model_copy(update={"map": others}))

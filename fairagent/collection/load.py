@@ -82,9 +82,11 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     what, wanted, faults = f"collection {settings.name!r} ({path})", settings.intersections, Faults()
     if settings.track:
         # Imported here: only the track needs its formats.
-        from fairagent.collection.trec_fair.load import load_track_section
+        from fairagent.collection.trec_fair.load import load_track
 
-        track = load_track_section(settings.name, settings.track, root)
+        of = settings.track
+        words = root / of.keywords if of.keywords else None
+        track = load_track(root / of.folder, of.year, of.split, of.dimensions, of.query, words, settings.name)
         track = replace(track, chunks=settings.chunks, origin=Origin(path, states))
         if as_indexed and (state := as_indexed(settings.name, track.source, settings.chunks, {})):
             track = replace(track, source=state.source, behind=state.behind)
@@ -124,11 +126,7 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
         qrels.notes.append("there are no judgments: exposure can be measured, relevance cannot")
     cached = state.tables if state else None
     tables = _tables(root, settings, index, faults) if cached is None else [*cached]
-    # Which dimensions a saved table has is not known where it cannot be read.
-    if not faults or all(block.dimensions for block in settings.groups):
-        there = [name for block in settings.blocks for name in block.dimensions]
-        there += [name for table in tables for name in table.dimensions if name not in there]
-        check_intersections(wanted, there, path, faults)
+    check_intersections(wanted, [name for block in settings.blocks for name in block.dimensions], path, faults)
     label_errors = _label_errors(error_files, faults)
     faults.check(what)
 
@@ -198,26 +196,11 @@ def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Fau
     # The current folder has its name only in full; the root has none, and nothing is kept beside it.
     place = place if place.name else place.absolute()
     cache = place.with_name(f"{place.name}-groups") if place.name and (index or place.is_dir()) else None
-    tables: list[GroupTable] = []
-    for block in settings.groups:
-        path, table = root / block.path, None
-        if settings.documents and block.path in settings.documents.path and not path.exists():
-            continue  # which is said of the documents
-        if path.is_dir() and not is_dataset(path):
-            try:
-                table = GroupTable.load(path)
-            except DataError as error:
-                faults.add(path, None, str(error).removeprefix(f"{path}: "))
-        elif block.dimensions:
-            table = _read_groups(path, block, cache, faults)
-        else:
-            faults.add(path, None, "the groups block names no dimensions, and this is no saved group table")
-        if table:
-            before = {name for other in tables for name in other.dimensions}
-            if twice := sorted(before & set(table.dimensions)):
-                faults.add(path, None, f"the dimension {listed(twice)} is in another groups block already")
-            tables.append(table)
-    return tables
+    documents = settings.documents.path if settings.documents else ()
+    # Of a file of documents it is said there that it is gone.
+    blocks = [block for block in settings.groups if block.path not in documents or (root / block.path).exists()]
+    tables = (_read_groups(root / block.path, block, cache, faults) for block in blocks)
+    return [table for table in tables if table]
 
 
 def _read_groups(path: Path, block: GroupsFile, cache: Path | None, faults: Faults) -> GroupTable | None:
@@ -226,7 +209,7 @@ def _read_groups(path: Path, block: GroupsFile, cache: Path | None, faults: Faul
         return read_groups(path, block, faults)
     about = {"name": path.name, "block": block.model_dump(mode="json", exclude={"path"})}
     # One of each file: an older one has the labels of documents that were deleted since.
-    place = cache.with_name(f"{cache.name}-{file_name(path.name)}")
+    place = cache.with_name(f"{cache.name}-{file_name(path.name)[:100]}")
 
     def read() -> Made:
         table = read_groups(path, block, faults)

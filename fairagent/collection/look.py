@@ -19,7 +19,7 @@ from fairagent.collection.config import RecordsFile
 from fairagent.collection.forms import records
 from fairagent.collection.labels import group_notes, joins
 from fairagent.collection.records import Faults, listed
-from fairagent.collection.row_ids import CONTENT, ROW, ROW_WARNING, MendedId, mended_note, plain_id
+from fairagent.collection.row_ids import CONTENT, ROW, ROW_WARNING, mended_note, plain_id
 from fairagent.collection.spellings import Spellings, join_spellings
 from fairagent.errors import UsageError
 from fairagent.settings import validate
@@ -38,8 +38,6 @@ ROWS_EACH = 10
 LEAST_KEPT = 0.5
 """Of the labeled rows those that have a label that is kept, or it is no column of groups."""
 REST = "other"
-MOST_SEEN = 100
-"""Names of columns that the file says were seen."""
 MOST_VALUES = 5_000
 """Different values of a column that are counted."""
 LONGEST_LABEL = 60
@@ -136,10 +134,6 @@ class ColumnLook:
         named = match or CODE_NAME.fullmatch(self.name) or self.codes == self.filled
         return lacking if named and lacking <= most * rows else None
 
-    def is_mended(self, rows: int) -> bool:
-        """Whether some of the ids have to be mended where the column is that of the ids of so many rows."""
-        return bool(self.odd) or self.ids is None or len(self.ids) < rows
-
     @property
     def is_text(self) -> bool:
         """Whether every cell holds some text."""
@@ -225,7 +219,7 @@ class Look:
     title: str | None
     groups: tuple[str, ...]
     encoding: tuple[str, ...] = ()
-    mended: tuple[MendedId, ...] = ()
+    mended: tuple[str, ...] = ()
     words: str = ""
 
     def file(self, output: Path, target: Any = None, more: Mapping[str, Any] = NOTHING) -> str:
@@ -239,7 +233,7 @@ class Look:
         if self.encoding:
             form["encoding"] = self.encoding[0] if len(self.encoding) == 1 else _Line(self.encoding)
         ids = {"id": self.id} | ({"ids": "mend"} if self.mended else {})
-        seen = {"rows": self.rows, "columns": _Line(list(self.columns)[:MOST_SEEN])}
+        seen = {"rows": self.rows, "columns": _Line(list(self.columns)[:100])}
         if self.path.is_file():
             seen["sha256"] = file_digest(self.path)
         text = self.text[0] if len(self.text) == 1 else list(self.text)
@@ -418,7 +412,8 @@ def look_at(
     proposed = tuple(groups) or tuple(
         one.name for one in free if one.name != title and not ID.fullmatch(one.name) and one.could_be_group()
     )
-    if chosen in columns and columns[chosen].is_mended(rows):
+    ids = columns.get(chosen)
+    if ids and (ids.odd or ids.ids is None or len(ids.ids) < rows):
         fields = fields.model_copy(update={"id": chosen, "ids": "mend"})
         deque(records(path, fields, faults), maxlen=0)
         faults.check(f"{path}")

@@ -16,15 +16,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fairagent.errors import DataError, Fault
 from fairagent.storage.readers import GZIP_MAGIC, MOST_COLUMNS, Malformed, Unpacked, parse_json, too_many_columns
 from fairagent.storage.regular import open_to_read
 from fairagent.types.common import counted
-
-if TYPE_CHECKING:
-    from fairagent.collection.row_ids import MendedId
 
 MOST_FAULTS = 1000
 """So many errors are reported word for word; further ones are counted."""
@@ -41,12 +38,12 @@ _NOT_IN_IDS = re.compile(r"[\s\x00]")
 class Faults:
     """A growing list of errors; readers add to it and go on, `check` raises them together.
 
-    `mended` are the ids that were no error, as they could be mended.
+    `mended` are the ids that were no error, as they could be mended: on which line, what it was and is now.
     """
 
     def __init__(self) -> None:
         self.entries: list[Fault] = []
-        self.mended: list[MendedId] = []
+        self.mended: list[str] = []
         self.count = 0
 
     def __bool__(self) -> bool:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Container, Iterable, Iterator
-from dataclasses import dataclass
 
 from fairagent.collection.records import LONGEST_ID, Faults, Record, listed
 from fairagent.types.common import counted
@@ -27,25 +26,7 @@ ROW_WARNING = (
 )
 DIGITS = 12
 """Of a digest in an id, 48 bits: two of a million rows share one by chance once in 500 times, and are told apart."""
-SHOWN = 20
-"""Mended ids that are named in one note."""
 _SPACE = re.compile(r"[\s\x00]+")
-
-
-@dataclass(frozen=True, slots=True)
-class MendedId:
-    """The record on line or row `place` of its file: what its id was, and what it is called now.
-
-    >>> print(MendedId(8, "", "row-0a1b2c3d4e5f"))
-    line 8: no id, now row-0a1b2c3d4e5f
-    """
-
-    place: int
-    was: str
-    now: str
-
-    def __str__(self) -> str:
-        return f"line {self.place}: {self.was or 'no id'}, now {self.now}"
 
 
 def plain_id(value: object) -> str:
@@ -101,13 +82,14 @@ def mended(
                 now = f"{base}-{taken[base]}"
         taken.setdefault(now, 1)
         if id != CONTENT and now != str(cell):
-            faults.mended.append(MendedId(number, "" if cell is None else str(cell).strip(), now))
+            was = "" if cell is None else str(cell).strip()
+            faults.mended.append(f"line {number}: {was or 'no id'}, now {now}")
         yield number, row if is_own and now == name else {**row, id: now}
 
 
-def mended_note(made: Collection[MendedId], file: str) -> str:
+def mended_note(made: Collection[str], file: str) -> str:
     """One sentence about the ids that were mended."""
-    return f"{counted(len(made), 'id')} of {file} mended (`ids: mend`): {listed(list(map(str, made)), SHOWN)}"
+    return f"{counted(len(made), 'id')} of {file} mended (`ids: mend`): {listed(made)}"
 
 
 def _digest(content: object) -> str:

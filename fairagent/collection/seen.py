@@ -13,8 +13,8 @@ from fairagent.collection.records import Faults, listed, template_fields
 from fairagent.collection.row_ids import CONTENT, ROW
 from fairagent.storage.digests import file_digest
 
-MOST_FILES, FIRST = 100, 100
-"""Files of a folder that are compared with one that is gone, and rows in which the columns of a file are looked for."""
+FEW = 100
+"""Files that are compared with one that is gone, and rows in which the columns of a file are looked for."""
 _COPY = re.compile(r"\.(mended\.jsonl|utf8\.\w+)(\.gz)?$")
 
 
@@ -30,10 +30,7 @@ def if_gone(path: Path, seen: Seen | None) -> str:
     if seen is None:
         return ""
     said = f"; `fairagent init` saw {seen.rows:,} rows in it, with the columns {listed(seen.columns)}"
-    beside = list[Path]()
-    with suppress(OSError):
-        files = (file for file in sorted(path.parent.iterdir()) if file.suffix == path.suffix and file.is_file())
-        beside = list(islice(files, MOST_FILES))
+    beside = [file for file in sorted(path.parent.glob(f"*{path.suffix}")) if file.is_file()][:FEW]
     for file in beside if seen.sha256 else ():
         with suppress(OSError):
             if file_digest(file) == seen.sha256:
@@ -48,7 +45,7 @@ def if_other_header(path: Path, settings: CollectionFile) -> str:
     if fields is None or fields.seen is None:
         return ""
     plain = RecordsFile(format=fields.format, columns=fields.columns, encoding=fields.encoding)
-    first = islice(records(path, plain, Faults()), FIRST)
+    first = islice(records(path, plain, Faults()), FEW)
     there = list(dict.fromkeys(name for _, record in first for name in record))
     used = {name: "id" for name in template_fields(fields.id) or (fields.id,) if name not in (ROW, CONTENT)}
     used |= dict.fromkeys(fields.text, "text")

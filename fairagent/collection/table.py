@@ -263,7 +263,14 @@ def cached_table(
             return cached
         made = make()
         if origin() == depends:
-            _save(made, folder)
+            try:
+                with workshop(folder, (RECORD, HEAD, NOTES)) as shop:
+                    shop.begin()
+                    made[0].save(shop.new)
+                    write_whole(shop.new / NOTES, json.dumps(made[1]) + "\n")
+                    shop.put()
+            except (OSError, FairAgentError) as error:
+                log.warning("the groups are read anew each time: they cannot be cached at %s (%s)", folder, error)
             # Whoever has an older table mapped can go on reading it.
             tables = [path.parent for path in place.parent.glob(f"{escape(place.name)}-*/{HEAD}")]
             for old in sorted(tables, key=lambda path: path.stat().st_mtime)[:-latest]:
@@ -283,15 +290,3 @@ def _load(folder: Path) -> Made | None:
     except (OSError, ValueError, TypeError, FairAgentError) as error:
         log.debug("no usable groups at %s (%s)", folder, error)
         return None
-
-
-def _save(made: Made, folder: Path) -> None:
-    table, notes = made
-    try:
-        with workshop(folder, (RECORD, HEAD, NOTES)) as shop:
-            shop.begin()
-            table.save(shop.new)
-            write_whole(shop.new / NOTES, json.dumps(notes) + "\n")
-            shop.put()
-    except (OSError, FairAgentError) as error:
-        log.warning("the groups are read anew each time, since they cannot be cached at %s (%s)", folder, error)

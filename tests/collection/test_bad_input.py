@@ -56,7 +56,6 @@ SETTING_FAULTS = [
     (("path: docs.jsonl", "path: 'docs/*.jsonl'"), {}, "*.jsonl", None, "no such file (documents)"),
     (LABELS, OF_LABELS, "groups.tsv", 3, "gender: 'male' is none of its labels (female, m)"),
     (JSON_GROUPS, json_groups('{"female": -1}'), "groups.jsonl", 1, "weight of 'female' is -1, expected a number >= 0"),
-    (("path: groups.tsv\n", "path: folder\n"), {"folder/ids.npy": b""}, "folder", None, "not a complete group table"),
     (STANCE, TWICE, "qrels.tsv", 3, "judged differently"),
     (KIND, {}, "topics.jsonl", None, "no topic has a group in the field 'kind'; there are: n, title, keywords"),
     (("world.json", "{gender: {male: .4}}"), {}, "collection.yaml", None, "add up to 0.4, expected 1"),

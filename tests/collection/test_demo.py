@@ -38,22 +38,12 @@ def docs(folder):
     return {d["id"]: d for d in json_lines(folder / "docs.jsonl")}
 
 
-@pytest.fixture(scope="module")
-def groups(folder):
-    header, *rows = (line.split("\t") for line in (folder / "groups.tsv").read_text("utf-8").splitlines())
-    assert header == ["id", "kind", "gender", "region"]
-    return {id: (gender, tuple(region.split("|")) if region else ()) for id, _, gender, region in rows}
-
-
 def json_lines(path):
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def digests(folder):
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
-
-
-# The same bytes everywhere
 
 
 def test_the_default_collection_is_pinned(folder):
@@ -66,9 +56,6 @@ def test_the_generator_of_the_files_writes_them(tmp_path):
     environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(Path(__file__).parents[2] / "benchmarks")}
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "1")], env=environment, check=True)
     assert digests(tmp_path / "1") == PINNED
-
-
-# The folder
 
 
 @pytest.mark.parametrize("name", ["theirs/thesis.txt", "theirs"])

@@ -116,6 +116,7 @@ def test_all_that_can_be_said_of_columns() -> None:
 FOURTH = {"id": 4, "text": "x"}
 WRONG = [
     ([{"id": "a", "body": "x"}] * 3, {}, "records:1: no field 'text'; there are: id, body (and so in 2 more)"),
+    (ROWS, {"id": "key"}, "records:1: no field 'key'; there are: id, text, gender, year"),
     (ROWS, {"groups": "gendr"}, "records:1: no column 'gendr' for dimension 'gendr'; there are: id, text, gender, ye"),
     ([*ROWS, FOURTH | {"id": 1}], {}, "records:4: the document id '1' is that of 1 already"),
     *(

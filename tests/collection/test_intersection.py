@@ -26,9 +26,6 @@ def faults_of(file: Path) -> list[tuple[str, int | None, str]]:
     return [(fault.path.name, fault.line, fault.message) for fault in error.value.faults]
 
 
-# --- by hand
-
-
 def test_the_small_collection(write, settings):
     """d1 is a woman of Asia and Europe, d2 a man of Europe, d3 not known at all, d4 a man of Africa."""
     collection = load_collection(write({"collection.yaml": settings(CROSSED)}))
@@ -90,9 +87,6 @@ def test_it_is_the_joint_with_all_that_is_unknown_in_column_0(documents):
     np.testing.assert_allclose(both.sum(axis=1), 1, atol=1e-15)
 
 
-# --- of several tables
-
-
 def test_parts_in_different_files(write, settings):
     """Of five documents in either file (d1 to d4, and d9) d2 alone has both: half a judge, half a poet."""
     blocks = """groups:
@@ -137,9 +131,6 @@ def test_labels_of_the_judgments_make_it_an_oracle(write, settings):
     assert make_target("corpus", name, collection, "T1").oracle
 
 
-# --- documents of its type, predicted parts
-
-
 def test_it_is_of_the_type_of_every_part_that_says(write, settings):
     typed = settings(CROSSED, ("{column: gender}", "{column: gender, applies_to: {column: kind, values: [person]}}"))
     kinds = "id\tgender\tregions\tkind\nd1\tfemale\tAsia\tperson\nd2\t\tAsia\tperson\nd3\t\tEurope\triver\n"
@@ -153,9 +144,6 @@ def test_it_is_of_the_type_of_every_part_that_says(write, settings):
     assert groups.of_type("region", ["d1", "d2", "d3", "d9"]).tolist() == [True, False, True, False]
     assert groups.of_type(BOTH, ["d1", "d2", "d3", "d9"]).tolist() == [True, False, False, False]
     assert groups.missing(BOTH) == 0
-
-
-# --- what is refused
 
 
 @pytest.mark.parametrize(

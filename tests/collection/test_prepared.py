@@ -5,10 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
 
 import pytest
 
@@ -76,20 +74,8 @@ def test_topics_in_several_forms() -> None:
     ]
 
 
-class Judge(NamedTuple):
-    doc_id: str
-    text: str
-
-    def default_text(self) -> str:
-        return self.text
-
-
-class Query(NamedTuple):
-    query_id: str
-    text: str
-
-    def default_text(self) -> str:
-        return self.text
+def row(**fields: str) -> SimpleNamespace:
+    return SimpleNamespace(**fields, _asdict=lambda: dict(fields), default_text=lambda: fields["text"])
 
 
 class DataSet:
@@ -100,16 +86,16 @@ class DataSet:
     def __init__(self, away: bool = False) -> None:
         self.away = away
 
-    def docs_iter(self) -> Iterator[Judge]:
+    def docs_iter(self) -> list[SimpleNamespace]:
         if self.away:
             raise ConnectionError("the network is unreachable")
-        yield from (Judge("d1", "A judge."), Judge("d2", "A court."))
+        return [row(doc_id="d1", text="A judge."), row(doc_id="d2", text="A court.")]
 
-    def queries_iter(self) -> Iterator[Query]:
-        yield Query("q1", "local courts")
+    def queries_iter(self) -> list[SimpleNamespace]:
+        return [row(query_id="q1", text="local courts")]
 
-    def qrels_iter(self) -> Iterator[Any]:
-        yield SimpleNamespace(query_id="q1", doc_id="d2", relevance=1)
+    def qrels_iter(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(query_id="q1", doc_id="d2", relevance=1)]
 
 
 def test_a_name_of_ir_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

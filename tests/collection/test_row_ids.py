@@ -47,7 +47,7 @@ def test_ids_are_mended_by_the_content_of_their_rows(tmp_path: Path) -> None:
     own += [f"row-{marks[7]}", "7", "8", f"row-{marks[10]}"]
     assert [str(row["id"]) for row in read] == own
     assert [row["n"] for row in read] == list(range(11))
-    assert [one.place for one in faults.mended] == [1, 3, 4, 5, 7, 8, 10, 11]
+    assert [int(note[5:].partition(":")[0]) for note in faults.mended] == [1, 3, 4, 5, 7, 8, 10, 11]
     source = Documents("made", (path,), DocumentsFile(path=("rows.jsonl",), text=("n",), ids="mend"))
     assert [one.id for one in source] == own
     assert "8 ids of rows.jsonl mended" in source.notes[0]

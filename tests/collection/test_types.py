@@ -28,8 +28,6 @@ def read(tmp_path, content: str, name: str = "groups.tsv", **column: object) -> 
     return table
 
 
-# --- documents of the dimension's type
-
 KINDS = "id\tg\tkind\tperson\na\tx\tperson\t1\nb\t\t person \t1\nc\t\triver\t\n"
 
 
@@ -75,9 +73,6 @@ def test_a_column_that_says_nothing_is_refused(tmp_path, content, of, line, mess
     assert message in error.value.faults[0].message
 
 
-# --- predicted labels
-
-
 def test_probabilities_are_memberships(tmp_path):
     content = (
         '{"id": "a", "g": {"f": 0.7, "m": 0.3}}\n'
@@ -106,9 +101,6 @@ def test_probabilities_that_do_not_add_up(tmp_path, value, message):
         read(tmp_path, content, "groups.jsonl", predicted=True)
     assert [(fault.path.name, fault.line) for fault in error.value.faults] == [("groups.jsonl", 2)]
     assert message in error.value.faults[0].message
-
-
-# --- saved tables
 
 
 def test_a_saved_table_keeps_both(tmp_path):

@@ -69,15 +69,6 @@ def test_137_a_column_of_groups_that_is_empty(tmp_path: Path) -> None:
     assert look_at(tmp_path / "rows.csv").groups == ()
 
 
-def test_138_a_column_that_there_is_not_is_named_with_those_that_there_are() -> None:
-    there = "there are: id, text, gender"
-    for columns in ({"text": "txt"}, {"id": "key"}, {"groups": ["sex"]}):
-        with pytest.raises(DataError, match=there):
-            FairAgent.from_records(ROWS, **columns)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=there):
-        fair_rerank(ROWS, "sex")
-
-
 @pytest.mark.parametrize("form", ["csv", "parquet", "dataset"])
 def test_141_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: str) -> None:
     """Arrow believes the offsets that a file names: a wrong one ended the process."""

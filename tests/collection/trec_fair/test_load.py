@@ -31,9 +31,6 @@ def labels_of(collection: Collection, dimension: str, id: str) -> dict[str, floa
     return {label: weight for label, weight in zip(labels, row, strict=True) if weight}
 
 
-# --- from the official files
-
-
 def test_the_year_2022(folder: Path) -> None:
     collection = load_track(folder)
     assert collection.name == "trec-fair-2022-eval"
@@ -102,9 +99,6 @@ def test_groups_are_the_official_alignments(golden: Path, tmp_path: Path) -> Non
         known = ours if dimension.labels[0] == UNKNOWN else ours[:, 1:]
         # The table has counts as 32-bit floats only where they are the same.
         assert np.array_equal(known, pages.matrix(dimension.name)), dimension.name
-
-
-# --- groups are cached
 
 
 def test_groups_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
