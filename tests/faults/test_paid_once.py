@@ -135,6 +135,7 @@ def test_120_verify_trusts_no_note(file: Path, trusting: Path, monkeypatch: pyte
     (kept / "ids.npy").write_bytes(harmed)
     # As if the disk had done it: nothing of the file's state has changed, and the notes still speak of the old bytes.
     monkeypatch.setattr("fairagent.storage.digests.file_digest", lambda path: whole[path])
+    monkeypatch.setenv("COLUMNS", "300")
     done = CliRunner().invoke(app, ["doctor", "--verify", str(file.parent / "index")])
     assert done.exit_code != 0
     assert "ids.npy: is not what was written" in " ".join(done.output.split())
