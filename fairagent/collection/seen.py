@@ -35,8 +35,8 @@ def if_gone(path: Path, seen: Seen | None) -> str:
         with suppress(OSError):
             if file_digest(file) == seen.sha256:
                 return f"{said}; {file.name} has the same content: if it was renamed, name it as the `path`"
-    names = listed([file.name for file in beside]) or "no others of its kind"
-    return f"{said}; beside it are {names}: name as `path` where it is now"
+    names = listed([file.name for file in beside]) or "none"
+    return f"{said}; name its new place as `path` (files of its kind in this folder: {names})"
 
 
 def if_other_header(path: Path, settings: CollectionFile) -> str:
