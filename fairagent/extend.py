@@ -138,7 +138,7 @@ HOMES = {
     "evaluate.experiment": "build_indexes",
     "evaluate.fields": "FileSection Name",
     "evaluate.fingerprint": "changes file_hash of_model price_of",
-    "evaluate.judging": "Judge JudgedBy JudgedKind TARGET judged_value",
+    "evaluate.judging": "Judge JudgedBy JudgedKind judged_value",
     "evaluate.kind": """
         Checking Chosen ExperimentKind JsonObject MeasureInfo Opened Subject Systems choose_topics
     """,

@@ -15,6 +15,7 @@ from fairagent.cli.options import (
     AsJson,
     Details,
     LogPrompts,
+    Target,
     announce_calls,
     build_progress,
     console,
@@ -24,6 +25,7 @@ from fairagent.cli.options import (
     logged,
     print_page,
     progress_bar,
+    target_of,
     terminal_width,
 )
 from fairagent.errors import UsageError
@@ -122,6 +124,7 @@ def evaluate(
         typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster; `local` starts one of --workers here."),
     ] = None,
     run: RunFolder = None,
+    target: Target = None,
     new: Annotated[bool, typer.Option("--new", help="Start over: delete what the folder holds of a run.")] = False,
     limit_topics: LimitTopics = None,
     check_only: Annotated[
@@ -140,7 +143,8 @@ def evaluate(
     A budget that is used up ends it too (exit code 6): what is done stays. Printed are a verdict for each dimension
     and the means; --details adds intervals and tests. The folder gets the tables (text, CSV,
     LaTeX), the rankings as TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and
-    a page to look at (report.html). Where the numbers of a finished run miss what the file asserts (`assert`), a table
+    a page to look at (report.html). All of these name the target that rankings are judged by: --target, else `target`
+    of the file, else the collection's own, else that of TREC Fair Ranking. Where the numbers of a finished run miss what the file asserts (`assert`), a table
     of these is printed last, and the exit code is 8.
     With --check-only nothing is run, built or fetched: every system is listed with what it lacks on this machine
     (models, data, packages, a key) and how to get it, with which of the shared settings its profile overrides, and with
@@ -149,13 +153,13 @@ def evaluate(
     if check_only:
         from fairagent.cli.estimate import check_only as check
 
-        check(file, limit_topics, as_json)
+        check(file, limit_topics, as_json, target_of(target))
         return
     from fairagent.evaluate.check import check_experiment, estimate
     from fairagent.evaluate.workers import LOCAL
     from fairagent.storage.packages import expect_installed
 
-    checked = check_experiment(file, limit_topics, environment(log_prompts))
+    checked = check_experiment(file, limit_topics, environment(log_prompts), target=target_of(target))
     if dask is not None:
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
@@ -280,6 +284,8 @@ def print_results(
         "baseline": run.baseline,
         "systems": list(run.systems),
         "oracles": list(run.oracle_systems),
+        "targets": dict(run.targets),
+        "steered_otherwise": list(run.steered_otherwise),
         "equal": [asdict(one) for one in run.equal],
         "excluded": dict(run.excluded),
         "verdict": list(verdict_lines(run)),

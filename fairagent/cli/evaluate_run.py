@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fairagent.cli.evaluate import PARTIAL, WORKERS, print_results, show
-from fairagent.cli.options import AsJson, Details, echo, progress_bar
+from fairagent.cli.options import AsJson, Details, Target, echo, progress_bar
 from fairagent.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def evaluate_run(
         str | None,
         typer.Option("--baseline", metavar="NAME", help="The run that others are tested against. (default: the first)"),
     ] = None,
+    target: Target = None,
     run: Annotated[
         Path | None, typer.Option("--run", metavar="DIR", help="Keep tables, values by topic and a page here.")
     ] = None,
@@ -109,7 +110,7 @@ def evaluate_run(
         raise UsageError(
             "name what to judge by: --collection FILE, or --data FOLDER and --task for the track's measures"
         )
-    _refuse({"--measure": measure, "--baseline": baseline, "--run": run}, "--data")
+    _refuse({"--measure": measure, "--baseline": baseline, "--run": run, "--target": target}, "--data")
     year: Year = 2021 if track == "trec-fair-2021" else 2022
     of_task: Task = 1 if task == 1 else 2
     chosen = _chosen(year, dimensions, subset)

@@ -9,7 +9,7 @@ import numpy as np
 from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
-from fairagent.evaluate.judging import FUSED, SYSTEMS, TARGET, Judge, judged_topics, mean_over_topics, standard_measures
+from fairagent.evaluate.judging import FUSED, SYSTEMS, Judge, judged_topics, mean_over_topics, standard_measures
 from fairagent.evaluate.tables import Cell, Column, Table
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
@@ -121,7 +121,7 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
 def _groups(collection: Collection, dimension: str, rankings: Mapping[str, Ranking], n: int) -> tuple[ExposureRow, ...]:
     """Each group's mean exposure and target over the topics that count for the dimension; () where none does."""
     counted = frozenset(judged_topics(collection, dimension).counted) & rankings.keys()
-    judge = Judge(collection, {}, {dimension: counted}, TARGET, False, n)
+    judge = Judge(collection, {}, {dimension: counted}, None, False, n)
     shown = [exposure_rows(*judge.exposures(topic, rankings[topic])) for topic in sorted(counted)]
     return tuple(
         ExposureRow(

@@ -58,15 +58,23 @@ def open_collection(kind: ExperimentKind) -> Collection:
 
 
 def check_experiment(
-    file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, labeled: bool = True
+    file: Path,
+    limit: int | None = None,
+    environ: Mapping[str, str] = os.environ,
+    labeled: bool = True,
+    target: Any = None,
 ) -> CheckedExperiment:
     """The experiment in `file`, checked as a whole.
 
     `limit` takes so many of its topics that count, drawn by its seed: of each group of topics or class of questions
     its share (`sampled`). Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the
-    file sets beats the environment. One error, of the first problem's type, lists every problem.
+    file sets beats the environment; `target` beats the file's. One error, of the first problem's type, lists every problem.
     """
-    return check_experiment_values(read_yaml(file), file, file.parent, limit, environ, labeled)
+    return check_experiment_values(_read(file, target), file, file.parent, limit, environ, labeled)
+
+
+def _read(file: Path, target: Any) -> dict[str, Any]:
+    return {**read_yaml(file), **({} if target is None else {"target": target})}
 
 
 def check_experiment_values(
@@ -100,7 +108,7 @@ def examine(
     kind = read_values(values, file, problems).relative_to(folder)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
-    kind = kind.on(collection) if collection else kind
+    kind = (collection and problems.attempt("target", kind.on, collection)) or kind
     # Questions have files of their own, which can be checked without the collection.
     opening = collection or (None if kind.needs_collection else NO_COLLECTION)
     subject = problems.attempt("", kind.open, opening) if opening else None
@@ -279,10 +287,12 @@ class Readiness:
         return tuple(name for name, lacking in self.systems.items() if not lacking)
 
 
-def readiness(file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ) -> Readiness:
-    """The readiness of the experiment in `file`; nothing is built or fetched."""
+def readiness(
+    file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, target: Any = None
+) -> Readiness:
+    """The readiness of the experiment in `file`, with this `target`; nothing is built or fetched."""
     problems = Problems()
-    kind, checked = examine(read_yaml(file), file, file.parent, problems, limit, environ, labeled=True)
+    kind, checked = examine(_read(file, target), file, file.parent, problems, limit, environ, labeled=True)
     own = problems.by_system(kind.systems)
     everybodys = [error for error in problems.errors if not any(error in errors for errors in own.values())]
     messages = tuple(dict.fromkeys(_message(error, own) for error in problems.errors))

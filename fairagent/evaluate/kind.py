@@ -203,6 +203,10 @@ class ExperimentKind(Section, ABC):
         """With the values of keys that were left out and depend on the collection."""
         return self
 
+    def targets(self, dimensions: Sequence[str]) -> Mapping[str, str]:
+        """Dimension -> the name of the target that numbers depend on, where there is one."""
+        return {}
+
     def open(self, collection: Collection) -> Subject:
         """What systems are tried on; DataError with every fault of its files."""
         return collection

@@ -13,7 +13,9 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 from fairagent.collection import Collection
 from fairagent.collection.exposure import ExposureMeter
 from fairagent.collection.records import listed
-from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.collection.target_choice import open_choice, target_choice
+from fairagent.collection.targets import read_target
+from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.fields import Problems
 from fairagent.evaluate.kind import Checking, Chosen, ExperimentKind, Opened
 from fairagent.evaluate.thresholds import Threshold
@@ -108,13 +110,15 @@ def read_values(values: Mapping[str, Any], file: Path | str, problems: Problems)
 class SystemPlan(Section):
     """One row of the tables: its system's settings, and its index's folder.
 
-    `asks` are the ids of the prompt templates that it uses, `row` what its kind of experiment says of it alone.
+    `asks` are the ids of the prompt templates that it uses, `row` what its kind of experiment says of it alone. Where
+    its rankings depend on groups, `steers` has the name of the target that it steers by in each dimension.
     """
 
     settings: Settings
     index: str
     asks: tuple[str, ...] = ()
     row: dict[str, Any] = Field(default={})
+    steers: dict[str, str] = Field(default={})
 
     @property
     def searches(self) -> bool:
@@ -297,8 +301,14 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
         if kind.searches:
             site = resolved(site, preparing=True)
             system, settings = system.model_copy(update={"settings": site.settings}), site.settings
+        kinds = {one: target_choice(settings.target, one, site.collection) for one in settings.dimensions}
+        if lacking := [dimension for dimension, target in kinds.items() if target is None]:
+            problems.add(UsageError, open_choice(lacking, site.collection), name)
+        if settings.sees_groups:
+            steers = {dimension: read_target(target).name for dimension, target in kinds.items() if target is not None}
+            system = system.model_copy(update={"steers": steers})
         # Everything that depends on the dimensions, each on a topic that counts for it, so that there is a target.
-        for dimension in settings.dimensions:
+        for dimension in (one for one in kinds if one not in lacking):
             alone, topic = settings.model_copy(update={"dimensions": (dimension,)}), chosen.judged.get(dimension, "")
             problems.attempt(where, ExposureMeter.make, site.collection, topic, alone, Ranking((), np.zeros(0)))
         for slot in _checked(kind):

@@ -191,6 +191,7 @@ def results_latex(run: Run) -> str:
     test = f"paired randomization test, $p < {SIGNIFICANT}$ after Holm"
     legend = [
         *(f"{tex(new)} is {tex(name)}." for name, new in names.items()),
+        *([f"Target: {tex(run.target_text)}."] if run.target_text else []),
         "Bold: the best of a column.",
         f"$^{{+}}$, $^{{-}}$: better, worse than {tex(names.get(run.baseline, run.baseline))} ({test}).",
         *([r"$^\dagger$: looked at the judgments."] if run.oracle_systems else []),
@@ -309,6 +310,9 @@ def _head(run: Run) -> Iterator[str]:
     yield from str(run.provenance.get("about", "")).strip().splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
     yield f"{run.collection}, {counted(topics, 'topic')}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    if run.target_text:
+        yield f"target: {run.target_text}"
+    yield from run.steered_otherwise
     if run.partial:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
@@ -353,21 +357,25 @@ def results_table(run: Run) -> Table:
     spent = costs(run)
     names = [field.name for field in fields(Comparison)]
     lines = [
-        (*astuple(row), *astuple(spent[row.system])[:4], int(row.system in run.oracle_systems), run.expected_of(row))
+        (
+            *(*astuple(row), *astuple(spent[row.system])[:4], int(row.system in run.oracle_systems)),
+            *(run.expected_of(row), run.targets.get(row.dimension)),
+        )
         for row in run.comparisons
     ]
-    return Table.of([*names, "calls", "input_tokens", "output_tokens", "cost", "oracle", "expected"], lines)
+    return Table.of([*names, "calls", "input_tokens", "output_tokens", "cost", "oracle", "expected", "target"], lines)
 
 
 def topics_table(run: Run) -> Table:
     """One line for each topic, system, dimension and measure: the values that the means are taken over."""
+    targets = run.targets
     lines = [
-        (outcome.topic, outcome.system, dimension, measure, value)
+        (outcome.topic, outcome.system, dimension, measure, value, targets.get(dimension))
         for outcome in run.answered
         for dimension, of_measure in outcome.values.items()
         for measure, value in of_measure.items()
     ]
-    return Table.of(("topic", "system", "dimension", "measure", "value"), lines)
+    return Table.of(("topic", "system", "dimension", "measure", "value", "target"), lines)
 
 
 def answers_table(run: Run) -> Table:

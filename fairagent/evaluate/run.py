@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
+from fairagent.collection.records import listed
 from fairagent.errors import DataError, Fault, UsageError
 from fairagent.evaluate.comparison import Comparison, Equal, compare, equal_systems
 from fairagent.evaluate.fingerprint import keys
@@ -201,7 +202,8 @@ class Run(Summarized):
     `outcomes` has the last one of every topic and system, failed ones too, in their order; `excluded` why topics count
     for no system. The comparisons of a `partial` run, not finished, cover the topics that all systems have answered.
     `oracle_systems` looked at the judgments. `expected` numbers are by system, dimension ("" for relevance alone) and
-    measure. `rows` is what the `kind` says of each system alone. Relative `thresholds` look at the experiment's own
+    measure. `rows` is what the `kind` says of each system alone, `steers` by which target it steers in each dimension,
+    where it looks at groups. Relative `thresholds` look at the experiment's own
     baseline. Where rankings are what is judged, `equal` are systems that rank as another one does on all topics, and
     `loops` says what the loops of systems add.
     """
@@ -222,6 +224,7 @@ class Run(Summarized):
     expected: Mapping[str, Mapping[str, Mapping[str, float]]] | None
     kind: ExperimentKind
     rows: Mapping[str, Mapping[str, Any]]
+    steers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     thresholds: tuple[Threshold, ...] = ()
     equal: tuple[Equal, ...] = ()
     loops: tuple[LoopGain, ...] = ()
@@ -244,6 +247,37 @@ class Run(Summarized):
     def compared_in(self) -> tuple[str, ...]:
         """The dimensions that systems are compared in: those of fairness, or "" where these are classes of topics."""
         return ("",) if self.kind.classes else self.dimensions or ("",)
+
+    @property
+    def targets(self) -> Mapping[str, str]:
+        """Dimension -> the name of the target that it is judged by."""
+        return self.kind.targets(self.dimensions)
+
+    @property
+    def target_text(self) -> str:
+        """These in a few words, e.g. "uniform in gender; trec in region"; "" where nothing depends on any."""
+        of: dict[str, list[str]] = {}
+        for dimension, name in self.targets.items():
+            of.setdefault(name, []).append(dimension)
+        return "; ".join(f"{name} in {listed(dimensions)}" for name, dimensions in of.items())
+
+    @property
+    def steered_otherwise(self) -> tuple[str, ...]:
+        """A line for all systems that steer by the same targets, which are not those that they are judged by."""
+        of: dict[tuple[str, str], dict[str, list[str]]] = {}
+        for dimension, judged in self.targets.items():
+            for system, own in self.steers.items():
+                if (steered := own.get(dimension, judged)) != judged:
+                    of.setdefault((steered, judged), {}).setdefault(dimension, []).append(system)
+        lines: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+        for pair, systems_of in of.items():
+            for dimension, systems in systems_of.items():
+                lines.setdefault((*pair, tuple(systems)), []).append(dimension)
+        return tuple(
+            f"{listed(dimensions)}: {listed(systems, 3)} {'steers' if len(systems) == 1 else 'steer'} by {steered}, "
+            f"judged by {judged}"
+            for (steered, judged, systems), dimensions in lines.items()
+        )
 
     @property
     def answered(self) -> list[Outcome]:
@@ -359,6 +393,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         expected=plan.expected or None,
         kind=kind,
         rows={name: system.row for name, system in plan.systems.items()},
+        steers={name: system.steers for name, system in plan.systems.items()},
         thresholds=plan.thresholds,
         equal=equal_systems(rankings) if kind.ranks else (),
         loops=tuple(loop_gains(plan, latest, done)) if kind.ranks else (),

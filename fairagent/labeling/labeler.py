@@ -91,13 +91,9 @@ def awrf_of_lists(
 ) -> AwrfUnderError | None:
     """AWRF@n of the `lists` (topic -> ranking) under the errors of the labels; None where no topic counts."""
     labeled, dimension = with_labels(collection, made), made.examples.dimension
-    if any(collection.qrels.values()):
-        target, topics = "trec", judged_topics(labeled, dimension).counted
-    else:
-        target, topics = "population" if dimension in collection.population else "corpus", tuple(lists)
-    topics = tuple(topic for topic in topics if topic in lists and len(lists[topic]))
+    topics = tuple(topic for topic in judged_topics(labeled, dimension).counted if len(lists.get(topic, ())))
     measures = {str(one): one for one in standard_measures(n)[1:2]}
-    judge = Judge(labeled, measures, {dimension: frozenset(topics)}, target, False, n)
+    judge = Judge(labeled, measures, {dimension: frozenset(topics)}, None, False, n)
     estimates = []
     for topic in topics:
         (exposure,) = map(GroupShares.of, judge.exposures(topic, lists[topic]))

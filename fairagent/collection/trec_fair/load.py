@@ -17,7 +17,7 @@ from fairagent.collection.collection import Collection
 from fairagent.collection.config import TrackSection
 from fairagent.collection.records import Faults, Record
 from fairagent.collection.table import cached_table
-from fairagent.collection.targets import TrecEstimatedTarget
+from fairagent.collection.targets import TARGET, TrecEstimatedTarget
 from fairagent.collection.trec_fair.corpus import ARTICLES, Articles, Corpus, PageSet, page_id
 from fairagent.collection.trec_fair.metadata import (
     groups_of,
@@ -86,6 +86,7 @@ def load_track(
         notes=(*judged.notes, *notes),
         source=Corpus(name, files.corpus),
         target=TrecEstimatedTarget(),
+        judged=TARGET,
     )
 
 
@@ -141,6 +142,7 @@ def load_track_from_ir_datasets(
         notes=notes,
         source=IrDatasetsCorpus(id, dataset),
         target=TrecEstimatedTarget(),
+        judged=TARGET,
     )
 
 

@@ -231,9 +231,8 @@ class RankingKind(JudgedKind):
         )
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> JsonObject:
-        """Which topics count, what exposure is judged against, and how deep runs are."""
-        names = "per_group", "target", "run_depth", "draws"
-        return {name: getattr(self, name) for name in names}
+        """Also how deep runs are."""
+        return {**super().fingerprint(plan, subject, environ), "run_depth": self.run_depth, "draws": self.draws}
 
     def trial(self, opened: Opened) -> RankingTrial:
         """Every system as an agent."""
