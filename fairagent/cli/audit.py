@@ -35,8 +35,9 @@ def audit(
 
     A table has columns for query and document, and may have rank, time and request; JSON lines have `query` and `ids`,
     or `hits`, and may have `time`. The collection says which documents are of which groups, and the target what these
-    are due: its own where that holds for every query, else its population, else its own shares, unless --target says
-    otherwise. An account holds shares and dues itself, and needs no collection. Ids that the collection lacks are counted; none there is an error.
+    are due: --target, else the collection's own where that holds for every query, else its population, else its own
+    shares. An account holds shares and dues itself, and needs no collection. Ids that the collection lacks are counted;
+    none there is an error.
     """
     from fairagent.collection import load_collection
     from fairagent.evaluate.audit import audit_account, audit_requests, is_account, read_log

@@ -141,11 +141,11 @@ def evaluate(
     Everything is checked before anything runs. Whatever ends a run, even kill -9: repeat the command, and it goes on
     where it was and comes to the same results, and no call of a language model that was answered is paid for again.
     A budget that is used up ends it too (exit code 6): what is done stays. Printed are a verdict for each dimension
-    and the means; --details adds intervals and tests. The folder gets the tables (text, CSV,
-    LaTeX), the rankings as TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and
-    a page to look at (report.html). All of these name the target that rankings are judged by: --target, else `target`
-    of the file, else the collection's own, else that of TREC Fair Ranking. Where the numbers of a finished run miss what the file asserts (`assert`), a table
-    of these is printed last, and the exit code is 8.
+    and the means; --details adds intervals and tests. The folder gets the tables (text, CSV, LaTeX), the rankings as
+    TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and a page to look at
+    (report.html). All of these name the target that rankings are judged by: --target, else `target` of the file, else
+    the collection's own, else `trec`. Where the numbers of a finished run miss what the file asserts (`assert`), a
+    table of these is printed last, and the exit code is 8.
     With --check-only nothing is run, built or fetched: every system is listed with what it lacks on this machine
     (models, data, packages, a key) and how to get it, with which of the shared settings its profile overrides, and with
     `estimate`'s upper bounds; the exit code is 0 where all can run, else that with which running it would end now.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from fairagent.cli.evaluate import PARTIAL, WORKERS, print_results, show
-from fairagent.cli.options import AsJson, Details, Target, echo, progress_bar
+from fairagent.cli.options import AsJson, Details, Target, echo, progress_bar, target_of
 from fairagent.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from fairagent.evaluate.check import CheckedExperiment
     from fairagent.measures.trec_fair import Evaluation, Task, Year
 
 Track = Literal["trec-fair-2022", "trec-fair-2021"]
@@ -104,7 +105,10 @@ def evaluate_run(
     if collection is not None:
         of_track = {"--data": data, "--task": task, "--track": track, "--split": split, "--subset": subset}
         _refuse({**of_track, "--repeated": repeated, "--per-topic": per_topic or None}, "--collection")
-        _compare(runs, collection, dimensions, n, measure or (), baseline or "", run, as_json, details)
+        from fairagent.evaluate.ranking.kind import check_runs
+
+        checked = check_runs(runs, collection, dimensions, measure or (), n, baseline or "", target_of(target))
+        _compare(checked, run, as_json, details)
         return
     if data is None or task is None:
         raise UsageError(
@@ -206,25 +210,13 @@ def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterato
         yield f"listed pages without metadata, which take a rank and count for no group: {unknown}"
 
 
-def _compare(
-    runs: Sequence[Path],
-    collection: Path,
-    dimensions: Sequence[str],
-    n: int | None,
-    measures: Sequence[str],
-    baseline: str,
-    folder: Path | None,
-    as_json: bool,
-    details: bool,
-) -> None:
+def _compare(checked: CheckedExperiment, folder: Path | None, as_json: bool, details: bool) -> None:
     """Print the tables of the runs, and keep them with all else in `folder` if there is one."""
     from fairagent.evaluate.experiment import run_experiment
-    from fairagent.evaluate.ranking.kind import check_runs
     from fairagent.evaluate.results import PAGE
     from fairagent.evaluate.workers import threads
     from fairagent.report.page import write_page
 
-    checked = check_runs(runs, collection, dimensions, measures, n, baseline)
     with tempfile.TemporaryDirectory() as passing, threads(WORKERS) as workers, progress_bar() as bar:
         task = bar.add_task("judging runs", total=None)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
+from fairagent.collection.target_choice import judged_by
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
 from fairagent.evaluate.judging import FUSED, SYSTEMS, Judge, judged_topics, mean_over_topics, standard_measures
 from fairagent.evaluate.tables import Cell, Column, Table
@@ -25,12 +26,14 @@ BEST = "*"
 class Fairness:
     """Means over the topics that count for one dimension; the product is taken topic by topic.
 
-    `groups` has each group's mean exposure and its target in the judgment, last the documents without a label.
+    `groups` has each group's mean exposure and its target in the judgment, last the documents without a label;
+    `target` names that.
     """
 
     awrf: float
     product: float
     groups: tuple[ExposureRow, ...] = ()
+    target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,9 @@ def verdicts(rows: Sequence[SystemMeans]) -> tuple[str, list[ExposureChange]]:
     """The engine that the last row, the agent, is compared with, and what this changes in each dimension."""
     engine = next((row for row in rows if row.system == FUSED), rows[0])
     changes = [
-        exposure_change(dimension, engine.fairness[dimension].groups, one.groups, one.awrf < was - SHOWN_CHANGE)
+        exposure_change(
+            dimension, engine.fairness[dimension].groups, one.groups, one.awrf < was - SHOWN_CHANGE, one.target
+        )
         for dimension, one in rows[-1].fairness.items()
         if one.groups and (was := engine.fairness[dimension].awrf)
     ]
@@ -111,7 +116,9 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
     relevance, fairness, product = standard_measures(n)
     (ndcg,) = mean_over_topics(collection, None, rankings, [relevance])
     by_dimension = {
-        dimension: Fairness(awrf, both, _groups(collection, dimension, rankings, n))
+        dimension: Fairness(
+            awrf, both, _groups(collection, dimension, rankings, n), judged_by(dimension, collection).name
+        )
         for dimension in collection.groups.dimensions
         for awrf, both in [mean_over_topics(collection, dimension, rankings, [fairness, product])]
     }

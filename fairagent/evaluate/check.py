@@ -68,7 +68,8 @@ def check_experiment(
 
     `limit` takes so many of its topics that count, drawn by its seed: of each group of topics or class of questions
     its share (`sampled`). Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the
-    file sets beats the environment; `target` beats the file's. One error, of the first problem's type, lists every problem.
+    file sets beats the environment, and a `target` the file's. One error, of the first problem's type, lists every
+    problem.
     """
     return check_experiment_values(_read(file, target), file, file.parent, limit, environ, labeled)
 

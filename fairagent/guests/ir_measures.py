@@ -11,7 +11,8 @@ Parameters are those of `fairagent.measures` (`cutoff`, `discount`, `log`, `unkn
     groups      a Collection, or its groups, e.g. a GroupTable; documents that it does not know have no known group
     dimension   one of its dimensions; may be left out where there is one
     population  label -> share of the world (of a collection: its own), which the target is averaged with, as TREC does
-    target      label -> share: a target of your own, instead of the relevant documents' and the world's
+    target      label -> share: a target of your own, instead of a collection's own, else of the relevant documents' and
+                the world's
 
 `nDCG` is that of the track (binary, with the discount 1 / log2(max(rank, 2))), not `ir_measures.nDCG`.
 
@@ -147,7 +148,9 @@ class _AWRF(_Measure):
         return str(self["dimension"] or there[0])
 
     def value(self, topic: str, grades: Grades, ranking: list[str]) -> float:
-        target = TARGET if self["target"] is None else self["target"]
+        # Groups alone have no target of their own.
+        target = None if isinstance(self["groups"], Collection) else TARGET
+        target = target if self["target"] is None else self["target"]
         return _value(self.fairness(), self.collection(), topic, grades, ranking, self.dimension(), target)
 
 
@@ -167,7 +170,7 @@ def _value(
     grades: Grades,
     ranking: list[str],
     dimension: str = "",
-    target: JudgedBy = TARGET,
+    target: JudgedBy | None = None,
 ) -> float:
     """`judged_value` by these judgments; nan where it is not defined."""
     value = judged_value(measure, replace(collection, qrels={topic: grades}), topic, ranking, dimension, target)

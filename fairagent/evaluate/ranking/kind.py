@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -341,12 +341,13 @@ def check_runs(
     measures: Sequence[str] = (),
     n: int | None = None,
     baseline: str = "",
+    target: Any = None,
     environ: Mapping[str, str] = os.environ,
 ) -> CheckedExperiment:
     """An experiment that compares `runs` on a collection, checked as one of a file is.
 
     By `measures`, or by the standard ones at `n` (20), which cuts the runs; on a collection without judgments, by those
-    that need none.
+    that need none. `target` is that of an experiment.
     """
     if n is not None and measures:
         raise UsageError("measures have their own cut-offs, e.g. nDCG@10: leave out n")
@@ -364,6 +365,7 @@ def check_runs(
         "measures": list(measures) or _standard(collection, named.get(baseline, runs[0]), n or LENGTH),
         "dimensions": list(dimensions),
         "baseline": baseline,
+        "target": target,
         "run_depth": n or WHOLE,
         "systems": systems,
     }
