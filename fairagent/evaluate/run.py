@@ -263,20 +263,16 @@ class Run(Summarized):
 
     @property
     def steered_otherwise(self) -> tuple[str, ...]:
-        """A line for all systems that steer by the same targets, which are not those that they are judged by."""
-        of: dict[tuple[str, str], dict[str, list[str]]] = {}
+        """Which systems steer by another target than the one that they are judged by, in a line for all alike."""
+        alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
         for dimension, judged in self.targets.items():
-            for system, own in self.steers.items():
-                if (steered := own.get(dimension, judged)) != judged:
-                    of.setdefault((steered, judged), {}).setdefault(dimension, []).append(system)
-        lines: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-        for pair, systems_of in of.items():
-            for dimension, systems in systems_of.items():
-                lines.setdefault((*pair, tuple(systems)), []).append(dimension)
+            own = {system: name for system, of in self.steers.items() if (name := of.get(dimension, judged)) != judged}
+            for steered in dict.fromkeys(own.values()):
+                systems = tuple(system for system, name in own.items() if name == steered)
+                alike.setdefault((steered, judged, systems), []).append(dimension)
         return tuple(
-            f"{listed(dimensions)}: {listed(systems, 3)} {'steers' if len(systems) == 1 else 'steer'} by {steered}, "
-            f"judged by {judged}"
-            for (steered, judged, systems), dimensions in lines.items()
+            f"{listed(dimensions)}: {listed(systems, 3)} steered by {steered}, judged by {judged}"
+            for (steered, judged, systems), dimensions in alike.items()
         )
 
     @property

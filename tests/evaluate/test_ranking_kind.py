@@ -177,7 +177,7 @@ def test_a_target_that_the_file_names(tmp_path: Path) -> None:
         ("measures: [P@0]\n", "'P@0': ir-measures does not take it: the cut-off is 0"),
         ("measures: [nDCG@20*AP]\n", "the factors of a product have the same cut-off"),
         ("target: estimated\n", "target: the target 'estimated' needs the ranking"),
-        ("target: {gender: {female: 1}}\n", "target: no target is set for dimension 'era'"),
+        ("target: {gener: {female: 1}}\n", "target: no dimension 'gener'; did you mean 'gender'?"),
         ("target: {gender: {women: 1}, era: {old: 1}}\n", "women is no group of the dimension"),
     ],
 )
