@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fairagent.cli.evaluate import ExperimentFile, LimitTopics, dollars
+from fairagent.cli.evaluate import ExperimentFile, LimitTopics
 from fairagent.cli.options import AsJson, echo, terminal_width
+from fairagent.types.common import dollars
 
 if TYPE_CHECKING:
     from fairagent.evaluate.check import Estimate

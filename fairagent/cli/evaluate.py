@@ -29,7 +29,7 @@ from fairagent.cli.options import (
     terminal_width,
 )
 from fairagent.errors import UsageError
-from fairagent.types.common import counted
+from fairagent.types.common import counted, dollars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -237,8 +237,10 @@ def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None, detai
     """Print the results of a run, and what was paid for them now."""
     from fairagent.evaluate.results import PAGE
     from fairagent.evaluate.run import TRANSCRIPT
+    from fairagent.report.record import usage_record
+    from fairagent.types import Usage
 
-    now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
+    now = {} if paid is None else {"paid": usage_record(paid), "saved": usage_record(paid.saved or Usage())}
     print_results(run, as_json, {"folder": str(folder)}, now, details)
     if as_json:
         return
@@ -319,16 +321,6 @@ def account(paid: Usage) -> str:
 def _amount(usage: Usage) -> str:
     tokens = usage.input_tokens + usage.output_tokens
     return f"{counted(usage.calls, 'call')}, {tokens:,} tokens, {dollars(usage.cost)}"
-
-
-def dollars(value: float | None) -> str:
-    """An amount of money as it is printed."""
-    return "price unknown" if value is None else f"${value:.4f}"
-
-
-def _spent(usage: Usage | None) -> dict[str, Any]:
-    names = "calls", "input_tokens", "output_tokens", "cost"
-    return {name: getattr(usage, name) for name in names} if usage else {**dict.fromkeys(names, 0), "cost": 0.0}
 
 
 def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fairagent.cli.evaluate import PARTIAL, WORKERS, print_results, show
+from fairagent.cli.evaluate import PARTIAL, carried_out, has_failures, print_results, show
 from fairagent.cli.options import AsJson, Details, Target, echo, progress_bar, target_of
 from fairagent.errors import DataError, UsageError
 
@@ -97,7 +97,7 @@ def evaluate_run(
     """
     from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
     from fairagent.collection.trec_fair.topics import find_track_files
-    from fairagent.evaluate.layout import aligned
+    from fairagent.evaluate.tables import Table
     from fairagent.measures.trec_fair import TrackEvaluator, check_length
     from fairagent.report.record import to_json
 
@@ -157,8 +157,8 @@ def evaluate_run(
         title = f"{rankings.name}: TREC Fair {year}, Task {task}, {split or 'eval'}"
         lines += [*([""] if lines else []), *_text(title, of_task, evaluations)]
         for name, evaluation in evaluations.items() if per_topic else ():
-            rows = [[row.topic, *(f"{getattr(row, one):.4f}" for one in MEASURES[of_task])] for row in evaluation.rows]
-            lines += ["", name, *aligned([["topic", *MEASURES[of_task].values()], *rows])]
+            rows = [[row.topic, *(getattr(row, one) for one in MEASURES[of_task])] for row in evaluation.rows]
+            lines += ["", Table.of(["topic", *MEASURES[of_task].values()], rows, name).text()]
     if as_json:
         echo(to_json({**(records[0] if len(records) == 1 else {"runs": records}), "notes": notes}))
     else:
@@ -193,13 +193,14 @@ def _chosen(year: Year, dimensions: tuple[str, ...], subset: str | None) -> dict
 
 def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterator[str]:
     from fairagent.collection.records import listed
-    from fairagent.evaluate.layout import aligned
+    from fairagent.evaluate.tables import Table
 
-    rows = [["dimensions", *MEASURES[task].values()]]
-    for name, one in evaluations.items():
-        rows.append([name, *(f"{one.mean(measure):.4f}" if one.rows else "-" for measure in MEASURES[task])])
+    means = (
+        [name, *(one.mean(of) if one.rows else None for of in MEASURES[task])] for name, one in evaluations.items()
+    )
     first = next(iter(evaluations.values()))
-    yield from (f"{title}; topics in the means: {len(first.rows)}", "", *aligned(rows), "")
+    table = Table.of(["dimensions", *MEASURES[task].values()], means)
+    yield from (f"{title}; topics in the means: {len(first.rows)}", "", table.text(), "")
     if first.missing:
         named = listed(first.missing, TOPICS_NAMED)
         yield f"topics that the run lacks, which no mean counts: {len(first.missing)} ({named})"
@@ -212,22 +213,11 @@ def _text(title: str, task: Task, evaluations: dict[str, Evaluation]) -> Iterato
 
 def _compare(checked: CheckedExperiment, folder: Path | None, as_json: bool, details: bool) -> None:
     """Print the tables of the runs, and keep them with all else in `folder` if there is one."""
-    from fairagent.evaluate.experiment import run_experiment
-    from fairagent.evaluate.results import PAGE
-    from fairagent.evaluate.workers import threads
-    from fairagent.report.page import write_page
-
-    with tempfile.TemporaryDirectory() as passing, threads(WORKERS) as workers, progress_bar() as bar:
-        task = bar.add_task("judging runs", total=None)
-
-        def progress(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        finished = run_experiment(checked, folder or Path(passing), workers, progress=progress)
-    if folder is None:
-        print_results(finished, as_json, details=details)
-    else:
-        show(finished, folder, as_json, details=details)
-        write_page(finished, folder / PAGE)
-    if any(outcome.failed for outcome in finished.outcomes):
+    with tempfile.TemporaryDirectory() as passing:
+        finished, _ = carried_out(checked, folder or Path(passing))
+        if folder is None:
+            print_results(finished, as_json, details=details)
+        else:
+            show(finished, folder, as_json, details=details)
+    if has_failures(finished):
         raise typer.Exit(PARTIAL)

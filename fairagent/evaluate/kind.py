@@ -176,6 +176,8 @@ class ExperimentKind(Section, ABC):
     """Whether outcomes have `exposures`, so that `assert` may ask for a group's share."""
     ranks: ClassVar[bool] = False
     """Whether rankings alone are judged, so that systems with the same rankings are equal."""
+    own_targets: ClassVar[bool] = False
+    """Whether each system is measured by the target of its own search."""
     overall: ClassVar[str] = "relevance"
     """What tables call the dimension ""."""
 

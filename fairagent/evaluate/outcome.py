@@ -217,18 +217,11 @@ class Outcome:
         search: SearchResult | None = None,
         hits: tuple[HitRecord, ...] | None = None,
         exposures: Iterable[Exposure] = (),
-        oracle: bool = False,
-        answer: AnswerRecord | None = None,
-        tail: tuple[tuple[str, float], ...] = (),
-        record: Mapping[str, Any] | None = None,
         cited: Iterable[Exposure] = (),
         alarms: tuple[Alarm, ...] = (),
-        removals: tuple[Removal, ...] = (),
-        recall: tuple[GroupRecall, ...] = (),
-        entered: int = 0,
-        seconds: float = 0.0,
+        **more: Any,
     ) -> Outcome:
-        """The outcome of a topic, which took `usage`; the runner adds missing `seconds`."""
+        """The outcome of a topic, which took `usage`, with `more` of its fields; the runner adds missing `seconds`."""
         trace = search.trace if search else None
         raised = (*(trace.alarms if trace else ()), *alarms, *of_usage(usage))
         return cls(
@@ -241,18 +234,11 @@ class Outcome:
             steps=tuple(map(StepRecord.of, trace.steps)) if trace else (),
             stopped=trace.stopped if trace else "",
             **took(usage),
-            oracle=oracle,
-            seconds=seconds,
             failed=None,
-            answer=answer,
-            tail=tail,
-            record=record,
             group=topic.group,
             cited=tuple(map(GroupShares.of, cited)),
             alarms=tuple(dict.fromkeys(raised)),
-            removals=removals,
-            recall=recall,
-            entered=entered,
+            **{"oracle": False, "seconds": 0.0, **more},
         )
 
     @classmethod

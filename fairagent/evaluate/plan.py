@@ -111,7 +111,7 @@ class SystemPlan(Section):
     """One row of the tables: its system's settings, and its index's folder.
 
     `asks` are the ids of the prompt templates that it uses, `row` what its kind of experiment says of it alone. Where
-    its rankings depend on groups, `steers` has the name of the target that it steers by in each dimension.
+    its rankings depend on groups, or it is measured by its own target, `steers` names that of each dimension.
     """
 
     settings: Settings
@@ -304,7 +304,7 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
         kinds = {one: target_choice(settings.target, one, site.collection) for one in settings.dimensions}
         if lacking := [dimension for dimension, target in kinds.items() if target is None]:
             problems.add(UsageError, open_choice(lacking, site.collection), name)
-        if settings.sees_groups:
+        if settings.sees_groups or kind.own_targets:
             steers = {dimension: read_target(target).name for dimension, target in kinds.items() if target is not None}
             system = system.model_copy(update={"steers": steers})
         # Everything that depends on the dimensions, each on a topic that counts for it, so that there is a target.

@@ -24,7 +24,7 @@ from fairagent.measures.parse import labels_of, short_labels
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
 from fairagent.types import Group, Proposals, Removal
-from fairagent.types.common import GROUP_REMOVED, counted
+from fairagent.types.common import GROUP_REMOVED, counted, dollars
 
 PAGE = "report.html"
 RUNS = "runs"
@@ -296,11 +296,10 @@ def cost_table(run: Run) -> Table | None:
     proposing = any(cost.proposals for cost in spent.values())
     lines = []
     for system, cost in spent.items():
-        dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
         counts = map(str, (cost.calls, cost.unusable, cost.input_tokens, cost.output_tokens))
         # Beside the replies without their form: what stands in those with it may be of no use either.
         usable = [f"{cost.proposals.usable}/{cost.proposals.made}" if cost.proposals else "-"] * proposing
-        lines.append([marked(run, system), *counts, *usable, dollars])
+        lines.append([marked(run, system), *counts, *usable, dollars(cost.dollars)])
     heading = ["system", "calls", "unusable", "tokens in", "tokens out", *["usable proposals"] * proposing, "cost"]
     return Table.of(heading, lines, "language model, all topics together", systems=True)
 

@@ -250,8 +250,11 @@ class Run(Summarized):
 
     @property
     def targets(self) -> Mapping[str, str]:
-        """Dimension -> the name of the target that it is judged by."""
-        return self.kind.targets(self.dimensions)
+        """Dimension -> the name of the target that it is judged by; of several where systems are by their own."""
+        if not self.kind.own_targets:
+            return self.kind.targets(self.dimensions)
+        of = {name: dict.fromkeys(own[name] for own in self.steers.values() if name in own) for name in self.dimensions}
+        return {name: " or ".join(own) for name, own in of.items() if own}
 
     @property
     def target_text(self) -> str:
