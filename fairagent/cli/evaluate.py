@@ -150,16 +150,17 @@ def evaluate(
     (models, data, packages, a key) and how to get it, with which of the shared settings its profile overrides, and with
     `estimate`'s upper bounds; the exit code is 0 where all can run, else that with which running it would end now.
     """
+    given = {} if target is None else {"target": target_of(target)}
     if check_only:
         from fairagent.cli.estimate import check_only as check
 
-        check(file, limit_topics, as_json, target_of(target))
+        check(file, limit_topics, as_json, given)
         return
     from fairagent.evaluate.check import check_experiment, estimate
     from fairagent.evaluate.workers import LOCAL
     from fairagent.storage.packages import expect_installed
 
-    checked = check_experiment(file, limit_topics, environment(log_prompts), target=target_of(target))
+    checked = check_experiment(file, limit_topics, environment(log_prompts), given=given)
     if dask is not None:
         if workers is not None and dask != LOCAL:
             raise UsageError("--workers does not go with the address of a cluster: that has its workers already")

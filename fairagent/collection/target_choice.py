@@ -112,12 +112,10 @@ def open_choice(
     return "\n".join(lines)
 
 
-def _shares(
-    kind: str, dimension: str, collection: Collection, topic: str, ranking: Ranking | None
-) -> FloatArray | None:
+def _shares(kind: str, dimension: str, *about: Any) -> FloatArray | None:
     """The shares under one kind; None where there are none, and where an estimate would have to be the corpus's."""
     try:
-        made = make_target(kind, dimension, collection, topic, ranking)
+        made = make_target(kind, dimension, *about)
     except (DataError, UsageError):
         return None
     return made.shares if made.follows or kind != "estimated" else None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fairagent.collection import Collection, load_collection
@@ -26,6 +27,7 @@ from fairagent.retrieve.known import indexed_documents
 from fairagent.search.pipeline import most_calls
 from fairagent.settings import Settings, load_settings, read_yaml
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 Expected = dict[str, dict[str, dict[str, float]]]
 """System -> dimension ("" for measures of relevance alone) -> measure -> value."""
 
@@ -62,20 +64,16 @@ def check_experiment(
     limit: int | None = None,
     environ: Mapping[str, str] = os.environ,
     labeled: bool = True,
-    target: Any = None,
+    given: Mapping[str, Any] = NOTHING,
 ) -> CheckedExperiment:
     """The experiment in `file`, checked as a whole.
 
     `limit` takes so many of its topics that count, drawn by its seed: of each group of topics or class of questions
     its share (`sampled`). Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the
-    file sets beats the environment, and a `target` the file's. One error, of the first problem's type, lists every
+    file sets beats the environment, and what is `given` the file. One error, of the first problem's type, lists every
     problem.
     """
-    return check_experiment_values(_read(file, target), file, file.parent, limit, environ, labeled)
-
-
-def _read(file: Path, target: Any) -> dict[str, Any]:
-    return {**read_yaml(file), **({} if target is None else {"target": target})}
+    return check_experiment_values({**read_yaml(file), **given}, file, file.parent, limit, environ, labeled)
 
 
 def check_experiment_values(
@@ -289,11 +287,11 @@ class Readiness:
 
 
 def readiness(
-    file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, target: Any = None
+    file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, given: Mapping[str, Any] = NOTHING
 ) -> Readiness:
-    """The readiness of the experiment in `file`, with this `target`; nothing is built or fetched."""
+    """The readiness of the experiment in `file`, with the keys `given`; nothing is built or fetched."""
     problems = Problems()
-    kind, checked = examine(_read(file, target), file, file.parent, problems, limit, environ, labeled=True)
+    kind, checked = examine({**read_yaml(file), **given}, file, file.parent, problems, limit, environ, labeled=True)
     own = problems.by_system(kind.systems)
     everybodys = [error for error in problems.errors if not any(error in errors for errors in own.values())]
     messages = tuple(dict.fromkeys(_message(error, own) for error in problems.errors))

@@ -156,15 +156,10 @@ def judged_topics(
 
 
 def evaluate_topic(
-    collection: Collection,
-    topic: str,
-    dimension: str | None,
-    ranking: Ranking,
-    measures: Sequence[Measure],
-    target: JudgedBy | None = None,
+    collection: Collection, topic: str, dimension: str | None, ranking: Ranking, measures: Sequence[Measure]
 ) -> tuple[float, ...]:
     """The values of `measures` for one topic's ranking (`judged_value`); DataError where it does not count for one."""
-    values = [judged_value(measure, collection, topic, ranking.ids, dimension or "", target) for measure in measures]
+    values = [judged_value(measure, collection, topic, ranking.ids, dimension or "") for measure in measures]
     for measure, value in zip(measures, values, strict=True):
         if value is None:
             raise DataError(f"topic {topic!r} does not count for {measure}: no relevant document, or none with a label")
@@ -172,11 +167,7 @@ def evaluate_topic(
 
 
 def mean_over_topics(
-    collection: Collection,
-    dimension: str | None,
-    rankings: Mapping[str, Ranking],
-    measures: Sequence[Measure],
-    target: JudgedBy | None = None,
+    collection: Collection, dimension: str | None, rankings: Mapping[str, Ranking], measures: Sequence[Measure]
 ) -> tuple[float, ...]:
     """The mean of each measure over all topics that count; DataError where none does, or one has no ranking."""
     means, missing = [], dict[str, None]()
@@ -184,7 +175,7 @@ def mean_over_topics(
         values = []
         for topic in collection.topics:
             ids = rankings[topic].ids if topic in rankings else ()
-            if (value := judged_value(measure, collection, topic, ids, dimension or "", target)) is not None:
+            if (value := judged_value(measure, collection, topic, ids, dimension or "")) is not None:
                 values.append(value)
                 missing |= {} if topic in rankings else {topic: None}
         if not values:
@@ -344,15 +335,14 @@ class JudgedKind(ExperimentKind, ABC):
         """With the target of every dimension, also of the systems where they and the collection have none."""
         there = collection.groups.dimensions
         judged = {name: judged_by(name, collection, self.target) for name in there}
+        # Where nobody says what systems steer by: what the file says that they are judged by.
         steering = {
             name: one.model_dump()
             for name, one in judged.items()
-            if target_choice(None, name, collection) is None
-            and not one.of_judgments
-            and target_choice(self.target, name, collection) is not None
+            if target_choice(None, name, collection) is None and not one.of_judgments
+            if target_choice(self.target, name, collection) is not None
         }
-        shared = described("target", self.settings.get("target", {}))
-        settings = self.settings
+        shared, settings = described("target", self.settings.get("target", {})), self.settings
         if steering and isinstance(shared, Mapping) and "kind" not in shared:
             settings = {**settings, "target": {**steering, **shared}}
         # What it says of a dimension that is not there is told by `choose`.

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import BeforeValidator, TypeAdapter
 
-from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult, Step, Topic, Usage
+from fairagent.types import Debiased, Exposure, Filtered, Proposals, Removal, SearchResult, Step, Topic, Usage
 from fairagent.types.common import Alarm, of_usage
 
 NOTHING = Usage()
@@ -34,11 +35,8 @@ class GroupShares:
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:
         """An exposure as plain values."""
-        shares, target = tuple(exposure.shares.tolist()), tuple(exposure.target.tolist())
-        seen = exposure.unknown, exposure.missing, exposure.predicted
-        known = None if exposure.target_known is None else tuple(exposure.target_known.tolist())
-        more = known, exposure.unknown_target, exposure.likely
-        return cls(exposure.dimension, exposure.labels, shares, target, *seen, *more)
+        values = (getattr(exposure, field.name) for field in fields(cls))
+        return cls(*(tuple(one.tolist()) if isinstance(one, np.ndarray) else one for one in values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +71,11 @@ class StepRecord:
     entered: int = 0
     proposed: int = 0
     usable: int = 0
+
+    @property
+    def proposals(self) -> Proposals:
+        """What a model has proposed."""
+        return Proposals(self.proposed, self.usable)
 
     @classmethod
     def of(cls, step: Step) -> StepRecord:
@@ -200,6 +203,11 @@ class Outcome:
     unusable: int = 0
     recall: tuple[GroupRecall, ...] = ()
     entered: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        """What the model's replies took."""
+        return Usage(self.calls, self.input_tokens, self.output_tokens, self.cost, unusable=self.unusable)
 
     @property
     def scored(self) -> tuple[tuple[str, float], ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
-from fairagent.types import Group, Proposals, Removal
+from fairagent.types import Group, Proposals, Removal, Usage
 from fairagent.types.common import GROUP_REMOVED, counted, dollars
 
 PAGE = "report.html"
@@ -41,34 +41,10 @@ TESTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Calls (of which `unusable` failed), tokens, and US dollars (None: a price is not known) over all topics.
-
-    `proposals` are the keywords, passages and sentences in the replies.
-    """
-
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    dollars: float | None
-    unusable: int = 0
-    proposals: Proposals = Proposals()
-
-
-def costs(run: Run) -> dict[str, Cost]:
+def costs(run: Run) -> dict[str, Usage]:
     """System -> what its outcomes took together."""
-    spent = {}
-    for system in run.systems:
-        own = [outcome for outcome in run.outcomes if outcome.system == system]
-        dollars = [outcome.cost for outcome in own]
-        names = "calls", "input_tokens", "output_tokens", "unusable"
-        calls, read, written, unusable = (sum(getattr(outcome, name) for outcome in own) for name in names)
-        total = None if None in dollars else float(sum(filter(None, dollars)))
-        steps = [step for outcome in own for step in outcome.steps]
-        proposals = Proposals(sum(step.proposed for step in steps), sum(step.usable for step in steps))
-        spent[system] = Cost(calls, read, written, total, unusable, proposals)
-    return spent
+    own = {system: [outcome.usage for outcome in run.outcomes if outcome.system == system] for system in run.systems}
+    return {system: sum(of_topics, Usage()) for system, of_topics in own.items()}
 
 
 def alarms_of(run: Run) -> list[str]:
@@ -293,14 +269,27 @@ def cost_table(run: Run) -> Table | None:
     spent = costs(run)
     if not any(cost.calls for cost in spent.values()):
         return None
-    proposing = any(cost.proposals for cost in spent.values())
+    proposed = {
+        system: sum((step.proposals for one in run.outcomes if one.system == system for step in one.steps), Proposals())
+        for system in run.systems
+    }
+    proposing = any(proposed.values())
     lines = []
     for system, cost in spent.items():
         counts = map(str, (cost.calls, cost.unusable, cost.input_tokens, cost.output_tokens))
         # Beside the replies without their form: what stands in those with it may be of no use either.
-        usable = [f"{cost.proposals.usable}/{cost.proposals.made}" if cost.proposals else "-"] * proposing
-        lines.append([marked(run, system), *counts, *usable, dollars(cost.dollars)])
-    heading = ["system", "calls", "unusable", "tokens in", "tokens out", *["usable proposals"] * proposing, "cost"]
+        made = proposed[system]
+        usable = [f"{made.usable}/{made.made}" if made else "-"] * proposing
+        lines.append([marked(run, system), *counts, *usable, dollars(cost.cost)])
+    heading = [
+        "system",
+        "calls",
+        "unusable",
+        "tokens in",
+        "tokens out",
+        *["usable proposals"] * any(proposed.values()),
+        "cost",
+    ]
     return Table.of(heading, lines, "language model, all topics together", systems=True)
 
 

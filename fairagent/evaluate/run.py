@@ -259,24 +259,20 @@ class Run(Summarized):
     @property
     def target_text(self) -> str:
         """These in a few words, e.g. "uniform in gender; trec in region"; "" where nothing depends on any."""
-        of: dict[str, list[str]] = {}
-        for dimension, name in self.targets.items():
-            of.setdefault(name, []).append(dimension)
+        names = dict.fromkeys(self.targets.values())
+        of = {name: [dimension for dimension, own in self.targets.items() if own == name] for name in names}
         return "; ".join(f"{name} in {listed(dimensions)}" for name, dimensions in of.items())
 
     @property
     def steered_otherwise(self) -> tuple[str, ...]:
-        """Which systems steer by another target than the one that they are judged by, in a line for all alike."""
-        alike: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+        """Which systems steer by another target than the one that they are judged by, a line a dimension and target."""
+        lines = []
         for dimension, judged in self.targets.items():
-            own = {system: name for system, of in self.steers.items() if (name := of.get(dimension, judged)) != judged}
-            for steered in dict.fromkeys(own.values()):
-                systems = tuple(system for system, name in own.items() if name == steered)
-                alike.setdefault((steered, judged, systems), []).append(dimension)
-        return tuple(
-            f"{listed(dimensions)}: {listed(systems, 3)} steered by {steered}, judged by {judged}"
-            for (steered, judged, systems), dimensions in alike.items()
-        )
+            of = {system: own.get(dimension, judged) for system, own in self.steers.items()}
+            for steered in dict.fromkeys(name for name in of.values() if name != judged):
+                systems = listed([system for system, name in of.items() if name == steered], 3)
+                lines.append(f"{dimension}: {systems} steered by {steered}, judged by {judged}")
+        return tuple(lines)
 
     @property
     def answered(self) -> list[Outcome]:

@@ -72,7 +72,6 @@ def test_python_judges_by_the_collections_target() -> None:
         assert judged_value(fairness, made, "t2", shown.ids, "gender", target) is None
     rankings = {"t1": shown, "t2": shown}
     assert mean_over_topics(made, "gender", rankings, [fairness]) == pytest.approx((even,))
-    assert mean_over_topics(made, "gender", rankings, [fairness], "trec") == pytest.approx((1,))
 
 
 def words_topics() -> Any:
