@@ -10,8 +10,9 @@ from fairagent.cli.options import progress_bar
 from fairagent.collection import Collection
 from fairagent.collection.target_choice import judged_by
 from fairagent.evaluate.comparison import SIGN, Equal, equal_systems
-from fairagent.evaluate.judging import FUSED, SYSTEMS, Judge, judged_topics, mean_over_topics, standard_measures
+from fairagent.evaluate.judging import FUSED, SYSTEMS, Judge, judged_topics, judged_value, standard_measures
 from fairagent.evaluate.tables import Cell, Column, Table
+from fairagent.measures import Measure
 from fairagent.retrieve.site import Site
 from fairagent.search.agent import FairAgent
 from fairagent.search.pipeline import build, resolve, with_settings
@@ -114,15 +115,22 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
             calls += result.trace.usage.calls
     seconds = perf_counter() - started
     relevance, fairness, product = standard_measures(n)
-    (ndcg,) = mean_over_topics(collection, None, rankings, [relevance])
+    ndcg = _mean(relevance, collection, rankings)
     by_dimension = {
         dimension: Fairness(
-            awrf, both, _groups(collection, dimension, rankings, n), judged_by(dimension, collection).name
+            *(_mean(measure, collection, rankings, dimension) for measure in (fairness, product)),
+            _groups(collection, dimension, rankings, n),
+            judged_by(dimension, collection).name,
         )
         for dimension in collection.groups.dimensions
-        for awrf, both in [mean_over_topics(collection, dimension, rankings, [fairness, product])]
     }
     return SystemMeans(system, ndcg, by_dimension, calls, seconds), rankings
+
+
+def _mean(measure: Measure, collection: Collection, rankings: Mapping[str, Ranking], dimension: str = "") -> float:
+    """The mean over the topics that count."""
+    values = [judged_value(measure, collection, topic, one.ids, dimension) for topic, one in rankings.items()]
+    return float(np.mean([value for value in values if value is not None]))
 
 
 def _groups(collection: Collection, dimension: str, rankings: Mapping[str, Ranking], n: int) -> tuple[ExposureRow, ...]:

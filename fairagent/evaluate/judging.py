@@ -166,28 +166,6 @@ def evaluate_topic(
     return tuple(value for value in values if value is not None)
 
 
-def mean_over_topics(
-    collection: Collection, dimension: str | None, rankings: Mapping[str, Ranking], measures: Sequence[Measure]
-) -> tuple[float, ...]:
-    """The mean of each measure over all topics that count; DataError where none does, or one has no ranking."""
-    means, missing = [], dict[str, None]()
-    for measure in measures:
-        values = []
-        for topic in collection.topics:
-            ids = rankings[topic].ids if topic in rankings else ()
-            if (value := judged_value(measure, collection, topic, ids, dimension or "")) is not None:
-                values.append(value)
-                missing |= {} if topic in rankings else {topic: None}
-        if not values:
-            of = f" with a label of {dimension!r}" if dimension else ""
-            message = f"no topic of {collection.name!r} has a relevant document{of}: there is nothing to judge by"
-            raise DataError(message)
-        means.append(float(np.mean(values)))
-    if missing:
-        raise DataError(f"{len(missing)} judged topics have no ranking, {next(iter(missing))!r} first")
-    return tuple(means)
-
-
 # --- the simplest explanations of what an agent reaches -------------------------------------------------------------
 
 PLAIN: dict[str, Any] = {"profile": "engine", "engine": "auto"}

@@ -18,7 +18,7 @@ from fairagent.cli import app
 from fairagent.collection.target_choice import judged_by, open_choice
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.findings import verdict_lines
-from fairagent.evaluate.judging import evaluate_topic, judged_topics, judged_value, mean_over_topics, standard_measures
+from fairagent.evaluate.judging import evaluate_topic, judged_topics, judged_value, standard_measures
 from fairagent.evaluate.results import results_latex, results_text
 from fairagent.report.page import page
 from fairagent.settings import Settings
@@ -70,8 +70,6 @@ def test_python_judges_by_the_collections_target() -> None:
     for target in ("trec", "qrels"):
         assert judged_topics(made, "gender", target=target).counted == ("t1",)
         assert judged_value(fairness, made, "t2", shown.ids, "gender", target) is None
-    rankings = {"t1": shown, "t2": shown}
-    assert mean_over_topics(made, "gender", rankings, [fairness]) == pytest.approx((even,))
 
 
 def words_topics() -> Any:
