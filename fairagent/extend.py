@@ -83,6 +83,7 @@ HOMES = {
     "collection.known": "KnownIds compare_ids known_documents notes_of_groups warn_once",
     "collection.leakage": "refuse_overlap text_key",
     "collection.load": "aligned",
+    "collection.target_choice": "judged_by",
     "collection.targets": "TARGET",
     "collection.records": "Faults Record checked_id csv_records json_records lines listed read_text shown",
     "collection.table_buffer": "Labels",

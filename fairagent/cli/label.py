@@ -163,8 +163,8 @@ def report(made: MadeLabels, awrf: AwrfUnderError | None) -> None:
         echo(f"  chance about {one.chance:.2f}: {one.right:.2f} right of {counted(one.documents, 'example')}")
     if awrf:
         echo(
-            f"AWRF@{LISTED} of the engine's own list, {counted(awrf.topics, 'topic')}: {awrf.value:.3f} "
-            f"[{awrf.low:.3f}, {awrf.high:.3f}] under label error ({awrf.certain:.3f} were the chances exact)"
+            f"AWRF@{LISTED} of the engine's own list, {counted(awrf.topics, 'topic')}, target {awrf.target}: "
+            f"{awrf.value:.3f} [{awrf.low:.3f}, {awrf.high:.3f}] under label error ({awrf.certain:.3f} were the chances exact)"
         )
 
 

@@ -118,7 +118,8 @@ def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]
     ndcg = _mean(relevance, collection, rankings)
     by_dimension = {
         dimension: Fairness(
-            *(_mean(measure, collection, rankings, dimension) for measure in (fairness, product)),
+            _mean(fairness, collection, rankings, dimension),
+            _mean(product, collection, rankings, dimension),
             _groups(collection, dimension, rankings, n),
             judged_by(dimension, collection).name,
         )

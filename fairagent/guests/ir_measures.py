@@ -40,6 +40,7 @@ from fairagent.extend import (
     UsageError,
     expect_installed,
     groups_alone,
+    judged_by,
     judged_value,
     parse_discount,
 )
@@ -127,6 +128,14 @@ class _AWRF(_Measure):
             raise UsageError(f"{self.__name__} needs groups: {self.__name__}(groups=table, dimension='gender') @ 20")
         self.fairness()
         self.dimension()
+
+    def options(self) -> str:
+        """Also the target that a collection has of its own."""
+        groups = self.params.get("groups")
+        if self["target"] is not None or not isinstance(groups, Collection) or groups.target is None:
+            return super().options()
+        own = judged_by(self["dimension"] or next(iter(groups.groups.dimensions), ""), groups, judged=True).name
+        return ", ".join([super().options(), *([f"target={own}"] if own != TARGET else [])])
 
     def fairness(self) -> Measure:
         """This package's AWRF with these parameters."""

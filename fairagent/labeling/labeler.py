@@ -10,6 +10,7 @@ import numpy as np
 
 from fairagent.collection import Collection
 from fairagent.collection.known import KnownIds
+from fairagent.collection.target_choice import judged_by
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.judging import Judge, judged_topics, standard_measures
 from fairagent.evaluate.outcome import GroupShares
@@ -84,6 +85,7 @@ class AwrfUnderError:
     value: float
     low: float
     high: float
+    target: str
 
 
 def awrf_of_lists(
@@ -102,7 +104,7 @@ def awrf_of_lists(
             estimates.append((*values[dimension].values(), *exposure.likely))
     if not estimates:
         return None
-    return AwrfUnderError(len(estimates), *np.mean(estimates, axis=0).tolist())
+    return AwrfUnderError(len(estimates), *np.mean(estimates, axis=0).tolist(), judged_by(dimension, labeled).name)
 
 
 def engine_lists(site: Site, n: int) -> dict[str, Ranking]:
