@@ -35,8 +35,9 @@ class GroupShares:
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:
         """An exposure as plain values."""
-        values: dict[str, Any] = {field.name: getattr(exposure, field.name) for field in fields(cls)}
-        return cls(**{k: tuple(one.tolist()) if isinstance(one, np.ndarray) else one for k, one in values.items()})
+        values = (getattr(exposure, field.name) for field in fields(cls))
+        plain: list[Any] = [tuple(one.tolist()) if isinstance(one, np.ndarray) else one for one in values]
+        return cls(*plain)
 
 
 @dataclass(frozen=True, slots=True)

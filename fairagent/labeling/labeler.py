@@ -80,12 +80,12 @@ class AwrfUnderError:
     `certain` is AWRF as if every document were of the groups by its chances.
     """
 
+    target: str
     topics: int
     certain: float
     value: float
     low: float
     high: float
-    target: str
 
 
 def awrf_of_lists(
@@ -104,7 +104,7 @@ def awrf_of_lists(
             estimates.append((*values[dimension].values(), *exposure.likely))
     if not estimates:
         return None
-    return AwrfUnderError(len(estimates), *np.mean(estimates, axis=0).tolist(), judged_by(dimension, labeled).name)
+    return AwrfUnderError(judged_by(dimension, labeled).name, len(estimates), *np.mean(estimates, axis=0).tolist())
 
 
 def engine_lists(site: Site, n: int) -> dict[str, Ranking]:
