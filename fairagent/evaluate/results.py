@@ -129,7 +129,7 @@ def write_results(run: Run, folder: Path) -> None:
         write_whole(folder / RUNS / f"{file_name(system)}.txt", trec_run(run, system), within=folder)
         if run.track:
             # As Task 1 of the track takes them: topic, tab, page.
-            own = (one for one in run.answered if one.system == system)
+            own = (one for one in run.outcomes if one.system == system)
             lines = (f"{one.topic}\t{id}\n" for one in own for id, _ in one.scored[: LONGEST[run.track]])
             write_whole(folder / RUNS / f"{file_name(system)}.tsv", "".join(lines), within=folder)
     # Seconds of topics that run side by side include waiting for each other.
@@ -200,9 +200,9 @@ def results_latex(run: Run) -> str:
 
 
 def trec_run(run: Run, system: str) -> str:
-    """The rankings of the judged topics in TREC's form: topic, Q0, document, rank from 1, score, tag."""
+    """The rankings of all topics, judged or not, in TREC's form: topic, Q0, document, rank from 1, score, tag."""
     lines, tag = [], file_name(system)
-    for outcome in run.answered:
+    for outcome in run.outcomes:
         if outcome.system == system:
             pairs = zip(outcome.scored, falling([score for _, score in outcome.scored]), strict=True)
             for rank, ((id, _), score) in enumerate(pairs, start=1):
@@ -308,7 +308,9 @@ def _head(run: Run) -> Iterator[str]:
     yield run.name
     yield from str(run.provenance.get("about", "")).strip().splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
-    yield f"{run.collection}, {counted(topics, 'topic')}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    unjudged = len({one.topic for one in run.outcomes if one.failed is None} & run.excluded.keys())
+    also = f" ({unjudged} more in the run files, not judged)" if unjudged else ""
+    yield f"{run.collection}, {counted(topics, 'topic')}{also}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
     if run.partial:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
@@ -331,10 +333,9 @@ def notes(run: Run, details: bool) -> Iterator[str]:
         yield f"{UNDER_ERROR}: AWRF where labels are made, and between what 95 % of their errors leave it"
     if run.oracle_systems:
         yield f"{ORACLE} looked at the judgments (target or groups): no fair comparison with systems that did not"
-    for topic, why in list(run.excluded.items())[:TOPICS_NAMED]:
-        yield f"left out for all systems: topic {topic}, {why}"
-    if len(run.excluded) > TOPICS_NAMED:
-        yield f"left out for all systems: {len(run.excluded) - TOPICS_NAMED} more"
+    for why in dict.fromkeys(run.excluded.values()):
+        left_out = [topic for topic, reason in run.excluded.items() if reason == why]
+        yield f"left out for all systems, {why}: {counted(len(left_out), 'topic')} ({listed(left_out, TOPICS_NAMED)})"
     for dimension, without in not_judged(run).items():
         yield f"not judged for {dimension}, {counted(len(without), 'topic')}: {listed(without, TOPICS_NAMED)}"
 

@@ -10,6 +10,7 @@ import numpy as np
 from fairagent.collection.records import Faults, Record, json_records, listed, read_text, shown
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import IntArray, Year
+from fairagent.storage.readers import SUFFIXES
 from fairagent.types import Topic
 
 QueryField = Literal["title", "keywords"]
@@ -135,7 +136,7 @@ class TrackFiles:
 
 
 def find_track_files(folder: Path | str, year: Year = 2022, split: Split = "eval", corpus: bool = True) -> TrackFiles:
-    """The track's files in `folder`, gzipped or not; of several forms the first (see this module's lists).
+    """The track's files in `folder`, packed or not; of several forms the first (see this module's lists).
 
     Raises one DataError naming every file that is not there, UsageError for another year or split.
     """
@@ -161,4 +162,4 @@ def _first(folder: Path, names: Sequence[str], faults: Faults, what: str) -> Pat
 
 def _present(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     for name in names:
-        yield from (path for path in (folder / f"{name}.gz", folder / name) if path.is_file())
+        yield from (path for end in (*SUFFIXES, "") if (path := folder / f"{name}{end}").is_file())
