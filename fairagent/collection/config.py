@@ -276,24 +276,14 @@ class TrackSection(Section):
     """The track's edition."""
     split: Literal["train", "eval"] = "eval"
     """Which of its topics: those for training or those for evaluation."""
-    folder: str | None = None
+    folder: str
     """The folder with the track's official files."""
-    ir_datasets: bool = False
-    """Fetch and read them through the package ir-datasets instead."""
     dimensions: Names | None = None
     """The track's names; not set: sub-geo and gender (2021: geo and gender)."""
     query: Literal["title", "keywords"] = "title"
     """What of a topic is searched."""
     keywords: str | None = None
     """A file with the topics' keywords, where the topics have none."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> TrackSection:
-        if (self.folder is None) != self.ir_datasets:
-            raise ValueError("name either the `folder` of the official files or `ir_datasets: true`")
-        if self.ir_datasets and self.keywords:
-            raise ValueError("`keywords` belong to `folder`")
-        return self
 
 
 class CollectionFile(Section):

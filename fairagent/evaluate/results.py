@@ -308,7 +308,8 @@ def _head(run: Run) -> Iterator[str]:
     yield run.name
     yield from str(run.provenance.get("about", "")).strip().splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
-    unjudged = len({one.topic for one in run.outcomes if one.failed is None} & run.excluded.keys())
+    failed = {one.topic for one in run.outcomes if one.failed is not None}
+    unjudged = len({one.topic for one in run.outcomes} & run.excluded.keys() - failed)
     also = f" ({unjudged} more in the run files, not judged)" if unjudged else ""
     yield f"{run.collection}, {counted(topics, 'topic')}{also}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
     if run.partial:

@@ -64,12 +64,12 @@ def unpacked_name(path: Path) -> str:
 _OPENERS: dict[str, Callable[[Any], Any]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 
 
-def unpacked(file: io.BufferedReader, least: int = UNPACKED) -> io.BufferedReader:
+def unpacked(file: io.BufferedReader, least: int | None = None) -> io.BufferedReader:
     """What a file holds: of one packed by gzip, bzip2, xz or zstd what it unpacks to, whatever its name; else itself.
 
     Raises Malformed for what is packed otherwise, or by zstd where Python has no reader of it (`backports.zstd`; that
     of the package zstandard does not notice files that break off). The stream raises Malformed where the data are
-    damaged or break off, or are more than `HIGHEST_RATIO` times the file's size and more than `least` bytes.
+    damaged or break off, or are more than `HIGHEST_RATIO` times the file's size and `least` bytes (`UNPACKED`).
     """
     start = file.peek(10)[:10]
     kind = next((name for pattern, name in PACKED.items() if re.match(pattern, start, re.DOTALL)), None)
@@ -95,9 +95,9 @@ def unpacked(file: io.BufferedReader, least: int = UNPACKED) -> io.BufferedReade
 class Unpacked:
     """Counts what comes out of a packed file of `size` bytes that is read piece by piece."""
 
-    def __init__(self, size: int, least: int = UNPACKED) -> None:
-        self.size, self.least, self.bytes = size, least, 0
-        self.most = max(least, HIGHEST_RATIO * size)
+    def __init__(self, size: int, least: int | None = None) -> None:
+        self.size, self.least, self.bytes = size, least or UNPACKED, 0
+        self.most = max(self.least, HIGHEST_RATIO * size)
 
     def add(self, count: int) -> None:
         """Count so many bytes; Malformed once they are too many for a file of that size."""

@@ -1,6 +1,6 @@
 """The TREC Fair Ranking track's metadata (page alignments, quality) and relevant pages, 2022 and 2021.
 
-JSON lines, gzipped or not. Millions of pages are read one by one; what stays is a few bytes a page. In the group tables
+JSON lines, packed or not. Millions of pages are read one by one; what stays is a few bytes a page. In the group tables
 nothing is normalized: alignments are used as the track makes them, so a page about a woman and a man has a gender row
 that sums to 2, and 2021's continents count 1 each.
 """
@@ -31,7 +31,6 @@ from fairagent.measures.trec_fair import (
     Rule,
     Year,
 )
-from fairagent.measures.trec_fair.pages import distinct
 from fairagent.storage.digests import file_digest
 from fairagent.types import UNKNOWN
 
@@ -94,7 +93,7 @@ def read_metadata(
                 progress(count)
             yield row
 
-    for number, page, record, rows in aligner.pages(counted(), "page_id", path, faults):
+    for number, page, record, rows in aligner.pages(counted(), path, faults):
         value = record.get(quality)
         if value is None:
             aligner.missing[quality] += 1
@@ -136,7 +135,7 @@ def read_relevant_pages(path: Path | str) -> RelevantPages:
         if topic in qrels:
             faults.add(path, number, f"topic {topic} is that of line {lines[topic]} already")
             continue
-        qrels[topic], lines[topic] = distinct(np.array(pages, np.int64)), number
+        qrels[topic], lines[topic] = np.unique(np.array(pages, np.int64)), number
         repeated += len(pages) - qrels[topic].size
     if not qrels and not faults:
         faults.add(path, None, "there are no topics")
@@ -161,13 +160,13 @@ class RecordAligner(Generic[T]):
         self._cache: list[dict[str, tuple[T, Alignment]]] = [{} for _ in rules]
 
     def pages(
-        self, records: Iterable[tuple[int, Record]], id_field: str, path: Path, faults: Faults
+        self, records: Iterable[tuple[int, Record]], path: Path, faults: Faults
     ) -> Iterator[tuple[int, int, Record, list[T]]]:
         """The line, id, record and rows of each page; of its lines the first counts."""
         seen = PageSet()
         for number, record in records:
             try:
-                page = page_id(record.get(id_field), f"field {id_field!r}")
+                page = page_id(record.get("page_id"), "field 'page_id'")
                 if seen.add(page):
                     yield number, page, record, self._align(page, record)
                 else:
@@ -230,28 +229,6 @@ def population(year: Year, dimensions: Sequence[str]) -> dict[str, dict[str, flo
     }
 
 
-def groups_of(
-    records: Iterable[tuple[int, Record]], path: Path, rules: Sequence[Rule], id_field: str, faults: Faults
-) -> Made:
-    """The table of (line, record) pairs, of which the first of a page counts; DataError with all errors."""
-    aligner = RecordAligner[Labels](rules, lambda place, alignment: alignment.weights)
-    labels = {rule.dimension.name: [one for one in rule.dimension.labels if one != UNKNOWN] for rule in rules}
-    rows = (
-        (str(page), dict(zip(labels, weights, strict=True)))
-        for _, page, _, weights in aligner.pages(records, id_field, path, faults)
-    )
-    try:
-        table = GroupTable.from_rows(rows, labels, unnormalized=labels)
-    except DataError:
-        # The rows are well formed: that there are none is all that can be wrong with them.
-        if not faults:
-            faults.add(path, None, "there are no pages")
-        faults.check("TREC Fair metadata")
-        raise
-    faults.check("TREC Fair metadata")
-    return table, oddities(aligner.repeated, aligner.missing, aligner.unrecognized)
-
-
 def track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> Made:
     """The table of a metadata file, and notes on what is odd in it; cached in the folder `fairagent-groups` beside it.
 
@@ -261,7 +238,20 @@ def track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> Made:
 
     def read() -> Made:
         faults = Faults()
-        return groups_of(json_records(path, faults), path, read_by, "page_id", faults)
+        aligner = RecordAligner[Labels](read_by, lambda place, alignment: alignment.weights)
+        labels = {rule.dimension.name: [one for one in rule.dimension.labels if one != UNKNOWN] for rule in read_by}
+        rows = (
+            (str(page), dict(zip(labels, weights, strict=True)))
+            for _, page, _, weights in aligner.pages(json_records(path, faults), path, faults)
+        )
+        try:
+            table = GroupTable.from_rows(rows, labels, unnormalized=labels)
+        except DataError:
+            # The rows are well formed: that there are none is all that can be wrong with them.
+            if not faults:
+                faults.add(path, None, "there are no pages")
+        faults.check("TREC Fair metadata")
+        return table, oddities(aligner.repeated, aligner.missing, aligner.unrecognized)
 
     if not path.is_file():
         return read()

@@ -103,7 +103,7 @@ Split = Literal["train", "eval"]
 
 CORPUS: dict[Year, tuple[str, ...]] = {
     2021: ("trec_corpus.json",),
-    2022: tuple(f"trec_corpus_20220301_{form}.json" for form in ("plain", "text", "html")),
+    2022: tuple(f"trec_corpus_20220301_{form}.json" for form in ("plain", "text")),
 }
 METADATA: dict[Year, tuple[str, ...]] = {
     2021: ("trec_metadata_eval.json", "trec_metadata.json"),
