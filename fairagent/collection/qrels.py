@@ -117,10 +117,10 @@ def _rows(path: Path, settings: QrelsFile, topics: Collection[str], faults: Faul
                 return
             yield number, (cells[0], cells[2], cells[3]), record
     else:
-        table = rows_of(path, faults, topics)
-        places = _places(table.names)
-        width, first = len(table.names) if places else 0, True
-        for number, cells in table.rows:
+        names, rows = rows_of(path, faults, topics)
+        places = _places(names)
+        width, first = len(names) if places else 0, True
+        for number, cells in rows:
             width = width or len(cells)
             places = places or {4: (0, 2, 3), 3: (0, 1, 2)}.get(width, ())
             if not places:

@@ -13,8 +13,7 @@ Columns are separated by tabs, commas, semicolons or spaces, all lines like the 
 
 import math
 import re
-from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -49,18 +48,13 @@ class RunLine(NamedTuple):
     line: int
 
 
-@dataclass(slots=True)
-class Rows:
-    """The rows of a text in columns: their cells with the number of their line, and their `names` by its header."""
-
-    names: tuple[str, ...] = ()
-    rows: Iterable[tuple[int, list[str]]] = ()
+Rows = Iterator[tuple[int, list[str]]]
 
 
-def rows_of(path: Path, faults: Faults, topics: Container[str] = ()) -> Rows:
-    """The rows of a file, without its header, read as they are asked for; none, and a fault, where it has no lines.
+def rows_of(path: Path, faults: Faults, topics: Container[str] = ()) -> tuple[tuple[str, ...], Rows]:
+    """The names in a file's header, if it has one, and the cells of its rows with the number of their line.
 
-    `topics` are names that begin no header.
+    Adds a fault where there are no lines. `topics` are names that begin no header.
     """
     before = faults.count
     numbered = lines(path, faults, blank=True)
@@ -69,9 +63,9 @@ def rows_of(path: Path, faults: Faults, topics: Container[str] = ()) -> Rows:
     if first is None:
         if faults.count == before:
             faults.add(path, None, "there are no lines")
-        return Rows()
+        return (), iter(())
     separator, names = _separator(first[1]), tuple[str, ...]()
-    cells = [cell.strip().lower() for cell in first[1].split(separator)]
+    cells = [cell.strip(' "').lower() for cell in first[1].split(separator)]
     if (cells[0] in TOPIC or (not cells[0] and {*cells} & {*TOPIC})) and first[1].split(separator)[0] not in topics:
         names, first = tuple(cells), next(filled, (0, ""))
         if separator is None or separator not in first[1]:
@@ -81,16 +75,16 @@ def rows_of(path: Path, faults: Faults, topics: Container[str] = ()) -> Rows:
         rows = csv_rows(chain([first], numbered), separator, path, faults)
     else:
         rows = ((number, line.split(separator)) for number, line in chain([first], filled))
-    return Rows(names, ((number, [cell.strip(" ") for cell in cells]) for number, cells in rows if any(cells)))
+    return names, ((number, [cell.strip(" ") for cell in cells]) for number, cells in rows if any(cells))
 
 
 def run_lines(path: Path, faults: Faults, topics: Container[str] = ()) -> list[RunLine]:
     """All lines of a run in the file's order; adds what is wrong to `faults`: of a file in another form one error."""
     if first_bytes(path)[:1] in (b"{", b"["):
         return _of_json(path, faults)
-    table, found = rows_of(path, faults, topics), list[RunLine]()
-    columns, width = _named(table.names), len(table.names)
-    for number, cells in table.rows:
+    (names, rows), found = rows_of(path, faults, topics), list[RunLine]()
+    columns, width = _named(names), len(names)
+    for number, cells in rows:
         if not columns:
             columns, width = {name: place for place, name in enumerate(_columns(cells))}, len(cells)
             if not columns:
@@ -142,7 +136,7 @@ def _separator(line: str) -> str | None:
     sign = max(",;", key=line.count)
     cells = [cell.strip(" ") for cell in line.split(sign)]
     # A comma may stand in an id of a line of TREC's; names of a header may hold spaces.
-    header = len(cells) > 1 and cells[0].lower() in ("", *TOPIC)
+    header = len(cells) > 1 and cells[0].strip('"').lower() in ("", *TOPIC)
     return sign if header or (len(cells) > 1 and all(cell and " " not in cell for cell in cells)) else None
 
 

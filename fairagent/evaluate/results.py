@@ -23,7 +23,7 @@ from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
-from fairagent.types import Group, Proposals, Removal
+from fairagent.types import Group, Proposals, Removal, exposure_rows
 from fairagent.types.common import GROUP_REMOVED, counted
 
 PAGE = "report.html"
@@ -169,6 +169,12 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
         "\n".join(_head(run)),
         "\n".join(verdict_lines(run)),
         means_table(run).text(width, short) if columns(run) else "no topic has been answered by all systems",
+        # Where systems are compared, the verdict says it.
+        *(
+            exposure_table(run, name).text(width, short)
+            for name in run.dimensions
+            if len(run.systems) == 1 and run.mean_exposures(name)
+        ),
         "\n".join(f"! {line}" for line in alarms_of(run)),
         thresholds_table(run).text(width, short) if details and run.thresholds and not run.partial else summary(run),
         *(table.text(width, short) for table in (measure_tables(run) if details else [])),
@@ -249,6 +255,13 @@ def means_table(run: Run, latex: bool = False) -> Table:
             heading.append(Column(UNDER_ERROR, above=dimension))
     head = ["System" if latex else "system", *heading, *(["Calls"] if latex else [])]
     return Table.of(head, lines, notes=map(str, run.equal), systems=True)
+
+
+def exposure_table(run: Run, dimension: str) -> Table:
+    """Each group's share of the exposure beside its target, by system: means over the topics."""
+    shares = [(run.systems[mean.system], row) for mean in run.mean_exposures(dimension) for row in exposure_rows(mean)]
+    lines = [(system, row.label, row.share, row.target) for system, row in shares]
+    return Table.of(["system", dimension, "exposure", "target"], lines, systems=True)
 
 
 def measure_tables(run: Run) -> list[Table]:

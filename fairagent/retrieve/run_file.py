@@ -211,13 +211,10 @@ class OracleConfig(Part):
 
 
 class AdversarialConfig(OracleConfig):
-    """The judged documents that are not relevant in a random order, or all, the worst first."""
+    """The judged documents that are not relevant in a random order, or with `reading: sorted` all, the worst first."""
 
     worst: ClassVar[bool] = True
     kind: Literal["adversarial"] = "adversarial"  # type: ignore[assignment]
-    reading: Reading = "drawn"
-    """drawn: the judged documents that are not relevant, in a random order. sorted: all judged ones, the lowest grade
-    first."""
 
 
 class EmptyRetriever(RunFile):

@@ -140,7 +140,7 @@ def test_a_failing_topic_is_left_out_for_all_systems(tmp_path: Path) -> None:
     assert not run.partial
     text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
     assert "left out for all systems, fair failed: the text is gone: 1 topic (T03)" in text
-    assert "left out for all systems: topic T19, no relevant document" in text
+    assert "left out for all systems, no relevant document: 1 topic (T19)" in text
     for system in run.systems:
         assert "T03" not in (tmp_path / "run" / "runs" / f"{system}.txt").read_text(encoding="utf-8")
     assert "T03" not in (tmp_path / "run" / "topics.csv").read_text(encoding="utf-8")

@@ -12,8 +12,6 @@ import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from fairagent.collection.known import warn_once
 from fairagent.collection.records import Faults, shown
 from fairagent.collection.run_lines import RunLine, by_score, order_note, rows_of, run_lines
@@ -39,10 +37,21 @@ def read_run(
         raise UsageError(f"year {year!r}, task {task!r}: there are the years 2021 and 2022, and tasks 1 and 2")
     path, faults = Path(path), Faults()
     read = _task1(path, faults) if task == 1 else _task2(path, faults)
-    rows = [[*ids, line] for line, cells in read if (ids := _ids(path, line, cells, faults))]
-    run = _grouped(path, rows, task, topics, repeated, faults)
+    rankings: dict[int, dict[int, list[int]]] = {}
+    lines: dict[tuple[int, ...], int] = {}
+    for line, cells in read:
+        if not (ids := _ids(path, line, cells, faults)):
+            continue
+        topic, ranking, page = ids[0], sum(ids[1:-1]), ids[-1]
+        if topics is not None and str(topic) not in topics and topic not in rankings:
+            faults.add(path, line, f"topic {topic} is none of the {len(topics)} judged ones")
+        if (before := lines.setdefault(tuple(ids), line)) != line and repeated == "error":
+            message = f"page {page} is in line {before} of the same ranking already"
+            faults.add(path, line, f"{message}; the track's own code would count both (--repeated count)")
+        rankings.setdefault(topic, {}).setdefault(ranking, []).append(page)
     faults.check(f"run {str(path)!r} (TREC Fair {year}, Task {task})")
-    return run
+    ordered = {str(topic): [of[ranking] for ranking in sorted(of)] for topic, of in sorted(rankings.items())}
+    return TrackRun.of(unpacked_name(path), ordered, repeated)
 
 
 def _task1(path: Path, faults: Faults) -> list[tuple[int, Sequence[str]]]:
@@ -61,7 +70,7 @@ def _task1(path: Path, faults: Faults) -> list[tuple[int, Sequence[str]]]:
 
 def _task2(path: Path, faults: Faults) -> list[tuple[int, Sequence[str]]]:
     rows = list[tuple[int, Sequence[str]]]()
-    for number, cells in rows_of(path, faults).rows:
+    for number, cells in rows_of(path, faults)[1]:
         if len(cells) == 3:
             rows.append((number, cells))
             continue
@@ -83,28 +92,3 @@ def _ids(path: Path, line: int, cells: Sequence[str], faults: Faults) -> list[in
         what = "is no whole number" if len(wrong) == 1 else "are no whole numbers"
         faults.add(path, line, f"{' and '.join(wrong)} {what} from 0 to {LARGEST_ID}")
     return [] if wrong else [*map(int, cells)]
-
-
-def _grouped(
-    path: Path, rows: list[list[int]], task: Task, topics: Collection[str] | None, repeated: Repeated, faults: Faults
-) -> TrackRun:
-    """The rankings of rows whose last cell is their line; errors for repeated pages and unknown topics."""
-    *first, pages, at = np.array(rows, np.int64).reshape(len(rows), task + 2).T
-    scale = LARGEST_ID + 1
-    rankings, ranking = np.unique(first[0] * scale + (first[1] if task == 2 else 0), return_inverse=True)
-    order = ranking.argsort(kind="stable")
-    pages, at = pages[order], at[order]
-    bounds = np.concatenate(([0], np.bincount(ranking, minlength=rankings.size).cumsum()))
-    distinct, topic = np.unique(rankings // scale, return_inverse=True)
-    names = tuple(map(str, distinct.tolist()))
-    if repeated == "error":
-        lines: dict[tuple[int, int], int] = {}
-        for *key, line in zip(ranking[order].tolist(), pages.tolist(), at.tolist(), strict=True):
-            if (before := lines.setdefault((key[0], key[1]), line)) != line:
-                message = f"page {key[1]} is in line {before} of the same ranking already"
-                faults.add(path, line, f"{message}; the track's own code would count both (--repeated count)")
-    for number, name in enumerate(names):
-        if topics is not None and name not in topics:
-            line = int(at[bounds[np.flatnonzero(topic == number)[0]]])
-            faults.add(path, line, f"topic {name} is none of the {len(topics)} judged ones")
-    return TrackRun(unpacked_name(path), names, topic, bounds, pages)
