@@ -178,14 +178,12 @@ def _columns(path: Path, keys: dict[str, Any]) -> dict[str, Any]:
     first = next((record for _, record in records(path, fields, faults)), None)
     faults.check(f"--topics {path}")
     if first is None:
-        raise UsageError(f"--topics {path}: there are no topics in it")
+        return keys
     id = next((name for name in first if ID.fullmatch(name)), None)
     query = next((name for name in QUERIES if name in first), None)
     if id is None or query is None:
-        raise UsageError(
-            f"--topics {path}: {'no column with ids' if id is None else 'none of ' + ', '.join(QUERIES)} in it; there "
-            f"are: {listed(list(first))}"
-        )
+        lacking = "no column with ids" if id is None else f"none of {', '.join(QUERIES)}"
+        raise UsageError(f"--topics {path}: {lacking} in it; there are: {listed(list(first))}")
     return {**keys, **({} if id == "id" else {"id": id}), **({} if query == "query" else {"query": query})}
 
 

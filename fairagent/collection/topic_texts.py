@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 from fairagent.collection.records import Faults, shown
 from fairagent.storage.readers import Malformed, file_text, first_bytes
-
-TopicRecord = Mapping[str, str]
-"""`id`, `query`, and `description` and `narrative` where the file has them."""
 
 LARGEST_TOPICS = 1 << 26
 """Bytes."""
@@ -42,8 +39,8 @@ def has_topics(path: Path) -> bool:
     )
 
 
-def topic_records(path: Path, faults: Faults) -> Iterator[tuple[int, TopicRecord]]:
-    """The topics of a file, each with the line that it begins on.
+def topic_records(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, str]]]:
+    """The line and the fields of every topic: id, query, and where they are there description and narrative.
 
     Adds a fault for every topic that has no number or no words, and one where the file cannot be read.
     """
@@ -89,6 +86,8 @@ def _topics(text: str) -> Iterator[tuple[int, dict[str, str]]]:
             begun, fields = (0, {}) if closes else (line, {})
             if number := None if closes else _ID.search(tag[3]):
                 fields["id"] = number[1]
+    if field and begun and field not in fields:
+        fields[field] = _plain(text[start:])
     if begun and fields:
         yield begun, fields
 

@@ -129,7 +129,7 @@ def write_results(run: Run, folder: Path) -> None:
         write_whole(folder / RUNS / f"{file_name(system)}.txt", trec_run(run, system), within=folder)
         if run.track:
             # As Task 1 of the track takes them: topic, tab, page.
-            own = (one for one in run.outcomes if one.system == system)
+            own = [one for one in run.outcomes if one.system == system]
             lines = (f"{one.topic}\t{id}\n" for one in own for id, _ in one.scored[: LONGEST[run.track]])
             write_whole(folder / RUNS / f"{file_name(system)}.tsv", "".join(lines), within=folder)
     # Seconds of topics that run side by side include waiting for each other.

@@ -17,7 +17,7 @@ from fairagent.collection.encodings import decoded, is_utf8
 from fairagent.collection.named_datasets import write_dataset
 from fairagent.collection.records import Faults
 from fairagent.collection.repair import mend_ids
-from fairagent.collection.topic_texts import TopicRecord, has_topics, topic_records
+from fairagent.collection.topic_texts import has_topics, topic_records
 from fairagent.errors import BackendUnavailable, UsageError
 
 WORDS = "id,text,group\n1,Der Zug fährt über die Brücke,süd\n2,“Ça va” – 5 €,nord\n"
@@ -104,7 +104,7 @@ def test_topics_in_several_forms(tmp_path: Path) -> None:
         assert not has_topics(tmp_path / "topics")
 
 
-def topics_of(folder: Path, text: str) -> list[TopicRecord]:
+def topics_of(folder: Path, text: str) -> list[dict[str, str]]:
     path, faults = folder / "topics", Faults()
     path.write_bytes(bz2.compress(text.encode()))
     assert has_topics(path)

@@ -9,32 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairagent.collection.collection import Collection
-from fairagent.collection.config import TrackSection
 from fairagent.collection.targets import TrecEstimatedTarget
 from fairagent.collection.trec_fair.corpus import Corpus
-from fairagent.collection.trec_fair.metadata import (
-    population,
-    read_relevant_pages,
-    track_groups,
-)
-from fairagent.collection.trec_fair.topics import (
-    PageGrades,
-    QueryField,
-    Split,
-    find_track_files,
-    read_track_topics,
-)
+from fairagent.collection.trec_fair.metadata import population, read_relevant_pages, track_groups
+from fairagent.collection.trec_fair.topics import PageGrades, QueryField, Split, find_track_files, read_track_topics
 from fairagent.measures.trec_fair import Year
 
 DEFAULT_DIMENSIONS: dict[Year, tuple[str, ...]] = {2021: ("geo", "gender"), 2022: ("sub-geo", "gender")}
 """The two that 2021 measured, and 2022 again as its subset "2021"."""
-
-
-def load_track_section(name: str, section: TrackSection, root: Path) -> Collection:
-    """The collection that the section `track` of a settings file describes; its paths are relative to `root`."""
-    keywords = root / section.keywords if section.keywords else None
-    about = section.year, section.split, section.dimensions, section.query
-    return load_track(root / section.folder, *about, keywords, name)
 
 
 def load_track(
