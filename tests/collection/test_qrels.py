@@ -59,10 +59,7 @@ def test_groups_that_depend_on_the_topic(write, settings):
         ),
         (b'qid,query\n1,one or two\n2,"three"\n', "id: qid"),
         (b"<top>\n<num> Number: 1\n<title> one or two\n<top><num>2<title>three", ""),
-        (
-            b"<topics><topic number='1'><title>one or two</title></topic><topic number='2'><title>three</title></topic>",
-            "",
-        ),
+        (b"<topics><topic number='1'><query>one or two</query></topic><topic number='2'><query>three</query>", ""),
         (b".I 1\n.W\none or\ntwo\n.I 2\n.W\nthree\n", ""),
     ],
 )
