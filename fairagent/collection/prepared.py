@@ -131,16 +131,14 @@ def mended(ready: Prepared, look: Look) -> Look:
 
 
 def _dataset(name: str, passing: Path) -> Prepared:
-    files = write_dataset(name, passing)
-    ready, stem = Prepared(passing, files.documents, None), file_name(name)
-    for path in (files.documents, files.topics, files.qrels):
-        if path:
-            ready.copies[f"{stem}.{path.name}"] = path
-    if files.topics:
-        ready.more["topics"] = {"path": f"{stem}.{files.topics.name}", "query": "query"}
-        ready.example = next((parse_json(text)["query"] for _, text in lines(files.topics, Faults())), "")
-    if files.topics and files.qrels:
-        ready.more["qrels"] = {"path": f"{stem}.{files.qrels.name}"}
+    documents, topics, qrels = write_dataset(name, passing)
+    ready, stem = Prepared(passing, documents, None), file_name(name)
+    ready.copies = {f"{stem}.{path.name}": path for path in (documents, topics, qrels) if path}
+    if topics:
+        ready.more["topics"] = {"path": f"{stem}.{topics.name}", "query": "query"}
+        ready.example = next((parse_json(text)["query"] for _, text in lines(topics, Faults())), "")
+        if qrels:
+            ready.more["qrels"] = {"path": f"{stem}.{qrels.name}"}
     ready.notes.append(f"{PREFIX}{name}: documents, topics and judgments are copied from ir-datasets")
     return ready
 

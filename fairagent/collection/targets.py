@@ -209,6 +209,9 @@ def _known_shares(totals: FloatArray) -> FloatArray | None:
 class TargetKind(Part):
     """A kind of target: settings name it, `make` makes it for one topic."""
 
+    judged: ClassVar[bool] = False
+    """Whether it is made of the topic's relevant documents."""
+
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """The target of `dimension` for one topic id; `ranking` is the deep list of the original query.
 
@@ -290,6 +293,7 @@ class QrelsTarget(TargetKind):
 
     kind: str = "qrels"
     mixed: ClassVar[bool] = False
+    judged: ClassVar[bool] = True
 
     def _made(self, counts: _Counts, ranking: Ranking | None) -> Target:
         grades = counts.collection.qrels.get(counts.topic, {})

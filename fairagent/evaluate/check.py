@@ -15,7 +15,6 @@ from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
 from fairagent.collection.records import listed
 from fairagent.collection.target_choice import target_choice
-from fairagent.collection.targets import QrelsTarget
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.fields import Problems, place_in, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
@@ -159,14 +158,13 @@ def examine(
 
 def _unjudged(topics: tuple[str, ...], systems: Systems, collection: Collection | None) -> dict[str, tuple[str, ...]]:
     """`topics` for every system but those that aim at the relevant documents' shares, of which there are none."""
-    searching = {}
-    for name, system in systems.items() if collection and topics else ():
-        assert collection
-        dimensions = system.settings.dimensions or collection.groups.dimensions
-        aims = [target_choice(system.settings.target, dimension, collection) for dimension in dimensions]
-        if not any(isinstance(aim, QrelsTarget) for aim in aims):
-            searching[name] = topics
-    return searching
+    if collection is None or not topics:
+        return {}
+    there, aims = collection.groups.dimensions, dict[str, list[Any]]()
+    for name, system in systems.items():
+        chosen, dimensions = system.settings.target, system.settings.dimensions or there
+        aims[name] = [target_choice(chosen, dimension, collection) for dimension in dimensions]
+    return {name: topics for name, of in aims.items() if not any(getattr(aim, "judged", False) for aim in of)}
 
 
 def _unknown_ids(collection: Collection, checking: Checking) -> Iterator[str]:

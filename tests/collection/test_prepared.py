@@ -147,19 +147,19 @@ def test_a_name_of_ir_datasets(tmp_path: Path) -> None:
     ir_datasets: Any = pytest.importorskip("ir_datasets", reason="the package ir-datasets is not installed")
     (tmp_path / "docs").write_text("d1\tA judge.\nd2\tA court.\n", encoding="utf-8")
     registered(ir_datasets, "local", tmp_path, "docs")
-    files = write_dataset("local", tmp_path)
-    assert [json.loads(line) for line in files.documents.read_text(encoding="utf-8").splitlines()] == [
+    documents, topics, qrels = write_dataset("local", tmp_path)
+    assert [json.loads(line) for line in documents.read_text(encoding="utf-8").splitlines()] == [
         {"id": "d1", "text": "A judge."},
         {"id": "d2", "text": "A court."},
     ]
-    assert files.topics is not None
-    assert json.loads(files.topics.read_text(encoding="utf-8")) == {
+    assert topics
+    assert qrels
+    assert json.loads(topics.read_text(encoding="utf-8")) == {
         "id": "q1",
         "text": "local courts",
         "query": "local courts",
     }
-    assert files.qrels is not None
-    assert files.qrels.read_text(encoding="utf-8") == "q1 0 d2 1\n"
+    assert qrels.read_text(encoding="utf-8") == "q1 0 d2 1\n"
     with pytest.raises(UsageError, match="knows no data set of that name"):
         write_dataset("no/such", tmp_path)
     registered(ir_datasets, "away", tmp_path, "nowhere")

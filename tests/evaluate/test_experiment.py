@@ -109,6 +109,8 @@ def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> No
     file.write_text(without, encoding="utf-8")
     words.run(file, tmp_path / "grown", limit=3)
     assert load_run(tmp_path / "grown").systems == ("plain", "fair")
+    # A limit is one of all topics, with those that nobody has judged.
+    assert len(read_outcomes(tmp_path / "grown")) == 3 * 2
     file.write_text(words.EXPERIMENT, encoding="utf-8")
     words.run(file, tmp_path / "grown")
     assert files(tmp_path / "grown") == files(tmp_path / "whole")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import importlib.util
 import lzma
 from pathlib import Path
 
@@ -32,24 +31,17 @@ def test_what_other_tools_write(path: Path, tmp_path: Path) -> None:
     ranx 0.3.21 (`Run.save`), ir_measures 0.4.3 (`ScoredDoc`s, by pandas' `to_csv`), pyserini 1.6.0 (its writers), bm25s
     0.3.16 (`postprocess_results_for_eval`, by `json.dump`), and by hand in the four columns of ColBERT's rankings.
     """
-    if path.suffix == ".zst" and not any(map(has_module, ("compression.zstd", "backports.zstd"))):
-        with pytest.raises(DataError, match="packed by zstd; unpack it"):
-            read_run(path, TOPICS)
-        return
-    content = path.read_bytes()
     for pack in (bytes, gzip.compress, bz2.compress, lzma.compress) if path.suffix != ".zst" else (bytes,):
-        (tmp_path / "packed").write_bytes(pack(content))
-        run = read_run(tmp_path / "packed", TOPICS)
+        (tmp_path / "packed").write_bytes(pack(path.read_bytes()))
+        try:
+            run = read_run(tmp_path / "packed", TOPICS)
+        except DataError as error:
+            if path.suffix == ".zst" and "packed by zstd; unpack it" in str(error):
+                return  # where Python has no reader of it
+            raise
         assert {topic: ranking.ids for topic, ranking in run.items()} == {"1": ("d2", "d7", "d1"), "2": ("d7", "d3")}
         scored = path.name not in ("pyterrier.minimal", "pyserini.msmarco")
         assert run["1"].scores.tolist() == ([2.5, 1.25, -0.5] if scored else [1, 1 / 2, 1 / 3])
-
-
-def has_module(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ How long a ranking may be is the evaluator's to say.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from fairagent.collection.known import warn_once
@@ -54,31 +54,25 @@ def read_run(
     return TrackRun.of(unpacked_name(path), ordered, repeated)
 
 
-def _task1(path: Path, faults: Faults) -> list[tuple[int, Sequence[str]]]:
+def _task1(path: Path, faults: Faults) -> Iterator[tuple[int, Sequence[str]]]:
     of_topic: dict[str, list[RunLine]] = {}
     for one in run_lines(path, faults):
         of_topic.setdefault(one.topic, []).append(one)
-    rows, contradicting = list[tuple[int, Sequence[str]]](), list[str]()
-    for topic, found in of_topic.items():
-        ordered, wrong = by_score(found)
-        rows += [(one.line, (one.topic, one.document)) for one in ordered]
-        contradicting += [topic] * wrong
-    if contradicting:
+    ordered = {topic: by_score(found) for topic, found in of_topic.items()}
+    if contradicting := [topic for topic, (_, wrong) in ordered.items() if wrong]:
         warn_once(order_note(path, contradicting))
-    return rows
+    return ((one.line, (one.topic, one.document)) for of_one, _ in ordered.values() for one in of_one)
 
 
-def _task2(path: Path, faults: Faults) -> list[tuple[int, Sequence[str]]]:
-    rows = list[tuple[int, Sequence[str]]]()
-    for number, cells in rows_of(path, faults)[1]:
+def _task2(path: Path, faults: Faults) -> Iterator[tuple[int, Sequence[str]]]:
+    for place, (number, cells) in enumerate(rows_of(path, faults)[1]):
         if len(cells) == 3:
-            rows.append((number, cells))
+            yield number, cells
             continue
         hint = "; is this a run of Task 1?" if len(cells) in (2, 6) else ""
         faults.add(path, number, f"expected topic, ranking and page, got {len(cells)}: {shown(' '.join(cells))}{hint}")
-        if not rows:
-            break  # every further line would say the same
-    return rows
+        if not place:
+            return  # every further line would say the same
 
 
 def _ids(path: Path, line: int, cells: Sequence[str], faults: Faults) -> list[int]:
