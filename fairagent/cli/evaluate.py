@@ -274,7 +274,7 @@ def print_results(
 ) -> None:
     """Print the verdict and the tables of a run, or one JSON object that has more keys around its own."""
     from fairagent.evaluate.findings import verdict_lines
-    from fairagent.evaluate.results import alarms_of, results_text
+    from fairagent.evaluate.results import alarms_of, exposure_table, results_text
     from fairagent.evaluate.thresholds import verdicts
     from fairagent.report.record import to_json
 
@@ -293,6 +293,11 @@ def print_results(
         "excluded": dict(run.excluded),
         "verdict": list(verdict_lines(run)),
         "comparisons": [asdict(row) for row in run.comparisons],
+        "exposures": [
+            {"dimension": name, **dict(zip(("system", "group", "exposure", "target"), row, strict=True))}
+            for name in run.dimensions
+            for row in exposure_table(run, name).rows
+        ],
         "alarms": alarms_of(run),
         **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),
         **run.kind.records(run),

@@ -25,7 +25,7 @@ TOPICS_NAMED = 20
 
 def evaluate_run(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="The run files, gzipped or not.", show_default=False)
+        list[Path], typer.Argument(metavar="RUN", help="The run files, packed or not.", show_default=False)
     ],
     collection: Annotated[
         Path | None,
@@ -84,8 +84,8 @@ def evaluate_run(
 ) -> None:
     """Judge run files: on a collection, or as the TREC Fair Ranking track does.
 
-    A run file has TREC's six columns (topic, Q0, document, rank, score, tag; ordered by score), or topic and document
-    alone, best first; tabs, commas or spaces separate them, and a header line may come first.
+    A run file has TREC's six columns (topic, Q0, document, rank, score, tag; ordered by score), or fewer; or columns
+    that a header names, as PyTerrier writes them; or JSON, as ranx does (docs/experiments.md).
 
     With --collection: an experiment of which the runs are the systems, under the names of their files, with the same
     measures, tests and page as `fairagent evaluate`. A topic that a run lacks has an empty ranking there.

@@ -161,7 +161,8 @@ class TopicsFile(RecordsFile):
     """The information needs."""
 
     path: str
-    """The file, with one topic in each record."""
+    """The file, with one topic in each record; or TREC's topics (<top>, XML) or SMART's (.I/.W), with the fields id,
+    query (the title or .W), description and narrative."""
     query: str = "query"
     """The field that is searched; the others stay with the topic as `extra`."""
     dimensions: str | None = None
@@ -233,9 +234,13 @@ class QrelsFile(Section):
     path: str
     """The file."""
     format: Literal["trec", "jsonl", "reldocs"] = "trec"
-    """`trec`: topic, iteration, document, grade; `jsonl`: one judgment a line; `reldocs`: a list a topic."""
+    """`trec`: topic, iteration, document, grade, or topic, document, grade (BEIR), with or without a header that names
+    them; `jsonl`: one judgment a line; `reldocs`: a list a topic."""
     header: bool = False
     """`trec` only: the first line names the columns (separated by tabs); there may be more than four."""
+    digits: int | None = Field(default=None, ge=0, le=64)
+    """Ids of documents that are whole numbers get zeros before them to so many digits, as the documents' own have, and
+    lose `.0` at their end; 0: they lose all zeros. Not set: as they are."""
     relevant: int = Field(default=1, ge=1)
     """The smallest grade that counts as relevant; smaller ones count as 0."""
     topic: FieldName | None = None
@@ -271,24 +276,14 @@ class TrackSection(Section):
     """The track's edition."""
     split: Literal["train", "eval"] = "eval"
     """Which of its topics: those for training or those for evaluation."""
-    folder: str | None = None
+    folder: str
     """The folder with the track's official files."""
-    ir_datasets: bool = False
-    """Fetch and read them through the package ir-datasets instead."""
     dimensions: Names | None = None
     """The track's names; not set: sub-geo and gender (2021: geo and gender)."""
     query: Literal["title", "keywords"] = "title"
     """What of a topic is searched."""
     keywords: str | None = None
     """A file with the topics' keywords, where the topics have none."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> TrackSection:
-        if (self.folder is None) != self.ir_datasets:
-            raise ValueError("name either the `folder` of the official files or `ir_datasets: true`")
-        if self.ir_datasets and self.keywords:
-            raise ValueError("`keywords` belong to `folder`")
-        return self
 
 
 class CollectionFile(Section):

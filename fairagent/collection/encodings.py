@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import re
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairagent.collection.records import listed
 from fairagent.errors import DataError, UsageError
-from fairagent.storage.readers import GZIP_MAGIC, Malformed, file_bytes
+from fairagent.storage.readers import Malformed, file_bytes, unpacked
 from fairagent.storage.regular import PIPES, open_to_read
 
 LARGEST = 1 << 30
@@ -49,14 +47,13 @@ class Decoded:
 
 
 def is_utf8(path: Path) -> bool:
-    """Whether a file, gzipped or not, is UTF-8, or cannot be read at all, which whoever reads it says."""
+    """Whether a file, packed or not, is UTF-8, or cannot be read at all, which whoever reads it says."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         if path.parent in PIPES:
             return True  # it can be read but once
         with open_to_read(path) as file:
-            zipped = file.peek(2)[:2] == GZIP_MAGIC
-            stream = gzip.GzipFile(fileobj=file) if zipped else file
+            stream = unpacked(file)
             for _ in range(LARGEST // PIECE):
                 piece = stream.read(PIECE)
                 decoder.decode(piece, final=not piece)
@@ -65,7 +62,7 @@ def is_utf8(path: Path) -> bool:
                     return not piece
     except UnicodeDecodeError:
         return False
-    except (OSError, EOFError, zlib.error, ValueError):
+    except (OSError, ValueError):
         pass
     return True
 

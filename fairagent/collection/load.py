@@ -72,9 +72,11 @@ def _load(path: Path, index: Path | str, as_indexed: AsIndexed | None, states: d
     what, wanted, faults = f"collection {settings.name!r} ({path})", settings.intersections, Faults()
     if settings.track:
         # Imported here: only the track needs its formats.
-        from fairagent.collection.trec_fair.load import load_track_section
+        from fairagent.collection.trec_fair.load import load_track
 
-        track = load_track_section(settings.name, settings.track, root)
+        of = settings.track
+        about = of.year, of.split, of.dimensions, of.query, root / of.keywords if of.keywords else None
+        track = load_track(root / of.folder, *about, settings.name)
         track = replace(track, chunks=settings.chunks, source=drawn(track.source, settings.share))
         track = replace(track, origin=Origin(path, states))
         if as_indexed and (state := as_indexed(settings.name, track.source, settings.chunks, {})):

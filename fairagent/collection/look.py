@@ -167,6 +167,11 @@ class Look:
     bad_ids: int = 0
     words: str = ""
 
+    @property
+    def name(self) -> str:
+        """What the collection is called, after its file."""
+        return re.sub(r"[^\w.-]+", "-", self.path.name.split(".")[0]).strip("-.")[:60] or "collection"
+
     def file(self, output: Path, target: Any = None, more: Mapping[str, Any] = NOTHING) -> str:
         """The collection file, to be written to `output`; without a `target` its line is one to be filled in.
 
@@ -177,7 +182,7 @@ class Look:
         text = self.text[0] if len(self.text) == 1 else list(self.text)
         title = {"title": self.title} if self.title else {}
         content: dict[str, Any] = {
-            "name": re.sub(r"[^\w.-]+", "-", self.path.name.split(".")[0]).strip("-.")[:60] or "collection",
+            "name": self.name,
             "documents": {"path": path, **form, "id": self.id, **title, "text": text},
             **more,
         }

@@ -15,6 +15,7 @@ from fairagent.collection.documents import DocumentsInMemory
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.known import KnownIds, compare_ids, notes_of_collection, warn_once
 from fairagent.collection.records import listed
+from fairagent.collection.target_choice import target_choice
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.fields import Problems, place_in, sample_of
 from fairagent.evaluate.kind import Checking, ExperimentKind, Subject, Systems
@@ -44,11 +45,6 @@ class CheckedExperiment:
     subject: Subject
     excluded: Mapping[str, str]
     unknown: tuple[str, ...] = ()
-
-    @property
-    def queries(self) -> list[str]:
-        """The queries or questions, topic by topic."""
-        return [self.subject.topics[id].query for id in self.plan.topics]
 
 
 NO_COLLECTION = Collection("no collection", {}, {}, JoinedGroups([]), {}, (), DocumentsInMemory(()))
@@ -161,8 +157,21 @@ def examine(
         cache=common.cache and str(Path(common.cache).absolute()),
         expected=expected,
         thresholds=thresholds,
+        # A limit is one of all topics.
+        unjudged={} if limit else _unjudged(chosen.unjudged, rows, collection),
     )
     return kind, CheckedExperiment(plan, collection or NO_COLLECTION, subject, chosen.excluded, unknown)
+
+
+def _unjudged(topics: tuple[str, ...], systems: Systems, collection: Collection | None) -> dict[str, tuple[str, ...]]:
+    """`topics` for every system but those that aim at the relevant documents' shares, of which there are none."""
+    if collection is None or not topics:
+        return {}
+    there, aims = collection.groups.dimensions, dict[str, list[Any]]()
+    for name, system in systems.items():
+        chosen, dimensions = system.settings.target, system.settings.dimensions or there
+        aims[name] = [target_choice(chosen, dimension, collection) for dimension in dimensions]
+    return {name: topics for name, of in aims.items() if not any(getattr(aim, "judged", False) for aim in of)}
 
 
 def _unknown_ids(collection: Collection, checking: Checking) -> Iterator[str]:
@@ -241,20 +250,22 @@ class Estimate:
 def estimate(checked: CheckedExperiment) -> list[Estimate]:
     """One line a system, those that use no model taking nothing; before them, the calls that come beforehand."""
     plan, kind = checked.plan, checked.plan.experiment
-    calls = [(what, [one]) for what, one in kind.calls_before(plan, checked.subject)]
+    calls = [(what, [one], plan.topics) for what, one in kind.calls_before(plan, checked.subject)]
     for name, system in plan.systems.items():
         of_kind = kind.worst_case(name, plan, checked.subject) if system.asks else ()
-        searching = most_calls(checked.collection, system.settings, checked.queries) if system.searching_with else []
-        calls.append((name, [*searching, *of_kind]))
+        topics = (*plan.topics, *plan.unjudged.get(name, ()))
+        queries = [checked.subject.topics[id].query for id in topics]
+        searching = most_calls(checked.collection, system.settings, queries) if system.searching_with else []
+        calls.append((name, [*searching, *of_kind], topics))
     rows = []
-    for name, of_row in calls:
+    for name, of_row, topics in calls:
         prices = [(one, plan.prices.get(one.model.name)) for one in of_row]
         priced = [price.dollars(one.input_tokens, one.output_tokens) for one, price in prices if price]
         rows.append(
             Estimate(
                 name,
                 of_row[0].model.name if of_row else "",
-                len(plan.topics),
+                len(topics),
                 sum(one.calls for one in of_row),
                 sum(one.input_tokens for one in of_row),
                 sum(one.output_tokens for one in of_row),

@@ -80,11 +80,15 @@ class Trial(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The `topics` that count, why others of the file do not, and for each dimension one that it is `judged` by."""
+    """The `topics` that count, why others of the file do not, and for each dimension one that it is `judged` by.
+
+    `unjudged` are those of the others that are searched all the same, so that run files have them.
+    """
 
     topics: tuple[str, ...] = ()
     excluded: Mapping[str, str] = field(default_factory=dict)
     judged: Mapping[str, str] = field(default_factory=dict)
+    unjudged: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -139,7 +139,8 @@ class SystemPlan(Section):
 class Plan(Section):
     """What is to be done. Paths are absolute, `systems` begins with the baseline, `topics` are those that count.
 
-    `without_loops` are systems that the experiment does not name, to tell what its loops add.
+    `without_loops` are systems that the experiment does not name, to tell what its loops add. `unjudged` are further
+    topics of systems, which are searched for their run files alone.
     """
 
     experiment: Annotated[SerializeAsAny[ExperimentKind], BeforeValidator(as_kind)]
@@ -149,6 +150,7 @@ class Plan(Section):
     n: int
     systems: dict[str, SystemPlan]
     without_loops: dict[str, SystemPlan] = Field(default={})
+    unjudged: dict[str, tuple[str, ...]] = Field(default={})
     prices: dict[str, Price]
     expected: dict[str, dict[str, dict[str, float]]]
     thresholds: tuple[Threshold, ...] = ()
@@ -164,6 +166,12 @@ class Plan(Section):
     def all_systems(self) -> dict[str, SystemPlan]:
         """All that run."""
         return {**self.systems, **self.without_loops}
+
+    @property
+    def jobs(self) -> list[tuple[str, str]]:
+        """Each system with each of its topics, in the order in which they are done."""
+        judged = [(system, topic) for topic in self.topics for system in self.all_systems]
+        return judged + [(system, topic) for system, topics in self.unjudged.items() for topic in topics]
 
 
 # --- systems ---------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from fairagent.evaluate.thresholds import summary, thresholds_table
 from fairagent.measures.parse import labels_of, short_labels
 from fairagent.measures.trec_fair import LONGEST
 from fairagent.storage.files import file_name, write_whole
-from fairagent.types import Group, Proposals, Removal, Usage
+from fairagent.types import Group, Proposals, Removal, Usage, exposure_rows
 from fairagent.types.common import GROUP_REMOVED, counted, dollars
 
 PAGE = "report.html"
@@ -105,7 +105,7 @@ def write_results(run: Run, folder: Path) -> None:
         write_whole(folder / RUNS / f"{file_name(system)}.txt", trec_run(run, system), within=folder)
         if run.track:
             # As Task 1 of the track takes them: topic, tab, page.
-            own = (one for one in run.answered if one.system == system)
+            own = [one for one in run.outcomes if one.system == system]
             lines = (f"{one.topic}\t{id}\n" for one in own for id, _ in one.scored[: LONGEST[run.track]])
             write_whole(folder / RUNS / f"{file_name(system)}.tsv", "".join(lines), within=folder)
     # Seconds of topics that run side by side include waiting for each other.
@@ -145,6 +145,12 @@ def results_text(run: Run, width: int = WIDTH, details: bool = True) -> str:
         "\n".join(_head(run)),
         "\n".join(verdict_lines(run)),
         means_table(run).text(width, short) if columns(run) else "no topic has been answered by all systems",
+        # Where systems are compared, the verdict says it.
+        *(
+            exposure_table(run, name).text(width, short)
+            for name in run.dimensions
+            if len(run.systems) == 1 and run.mean_exposures(name)
+        ),
         "\n".join(f"! {line}" for line in alarms_of(run)),
         thresholds_table(run).text(width, short) if details and run.thresholds and not run.partial else summary(run),
         *(table.text(width, short) for table in (measure_tables(run) if details else [])),
@@ -177,9 +183,9 @@ def results_latex(run: Run) -> str:
 
 
 def trec_run(run: Run, system: str) -> str:
-    """The rankings of the judged topics in TREC's form: topic, Q0, document, rank from 1, score, tag."""
+    """The rankings of all topics, judged or not, in TREC's form: topic, Q0, document, rank from 1, score, tag."""
     lines, tag = [], file_name(system)
-    for outcome in run.answered:
+    for outcome in run.outcomes:
         if outcome.system == system:
             pairs = zip(outcome.scored, falling([score for _, score in outcome.scored]), strict=True)
             for rank, ((id, _), score) in enumerate(pairs, start=1):
@@ -226,6 +232,13 @@ def means_table(run: Run, latex: bool = False) -> Table:
             heading.append(Column(UNDER_ERROR, above=dimension))
     head = ["System" if latex else "system", *heading, *(["Calls"] if latex else [])]
     return Table.of(head, lines, notes=map(str, run.equal), systems=True)
+
+
+def exposure_table(run: Run, dimension: str) -> Table:
+    """Each group's share of the exposure beside its target, by system: means over the topics."""
+    shares = [(run.systems[mean.system], row) for mean in run.mean_exposures(dimension) for row in exposure_rows(mean)]
+    lines = [(system, row.label, row.share, row.target) for system, row in shares]
+    return Table.of(["system", dimension, "exposure", "target"], lines, systems=True)
 
 
 def measure_tables(run: Run) -> list[Table]:
@@ -297,7 +310,10 @@ def _head(run: Run) -> Iterator[str]:
     yield run.name
     yield from str(run.provenance.get("about", "")).strip().splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
-    yield f"{run.collection}, {counted(topics, 'topic')}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    failed = {one.topic for one in run.outcomes if one.failed is not None}
+    unjudged = len({one.topic for one in run.outcomes} & run.excluded.keys() - failed)
+    also = f" ({unjudged} more in the run files, not judged)" if unjudged else ""
+    yield f"{run.collection}, {counted(topics, 'topic')}{also}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
     if run.target_text:
         yield f"target: {run.target_text}"
     yield from run.steered_otherwise
@@ -323,10 +339,9 @@ def notes(run: Run, details: bool) -> Iterator[str]:
         yield f"{UNDER_ERROR}: AWRF where labels are made, and between what 95 % of their errors leave it"
     if run.oracle_systems:
         yield f"{ORACLE} looked at the judgments (target or groups): no fair comparison with systems that did not"
-    for topic, why in list(run.excluded.items())[:TOPICS_NAMED]:
-        yield f"left out for all systems: topic {topic}, {why}"
-    if len(run.excluded) > TOPICS_NAMED:
-        yield f"left out for all systems: {len(run.excluded) - TOPICS_NAMED} more"
+    for why in dict.fromkeys(run.excluded.values()):
+        left_out = [topic for topic, reason in run.excluded.items() if reason == why]
+        yield f"left out for all systems, {why}: {counted(len(left_out), 'topic')} ({listed(left_out, TOPICS_NAMED)})"
     for dimension, without in not_judged(run).items():
         yield f"not judged for {dimension}, {counted(len(without), 'topic')}: {listed(without, TOPICS_NAMED)}"
 

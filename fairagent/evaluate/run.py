@@ -358,13 +358,13 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     latest: Mapping[tuple[str, str], Outcome] = answers(read_outcomes(folder, head))
     failed = {
         topic: f"{system} failed: {outcome.failed}"
-        for topic in topics
-        for system in reversed(systems)
-        if (outcome := latest.get((topic, system))) and outcome.failed is not None
+        for system, topic in reversed(plan.jobs)
+        if system in systems and (outcome := latest.get((topic, system))) and outcome.failed is not None
     }
     done = [topic for topic in topics if topic not in failed and all((topic, system) in latest for system in systems)]
     latest = kind.completed(latest, done, plan)
-    outcomes = tuple(latest[key] for topic in topics for system in systems if (key := (topic, system)) in latest)
+    searched = [*topics, *dict.fromkeys(topic for more in plan.unjudged.values() for topic in more)]
+    outcomes = tuple(latest[key] for topic in searched for system in systems if (key := (topic, system)) in latest)
     columns = [(dimension, measure) for dimension in ("", *plan.dimensions) for measure in plan.measures]
     rankings = {name: [[id for id, _ in latest[topic, name].scored] for topic in done] for name in systems}
     return Run(
@@ -383,7 +383,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
             **head["provenance"],
             "systems": {name: made for name, made in head["fingerprint"]["systems"].items() if name in systems},
         },
-        partial=any((topic, system) not in latest for topic in topics for system in plan.all_systems),
+        partial=any((topic, system) not in latest for system, topic in plan.jobs),
         oracle_systems=tuple(name for name in systems if any(o.oracle for o in outcomes if o.system == name)),
         expected=plan.expected or None,
         kind=kind,

@@ -36,6 +36,7 @@ GONE: dict[str, str] = {
     "rocchio": "the user's own query orders all candidates; engine: rm3 adds the words of the first documents",
     "prior": "use types, a setting of its own beside loop",
     "evidence": "loop.actions names what candidates are searched for by: group, documents, keywords, passages",
+    "ir_datasets": "name the folder of the track's official files (evaluations/trec_fair/README.md)",
     "steps": "loop.actions are taken once each; loop: none is the search without a loop",
 }
 """The name as a user wrote it (a kind, a key, a measure, a command such as `prompts optimize`, an index's engine) ->

@@ -21,7 +21,6 @@ FILES = {
     "parquet.yaml": "{name: parquet, documents: {path: docs.parquet, title: title}}",
     "dataset.yaml": "{name: dataset, documents: {path: saved, title: title}}",
     "saved/state.json": "{}",
-    "track.yaml": "{name: track, track: {year: 2022, split: train, ir_datasets: true}}",
     "plain.yaml": "{name: plain, collection: collection.yaml, systems: {plain: {profile: engine, engine: bm25}}}",
     "utility.yaml": (
         "{name: useful, kind: utility, collection: collection.yaml, utility: {similarity: {kind: bert-score}}, "
@@ -54,7 +53,7 @@ COMMANDS = {
     "studio": ["serve {collection}", "mcp {collection}"],
     "dask": ["evaluate plain.yaml --dask local"],
     "labels": ["label {collection} --dimension gender"],
-    "trec": ["index -c track.yaml"],
+    "trec": ["init irds:vaswani --yes -o vaswani.yaml"],
     "opensearch": ["search law {collection} --set 'engine={{kind: opensearch, index: i}}'"],
     "pgvector": ["search law {collection} --set 'engine={{kind: pgvector, table: t}}'"],
     "milvus": ["search law {collection} --set 'engine={{kind: milvus, entities: t}}'"],

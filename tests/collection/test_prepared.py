@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ import pytest
 
 from fairagent.collection.encodings import decoded, is_utf8
 from fairagent.collection.named_datasets import write_dataset
+from fairagent.collection.records import Faults
 from fairagent.collection.repair import mend_ids
-from fairagent.collection.topic_texts import are_topics, read_topics
+from fairagent.collection.topic_texts import has_topics, topic_records
 from fairagent.errors import BackendUnavailable, UsageError
 
 WORDS = "id,text,group\n1,Der Zug fährt über die Brücke,süd\n2,“Ça va” – 5 €,nord\n"
@@ -45,6 +47,9 @@ Document will discuss.
 XML = """<?xml version="1.0"?>
 <topics task="x"><topic number="1"><query>virus origin</query><question>Where from?</question></topic>
 <topic number="2" type="faceted"><query>q two</query><subtopic number="1">not this</subtopic></topic></topics>"""
+
+
+SMART = ".I 1\n.W\nwhat laws\n?\n.I 007\n.T\nA title\n.A\nSomebody\n"
 
 
 @pytest.mark.parametrize(
@@ -79,9 +84,8 @@ def test_ids_are_mended_by_name(tmp_path: Path) -> None:
     assert len(made) == 6
 
 
-def test_topics_in_several_forms() -> None:
-    assert all(map(are_topics, (FORMS, XML)))
-    first, second, third = read_topics(Path("topics"), FORMS)
+def test_topics_in_several_forms(tmp_path: Path) -> None:
+    first, second, third = topics_of(tmp_path, FORMS)
     assert first == {
         "id": "301",
         "query": "International Organized Crime",
@@ -90,10 +94,23 @@ def test_topics_in_several_forms() -> None:
     }
     assert (second["id"], second["query"]) == ("051", "Airbus & Subsidies")
     assert (third["id"], third["query"]) == ("9", "A description alone")
-    assert read_topics(Path("topics"), XML) == [
+    assert topics_of(tmp_path, XML) == [
         {"id": "1", "query": "virus origin", "description": "Where from?"},
         {"id": "2", "query": "q two"},
     ]
+    assert topics_of(tmp_path, SMART) == [{"id": "1", "query": "what laws ?"}, {"id": "007", "query": "A title"}]
+    for other in ("<DOC>", '{"id": 1}', '{"text": "<topic> is a tag"}', ".Index 1"):
+        (tmp_path / "topics").write_text(other, encoding="utf-8")
+        assert not has_topics(tmp_path / "topics")
+
+
+def topics_of(folder: Path, text: str) -> list[dict[str, str]]:
+    path, faults = folder / "topics", Faults()
+    path.write_bytes(bz2.compress(text.encode()))
+    assert has_topics(path)
+    found = [record for _, record in topic_records(path, faults)]
+    faults.check("topics")
+    return found
 
 
 @dataclass
@@ -130,19 +147,19 @@ def test_a_name_of_ir_datasets(tmp_path: Path) -> None:
     ir_datasets: Any = pytest.importorskip("ir_datasets", reason="the package ir-datasets is not installed")
     (tmp_path / "docs").write_text("d1\tA judge.\nd2\tA court.\n", encoding="utf-8")
     registered(ir_datasets, "local", tmp_path, "docs")
-    files = write_dataset("local", tmp_path)
-    assert [json.loads(line) for line in files.documents.read_text(encoding="utf-8").splitlines()] == [
+    documents, topics, qrels = write_dataset("local", tmp_path)
+    assert [json.loads(line) for line in documents.read_text(encoding="utf-8").splitlines()] == [
         {"id": "d1", "text": "A judge."},
         {"id": "d2", "text": "A court."},
     ]
-    assert files.topics is not None
-    assert json.loads(files.topics.read_text(encoding="utf-8")) == {
+    assert topics
+    assert qrels
+    assert json.loads(topics.read_text(encoding="utf-8")) == {
         "id": "q1",
         "text": "local courts",
         "query": "local courts",
     }
-    assert files.qrels is not None
-    assert files.qrels.read_text(encoding="utf-8") == "q1 0 d2 1\n"
+    assert qrels.read_text(encoding="utf-8") == "q1 0 d2 1\n"
     with pytest.raises(UsageError, match="knows no data set of that name"):
         write_dataset("no/such", tmp_path)
     registered(ir_datasets, "away", tmp_path, "nowhere")

@@ -142,9 +142,7 @@ def test_the_track_gives_the_values_of_an_experiment(folder: Path, collection: C
     ]
     pages = Pages.from_alignments([one], alignments)
     qrels = {
-        topic: [int(id[1:]) for id, grade in grades.items() if grade > 0]
-        for topic, grades in collection.qrels.items()
-        if grades
+        topic: [int(id[1:]) for id, grade in grades.items() if grade > 0] for topic, grades in collection.qrels.items()
     }
     track = TrackEvaluator(2022, 1, [dimension], pages, qrels, n=10)
     for system in ("plain", "fair", "random"):

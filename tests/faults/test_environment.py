@@ -77,7 +77,7 @@ def test_41_no_java_no_index(tmp_path: Path) -> None:
 def test_42_without_a_package_what_to_install_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for missing in ("sentence_transformers", "distributed", "ir_datasets"):
         monkeypatch.setitem(sys.modules, missing, None)
-    from fairagent.collection.trec_fair.load import load_track_from_ir_datasets
+    from fairagent.collection.named_datasets import write_dataset
     from fairagent.evaluate.workers import dask
     from fairagent.guests.dense.encoders import SentenceEncoder
 
@@ -86,7 +86,7 @@ def test_42_without_a_package_what_to_install_is_named(monkeypatch: pytest.Monke
     with pytest.raises(BackendUnavailable, match=r"fairagent\[dask\]"), dask("local"):
         pass
     with pytest.raises(BackendUnavailable, match=r"fairagent\[trec\]"):
-        load_track_from_ir_datasets(2022, "eval")
+        write_dataset("vaswani", Path())
 
 
 def test_43_the_key_is_in_nothing_that_is_written(

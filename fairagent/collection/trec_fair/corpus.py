@@ -1,9 +1,9 @@
 """The track's corpus: Wikipedia articles as gzipped JSON lines, streamed.
 
-`id` (a whole number), `title`, `url`, and the article in one of `plain`, `text` (wikitext) or `html`. Some ids occur
-twice: the first line counts, the others are counted and named.
+`id` (a whole number), `title`, `url`, and the article in `plain` or `text` (wikitext). Some ids occur twice: the first
+line counts, the others are counted and named.
 
-Plain text from wikitext and HTML by simple rules.
+Plain text from wikitext by simple rules.
 
 What is dropped: comments, references, templates (and with them infoboxes), tables, files and categories, tags, styles
 and scripts. What stays: running text, the shown text of links, headings, lists, and of formulas and code the source.
@@ -13,7 +13,7 @@ prefer its plain corpus. Time grows with the length of the text, whatever is in 
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,6 @@ from fairagent.types import Document
 
 DEEPEST = 20
 """Templates and links within each other are resolved this many times."""
-HIDDEN = frozenset(("script", "style", "head", "template", "noscript"))
-INLINE = frozenset(("a", "abbr", "b", "bdi", "cite", "code", "em", "i", "q", "s", "small", "span", "strong", "u"))
-"""Those that separate no words."""
 
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
@@ -38,8 +35,6 @@ _REFERENCE_END = re.compile(r"</ref\s*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _MARKS = re.compile(r"'{2,}|^=+|(?<!=)=+[ \t]*$|^[*#:;]+|__[A-Z]+__", re.MULTILINE)
 _COMMENT, _COMMENT_END = re.compile("<!--"), re.compile("-->")
-# A tag ends before the next one begins, so that nothing is looked at twice.
-_HTML_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*+)(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>|<[!?][^<>]*+>")
 _LONG_REFERENCE = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 _SPACE = re.compile(r"\s+")
 
@@ -62,34 +57,9 @@ def wikitext_to_text(source: str) -> str:
         if not count:
             break
     text = _EXTERNAL.sub(lambda link: link[1] or " ", text)
-    text = _unescaped(_MARKS.sub(" ", _TAG.sub(" ", text)))
+    # A number of no character, however long it is, stands for U+FFFD.
+    text = html.unescape(_LONG_REFERENCE.sub("\N{REPLACEMENT CHARACTER}", _MARKS.sub(" ", _TAG.sub(" ", text))))
     return re.sub(r" ([,.;:)])", r"\1", _SPACE.sub(" ", text)).strip()
-
-
-def html_to_text(source: str) -> str:
-    """The words that a browser would show of an HTML page, in one line.
-
-    >>> html_to_text("<style>p {}</style><p>Ada <b>Lovelace</b> &amp; co<!-- not shown -->.</p>")
-    'Ada Lovelace & co.'
-    """
-    text = _without(source, _COMMENT, _COMMENT_END)
-    pieces, place, hidden = [], 0, ""
-    for tag in _HTML_TAG.finditer(text):
-        if not hidden:
-            pieces.append(text[place : tag.start()])
-        place, name = tag.end(), (tag[2] or "").lower()
-        if hidden:
-            hidden = "" if tag[1] and name == hidden else hidden
-        elif name not in INLINE or tag[0].endswith("/>"):
-            pieces.append(" ")
-            hidden = name if name in HIDDEN and not tag[1] and not tag[0].endswith("/>") else ""
-    pieces.append("" if hidden else text[place:])
-    return _SPACE.sub(" ", _unescaped("".join(pieces))).strip()
-
-
-def _unescaped(text: str) -> str:
-    """Character references as what they stand for; numbers of no character as U+FFFD, however long they are."""
-    return html.unescape(_LONG_REFERENCE.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _without(text: str, start: re.Pattern[str], end: re.Pattern[str]) -> str:
@@ -110,12 +80,10 @@ def _shown(link: re.Match[str]) -> str:
     return " " if _UNSHOWN.match(target or label) else label
 
 
-TEXTS = {"plain": lambda text: text, "text": wikitext_to_text, "html": html_to_text}
+TEXTS: dict[str, Callable[[str], str]] = {"plain": str, "text": wikitext_to_text}
 """The field with the article, and what makes plain text of it."""
-ARTICLES = 6_475_537
-"""Lines of the corpus of 2022."""
-BYTES = 7_680_000_000
-"""About the size of its file of plain texts."""
+ARTICLE = 1_186
+"""Packed bytes of a plain text, on average over the corpus of 2022."""
 SMALL = 1 << 26
 """Bytes of a file whose lines are counted."""
 
@@ -136,11 +104,14 @@ class PageSet:
         return new
 
 
-class Articles:
-    """Articles that may repeat an id, of which the first counts."""
+class Corpus:
+    """The articles of a corpus file; iterating reads them. Of articles that repeat an id the first counts.
 
-    def __init__(self, name: str, place: str) -> None:
-        self.name, self._place = name, place
+    A pass that meets an error yields nothing from there on, reads to the end and raises one DataError with all of them.
+    """
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name, self.paths = name, (path,)
         self._repeated: list[str] = []
 
     @property
@@ -149,18 +120,7 @@ class Articles:
         if not self._repeated:
             return ()
         repeated = f"{len(self._repeated)} ({listed(self._repeated)})"
-        return (f"articles of {self._place} that repeat an id, of which the first counts: {repeated}",)
-
-
-class Corpus(Articles):
-    """The articles of a corpus file; iterating reads them.
-
-    A pass that meets an error yields nothing from there on, reads to the end and raises one DataError with all of them.
-    """
-
-    def __init__(self, name: str, path: Path) -> None:
-        super().__init__(name, path.name)
-        self.paths = (path,)
+        return (f"articles of {self.paths[0].name} that repeat an id, of which the first counts: {repeated}",)
 
     def __iter__(self) -> Iterator[Document]:
         faults, pages, repeated, count = Faults(), PageSet(), list[str](), 0
@@ -187,8 +147,8 @@ class Corpus(Articles):
     def count(self) -> int:
         """About how many documents there are: by its size in a large file, lines in a small one."""
         path = self.paths[0]
-        size = path.stat().st_size if path.is_file() else BYTES
-        return sum(1 for _ in lines(path, Faults())) if size <= SMALL else min(ARTICLES, round(ARTICLES * size / BYTES))
+        size = path.stat().st_size if path.is_file() else 0
+        return sum(1 for _ in lines(path, Faults())) if size <= SMALL else size // ARTICLE
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the file, noted for as long as the file is the same."""

@@ -23,7 +23,7 @@ from fairagent.evaluate import query_groups
 from fairagent.evaluate.check import CheckedExperiment, check_experiment_values
 from fairagent.evaluate.fields import Name, Values
 from fairagent.evaluate.judging import SYSTEMS, Judge, JudgedKind
-from fairagent.evaluate.kind import Checking, JsonObject, MeasureInfo, Opened, Subject
+from fairagent.evaluate.kind import Checking, Chosen, JsonObject, MeasureInfo, Opened, Subject
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.plan import Plan, System, build_systems
 from fairagent.evaluate.ranking import recall, sampling, unawareness
@@ -35,6 +35,7 @@ from fairagent.retrieve.base import searched
 from fairagent.retrieve.run_file import check_scored
 from fairagent.retrieve.stochastic import draw, topic_rng
 from fairagent.settings import read_yaml, validate
+from fairagent.storage.readers import unpacked_name
 from fairagent.types import Draw, Exposure, FloatArray, Ranking, SearchResult, Topic
 from fairagent.types.common import counted
 from fairagent.types.search import as_query
@@ -221,6 +222,11 @@ class RankingKind(JudgedKind):
                 message = f"measures: {one} compares two rankings, and sampling.alpha draws many of {listed(drawing)}"
                 checking.problems.add(UsageError, message)
 
+    def choose(self, checking: Checking) -> Chosen:
+        """The topics with relevant documents; the others are searched for the run files alone."""
+        chosen = super().choose(checking)
+        return replace(chosen, unjudged=tuple(chosen.excluded))
+
     def measured(self, dimensions: Sequence[str]) -> tuple[MeasureInfo, ...]:
         """The measures of the file, which define themselves."""
         return tuple(
@@ -391,5 +397,5 @@ def run_name(path: Path) -> str:
     >>> run_name(Path("runs/bm25.txt.gz")), run_name(Path("UDInfo.run2"))
     ('bm25', 'UDInfo.run2')
     """
-    name = path.name.removesuffix(".gz")
+    name = unpacked_name(path)
     return Path(name).stem if Path(name).suffix in SUFFIXES else name

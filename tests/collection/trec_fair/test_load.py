@@ -1,22 +1,19 @@
-"""The real track as a collection, from its files and through (a stand-in for) ir-datasets."""
+"""The real track as a collection, from its files."""
 
 from __future__ import annotations
 
 import shutil
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-from track_files import ARTICLES, FILES_2021, FILES_2022, PAGES, TOPICS, write_track
+from track_files import FILES_2021, FILES_2022, PAGES, write_track
 
-from fairagent.collection import Collection, load_collection, make_target
+from fairagent.collection import Collection, make_target
 from fairagent.collection.trec_fair import metadata as groups_module
 from fairagent.collection.trec_fair import read_metadata
-from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
+from fairagent.collection.trec_fair.load import load_track
 from fairagent.collection.trec_fair.metadata import track_groups
 from fairagent.errors import DataError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
@@ -113,13 +110,13 @@ def test_groups_are_the_official_alignments(golden: Path, tmp_path: Path) -> Non
 
 def test_groups_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = load_track(folder)
-    read, reads = groups_module.groups_of, list[Path]()
+    read, reads = groups_module.json_records, list[Path]()
 
-    def reading(rows: Any, path: Path, *rest: Any) -> Any:
-        reads.append(path)
-        return read(rows, path, *rest)
+    def reading(path: Path, faults: Any) -> Any:
+        reads.extend([path] * ("articles" in path.name))
+        return read(path, faults)
 
-    monkeypatch.setattr(groups_module, "groups_of", reading)
+    monkeypatch.setattr(groups_module, "json_records", reading)
     second = load_track(folder)
     assert (reads, second.notes) == ([], first.notes)
     ids = ["12", "7", "70000001", "99"]
@@ -139,109 +136,3 @@ def test_damaged_groups_are_read_anew(folder: Path, name: str) -> None:
     cached.write_text("[]")
     assert labels_of(load_track(folder), "gender", "70000001") == {"NB": 1.0}
     assert cached.read_text() == before
-
-
-# --- the settings file
-
-
-def settings(path: Path, text: str) -> Path:
-    path.write_text(f"name: mine\n{text}", encoding="utf-8")
-    return path
-
-
-# --- judgments
-
-
-# --- through ir-datasets
-
-
-class Article(NamedTuple):
-    """The fields of ir-datasets' FairTrec2022Doc that are used, and some more."""
-
-    doc_id: str
-    title: str
-    text: str
-    url: str
-    qual_cat: str | None
-    page_subcont_regions: list[str] | None
-    source_subcont_regions: dict[str, int] | None
-    gender: list[str] | None
-    occupations: list[str] | None
-
-
-class Question(NamedTuple):
-    query_id: str
-    text: str
-    url: str
-
-
-class Judged(NamedTuple):
-    query_id: str
-    doc_id: str
-    relevance: int
-    iteration: str
-
-
-class Dataset:
-    """What ir-datasets gives for trec-fair/2022/train, with these few articles."""
-
-    passes = 0
-
-    def docs_cls(self) -> type[Article]:
-        return Article
-
-    def docs_count(self) -> int | None:
-        return None
-
-    def docs_iter(self) -> Iterator[Article]:
-        Dataset.passes += 1
-        pages: dict[int, dict[str, Any]] = {}
-        for page in PAGES:
-            pages.setdefault(page["page_id"], page)
-        for article in [*ARTICLES, {"id": 5, "title": "Bare", "url": "u", "plain": "No metadata."}]:
-            page = pages.get(article["id"], {})
-            values = [page.get(field) for field in Article._fields[4:]]
-            yield Article(str(article["id"]), article["title"], article["plain"], article["url"], *values)
-
-    def queries_iter(self) -> Iterator[Question]:
-        yield from (Question(str(topic["id"]), topic["title"], "https://example.org") for topic in TOPICS)
-
-    def qrels_iter(self) -> Iterator[Judged]:
-        yield from (Judged(str(topic["id"]), str(page), 1, "0") for topic in TOPICS for page in topic["rel_docs"])
-
-
-@pytest.fixture
-def ir_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(id: str) -> Dataset:
-        return {"trec-fair/2022/train": Dataset()}[id]
-
-    module = SimpleNamespace(load=load, util=SimpleNamespace(home_path=lambda: tmp_path / "home"))
-    monkeypatch.setitem(sys.modules, "ir_datasets", module)
-    monkeypatch.setattr(Dataset, "passes", 0)
-
-
-@pytest.mark.usefixtures("ir_datasets")
-def test_ir_datasets_gives_the_same_collection(folder: Path, tmp_path: Path) -> None:
-    dimensions = ["sub-geo", "src-geo", "gender", "occ"]
-    theirs = load_track_from_ir_datasets(2022, "train", dimensions)
-    ours = load_track(folder, dimensions=dimensions)
-    assert theirs.name == "trec-fair-2022-train"
-    assert theirs.qrels == ours.qrels
-    assert [topic.query for topic in theirs.topics.values()] == ["Computing", "Islands"]
-    ids = ["12", "7", "70000001", "5", "99"]
-    for dimension in dimensions:
-        expected = ours.groups.memberships(dimension, ids)
-        assert np.array_equal(theirs.groups.memberships(dimension, ids), expected)
-        assert np.array_equal(theirs.groups.shares(dimension), ours.groups.shares(dimension))
-    assert theirs.population == ours.population
-    assert [document.id for document in theirs.documents()] == ["12", "7", "70000001", "5"]
-    assert theirs.source.notes == (
-        "articles of trec-fair/2022/train that repeat an id, of which the first counts: 1 (12)",
-    )
-    assert theirs.source.count() > 6_000_000
-    assert theirs.fingerprint() == load_track_from_ir_datasets(2022, "train").fingerprint()
-    passes = Dataset.passes
-    load_track_from_ir_datasets(2022, "train", dimensions)
-    assert Dataset.passes == passes
-    file = settings(tmp_path / "c.yaml", "track: {ir_datasets: true, split: train, dimensions: gender}")
-    assert load_collection(file).groups.dimensions == ("gender",)
